@@ -1,0 +1,15 @@
+//! The ground floor: time and randomness as traits, named limits, histogram buckets, byte pools.
+//!
+//! Everything else may import this room; it imports nothing of ours and knows nothing of storage.
+//!
+//! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
+//! - [`random`]: where randomness comes from; the same seed gives the same run.
+//! - [`limits`]: every limit, timeout and size of the program, each with its reason.
+//! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
+//! - [`units`]: figures for people: bytes, rates, times.
+
+pub mod buckets;
+pub mod clock;
+pub mod limits;
+pub mod random;
+pub mod units;

@@ -1,0 +1,115 @@
+//! Attributes of a file, and the changes that a caller may ask for.
+
+/// Seconds and nanoseconds since the epoch; seconds may be negative on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// Whole seconds.
+    pub sec: i64,
+    /// 0..1 000 000 000.
+    pub nsec: u32,
+}
+
+/// What kind of thing a name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileType {
+    /// Regular file.
+    Regular,
+    /// Directory.
+    Directory,
+    /// Symbolic link.
+    Symlink,
+    /// Block device.
+    Block,
+    /// Character device.
+    Character,
+    /// Named pipe.
+    Fifo,
+    /// Socket.
+    Socket,
+}
+
+/// Everything a protocol tells about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attr {
+    /// Kind of file.
+    pub kind: FileType,
+    /// Permission bits with setuid, setgid and sticky: 12 bits.
+    pub mode: u32,
+    /// Hard links.
+    pub nlink: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of disk in use.
+    pub used: u64,
+    /// Major and minor number, for devices.
+    pub rdev: (u32, u32),
+    /// File system: the same for all files of one file system, over restarts where possible.
+    pub fsid: u64,
+    /// Inode number.
+    pub fileid: u64,
+    /// Last access.
+    pub atime: Time,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of data or attributes.
+    pub ctime: Time,
+}
+
+/// A time that a caller sets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SetTime {
+    /// Leave it.
+    #[default]
+    Keep,
+    /// The server's time now.
+    Now,
+    /// This time.
+    At(Time),
+}
+
+/// Changes asked for by SETATTR, or the first attributes of a new file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// New permission bits.
+    pub mode: Option<u32>,
+    /// New owner.
+    pub uid: Option<u32>,
+    /// New group.
+    pub gid: Option<u32>,
+    /// New length: truncates or extends.
+    pub size: Option<u64>,
+    /// New access time.
+    pub atime: SetTime,
+    /// New modification time.
+    pub mtime: SetTime,
+}
+
+/// Attributes before a change, for weak cache consistency (RFC 1813 §2.3.8, `wcc_attr`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before {
+    /// Bytes.
+    pub size: u64,
+    /// Last change of the data.
+    pub mtime: Time,
+    /// Last change of data or attributes.
+    pub ctime: Time,
+}
+
+impl From<&Attr> for Before {
+    fn from(attr: &Attr) -> Self {
+        Self { size: attr.size, mtime: attr.mtime, ctime: attr.ctime }
+    }
+}
+
+/// A file or directory before and after a change. Either side may be unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wcc {
+    /// As it was.
+    pub before: Option<Before>,
+    /// As it is.
+    pub after: Option<Attr>,
+}

@@ -1,0 +1,335 @@
+//! The file contract. Handlers are plain synchronous functions over it.
+//!
+//! Every method takes a [`Context`]. With [`Context::may_block`] false the method is an *inline
+//! attempt* on a connection's own thread: it must answer from memory without waiting, or return
+//! [`Status::WouldBlock`] having changed nothing. With `may_block` true it runs on a pool thread.
+//!
+//! A method that changed something returns what must reach the disk before the reply may leave, as
+//! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the path (one
+//! flush serving many callers); methods never flush by themselves.
+
+use std::sync::Arc;
+
+use crate::attr::{Attr, FileType, SetAttr, Wcc};
+use crate::cred::Cred;
+use crate::handle::Handle;
+use crate::status::Status;
+
+/// Outcome of a file operation.
+pub type Result<T> = std::result::Result<T, Status>;
+
+/// Who asks, and how long the answer may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The caller.
+    pub cred: &'a Cred,
+    /// False on a connection's thread: answer from memory or return `WouldBlock`.
+    pub may_block: bool,
+}
+
+/// A file found or made.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Its handle.
+    pub handle: Handle,
+    /// Its attributes.
+    pub attr: Attr,
+}
+
+/// How a regular file is made (RFC 1813 §3.3.8).
+#[derive(Debug, Clone, Copy)]
+pub enum CreateHow {
+    /// Take an existing file as it is, but for the size if one is given.
+    Unchecked(SetAttr),
+    /// Fail if the name exists.
+    Guarded(SetAttr),
+    /// Make it once: a second call with the same verifier finds the file of the first.
+    Exclusive([u8; 8]),
+}
+
+/// A special file to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Special {
+    /// Fifo, socket, block or character device.
+    pub kind: FileType,
+    /// Major and minor, for devices.
+    pub rdev: (u32, u32),
+}
+
+/// Something that a flush must bring to disk. Back ends define what is behind it; two that concern
+/// the same file or directory have the same `key`, so that one flush can serve both.
+pub trait Durable: Send + Sync {
+    /// Same key, same flush.
+    fn key(&self) -> u64;
+    /// Brings everything that was done to it before this call to stable storage.
+    fn flush(&self) -> Result<()>;
+}
+
+/// What must be on disk before a reply may leave: some files and directories, in this order
+/// (file before the directory that names it). Empty when nothing has to be.
+#[derive(Clone, Default)]
+pub struct Flush {
+    /// At most four: a rename touches two directories and two files.
+    pub targets: Vec<Arc<dyn Durable>>,
+}
+
+impl Flush {
+    /// Nothing to wait for.
+    pub const NONE: Self = Self { targets: Vec::new() };
+
+    /// Whether the reply may leave at once.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+}
+
+/// How far a write must have got before its reply (RFC 1813 §3.3.7, `stable_how`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stable {
+    /// In memory will do.
+    Unstable,
+    /// The data, and what is needed to find it.
+    DataSync,
+    /// Data and all attributes.
+    FileSync,
+}
+
+/// A changed file or directory.
+#[derive(Clone)]
+pub struct Changed<T> {
+    /// What the operation gives back.
+    pub value: T,
+    /// The directory (or the file itself, for SETATTR and WRITE) before and after.
+    pub wcc: Wcc,
+    /// What must be flushed before the reply leaves.
+    pub flush: Flush,
+}
+
+/// An error of an operation that carries `wcc_data` or post-operation attributes all the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed {
+    /// Why.
+    pub status: Status,
+    /// Directory or file as far as it is known.
+    pub wcc: Wcc,
+}
+
+impl From<Status> for Failed {
+    fn from(status: Status) -> Self {
+        Self { status, wcc: Wcc::default() }
+    }
+}
+
+/// Outcome of an operation that changes something.
+pub type Change<T> = std::result::Result<Changed<T>, Failed>;
+
+/// What a READ brought.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadDone {
+    /// Bytes put into the buffer.
+    pub count: usize,
+    /// Whether the end of the file was reached.
+    pub eof: bool,
+    /// The file afterwards.
+    pub attr: Attr,
+}
+
+/// One name of a directory, as the listing meets it.
+#[derive(Debug)]
+pub struct DirEntry<'a> {
+    /// Inode number.
+    pub fileid: u64,
+    /// The name: bytes, not text.
+    pub name: &'a [u8],
+    /// Where to go on after this entry.
+    pub cookie: u64,
+    /// Handle and attributes, when asked for and to be had.
+    pub entry: Option<Entry>,
+}
+
+/// Outcome of a listing.
+#[derive(Debug, Clone, Copy)]
+pub struct ListDone {
+    /// The directory afterwards.
+    pub dir: Attr,
+    /// Verifier that the cookies belong to; clients hand it back.
+    pub verifier: [u8; 8],
+    /// Whether the last name was given.
+    pub eof: bool,
+}
+
+/// Space and files of a file system (RFC 1813 §3.3.18).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes in all.
+    pub total_bytes: u64,
+    /// Bytes free.
+    pub free_bytes: u64,
+    /// Bytes free to the caller.
+    pub avail_bytes: u64,
+    /// File slots in all.
+    pub total_files: u64,
+    /// File slots free.
+    pub free_files: u64,
+    /// File slots free to the caller.
+    pub avail_files: u64,
+}
+
+/// What the file system can do (RFC 1813 §3.3.19, §3.3.20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Most hard links to a file.
+    pub link_max: u32,
+    /// Longest name in bytes.
+    pub name_max: u32,
+    /// Largest file in bytes.
+    pub file_size_max: u64,
+    /// Granularity of its times in nanoseconds.
+    pub time_delta_ns: u32,
+    /// Whether only root may give files away.
+    pub chown_restricted: bool,
+}
+
+/// Access rights asked for and granted: bits of RFC 1813 §3.3.4.
+pub mod access {
+    /// Read data or list a directory.
+    pub const READ: u32 = 0x01;
+    /// Look up a name in a directory.
+    pub const LOOKUP: u32 = 0x02;
+    /// Rewrite data.
+    pub const MODIFY: u32 = 0x04;
+    /// Write new data or add names.
+    pub const EXTEND: u32 = 0x08;
+    /// Delete a name in a directory.
+    pub const DELETE: u32 = 0x10;
+    /// Execute a file.
+    pub const EXECUTE: u32 = 0x20;
+}
+
+/// A tree of files that can be served. Handles are its own; a handle that it did not make is
+/// `BadHandle`, one whose file is gone is `Stale`. Nothing it does reaches outside its root.
+///
+/// Names must be checked by the back end: empty, `.`/`..` where they make no sense, `/`, NUL and
+/// over-long names are refused (`Invalid`, `Exists`, `NameTooLong`).
+pub trait FileSystem: Send + Sync + 'static {
+    /// The root directory.
+    fn root(&self) -> Handle;
+
+    /// The statistics' id of the file behind a handle (0 when the handle is not understood).
+    fn file_id(&self, handle: &Handle) -> probe::op::FileId;
+
+    /// Attributes.
+    fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr>;
+
+    /// Changes attributes; with `guard`, only if ctime still is that.
+    fn setattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        set: &SetAttr,
+        guard: Option<crate::attr::Time>,
+    ) -> Change<()>;
+
+    /// Finds a name. Also gives the directory's attributes, with an error too where known.
+    fn lookup(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed>;
+
+    /// Which of the rights in `want` ([`access`]) the caller has.
+    fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)>;
+
+    /// Target of a symbolic link, as bytes.
+    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)>;
+
+    /// Reads into `buf` at `offset`.
+    fn read(&self, cx: Context<'_>, file: &Handle, offset: u64, buf: &mut [u8])
+    -> Result<ReadDone>;
+
+    /// Writes `data` at `offset`. `Changed::value` is the count written; the flush is empty for
+    /// `Unstable`.
+    fn write(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        data: &[u8],
+        stable: Stable,
+    ) -> Change<usize>;
+
+    /// Brings unstable writes of a file to disk: all of them, whatever the range.
+    fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()>;
+
+    /// Makes a regular file.
+    fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry>;
+
+    /// Makes a directory.
+    fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry>;
+
+    /// Makes a symbolic link.
+    fn symlink(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Change<Entry>;
+
+    /// Makes a special file.
+    fn mknod(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        special: Special,
+        set: &SetAttr,
+    ) -> Change<Entry>;
+
+    /// Removes a name that is not a directory.
+    fn remove(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()>;
+
+    /// Removes an empty directory.
+    fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()>;
+
+    /// Renames. `Changed::wcc` is the source directory, the value the target directory.
+    fn rename(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, &[u8]),
+        to: (&Handle, &[u8]),
+    ) -> Change<Wcc>;
+
+    /// Adds a hard link. `Changed::wcc` is the directory, the value the file afterwards.
+    fn link(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Change<Option<Attr>>;
+
+    /// Lists a directory from `cookie` on (0 is the start), calling `each` until it returns false
+    /// (that entry was not taken) or the end. `.` and `..` are included. With `plus`, entries
+    /// carry handles and attributes.
+    fn list(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        cookie: u64,
+        verifier: [u8; 8],
+        plus: bool,
+        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<ListDone>;
+
+    /// Space left.
+    fn space(&self, cx: Context<'_>) -> Result<Space>;
+
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// A file's last known path from the root, for people; `None` when it was never met.
+    fn path_of(&self, file: probe::op::FileId) -> Option<Vec<u8>>;
+}
