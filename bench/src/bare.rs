@@ -1,0 +1,118 @@
+//! The floor: what the machine's own TCP and page cache cost without any protocol.
+//!
+//! A bare server takes requests of [`HEAD`] bytes and answers each with a megabyte from memory
+//! (send), or takes a megabyte, writes it into a file and answers with [`HEAD`] bytes (receive).
+//! It runs as a process of its own, so that its CPU time is its alone.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes of a request or an answer without data; about what an NFSv3 header takes.
+pub const HEAD: usize = 128;
+/// Bytes of data with each operation.
+pub const BLOCK: usize = 1 << 20;
+/// Each stream writes over this many blocks again and again, as the NFS load does.
+const FILE_BLOCKS: u64 = 64;
+
+/// Which way the data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the server's memory to the client.
+    Send,
+    /// From the client into the server's page cache.
+    Receive,
+}
+
+/// Serves for ever, a thread to each connection; prints its port on the first line.
+///
+/// # Errors
+/// When it cannot listen.
+pub fn serve(way: Way, dir: &Path) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    println!("{}", listener.local_addr()?.port());
+    io::stdout().flush()?;
+    for (n, stream) in listener.incoming().enumerate() {
+        let (stream, path) = (stream?, dir.join(format!("bare.{n}")));
+        std::thread::spawn(move || match way {
+            Way::Send => send_loop(stream),
+            Way::Receive => receive_loop(stream, &path),
+        });
+    }
+    Ok(())
+}
+
+fn send_loop(mut stream: TcpStream) -> io::Result<()> {
+    let mut request = [0; HEAD];
+    let answer = vec![0x5a; HEAD + BLOCK];
+    loop {
+        stream.read_exact(&mut request)?;
+        stream.write_all(&answer)?;
+    }
+}
+
+fn receive_loop(mut stream: TcpStream, path: &Path) -> io::Result<()> {
+    let file = File::create(path)?;
+    let mut request = vec![0; HEAD + BLOCK];
+    for n in 0u64.. {
+        stream.read_exact(&mut request)?;
+        file.write_all_at(&request[HEAD..], n % FILE_BLOCKS * BLOCK as u64)?;
+        stream.write_all(&request[..HEAD])?;
+    }
+    Ok(())
+}
+
+/// Drives the bare server with `streams` connections of `depth` operations in flight for `time`.
+/// Returns how many bytes of data went across.
+///
+/// # Errors
+/// When a connection breaks.
+pub fn drive(
+    to: SocketAddr,
+    way: Way,
+    streams: usize,
+    depth: usize,
+    time: Duration,
+) -> io::Result<u64> {
+    let until = Instant::now() + time;
+    let workers: Vec<_> =
+        (0..streams).map(|_| std::thread::spawn(move || stream(to, way, depth, until))).collect();
+    let mut bytes = 0;
+    for worker in workers {
+        bytes += worker.join().map_err(|_| io::Error::other("a stream panicked"))??;
+    }
+    Ok(bytes)
+}
+
+fn stream(to: SocketAddr, way: Way, depth: usize, until: Instant) -> io::Result<u64> {
+    let mut socket = TcpStream::connect(to)?;
+    socket.set_nodelay(true)?;
+    let (ask, answer) = match way {
+        Way::Send => (HEAD, HEAD + BLOCK),
+        Way::Receive => (HEAD + BLOCK, HEAD),
+    };
+    let (out, mut sink) = (vec![0x33; ask], vec![0; (256 << 10).min(answer)]);
+    let mut done = 0;
+    (0..depth).try_for_each(|_| socket.write_all(&out))?;
+    let mut open = depth;
+    while open > 0 {
+        let mut left = answer;
+        while left > 0 {
+            let room = sink.len().min(left);
+            left -= socket.read(&mut sink[..room]).and_then(|n| match n {
+                0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                n => Ok(n),
+            })?;
+        }
+        done += BLOCK as u64;
+        if Instant::now() < until {
+            socket.write_all(&out)?;
+        } else {
+            open -= 1;
+        }
+    }
+    Ok(done)
+}
