@@ -1,0 +1,98 @@
+//! `bench`: the published figures, each as ratios within one run on one machine.
+//!
+//! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
+//! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
+//! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
+//!
+//! `bench/README.md` holds the figures and says how to repeat them.
+
+mod analytics;
+mod bare;
+mod cpu;
+mod generator;
+mod load;
+mod peers;
+mod servers;
+mod stats;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The published figures, each as ratios within one run")]
+struct Cli {
+    /// The server under test.
+    #[arg(long, default_value = "target/release/plimsoll", global = true)]
+    binary: PathBuf,
+    /// Directory for scratch shares; tmpfs, so that CPU and not a disk is measured.
+    #[arg(long, default_value = "/dev/shm", global = true)]
+    scratch: PathBuf,
+    /// Where the raw figures go, as JSON.
+    #[arg(long, global = true)]
+    out: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Beside nfs-ganesha and the bare loops.
+    Peers {
+        /// Rounds; every round runs every server on every case.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds of each stretch.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+    },
+    /// All breakdowns on against all off.
+    Analytics {
+        /// Pairs.
+        #[arg(long, default_value_t = 30)]
+        pairs: usize,
+        /// Seconds of each half.
+        #[arg(long, default_value_t = 1.0)]
+        seconds: f64,
+    },
+    /// The lab's client beside a C load client (`--c-client PATH`).
+    Generator {
+        /// A load client with the options --url --op --bs --conns --depth --secs that prints JSON
+        /// with `ops` and `client_cpu`.
+        #[arg(long)]
+        c_client: Option<PathBuf>,
+        /// Rounds.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds of each stretch.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+    },
+    /// A bare server, for `peers`.
+    #[command(hide = true)]
+    BareSend,
+    /// A bare server, for `peers`.
+    #[command(hide = true)]
+    BareReceive,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match &cli.what {
+        What::Peers { rounds, seconds } => peers::run(&cli, *rounds, *seconds),
+        What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
+        What::Generator { c_client, rounds, seconds } => {
+            generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
+        }
+        What::BareSend => bare::serve(bare::Way::Send, &cli.scratch),
+        What::BareReceive => bare::serve(bare::Way::Receive, &cli.scratch),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
