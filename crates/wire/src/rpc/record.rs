@@ -87,6 +87,11 @@ impl Framer {
         self.next_fragmented(input)
     }
 
+    #[cfg(test)]
+    pub(super) fn scratch_capacity(&self) -> usize {
+        self.scratch.capacity()
+    }
+
     /// The general case: checks every header that has come, and copies once all have.
     #[cold]
     fn next_fragmented<'a>(&'a mut self, input: &'a [u8]) -> Result<Framed<'a>, RecordError> {
