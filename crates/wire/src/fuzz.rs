@@ -8,6 +8,9 @@ use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
 use crate::xdr::{Encode, Reader, Writer, decode_all};
 use crate::{mount3, nfs3, portmap};
 
+#[cfg(test)]
+mod tests;
+
 /// A target: its name (also of its corpus folder) and its function.
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
@@ -56,7 +59,7 @@ pub fn rpc_record(data: &[u8]) -> bool {
                 records += 1;
             }
             Ok(Framed::Need(n)) => {
-                assert!(n > rest.len() && n <= Framer::INPUT_MAX + 4);
+                assert!(n > rest.len() && n <= Framer::INPUT_MAX);
                 return records > 0 && rest.is_empty();
             }
             Err(_) => return false,
