@@ -159,6 +159,9 @@ fn errors_name_the_member() {
     let read = words(&[0, 0, 0]);
     let error = DecodeError::Short { what: "ReadArgs.count" };
     assert_eq!(decode_all::<ReadArgs<'_>>(&read), Err(error));
+    let write = words(&[0, 0, 0, 4, 0, 4]);
+    let error = DecodeError::Short { what: "WriteArgs.data" };
+    assert_eq!(decode_all::<WriteArgs<'_>>(&write), Err(error));
     // A name beyond NAME_MAX is for the server to refuse, not for the decoder.
     let name = vec![b'n'; 256];
     let what = DiropArgs { dir: Fh3(b""), name: Filename3(&name) };
