@@ -77,9 +77,8 @@ fn large_scratch_is_given_back() {
     input.extend_from_slice(&fragment(true, &[2; 200_000]));
     let Ok(Framed::Record { body, consumed }) = framer.next(&input) else { panic!() };
     assert_eq!((body.len(), consumed), (400_000, 400_008));
-    let mut small = fragment(false, b"a");
-    small.extend_from_slice(&fragment(true, b"b"));
-    assert_eq!(framer.next(&small), Ok(Framed::Record { body: b"ab", consumed: 10 }));
+    // The question that ends a turn is enough: an idle connection keeps little.
+    assert_eq!(framer.next(&[]), Ok(Framed::Need(4)));
     assert!(framer.scratch_capacity() <= base::limits::RPC_SCRATCH_KEEP);
 }
 
