@@ -1,0 +1,28 @@
+// How elements, filters and breakdowns are called on the screen.
+import type { BreakdownInfo, Statistic } from '../api/types.ts';
+import { range } from '../lib/format.ts';
+import type { Element } from '../lib/series.ts';
+import { parseRange, type Filter } from '../lib/statid.ts';
+
+export const unitOf = (statistic: Statistic | undefined, breakdown: string | null): string =>
+  statistic?.breakdowns.find((one) => one.id === breakdown)?.unit ?? (breakdown === 'latency' ? 'ns' : 'bytes');
+
+export function elementName(element: Element, unit: string, kind: string): string {
+  if (kind === 'range') return range(element.low, element.high, unit);
+  return element.label || element.key || '(no name)';
+}
+
+export function filterName(filter: Filter, statistic: Statistic | undefined): string {
+  const bounds = parseRange(filter.value);
+  const known = statistic?.breakdowns.find((one) => one.id === filter.name);
+  if (bounds !== null && known?.kind !== 'discrete') {
+    return range(bounds.low, bounds.high, unitOf(statistic, filter.name));
+  }
+  return filter.value;
+}
+
+/** "by client", from the sentence of the schema or the id when there is none. */
+export function by(breakdown: BreakdownInfo): string {
+  const words = breakdown.sentence.replace(/^.*broken down by /i, '').replace(/^by /i, '').trim();
+  return `by ${words === '' || words.length > 40 ? breakdown.id : words}`;
+}
