@@ -131,7 +131,7 @@ function fraction(filters, t, salt) {
   return filters.reduce((product, [name, value]) => {
     if (UNITS[name]) {
       const [low, high] = value.split('-').map(Number);
-      const all = ranges(name, 1e5, t, salt);
+      const all = ranges(name, 1e5, t, salt.split(',')[0]);
       const sum = all.reduce((s, { n }) => s + n, 0) || 1;
       return product * (all.filter((r) => r.low < high && r.high > low).reduce((s, { n }) => s + n, 0) / sum);
     }
@@ -141,7 +141,7 @@ function fraction(filters, t, salt) {
 
 /** One second: {total, cells: Map key → {label?, low?, high?, n}}, or null for a planned gap. */
 function secondOf({ base, filters, breakdown, entry }, t) {
-  const salt = base.split('.')[0];
+  const salt = base.split('.')[0] + filters.map(([name, value]) => (name === 'latency' ? '' : value)).join();
   let total = entry.level * Math.max(0, wave(t, hash(base))) * fraction(filters, t, salt);
   const cells = new Map();
   if (breakdown && UNITS[breakdown]) {

@@ -21,6 +21,15 @@ export function filterName(filter: Filter, statistic: Statistic | undefined): st
   return filter.value;
 }
 
+const GROUPS: Record<string, string> = { nfs3: 'NFSv3', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',
+  process: 'Server process', server: 'Server', analytics: 'Analytics' };
+
+export const groupName = (group: string): string => GROUPS[group] ?? group;
+
+/** The sentence of a statistic; the schema may give it without its subject ("operations"). */
+export const sentence = (entry: Statistic): string =>
+  /^[a-z]/.test(entry.sentence) ? `${groupName(entry.group)} ${entry.sentence}` : entry.sentence;
+
 /** "by client", from the sentence of the schema or the id when there is none. */
 export function by(breakdown: BreakdownInfo): string {
   const words = breakdown.sentence.replace(/^.*broken down by /i, '').replace(/^by /i, '').trim();

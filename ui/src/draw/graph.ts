@@ -163,8 +163,12 @@ export function drawSpark(canvas: HTMLCanvasElement, values: Values, top: number
   const y = (value: number): number => height - 1 - (height - 3) * Math.min(1, value / (top || 1));
   ctx.beginPath();
   values.forEach((value, at) => {
+    if (value !== null) ctx.rect(at * step, y(value), step + 0.5, height - y(value));
+  });
+  ctx.fill();
+  ctx.beginPath();
+  values.forEach((value, at) => {
     if (value === null) return;
-    ctx.fillRect(at * step, y(value), step, height - y(value));
     if (at === 0 || values[at - 1] === null) ctx.moveTo(at * step, y(value));
     else ctx.lineTo(at * step, y(value));
     ctx.lineTo((at + 1) * step, y(value));

@@ -7,6 +7,7 @@ import type { Data } from '../api/types.ts';
 import { nextFrame } from '../draw/canvas.ts';
 import { Series } from './series.ts';
 import { asError, session } from './session.svelte.ts';
+import { parse } from './statid.ts';
 import { intervalOf, spanOf, stepFor, type View } from './time.ts';
 
 /** Elements asked for; the rest is in `other`. */
@@ -27,6 +28,8 @@ export class Feed {
   /** What was fetched last; `null` before that and after an interruption. */
   loaded: { from: number; to: number; step: number } | null = null;
   pending: Data[] = [];
+  /** The end of the latest gap for which the store was asked. */
+  asked = 0;
   request = 0;
 
   constructor(stat: string) {
@@ -36,6 +39,16 @@ export class Feed {
   touch(): void {
     nextFrame(() => (this.version += 1));
   }
+}
+
+/** Whether the catalogue has it, with all of its filters and its breakdown. */
+function isKnown(text: string): boolean {
+  const stat = parse(text);
+  const entry = stat === null ? undefined : session.statistic(stat.base);
+  if (stat === null || entry === undefined) return false;
+  const names = stat.filters.map(({ name }) => name);
+  if (stat.breakdown !== null) names.push(stat.breakdown);
+  return names.every((name) => entry.breakdowns.some(({ id }) => id === name));
 }
 
 export class Feeds {
@@ -95,7 +108,9 @@ export class Feeds {
   }
 
   #subscribe(): void {
-    const good = [...this.#feeds.values()].filter((feed) => feed.error === null || feed.error.status === 0);
+    // One statistic that does not exist would have the whole stream refused.
+    const good = [...this.#feeds.values()].filter((feed) =>
+      feed.error === null ? feed.loaded !== null || isKnown(feed.stat) : feed.error.status === 0);
     if (this.#moving()) this.#stream.subscribe(good.map((feed) => feed.stat));
     else this.#stream.close();
   }
@@ -120,7 +135,9 @@ export class Feeds {
       feed.series.replace(answer);
       if (step === 1 && this.#view.live) for (const second of feed.pending) feed.series.merge(second);
       feed.loaded = { from, to: this.#moving() ? Infinity : to, step };
+      const unsubscribed = feed.error !== null || !isKnown(feed.stat);
       feed.error = null;
+      if (unsubscribed) this.#subscribe();
     } catch (error) {
       if (request !== feed.request) return;
       feed.error = asError(error);
@@ -160,9 +177,21 @@ export class Feeds {
     if (now !== this.now) this.now = now;
   }
 
+  /** Asks once for seconds that the stream left out; what the store has not either stays a gap. */
+  #heal(): void {
+    const { from, to } = intervalOf(this.#view, this.now);
+    for (const feed of this.#feeds.values()) {
+      const end = feed.series.gaps(from, to - PATIENCE).at(-1)?.[1] ?? 0;
+      if (feed.loading || feed.error !== null || this.stream !== 'live' || end <= feed.asked) continue;
+      feed.asked = end;
+      void this.#fetch(feed, from, Math.floor(session.now()), 1);
+    }
+  }
+
   #tick(): void {
     this.#advance();
-    if (!this.#view.live || this.#moving() || document.hidden) return;
+    if (!this.#view.live || document.hidden) return;
+    if (this.#moving()) return this.#heal();
     const every = Math.max(POLL_MS, stepFor(this.#view.span) * 1000);
     if (Date.now() - this.#polled < every) return;
     this.#polled = Date.now();

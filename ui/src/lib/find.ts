@@ -1,5 +1,6 @@
 // What the search finds: pages, statistics with their breakdowns, shares, clients.
 import type { Statistic, Status } from '../api/types.ts';
+import { sentence } from '../analytics/words.ts';
 import { type StatId } from './statid.ts';
 import { graphHref } from './worksheet.ts';
 
@@ -33,10 +34,10 @@ export function everything(catalogue: Statistic[], status: Status | null, client
     hits.push({ kind: 'Client', name: client.label, detail: 'seen in the last minute', href: elementHref('client', client.key) });
   }
   for (const entry of catalogue) {
-    hits.push({ kind: 'Statistic', name: entry.id, detail: entry.sentence, href: graphHref(stat(entry.id, null)) });
+    hits.push({ kind: 'Statistic', name: entry.id, detail: sentence(entry), href: graphHref(stat(entry.id, null)) });
     for (const breakdown of entry.breakdowns) {
       const name = `${entry.id}[${breakdown.id}]`;
-      hits.push({ kind: 'Statistic', name, detail: entry.sentence, href: graphHref(stat(entry.id, breakdown.id)) });
+      hits.push({ kind: 'Statistic', name, detail: sentence(entry), href: graphHref(stat(entry.id, breakdown.id)) });
     }
   }
   return hits;

@@ -51,10 +51,14 @@ export function nanoseconds(value: number): string {
 /** How long something has run, the two largest units. */
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.floor(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  if (s < 86_400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
-  return `${Math.floor(s / 86_400)} d ${Math.floor((s % 86_400) / 3600)} h`;
+  const units: [number, string][] = [[86_400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+  const at = units.findIndex(([size]) => s >= size);
+  if (at < 0) return '0 s';
+  const [size, name] = units[at] as [number, string];
+  const whole = `${Math.floor(s / size)} ${name}`;
+  const next = units[at + 1];
+  const rest = next === undefined ? 0 : Math.floor((s % size) / next[0]);
+  return next === undefined || rest === 0 ? whole : `${whole} ${rest} ${next[1]}`;
 }
 
 /** Writes values of one unit; `unit` is the catalogue's word. */
@@ -82,6 +86,7 @@ export function bound(amount: number, unit: string): string {
 
 /** "1–1.25 ms" where both ends share the unit, "896 µs–1.02 ms" where not. */
 export function range(low: number, high: number, unit: string): string {
+  if (high >= 2 ** 63) return `${bound(low, unit)} and more`;
   const [a, b] = [bound(low, unit), bound(high, unit)];
   const [, unitA] = a.split(' ');
   const [, unitB] = b.split(' ');

@@ -2,7 +2,7 @@
 import type { Values } from '../api/types.ts';
 
 /** The faintest mark for "at least one": it must be seen on an empty ground. */
-const FAINTEST = 0.24;
+const FAINTEST = 0.1;
 
 /**
  * How dark a cell is, 0 to 1. Zero is nothing; from there the scale is logarithmic and starts well

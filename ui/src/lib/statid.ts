@@ -87,7 +87,13 @@ export function parseRange(value: string): { low: number; high: number } | null 
   return { low: Number(match[1]), high: Number(match[2]) };
 }
 
+/** The end of the topmost bucket, which a double cannot hold exactly (it rounds up to 2^64). */
+const U64_MAX = 2n ** 64n - 1n;
+
 /** Whole numbers without exponent: the top bucket reaches beyond 2^53. */
-const whole = (value: number): string => BigInt(Math.round(value)).toString();
+function whole(value: number): string {
+  const found = BigInt(Math.round(value));
+  return (found > U64_MAX ? U64_MAX : found).toString();
+}
 
 export const formatRange = (low: number, high: number): string => `${whole(low)}-${whole(high)}`;

@@ -50,5 +50,6 @@ test('ranges', () => {
   assert.deepEqual(parseRange('1000-2000'), { low: 1000, high: 2000 });
   assert.equal(parseRange('1e3-2'), null);
   assert.equal(formatRange(1000.4, 2000), '1000-2000');
+  assert.equal(formatRange(8, Number(2n ** 64n - 1n)), '8-18446744073709551615');
   assert.equal(formatRange(0, 2 ** 63), '0-9223372036854775808');
 });
