@@ -12,13 +12,22 @@ export function elementName(element: Element, unit: string, kind: string): strin
   return element.label || element.key || '(no name)';
 }
 
+/** Labels of elements that were drilled into: a filter names a user by his uid. */
+const labels = new Map<string, string>();
+const LABELS_MAX = 1000;
+
+export function remember(name: string, value: string, label: string): void {
+  if (labels.size >= LABELS_MAX) labels.clear();
+  if (label !== '') labels.set(`${name}=${value}`, label);
+}
+
 export function filterName(filter: Filter, statistic: Statistic | undefined): string {
   const bounds = parseRange(filter.value);
   const known = statistic?.breakdowns.find((one) => one.id === filter.name);
   if (bounds !== null && known?.kind !== 'discrete') {
     return range(bounds.low, bounds.high, unitOf(statistic, filter.name));
   }
-  return filter.value;
+  return labels.get(`${filter.name}=${filter.value}`) ?? filter.value;
 }
 
 const GROUPS: Record<string, string> = { nfs3: 'NFSv3', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',

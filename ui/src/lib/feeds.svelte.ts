@@ -30,6 +30,7 @@ export class Feed {
   pending: Data[] = [];
   /** The end of the latest gap for which the store was asked. */
   asked = 0;
+  askedAt = -Infinity;
   request = 0;
 
   constructor(stat: string) {
@@ -183,7 +184,9 @@ export class Feeds {
     for (const feed of this.#feeds.values()) {
       const end = feed.series.gaps(from, to - PATIENCE).at(-1)?.[1] ?? 0;
       if (feed.loading || feed.error !== null || this.stream !== 'live' || end <= feed.asked) continue;
+      if (performance.now() - feed.askedAt < POLL_MS) continue;
       feed.asked = end;
+      feed.askedAt = performance.now();
       void this.#fetch(feed, from, Math.floor(session.now()), 1);
     }
   }

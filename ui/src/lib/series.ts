@@ -140,6 +140,14 @@ export class Series {
     return found.sort((a, b) => b.average - a.average || (a.element.key < b.element.key ? -1 : 1));
   }
 
+  /** The average of what fell outside the elements, 0 when nothing did. */
+  otherAverage(from: number, to: number): number {
+    const [start, end] = this.bounds(from, to);
+    const known = this.total.slice(start, end).filter((value) => value !== null).length;
+    // Most seconds have no "other" at all, which is a zero, not a gap.
+    return known === 0 ? 0 : this.other.slice(start, end).reduce<number>((sum, value) => sum + (value ?? 0), 0) / known;
+  }
+
   /** The average of the total over [from, to), `null` when nothing is known of it. */
   average(from: number, to: number): number | null {
     const [start, end] = this.bounds(from, to);
