@@ -37,7 +37,7 @@ export const groupName = (group: string): string => GROUPS[group] ?? group;
 
 /** The sentence of a statistic; the schema may give it without its subject ("operations"). */
 export const sentence = (entry: Statistic): string =>
-  /^[a-z]/.test(entry.sentence) ? `${groupName(entry.group)} ${entry.sentence}` : entry.sentence;
+  /^[a-z]/.test(entry.sentence) ? `${groupName(entry.group)} ${entry.sentence}` : entry.sentence.replace(/^Protocol: /, '');
 
 /** "by client", from the sentence of the schema or the id when there is none. */
 export function by(breakdown: BreakdownInfo): string {
