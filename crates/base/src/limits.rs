@@ -40,3 +40,72 @@ pub const CONNECTIONS_MAX: usize = 10_000;
 pub const TURN_OPS_MAX: usize = 64;
 /// Time one connection may take before others get their turn.
 pub const TURN_TIME_MAX: Duration = Duration::from_micros(200);
+/// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
+/// 64 to 128 calls under way, a load client up to 256.
+pub const CONNECTION_REQUESTS_MAX: usize = 256;
+/// Operations waiting for the pool or a flush at once, over all connections: each holds its record
+/// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
+pub const REQUESTS_MAX: usize = 16_384;
+/// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
+pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
+/// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
+pub const RECEIVE_BUFFER: usize = 64 << 10;
+/// Records of at least this size get a receive buffer of their own, which the pool can take over
+/// without copying the data once more.
+pub const LARGE_RECORD: usize = 32 << 10;
+/// Replies collected before they are sent, in bytes: what fits the second-level cache together with
+/// what is read into it.
+pub const SEND_BATCH_MAX: usize = 256 << 10;
+/// A read longer than this is answered piece by piece through one buffer of this size, so that the
+/// data is still in the second-level cache when it is sent.
+pub const READ_PIECE: usize = 128 << 10;
+/// Small buffers that a core keeps for connections that wake up (64 KiB each).
+pub const BUFFERS_KEPT: usize = 64;
+/// Large buffers kept for all connections (about 1 MiB each).
+pub const LARGE_BUFFERS_KEPT: usize = 32;
+/// A record that has begun must be complete within this time.
+pub const RECORD_TIME_MAX: Duration = Duration::from_secs(30);
+/// A peer that takes nothing of its replies for this long is disconnected.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// Silence after which a connection is probed, so that a vanished peer is noticed.
+pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time a service has to answer what it took before it is ended anyway.
+pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time between two looks at a core's idle work (aggregation, gauges).
+pub const CORE_TICK: Duration = Duration::from_millis(20);
+/// Operations of a core after which it aggregates without waiting for its tick.
+pub const CORE_BURST_OPS: usize = 8192;
+/// Accepted sockets that may wait for one core to take them.
+pub const ACCEPT_QUEUE: usize = 1024;
+/// Length of the kernel's queue of connections not accepted yet.
+pub const LISTEN_BACKLOG: i32 = 4096;
+/// Pause after a failed accept (no descriptors left), so that it does not spin.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+// --- serve: the pool for operations that block ------------------------------------------------
+
+/// Threads for blocking operations, for each core; they wait for disks, not for processors.
+pub const POOL_THREADS_PER_CORE: usize = 8;
+/// Most threads for blocking operations.
+pub const POOL_THREADS_MAX: usize = 64;
+/// Operations that may wait for a pool thread.
+pub const POOL_QUEUE_MAX: usize = 8192;
+/// One client's share of the pool's queue is this part of it, so that eight can fill it, not one.
+pub const POOL_CLIENT_PART: usize = 8;
+
+// --- serve: duplicate requests and mounts -----------------------------------------------------
+
+/// Replies kept for calls that come twice, over all clients; at 20 000 changes a second, seconds.
+pub const REPLAY_ENTRIES_MAX: usize = 65_536;
+/// Bytes of such replies.
+pub const REPLAY_BYTES_MAX: usize = 32 << 20;
+/// Age at which a kept reply is forgotten: two retransmissions of a Linux client over TCP.
+pub const REPLAY_AGE_MAX: Duration = Duration::from_secs(120);
+/// Bytes of the arguments that tell two calls with the same number apart.
+pub const REPLAY_CHECKSUM_BYTES: usize = 256;
+/// Repeats of one call that may wait for its end; further ones are dropped.
+pub const REPLAY_WAITERS_MAX: usize = 4;
+/// Parts of the table with a lock of their own.
+pub const REPLAY_SHARDS: usize = 16;
+/// Mounts remembered for DUMP.
+pub const MOUNTS_MAX: usize = 1024;

@@ -1,0 +1,2 @@
+//! MOUNT and NFS version 3.
+pub mod state;
