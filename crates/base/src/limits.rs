@@ -71,6 +71,8 @@ pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time a service has to answer what it took before it is ended anyway.
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Pause before a connection that found a budget used up looks again.
+pub const STALL_PAUSE: Duration = Duration::from_millis(2);
 /// Time between two looks at a core's idle work (aggregation, gauges).
 pub const CORE_TICK: Duration = Duration::from_millis(20);
 /// Operations of a core after which it aggregates without waiting for its tick.

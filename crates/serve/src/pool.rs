@@ -55,8 +55,6 @@ struct Queues {
     turns: VecDeque<u64>,
     /// Waiting or reserved, over all clients.
     used: usize,
-    /// Called once when there is room again.
-    waiting: Vec<Box<dyn FnOnce() + Send>>,
     idle: usize,
     ending: bool,
 }
@@ -112,17 +110,6 @@ impl Pool {
         entry.used += 1;
         queues.used += 1;
         Some(Slot { shared: Arc::clone(&self.shared), client, open: true })
-    }
-
-    /// Calls `wake` once as soon as a place may be free.
-    pub fn when_room(&self, wake: Box<dyn FnOnce() + Send>) {
-        let mut queues = self.shared.lock();
-        if queues.used == 0 || queues.ending {
-            drop(queues);
-            wake();
-        } else {
-            queues.waiting.push(wake);
-        }
     }
 
     /// Operations that wait for a thread.
@@ -206,9 +193,7 @@ impl Shared {
         let mut queues = self.lock();
         loop {
             if let Some((since_ns, job)) = queues.next() {
-                let waiting = std::mem::take(&mut queues.waiting);
                 drop(queues);
-                waiting.into_iter().for_each(|wake| wake());
                 let waited = base::clock::stamp().saturating_sub(since_ns);
                 // What a job answers for it has caught itself; a panic past that must not cost
                 // the pool a thread.

@@ -56,20 +56,6 @@ fn one_client_cannot_fill_the_queue() {
 }
 
 #[test]
-fn room_is_announced() {
-    let pool = pool(1, 1, 1);
-    let release = hold(&pool);
-    let (done, is_done) = mpsc::channel();
-    pool.reserve(1).unwrap().run(0, Box::new(|_| ()));
-    assert!(pool.reserve(1).is_none());
-    pool.when_room(Box::new(move || done.send(()).unwrap()));
-    assert!(is_done.try_recv().is_err());
-    drop(release);
-    is_done.recv_timeout(WAIT).unwrap();
-    assert!(pool.reserve(1).is_some());
-}
-
-#[test]
 fn a_panicking_job_costs_no_thread() {
     let pool = pool(1, 10, 10);
     pool.reserve(1).unwrap().run(0, Box::new(|_| panic!("planted")));

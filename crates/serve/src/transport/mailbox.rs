@@ -16,7 +16,6 @@ struct State<T> {
     letters: Vec<T>,
     waker: Option<Waker>,
     closing: bool,
-    nudged: bool,
 }
 
 /// What woke a connection.
@@ -35,7 +34,6 @@ impl<T> Default for Mailbox<T> {
                 letters: Vec::new(),
                 waker: None,
                 closing: false,
-                nudged: false,
             }),
         }
     }
@@ -52,11 +50,6 @@ impl<T> Mailbox<T> {
         self.wake(|state| state.closing = true);
     }
 
-    /// Wakes the connection to look again (there is room in a budget).
-    pub fn nudge(&self) {
-        self.wake(|state| state.nudged = true);
-    }
-
     fn wake(&self, change: impl FnOnce(&mut State<T>)) {
         let waker = {
             let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
@@ -68,12 +61,11 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Ready when there is mail, a nudge, or (unless it is known already) the end.
+    /// Ready when there is mail or (unless it is known already) the end.
     pub fn poll(&self, cx: &mut Context<'_>, closing_known: bool) -> Poll<Woken> {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         let mail = !state.letters.is_empty();
-        let nudged = std::mem::take(&mut state.nudged);
-        if mail || nudged || (state.closing && !closing_known) {
+        if mail || (state.closing && !closing_known) {
             return Poll::Ready(Woken { mail, closing: state.closing });
         }
         if !state.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
