@@ -106,6 +106,8 @@ pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time a service has to answer what it took before it is ended anyway.
 pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Largest READDIR and READDIRPLUS reply: some hundreds of names with attributes, read in one turn.
+pub const READDIR_REPLY_MAX: u32 = 64 << 10;
 /// Pause before a connection that found a budget used up looks again.
 pub const STALL_PAUSE: Duration = Duration::from_millis(2);
 /// Time between two looks at a core's idle work (aggregation, gauges).

@@ -24,10 +24,12 @@ use base::limits::{
 };
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use wire::rpc::{CallError, RecordError};
 
 use self::input::{Input, Next};
+use super::caller::Caller;
 use super::core::Core;
-use super::dispatch::Caller;
+use super::dispatch::Step;
 use super::later::{Later, Letter, Span};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::listener::Accepted;
@@ -47,10 +49,10 @@ pub(super) enum Ended {
     Drained,
     /// The peer sent what is no RPC.
     #[error("not RPC: {0}")]
-    Malformed(#[from] wire::rpc::FrameError),
+    Malformed(#[from] RecordError),
     /// A call's header made no sense.
     #[error("bad call: {0}")]
-    BadCall(wire::xdr::DecodeError),
+    BadCall(#[from] CallError),
     /// A record was begun and not finished, or replies were not taken.
     #[error("the peer is too slow")]
     TooSlow,
@@ -136,8 +138,10 @@ impl Conn {
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
                         Event::Timer if turn == Turn::Finished => return Err(Ended::TooSlow),
-                        Event::Timer => self.timer = None,
-                        Event::Mail => {}
+                        Event::Timer | Event::Mail => {}
+                    }
+                    if turn == Turn::Stalled {
+                        self.timer = None;
                     }
                 }
             }
@@ -195,10 +199,8 @@ impl Conn {
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
-        match self.input.receive(&mut self.stream).await? {
-            0 => Err(Ended::Closed),
-            _ => Ok(()),
-        }
+        self.input.receive(&mut self.stream).await?;
+        Ok(())
     }
 
     /// Puts what came back from the pool and from flushes among the replies.
@@ -269,10 +271,9 @@ impl Conn {
             service.budgets.panics.fetch_add(1, Relaxed);
             return Err(Ended::Panicked);
         };
-        use super::dispatch::Step;
         match step.map_err(Ended::BadCall)? {
             Step::Answered => self.spans.push(span),
-            Step::Refused | Step::Ignored => {
+            Step::Refused => {
                 service.budgets.bad_records.fetch_add(1, Relaxed);
             }
             Step::Repeat(key) => {

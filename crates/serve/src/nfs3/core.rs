@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 
 use base::clock::stamp;
 use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX};
-use probe::hub::{CoreProbe, Hub};
+use probe::core::CoreProbe;
+use probe::hub::Hub;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -10,7 +10,8 @@ use probe::op::{OpRecord, flag};
 use vfs::fs::Flush;
 use vfs::status::Status;
 
-use super::dispatch::{Caller, Performed, Service};
+use super::caller::Caller;
+use super::dispatch::{Performed, Service};
 use super::state::Key;
 use crate::pool::Slot;
 use crate::transport::buffers::ReplyBuf;
@@ -89,7 +90,7 @@ impl Later {
         span: Span,
         held: usize,
     ) -> Self {
-        Self { service, mailbox: Arc::clone(mailbox), caller: caller.fresh(), span, held }
+        Self { service, mailbox: Arc::clone(mailbox), caller: caller.clone(), span, held }
     }
 
     /// Someone who waits for an operation of another connection.
@@ -98,13 +99,7 @@ impl Later {
     }
 
     /// Hands the call at `at` within `record` to the pool.
-    pub(super) fn pool(
-        mut self,
-        slot: Slot,
-        key: Option<Key>,
-        record: Vec<u8>,
-        at: Range<usize>,
-    ) {
+    pub(super) fn pool(mut self, slot: Slot, key: Option<Key>, record: Vec<u8>, at: Range<usize>) {
         if !self.begin(key) {
             return;
         }
@@ -120,8 +115,8 @@ impl Later {
         }
     }
 
-    /// Notes that the call is being done. If another connection was faster by a moment, its reply
-    /// will be sent twice by the client's wish, and this one comes to nothing.
+    /// Notes that the call is being done. If another connection of the client was faster by a moment,
+    /// the client gets its answer there, and this one comes to nothing.
     fn begin(&self, key: Option<Key>) -> bool {
         let Some(key) = key else { return true };
         if self.service.replays.of(&key).begin(key) {

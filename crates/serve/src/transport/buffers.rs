@@ -39,6 +39,11 @@ impl ReplyBuf {
         self.bytes.len()
     }
 
+    /// Bytes that fit without asking for memory.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()

@@ -29,13 +29,7 @@ pub struct Woken {
 
 impl<T> Default for Mailbox<T> {
     fn default() -> Self {
-        Self {
-            state: Mutex::new(State {
-                letters: Vec::new(),
-                waker: None,
-                closing: false,
-            }),
-        }
+        Self { state: Mutex::new(State { letters: Vec::new(), waker: None, closing: false }) }
     }
 }
 

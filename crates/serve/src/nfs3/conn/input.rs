@@ -4,19 +4,25 @@
 //! A large record (a WRITE) gets a buffer of exactly its size, which the pool can take over. After one
 //! large record the next is expected to be as large, so that in a stream of them nothing is copied.
 
+use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::Pin;
+use std::task::Poll;
 
 use base::clock::stamp;
-use base::limits::{LARGE_RECORD, RECEIVE_BUFFER, RPC_RECORD_MAX};
+use base::limits::{LARGE_RECORD, RECEIVE_BUFFER};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
+use wire::rpc::{Framed, Framer};
 
 use super::Ended;
 use crate::nfs3::core::Core;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
 const ROOM_MIN: usize = 8 << 10;
+
+/// Bytes of a record's marker (RFC 5531 §11).
+const MARKER: usize = 4;
 
 /// What stands at the front of the input.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +46,7 @@ pub(super) struct Input {
     at: Range<usize>,
     consumed: usize,
     whole: Option<Vec<u8>>,
+    framer: Framer,
     /// When the last receive brought something.
     pub(super) arrived_ns: u64,
 }
@@ -102,8 +109,8 @@ impl Input {
         true
     }
 
-    /// Receives once; 0 is the end of the stream.
-    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<usize, Ended> {
+    /// Receives what is there, without waiting: mail may come meanwhile. False when it was nothing.
+    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<bool, Ended> {
         let old = self.buf.len();
         // Into a buffer for one large record only that record, so that the next starts a new one.
         let want = match self.need.max(if old == 0 { self.expect } else { 0 }) {
@@ -113,27 +120,33 @@ impl Input {
         let spare = self.buf.spare_capacity_mut();
         let room = spare.len().min(want.max(1));
         let mut into = ReadBuf::uninit(&mut spare[..room]);
-        std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut into)).await?;
+        let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut into)));
+        let Poll::Ready(received) = polled.await else { return Ok(false) };
+        received?;
         let n = into.filled().len();
+        if n == 0 {
+            return Err(Ended::Closed);
+        }
         // SAFETY: `poll_read` has filled, and so initialised, `n` bytes of the spare capacity.
         unsafe { self.buf.set_len(old + n) };
-        if n > 0 {
-            self.arrived_ns = stamp();
-        }
-        Ok(n)
+        self.arrived_ns = stamp();
+        Ok(true)
     }
 
     /// Finds the next record.
     pub(super) fn next(&mut self) -> Result<Next, Ended> {
         let bytes = &self.buf[self.start..];
-        match wire::rpc::frame(bytes)? {
-            wire::rpc::Frame::Need(need) => {
-                self.need = need.min(RPC_RECORD_MAX + 4);
+        match self.framer.next(bytes)? {
+            Framed::Need(need) => {
+                self.need = need.min(Framer::INPUT_MAX);
                 Ok(Next::Partial)
             }
-            wire::rpc::Frame::Record { at, consumed } => {
-                self.at = self.start + at.start..self.start + at.end;
-                self.whole = None;
+            Framed::Record { body, consumed } => {
+                // In one fragment it lies behind its marker, where it came; else in the framer.
+                let here = body.len() + MARKER == consumed;
+                self.whole = if here { None } else { Some(body.to_vec()) };
+                let start = self.start + MARKER;
+                self.at = start..start + body.len();
                 self.consumed = consumed;
                 Ok(Next::Record)
             }
