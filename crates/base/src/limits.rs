@@ -148,3 +148,47 @@ pub const REPLAY_WAITERS_MAX: usize = 4;
 pub const REPLAY_SHARDS: usize = 16;
 /// Mounts remembered for DUMP.
 pub const MOUNTS_MAX: usize = 1024;
+
+// --- vfs: descriptors, caches, tables ---------------------------------------------------------
+
+/// Most files a back end keeps an O_PATH descriptor on; the descriptor budget may lower it.
+pub const NODES_MAX: usize = 262_144;
+/// Fewest, whatever the descriptor budget says: below this nothing can be served sensibly.
+pub const NODES_MIN: usize = 64;
+/// Parts that the table of nodes is cut into, each with its own lock: many more than cores.
+pub const NODE_SHARDS: usize = 64;
+/// Most descriptors opened for reading or writing that are kept for the next caller.
+pub const OPEN_FILES_MAX: usize = 65_536;
+/// Most of these on one file: callers with different credentials.
+pub const OPEN_FILES_PER_NODE: usize = 8;
+/// Listings of one directory that go on where they stopped; further ones seek.
+pub const DIR_STREAMS_PER_NODE: usize = 4;
+/// Bytes of directory entries read at once: about 1 000 names, and what a parked listing holds.
+pub const DIR_BUFFER: usize = 32 << 10;
+/// Files with unstable writes not yet on disk; beyond it a write is flushed before its reply,
+/// because each of them pins a descriptor.
+pub const DIRTY_NODES_MAX: usize = 4_096;
+/// Failed flushes remembered apart per file; further ones are merged, which errs towards telling.
+pub const FLUSH_FAILURES_KEPT: usize = 8;
+/// Callers remembered per file as told about a failed flush; beyond it all are told again.
+pub const FLUSH_TOLD_MAX: usize = 16;
+/// Threads that flush. A flush waits for the device, and devices want a few at a time.
+pub const FLUSH_THREADS: usize = 8;
+/// Replies waiting for a flush at once; the callers' budgets of requests are far below it.
+pub const FLUSH_WAITING_MAX: usize = 65_536;
+/// Directories on the way from a file to the root of its share (PATH_MAX allows no more).
+pub const DEPTH_MAX: usize = 2_048;
+/// Directory entries looked at when a cold handle has to be searched for: some 10 ms.
+pub const COLD_SEARCH_ENTRIES_MAX: usize = 65_536;
+/// Further directories known to hold a file: renamed or linked across directories.
+pub const KNOWN_PARENTS_MAX: usize = 8;
+/// Directories in the durable table (no kernel handles): about 100 bytes of memory each.
+pub const KNOWN_DIRS_MAX: usize = 262_144;
+/// Files in the durable table: those renamed or linked across directories.
+pub const KNOWN_MOVED_MAX: usize = 262_144;
+/// How long a newly met directory may wait before it is written to the durable table.
+pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Names remembered for statistics: some 100 bytes each.
+pub const NAMES_MAX: usize = 131_072;
+/// Most shares: ids are 16 bits and the table is searched on every call.
+pub const SHARES_MAX: usize = 1_024;
