@@ -4,7 +4,8 @@
 //! names and data borrow from the message. Statuses and file types are numbers that may be
 //! unknown to us; a discriminant that decides what follows is an error when unknown.
 //!
-//! - [`Proc`], [`Nfsstat3`]: the numbers. Common types: [`Fh3`], [`Fattr3`], [`Sattr3`], [`WccData`].
+//! - [`Proc`], [`Nfsstat3`]: the numbers.
+//! - [`Fh3`], [`Fattr3`], [`Sattr3`], [`WccData`]: what most messages are made of.
 //! - Arguments are `…Args`; results are [`Res`], whose failure arm carries the status.
 //! - Server-side writers for replies whose size is known late: [`ReadResOkHead`],
 //!   [`ReaddirEncoder`], [`ReaddirplusEncoder`].

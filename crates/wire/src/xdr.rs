@@ -1,6 +1,7 @@
 //! External Data Representation (RFC 4506): a bounded reader, an appending writer, and the traits
 //! that every message implements in both directions.
 
+use base::limits::RPC_RECORD_MAX;
 use thiserror::Error;
 
 #[macro_use]
@@ -275,5 +276,21 @@ impl Item<'_> for [u8; 8] {
     #[inline]
     fn item(r: &mut Reader<'_>, what: &'static str) -> Result<Self, DecodeError> {
         r.array(what).copied()
+    }
+}
+
+/// Variable-length opaque without a maximum of its own, such as file data: the record that brings
+/// it is the limit.
+impl Encode for &[u8] {
+    #[inline]
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.opaque(self);
+    }
+}
+
+impl<'a> Item<'a> for &'a [u8] {
+    #[inline]
+    fn item(r: &mut Reader<'a>, what: &'static str) -> Result<Self, DecodeError> {
+        r.opaque(RPC_RECORD_MAX, what)
     }
 }

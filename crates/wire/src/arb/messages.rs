@@ -1,7 +1,5 @@
 //! Arbitrary values of the messages that are written by hand, not by `xdr_struct!`.
 
-use std::cell::RefCell;
-
 use base::limits::{AUTH_SYS_GIDS_MAX, AUTH_SYS_NAME_MAX, MOUNT_FLAVORS_MAX, RPC_AUTH_MAX};
 
 use super::{Arb, Gen};
@@ -78,13 +76,8 @@ impl<'a, O: Arb<'a>, F: Arb<'a>> Arb<'a> for Res<O, F> {
     }
 }
 
-thread_local! {
-    /// Lists that were made up: they live as long as the test's process, in which a list that
-    /// borrows from the entropy can borrow from them.
-    static LISTS: RefCell<Vec<&'static [u8]>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Entries are kept in XDR, so they are made by encoding some.
+/// Entries are kept in XDR, so they are made by encoding some. Those bytes live as long as the
+/// test's process: there is nothing shorter that the list could borrow from.
 impl<'a, E> Arb<'a> for DirEntries<'a, E>
 where
     E: Arb<'a> + Encode + Decode<'a>,
@@ -97,9 +90,7 @@ where
             entry.encode(&mut w);
         }
         w.bool(false);
-        let kept: &'static [u8] = bytes.leak();
-        LISTS.with_borrow_mut(|lists| lists.push(kept));
-        crate::xdr::decode_all(kept).expect("entries that were just encoded")
+        crate::xdr::decode_all(bytes.leak()).expect("entries that were just encoded")
     }
 }
 

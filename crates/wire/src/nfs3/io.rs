@@ -1,10 +1,7 @@
 //! READLINK, READ and WRITE (RFC 1813 §3.3.5 to §3.3.7). The data of both directions is borrowed.
 
-use base::limits::RPC_RECORD_MAX;
-
 use super::attr::WccData;
 use super::types::{Fh3, Nfspath3, PostOpAttr, Res, Writeverf3};
-use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 xdr_enum! {
     /// How far data must have got before the reply (`stable_how`).
@@ -106,18 +103,3 @@ xdr_struct! {
 
 /// WRITE3res: with a failure, the file's `wcc_data`.
 pub type WriteRes = Res<WriteResOk, WccData>;
-
-/// File data. It may be as long as the record that brought it.
-impl Encode for &[u8] {
-    #[inline]
-    fn encode(&self, w: &mut Writer<'_>) {
-        w.opaque(self);
-    }
-}
-
-impl<'a> Decode<'a> for &'a [u8] {
-    #[inline]
-    fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        r.opaque(RPC_RECORD_MAX, "file data")
-    }
-}

@@ -74,6 +74,11 @@ impl Framer {
     /// [`RecordError`], as soon as a header shows it: nothing is waited for or kept.
     #[inline]
     pub fn next<'a>(&'a mut self, input: &'a [u8]) -> Result<Framed<'a>, RecordError> {
+        // Whoever asks again is done with the last record; one large one must not hold memory for
+        // the life of an idle connection.
+        if self.scratch.capacity() > RPC_SCRATCH_KEEP {
+            self.scratch = Vec::new();
+        }
         if let Some((header, rest)) = input.split_first_chunk::<HEADER>() {
             let header = u32::from_be_bytes(*header);
             let length = (header & !LAST_FRAGMENT) as usize;
@@ -87,6 +92,11 @@ impl Framer {
         self.next_fragmented(input)
     }
 
+    #[cfg(test)]
+    pub(super) fn scratch_capacity(&self) -> usize {
+        self.scratch.capacity()
+    }
+
     /// The general case: checks every header that has come, and copies once all have.
     #[cold]
     fn next_fragmented<'a>(&'a mut self, input: &'a [u8]) -> Result<Framed<'a>, RecordError> {
@@ -94,10 +104,6 @@ impl Framer {
             Scan::Need(bytes) => return Ok(Framed::Need(bytes)),
             Scan::Whole(bytes) => bytes,
         };
-        // One large record must not hold memory for the life of an idle connection.
-        if self.scratch.capacity() > RPC_SCRATCH_KEEP {
-            self.scratch = Vec::new();
-        }
         self.scratch.clear();
         let mut rest = input.get(..consumed).unwrap_or_default();
         while let Some((header, after)) = rest.split_first_chunk::<HEADER>() {
