@@ -64,6 +64,42 @@ pub const FILES_MAX: usize = 8192;
 pub const FILES_TOP: usize = 256;
 /// Finished seconds that a core keeps for a collector that is late; then the oldest are dropped.
 pub const SECONDS_PENDING_MAX: usize = 16;
+/// How long after the end of a second the collector takes it, in ns.
+pub const COLLECT_AFTER_NS: u64 = 150_000_000;
+/// How long after its end the collector waits for a core that does not answer, in ns.
+pub const COLLECT_WAIT_NS: u64 = 1_500_000_000;
+/// Files kept in each stored second; the rest is `other`.
+pub const STORED_FILES_MAX: usize = 50;
+/// Clients, users and shares kept in each stored second; the rest is `other`.
+pub const STORED_PEERS_MAX: usize = 200;
+/// Clients whose latencies are kept apart in each stored second.
+pub const STORED_LATENCY_PEERS_MAX: usize = 50;
+/// Seconds kept in memory for graphs of the present: five minutes.
+pub const SECONDS_IN_MEMORY: usize = 300;
+/// Names of clients, users and files remembered between seconds.
+pub const NAMES_REMEMBERED_MAX: usize = 65_536;
+/// Seconds that wait for a subscriber; one that is slower loses the oldest, and is told.
+pub const SUBSCRIBER_QUEUE_MAX: usize = 30;
+/// Subscribers at once.
+pub const SUBSCRIBERS_MAX: usize = 256;
+/// Points of one answer; a longer interval gets a longer step.
+pub const POINTS_MAX: u64 = 20_000;
+/// Rows of one answer.
+pub const ROWS_MAX: usize = 1000;
+/// Distinct elements that one question to the recorder may count.
+pub const RECORDER_ROWS_MAX: usize = 1_000_000;
+/// Largest frame in a statistics segment, in bytes; a longer one is damage.
+pub const FRAME_MAX: usize = 4 << 20;
+/// Largest block of a sealed segment once unpacked, in bytes.
+pub const BLOCK_MAX: usize = 256 << 20;
+/// How long statistics by second are kept, in s: a week.
+pub const KEEP_SECONDS_S: u64 = 7 * 86_400;
+/// How long statistics by minute are kept, in s: a quarter.
+pub const KEEP_MINUTES_S: u64 = 92 * 86_400;
+/// How long statistics by hour are kept, in s: five years.
+pub const KEEP_HOURS_S: u64 = 5 * 366 * 86_400;
+/// Statistics on disk, all fidelities together, in bytes; beyond it the oldest seconds go first.
+pub const STORE_BYTES_MAX: u64 = 4 << 30;
 /// Switchings of collection that are remembered, to mark what the recorder has not seen.
 pub const PAUSES_MAX: usize = 256;
 
