@@ -119,6 +119,8 @@ pub const CONNECTION_REQUESTS_MAX: usize = 256;
 pub const REQUESTS_MAX: usize = 16_384;
 /// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
 pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
+/// Records of one core that may be received although its bytes are used up, so that somebody gets on.
+pub const OVERDRAFTS_MAX: usize = 8;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;
 /// Records of at least this size get a receive buffer of their own, which the pool can take over

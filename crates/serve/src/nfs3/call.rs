@@ -71,7 +71,7 @@ impl<'a> Call<'a> {
     pub(super) fn second(&self, fh: Fh3<'_>) -> Result<Target<'a>, Status> {
         let handle = Handle::new(fh.0).ok_or(Status::BadHandle)?;
         let share = self.service.shares.by_handle(&handle).ok_or(Status::Stale)?;
-        Ok(Target { fs: share.fs(), handle, share: share.id() })
+        Ok(Target { fs: &*share.fs, handle, share: share.id })
     }
 
     fn count_for(&mut self, target: &Target<'_>) {

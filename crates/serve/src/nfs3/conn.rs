@@ -19,11 +19,13 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_TIME_MAX, SEND_BATCH_MAX, SEND_TIME_MAX,
-    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_TIME_MAX,
+    SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
+use probe::op::{OpRecord, Protocol};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
 use self::input::{Input, Next};
@@ -240,7 +242,7 @@ impl Conn {
         }
         let until = self.input.arrived_ns.max(stamp()) + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
-            if self.in_flight >= CONNECTION_REQUESTS_MAX || !self.core.budget.has_request() {
+            if self.in_flight >= CONNECTION_REQUESTS_MAX {
                 return Ok(Turn::Stalled);
             }
             match self.input.next()? {
@@ -283,12 +285,16 @@ impl Conn {
                 }
             }
             Step::Pool(key) => {
+                let size = self.input.message().len() + reply_size(&span.facts);
+                if !self.core.budget.has_room(size) {
+                    return Ok(false);
+                }
                 let Some(slot) = service.pool.reserve(self.caller.queue()) else {
                     return Ok(false);
                 };
                 let service = Arc::clone(service);
                 let (record, at) = self.input.take_record(&self.core);
-                let held = record.capacity();
+                let held = record.capacity() + reply_size(&span.facts);
                 let later = Later::new(service, &self.mailbox, &self.caller, span, held);
                 self.take_up(held);
                 later.pool(slot, key, record, at);
@@ -353,6 +359,18 @@ impl Conn {
             }
             poll_fn(|cx| self.mailbox.poll(cx, true).map(drop)).await;
         }
+    }
+}
+
+/// Room that the reply of a pooled operation may need, beyond a little.
+fn reply_size(facts: &OpRecord) -> usize {
+    if facts.protocol != Protocol::Nfs3 as u8 {
+        return 0;
+    }
+    match Proc(u32::from(facts.op)) {
+        Proc::READ => facts.size.min(IO_SIZE_MAX) as usize,
+        Proc::READDIR | Proc::READDIRPLUS => READDIR_REPLY_MAX as usize,
+        _ => 0,
     }
 }
 

@@ -7,7 +7,7 @@ use base::limits::MOUNTS_MAX;
 use vfs::attr::FileType;
 use vfs::fs::Entry;
 use vfs::handle::Handle;
-use vfs::share::Share;
+use vfs::share::{EXPORT, Share};
 use vfs::status::Status;
 use wire::mount3::{
     Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
@@ -17,8 +17,6 @@ use wire::xdr::Encode;
 use super::call::{Call, Handled, Outcome};
 use super::status::mountstat3;
 
-/// Where all shares are mounted from.
-const EXPORT_PREFIX: &str = "/export/";
 /// Flavours that a client may use: AUTH_SYS, then AUTH_NONE (RFC 5531 §8.2).
 const FLAVORS: [u32; 2] = [1, 0];
 
@@ -70,13 +68,13 @@ pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
 /// The directory at `/export/NAME/sub/dir`. Symbolic links are the client's to follow, and `..` is
 /// refused, so nothing leads out.
 fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
-    let rest = path.strip_prefix(EXPORT_PREFIX.as_bytes()).ok_or(Status::NotFound)?;
-    let mut parts = rest.split(|b| *b == b'/').filter(|part| !part.is_empty());
-    let name = parts.next().ok_or(Status::NotFound)?;
-    let share: &Share = call.service.shares.by_name(name).ok_or(Status::NotFound)?;
-    let fs = share.fs();
+    let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
+    let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
+    let (share, sub) = path.split_at(EXPORT.len() + name.len());
+    let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
+    let fs = &share.fs;
     let mut handle = fs.root();
-    for part in parts {
+    for part in sub.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
         if part == b".." {
             return Err(Status::Access);
         }
@@ -87,7 +85,7 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
         }
         handle = next;
     }
-    Ok((share.id(), handle))
+    Ok((share.id, handle))
 }
 
 pub(super) fn dump(call: &mut Call<'_>) -> Handled {
@@ -115,12 +113,8 @@ pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
 
 pub(super) fn export(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
-    let paths: Vec<String> = call
-        .service
-        .shares
-        .iter()
-        .map(|share| format!("{EXPORT_PREFIX}{}", share.name()))
-        .collect();
+    let shares = call.service.shares.iter();
+    let paths: Vec<String> = shares.map(|share| share.export_path()).collect();
     let entries = paths
         .iter()
         // No groups: everyone may mount it.

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use base::limits::{BUFFERED_BYTES_MAX, CONNECTIONS_MAX, REQUESTS_MAX};
+use base::limits::{BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX};
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +95,7 @@ pub struct CoreBudget {
     requests: Cell<usize>,
     bytes: Cell<usize>,
     shown: Cell<(usize, usize)>,
+    overdrafts: Cell<usize>,
 }
 
 impl CoreBudget {
@@ -107,6 +108,7 @@ impl CoreBudget {
             requests: Cell::new(0),
             bytes: Cell::new(0),
             shown: Cell::new((0, 0)),
+            overdrafts: Cell::new(0),
         }
     }
 
@@ -115,10 +117,27 @@ impl CoreBudget {
         self.requests.get() < self.requests_max
     }
 
-    /// Whether `n` more bytes may be held. One holder is always let in, so that a limit below the
-    /// largest record cannot stop everything.
+    /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
-        self.bytes.get() == 0 || self.bytes.get() + n <= self.bytes_max
+        self.bytes.get() + n <= self.bytes_max
+    }
+
+    /// Whether an operation with `n` bytes may be handed over. One is always let in.
+    pub fn has_room(&self, n: usize) -> bool {
+        self.requests.get() == 0 || (self.has_request() && self.has_bytes(n))
+    }
+
+    /// Takes a place above the limit, for a record that has begun: if everyone held a part of the
+    /// budget and waited for more, nobody would get on. There are [`OVERDRAFTS_MAX`].
+    pub fn take_overdraft(&self) -> bool {
+        let free = self.overdrafts.get() < OVERDRAFTS_MAX;
+        self.overdrafts.set(self.overdrafts.get() + usize::from(free));
+        free
+    }
+
+    /// Gives such a place back.
+    pub fn give_overdraft(&self) {
+        self.overdrafts.set(self.overdrafts.get().saturating_sub(1));
     }
 
     /// Takes one operation.

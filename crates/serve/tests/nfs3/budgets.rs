@@ -5,18 +5,17 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use serve::pool::PoolLimits;
 use serve::transport::budget::Limits;
-use vfs::mem::MemFs;
 use wire::nfs3::*;
 
 use crate::client::Client;
 use crate::procedures::{create, getattr};
 use crate::scripted::Scripted;
-use crate::server::{Options, Server, wait_for};
+use crate::server::{Options, Server, directory, wait_for};
 
 #[test]
 fn a_connection_too_many_is_closed_and_counted() {
     let limits = Limits { connections: 3, ..Limits::default() };
-    let server = Server::start(MemFs::new(), Options { limits, ..Options::default() });
+    let server = Server::start(directory(), Options { limits, ..Options::default() });
     let (mut client, root) = server.client();
     let kept: Vec<_> = (0..2).map(|_| server.client()).collect();
     let mut surplus = Client::connect(server.addr);
@@ -32,7 +31,7 @@ fn a_connection_too_many_is_closed_and_counted() {
 
 #[test]
 fn a_full_pool_delays_and_loses_nothing() {
-    let script = Scripted::over(MemFs::new());
+    let script = Scripted::over(directory());
     let pool = PoolLimits { threads: 1, queue: 2, per_client: 2 };
     let options = Options { pool, ..Options::default() };
     let server = Server::start(Arc::clone(&script) as _, options);
@@ -57,8 +56,7 @@ fn a_full_pool_delays_and_loses_nothing() {
 #[test]
 fn few_requests_and_bytes_in_all_delay_and_lose_nothing() {
     let limits = Limits { requests: 4, bytes: 200_000, ..Limits::default() };
-    let (script, options) =
-        (Scripted::over(MemFs::new()), Options { limits, ..Options::default() });
+    let (script, options) = (Scripted::over(directory()), Options { limits, ..Options::default() });
     let server = Server::start(Arc::clone(&script) as _, options);
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "f");
@@ -83,7 +81,7 @@ fn few_requests_and_bytes_in_all_delay_and_lose_nothing() {
 
 #[test]
 fn draining_answers_what_was_taken_and_closes() {
-    let script = Scripted::over(MemFs::new());
+    let script = Scripted::over(directory());
     let mut server = Server::start(Arc::clone(&script) as _, Options::default());
     let (mut idle, _) = server.client();
     let (mut client, root) = server.client();

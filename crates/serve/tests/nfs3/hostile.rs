@@ -12,7 +12,7 @@ use crate::server::{Server, wait_for};
 
 #[test]
 fn random_bytes_end_only_their_connection() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut other, root) = server.client();
     let mut random = SeededRandom::new(4);
     for _ in 0..50 {
@@ -30,7 +30,7 @@ fn random_bytes_end_only_their_connection() {
 
 #[test]
 fn oversized_and_endless_records_are_refused_at_once() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let huge = 0x8fff_ffff_u32.to_be_bytes().to_vec();
     let many_huge = 0x0fff_ffff_u32.to_be_bytes().to_vec();
     let empty_ones = [0; 4 * 70].to_vec();
@@ -50,7 +50,7 @@ fn oversized_and_endless_records_are_refused_at_once() {
 
 #[test]
 fn mutated_calls_are_answered_or_end_their_connection() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let mut random = SeededRandom::new(5);
     for _ in 0..300 {
@@ -71,7 +71,7 @@ fn mutated_calls_are_answered_or_end_their_connection() {
 
 #[test]
 fn silence_in_the_middle_of_a_record_concerns_nobody() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut other, root) = server.client();
     let record = other.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
     let large = (0x8000_0000_u32 | (1 << 20)).to_be_bytes();
@@ -90,7 +90,7 @@ fn silence_in_the_middle_of_a_record_concerns_nobody() {
 #[test]
 fn two_thousand_idle_connections_hold_no_buffers() {
     serve::transport::raise_descriptor_limit().unwrap();
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let idle: Vec<_> = (0..2000).map(|_| TcpStream::connect(server.addr).unwrap()).collect();
     let budgets = server.service().budgets();
@@ -123,7 +123,7 @@ fn a_panic_ends_its_connection_and_is_counted() {
 
 #[test]
 fn a_peer_that_reads_nothing_holds_back_only_itself() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut other, root) = server.client();
     let file = crate::procedures::create(&mut other, &root, "f");
     crate::procedures::write(&mut other, &file, 0, &vec![7; 1 << 20]);

@@ -11,7 +11,7 @@ use crate::server::Server;
 
 #[test]
 fn a_thousand_calls_in_one_send() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let mut bytes = Vec::new();
     let mut wanted = HashSet::new();
@@ -29,7 +29,7 @@ fn a_thousand_calls_in_one_send() {
 
 #[test]
 fn records_in_fragments_and_in_single_bytes() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let whole = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
     let message = &whole[4..];

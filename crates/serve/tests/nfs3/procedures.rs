@@ -62,7 +62,7 @@ pub fn getattr(client: &mut Client, file: &[u8]) -> Result<Fattr3, Nfsstat3> {
 
 #[test]
 fn mount_getattr_and_read() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     assert_eq!(getattr(&mut client, &root).unwrap().ftype, Ftype3::DIR);
     let file = create(&mut client, &root, "file");
@@ -81,7 +81,7 @@ fn mount_getattr_and_read() {
 
 #[test]
 fn large_reads_and_writes() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "large");
     let data: Vec<u8> = (0..3_u32 << 20).map(|n| (n / 7 + n % 251) as u8).collect();
@@ -106,7 +106,7 @@ fn large_reads_and_writes() {
 
 #[test]
 fn names_are_made_found_renamed_linked_and_removed() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let args = MkdirArgs { where_: at(&root, "dir"), attributes: mode(0o755) };
     let dir = made(&client.call(Proc::MKDIR, &args));
@@ -138,7 +138,7 @@ fn names_are_made_found_renamed_linked_and_removed() {
 
 #[test]
 fn links_and_special_files() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let path = Nfspath3(b"no/where\xff");
     let args = SymlinkArgs {
@@ -161,7 +161,7 @@ fn links_and_special_files() {
 
 #[test]
 fn setattr_access_and_guard() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "file");
     let new_attributes = Sattr3 { mode: Some(0o640), size: Some(5), ..Sattr3::default() };
@@ -183,7 +183,7 @@ fn setattr_access_and_guard() {
 
 #[test]
 fn create_unchecked_guarded_exclusive() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let call = |client: &mut Client, how| {
         let reply = client.call(Proc::CREATE, &CreateArgs { where_: at(&root, "f"), how });
@@ -205,7 +205,7 @@ fn create_unchecked_guarded_exclusive() {
 
 #[test]
 fn failures_carry_what_they_can() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let reply = client.call(Proc::LOOKUP, &LookupArgs { what: at(&root, "nothing") });
     let Res::Fail(status, dir) = reply.results::<LookupRes<'_>>() else { panic!("found") };
@@ -275,7 +275,7 @@ fn list(client: &mut Client, dir: &[u8], count: u32, plus: bool) -> Vec<Vec<u8>>
 
 #[test]
 fn directories_are_listed_in_parts() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let mut wanted: Vec<Vec<u8>> = vec![b".".to_vec(), b"..".to_vec()];
     for n in 0..300 {
@@ -296,7 +296,7 @@ fn directories_are_listed_in_parts() {
 
 #[test]
 fn the_file_system_describes_itself() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let reply = client.call(Proc::FSINFO, &FsinfoArgs { fsroot: Fh3(&root) });
     let info = reply.results::<FsinfoRes>().into_result().unwrap();
@@ -313,7 +313,7 @@ fn the_file_system_describes_itself() {
 
 #[test]
 fn mount_knows_exports_subdirectories_and_mounts() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let mkdir = |client: &mut Client, dir: &[u8], name| {
         let args = MkdirArgs { where_: at(dir, name), attributes: mode(0o755) };
@@ -352,7 +352,7 @@ fn mount_knows_exports_subdirectories_and_mounts() {
 
 #[test]
 fn wrong_programs_versions_procedures_and_credentials() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let header = CallHeader {
         xid: 77,
@@ -388,7 +388,7 @@ fn wrong_programs_versions_procedures_and_credentials() {
 
 #[test]
 fn operations_are_written_down() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     client.uid = 500;
     getattr(&mut client, &root).unwrap();

@@ -16,7 +16,7 @@ fn create_record(client: &mut Client, root: &[u8], name: &str) -> Vec<u8> {
 
 #[test]
 fn a_repeat_over_a_new_connection_gets_the_same_bytes() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "old");
     let args = RenameArgs { from: at(&root, "old"), to: at(&root, "new") };
@@ -36,7 +36,7 @@ fn a_repeat_over_a_new_connection_gets_the_same_bytes() {
 
 #[test]
 fn the_same_number_with_other_arguments_is_another_call() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     for name in ["a", "b"] {
         client.xid = 1000;
@@ -46,7 +46,7 @@ fn the_same_number_with_other_arguments_is_another_call() {
 
 #[test]
 fn a_failure_is_replayed_too() {
-    let server = Server::memory();
+    let server = Server::fresh();
     let (mut client, root) = server.client();
     let record = client.nfs(Proc::REMOVE, &RemoveArgs { object: at(&root, "f") });
     client.send(&record);

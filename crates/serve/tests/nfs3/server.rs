@@ -1,7 +1,10 @@
 //! The service as the tests start it: two cores, a small pool, a share named `t`.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use probe::hub::{Hub, HubOptions};
@@ -12,7 +15,7 @@ use serve::transport::Runtimes;
 use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
-use vfs::mem::MemFs;
+use vfs::host::{HostFs, HostOptions};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
@@ -61,14 +64,14 @@ impl Server {
         Self { service: Some(service), addr, hub, _runtimes: runtimes }
     }
 
-    /// Serves a fresh file system in memory.
-    pub fn memory() -> Self {
-        Self::start(MemFs::new(), Options::default())
+    /// Serves a fresh directory.
+    pub fn fresh() -> Self {
+        Self::start(directory(), Options::default())
     }
 
-    /// Serves a fresh file system in memory under a script.
+    /// Serves a fresh directory under a script.
     pub fn scripted() -> (Self, Arc<Scripted>) {
-        let script = Scripted::over(MemFs::new());
+        let script = Scripted::over(directory());
         (Self::start(Arc::clone(&script) as _, Options::default()), script)
     }
 
@@ -97,6 +100,31 @@ impl Server {
             (records.len() >= count).then_some(records)
         })
     }
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is a directory in memory that nobody misses.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+thread_local! {
+    /// The directories of a test; it has a thread of its own.
+    static SCRATCH: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A fresh directory in memory, removed when its test is over.
+pub fn directory() -> Arc<dyn FileSystem> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("serve-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+    let path = std::path::Path::new("/dev/shm").join(name);
+    std::fs::create_dir(&path).unwrap();
+    SCRATCH.with_borrow_mut(|all| all.push(Scratch(path.clone())));
+    let fs = HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap();
+    fs
 }
 
 fn shares(fs: Arc<dyn FileSystem>) -> Arc<vfs::share::ShareTable> {

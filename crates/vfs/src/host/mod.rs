@@ -231,7 +231,6 @@ impl HostFs {
             nodes,
             files: OpenFiles::new((budget / 4).clamp(NODES_MIN, OPEN_FILES_MAX)),
             table,
-            mount,
             paths: Paths::default(),
             shared: Arc::new(FlushShared {
                 mount: sys::same(&mount).map_err(failed)?,
@@ -240,6 +239,7 @@ impl HostFs {
             }),
             cold_found: AtomicU64::new(0),
             cold_stale: AtomicU64::new(0),
+            mount,
         }))
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Input {
     consumed: usize,
     whole: Option<Vec<u8>>,
     framer: Framer,
+    /// Whether the buffer is held above the budget.
+    overdraft: bool,
     /// When the last receive brought something.
     pub(super) arrived_ns: u64,
 }
@@ -70,12 +72,20 @@ impl Input {
         self.clear();
         if self.buf.capacity() > 0 {
             let buf = std::mem::take(&mut self.buf);
-            core.budget.give_bytes(buf.capacity());
+            self.give_up(core, buf.capacity());
             if buf.capacity() == RECEIVE_BUFFER {
                 core.buffers.give_receive(buf);
             } else {
                 core.service.large.give(buf);
             }
+        }
+    }
+
+    /// Gives a buffer's part of the budget back.
+    fn give_up(&mut self, core: &Core, bytes: usize) {
+        core.budget.give_bytes(bytes);
+        if std::mem::take(&mut self.overdraft) {
+            core.budget.give_overdraft();
         }
     }
 
@@ -88,10 +98,14 @@ impl Input {
         let need = self.need.max(if held == 0 { self.expect } else { 0 });
         let size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
         if self.buf.capacity() < size || (self.buf.capacity() == 0) {
-            if !core.budget.has_bytes(size) {
+            if !core.budget.has_bytes(size) && !self.overdraft {
                 // Without the luxury of one buffer for a record that may not even come.
                 self.expect = 0;
-                return false;
+                if !core.budget.take_overdraft() {
+                    return false;
+                }
+                self.overdraft = true;
+                return self.make_room(core);
             }
             let mut larger = match size {
                 RECEIVE_BUFFER => core.buffers.take_receive(),
@@ -99,9 +113,9 @@ impl Input {
             };
             core.budget.take_bytes(larger.capacity());
             larger.extend_from_slice(&self.buf[self.start..]);
-            let (need, expect) = (self.need, self.expect);
+            let (need, overdraft) = (self.need, std::mem::take(&mut self.overdraft));
             self.put_back(core);
-            (self.buf, self.need, self.expect) = (larger, need, expect);
+            (self.buf, self.need, self.overdraft) = (larger, need, overdraft);
         } else if self.start > 0 && self.buf.capacity() - self.buf.len() < ROOM_MIN {
             self.buf.drain(..self.start);
             self.start = 0;
@@ -178,7 +192,7 @@ impl Input {
             (whole, 0..len)
         } else if self.consumed >= LARGE_RECORD && self.start + self.consumed == self.buf.len() {
             let buf = std::mem::take(&mut self.buf);
-            core.budget.give_bytes(buf.capacity());
+            self.give_up(core, buf.capacity());
             (buf, self.at.clone())
         } else {
             let message = self.message();

@@ -22,7 +22,11 @@ fn core_parts_add_up() {
     assert!(!cores[0].has_request() && cores[1].has_request());
     cores[1].take_bytes(40);
     assert!(cores[1].has_bytes(10) && !cores[1].has_bytes(11));
-    assert!(cores[0].has_bytes(1000), "an empty core lets one in");
+    assert!(!cores[0].has_room(1) && cores[1].has_room(1000), "one is always let in");
+    assert!((0..OVERDRAFTS_MAX).all(|_| cores[0].take_overdraft()));
+    assert!(!cores[0].take_overdraft());
+    cores[0].give_overdraft();
+    assert!(cores[0].take_overdraft());
     cores.iter().for_each(|c| c.publish(&all));
     assert_eq!((all.requests(), all.bytes()), (2, 40));
     cores[0].give_request();
