@@ -87,6 +87,8 @@ pub struct NfsService {
     budgets: Arc<Budgets>,
     ending: watch::Sender<bool>,
     cores: Vec<oneshot::Receiver<bool>>,
+    /// Kept as long as the service runs on them.
+    _runtimes: Arc<Runtimes>,
 }
 
 impl NfsService {
@@ -138,7 +140,7 @@ impl NfsService {
         if !started {
             return Err(StartError::NoRuntime);
         }
-        Ok(Self { addr, budgets, ending, cores })
+        Ok(Self { addr, budgets, ending, cores, _runtimes: config.runtimes })
     }
 
     /// Where it listens.
