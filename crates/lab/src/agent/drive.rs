@@ -144,6 +144,7 @@ impl Driver {
         self.make_stable(&mut end)?;
         end.last_op_ns = end.last_op_ns.max(end.first_op_ns);
         end.resent = self.work.resent - resent_before;
+        end.calls = self.client.calls();
         Ok(end)
     }
 
@@ -223,7 +224,7 @@ impl Driver {
             }
         }
         for name in self.work.leftovers() {
-            self.one(Op::Remove { name })?.map_or((), |_| end.ops += 1);
+            end.errors += u64::from(self.one(Op::Remove { name })?.is_err());
         }
         Ok(())
     }

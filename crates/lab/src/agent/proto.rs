@@ -182,6 +182,9 @@ pub struct StepEnd {
     pub commits: u64,
     /// Faults.
     pub errors: u64,
+    /// Calls to the service since the connection was opened, preparation included: what the
+    /// server should have counted for this client.
+    pub calls: u64,
     /// Files sent again because the server's write verifier had changed.
     pub resent: u64,
 }

@@ -231,6 +231,12 @@ pub trait Client {
     /// When the connection is gone or the peer breaks the protocol.
     fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError>;
 
+    /// Calls made to the service since the connection was opened, preparation included; what the
+    /// server should have counted for this client.
+    fn calls(&self) -> u64 {
+        0
+    }
+
     /// What TCP says, if there is TCP.
     fn transport(&self) -> Option<Transport> {
         None

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_least_disturbed_exchange_decides() {
-    let exchange = |sent_ns, out, theirs_offset: i64, back| Exchange {
+    let exchange = |sent_ns: u64, out: u64, theirs_offset: i64, back: u64| Exchange {
         sent_ns,
         theirs_ns: (sent_ns + out).saturating_add_signed(theirs_offset),
         received_ns: sent_ns + out + back,
