@@ -230,3 +230,19 @@ pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
 pub const NAMES_MAX: usize = 131_072;
 /// Most shares: ids are 16 bits and the table is searched on every call.
 pub const SHARES_MAX: usize = 1_024;
+
+// --- lab: agents and their connections --------------------------------------------------------
+
+/// Most operations one load connection keeps in flight; a transaction number has room for 16 bits
+/// of slot, and beyond some hundreds a connection only queues.
+pub const LAB_SLOTS_MAX: u32 = 1024;
+/// Largest message between conductor and agent: a sample with its histogram takes a few KiB.
+pub const LAB_MESSAGE_MAX: usize = 4 << 20;
+/// Agents tell that they live this often; a lost one is noticed after some missed beats.
+pub const LAB_HEARTBEAT: Duration = Duration::from_millis(200);
+/// A client that gets no answer to anything for this long gives up.
+pub const LAB_SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Events of all agents that may wait for the conductor: some seconds of samples of 1 000 agents.
+pub const LAB_EVENTS_MAX: usize = 16_384;
+/// Windows of one step that are kept: a step of an hour at four a second.
+pub const LAB_WINDOWS_MAX: usize = 16_384;

@@ -1,1 +1,31 @@
-//! Room `lab`.
+//! The load lab: its own clients, many of them, started together, raised step by step until
+//! throughput levels, and a verdict on what stopped it.
+//!
+//! Data flows one way: job → [`conduct`] → agent → [`workload`] → [`client`] → socket. The lab
+//! meets the server as bytes on a socket, and its statistics through [`conduct::server`].
+//!
+//! - [`pattern`]: content that is a pure function of (seed, file, offset).
+//! - [`client`]: targets: NFSv3, a local path, and nothing at all (what the generator itself costs).
+//! - [`workload`]: which operation comes next.
+//! - [`job`]: an experiment as a TOML file.
+//! - [`agent`]: one client process, and the protocol it is conducted by.
+//! - [`conduct`]: clock offsets, the common start, steps, steady state, lost clients.
+//! - [`limit`]: from evidence to the name of the limiter; a pure function.
+//! - [`record`], [`report`]: `result.json` and the page made from it.
+//! - [`limits`]: the six experiments of the Performance Limit Summary.
+//! - [`cli`]: `plimsoll lab …`.
+//! - [`proc`]: what `/proc` says of a process and its machine.
+
+pub mod agent;
+pub mod cli;
+pub mod client;
+pub mod conduct;
+pub mod hist;
+pub mod job;
+pub mod limit;
+pub mod limits;
+pub mod pattern;
+pub mod proc;
+pub mod record;
+pub mod report;
+pub mod workload;

@@ -1,0 +1,248 @@
+//! The loop that makes the load: fill the free slots, send, receive, record, once around.
+//!
+//! It stamps twice a turn: operations given out in one turn share their start, replies of one
+//! receive share their end. Both are honest: the start is taken before encoding, the end before
+//! checking. Windows are cut at fixed moments of the clock, the same for all agents.
+
+use super::clock;
+use super::proto::{Prepare, Start, StepEnd, Window};
+use crate::client::{Client, ClientError, Completion, Fault, FileSet, Op};
+use crate::hist::{self, Hist};
+use crate::proc;
+use crate::workload::Workload;
+use base::limits::LAB_SILENCE_MAX;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long one wait may take before the clock is looked at again.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// A prepared client and its workload.
+pub struct Driver {
+    client: Box<dyn Client>,
+    work: Workload,
+    set: FileSet,
+    done: Vec<Completion>,
+}
+
+/// What runs in a slot.
+#[derive(Clone, Copy)]
+struct Running {
+    op: Op,
+    since_ns: u64,
+}
+
+/// The figures of the window that is open.
+struct Open {
+    window: Window,
+    hist: Hist,
+    ends_ns: u64,
+    busy_since_ns: u64,
+    busy_ns: f64,
+    cpu: (u64, u64, proc::Waits),
+}
+
+impl Open {
+    fn new(step: u32, index: u32, begins_ns: u64, ends_ns: u64) -> Self {
+        let window = Window { step, index, ..Default::default() };
+        let cpu = (clock::thread_cpu_ns(), clock::process_cpu_ns(), proc::own_waits());
+        let busy_since_ns = begins_ns;
+        Self { window, hist: hist::new(), ends_ns, busy_since_ns, busy_ns: 0.0, cpu }
+    }
+
+    /// Adds what was in flight since the last call.
+    #[inline]
+    fn account(&mut self, now_ns: u64, in_flight: usize) {
+        let passed = now_ns.saturating_sub(self.busy_since_ns);
+        self.busy_ns += passed as f64 * in_flight as f64;
+        self.busy_since_ns = now_ns;
+    }
+
+    fn close(mut self, window_ns: u64, client: &dyn Client) -> Window {
+        let waits = proc::own_waits();
+        self.window.driver_cpu_ns = clock::thread_cpu_ns().saturating_sub(self.cpu.0);
+        self.window.cpu_ns = clock::process_cpu_ns().saturating_sub(self.cpu.1);
+        self.window.wait_ns = waits.wait_ns.saturating_sub(self.cpu.2.wait_ns);
+        self.window.throttled_ns = waits.throttled_ns.saturating_sub(self.cpu.2.throttled_ns);
+        self.window.in_flight = self.busy_ns / window_ns as f64;
+        self.window.latency = hist::to_text(&self.hist);
+        self.window.transport = client.transport();
+        self.window
+    }
+}
+
+impl Driver {
+    /// Makes the files and remembers the workload.
+    ///
+    /// # Errors
+    /// When the target refuses or breaks off.
+    pub fn prepare(mut client: Box<dyn Client>, wanted: &Prepare) -> Result<Self, ClientError> {
+        let files = if wanted.shape.kind.needs_files() { wanted.shape.files } else { 0 };
+        let set = FileSet { client: wanted.client, files, size: wanted.shape.file_size };
+        client.prepare(&set)?;
+        // Each client draws its own places.
+        let seed = wanted.seed ^ (u64::from(wanted.client) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let work = Workload::new(wanted.shape.clone(), seed);
+        Ok(Self { client, work, set, done: Vec::new() })
+    }
+
+    /// Removes the files.
+    ///
+    /// # Errors
+    /// When the target refuses or breaks off.
+    pub fn clean(&mut self) -> Result<(), ClientError> {
+        self.client.clean(&self.set)
+    }
+
+    /// Runs one step: starts on time, keeps the slots full until `stop` shows a time that has
+    /// come, finishes what is in flight, makes it stable.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub fn step(
+        &mut self,
+        start: &Start,
+        stop: &AtomicU64,
+        tell: &mut dyn FnMut(Window),
+    ) -> Result<StepEnd, ClientError> {
+        let mut slots: Vec<Option<Running>> = vec![None; start.threads as usize];
+        let mut free: Vec<u32> = (0..start.threads).rev().collect();
+        let mut end = StepEnd { step: start.step, ..Default::default() };
+        let resent_before = self.work.resent;
+        clock::sleep_until(start.at_ns);
+        let mut open = Open::new(start.step, 0, start.at_ns, start.at_ns + start.window_ns);
+        let mut last_progress = clock::mono_ns();
+        loop {
+            let now = clock::mono_ns();
+            open.account(now, slots.len() - free.len());
+            if now < stop.load(Ordering::Relaxed) {
+                self.fill(now, &mut free, &mut slots, &mut end)?;
+            }
+            if free.len() == slots.len() {
+                break;
+            }
+            self.client.flush()?;
+            self.done.clear();
+            self.client.wait(WAIT, &mut self.done)?;
+            let now = clock::mono_ns();
+            open.account(now.min(open.ends_ns), slots.len() - free.len());
+            while now >= open.ends_ns {
+                let ends_ns = open.ends_ns;
+                let next = Open::new(start.step, open.window.index + 1, ends_ns, ends_ns + start.window_ns);
+                let closed = std::mem::replace(&mut open, next);
+                tell(closed.close(start.window_ns, &*self.client));
+            }
+            open.account(now, slots.len() - free.len());
+            if self.done.is_empty() && now - last_progress > LAB_SILENCE_MAX.as_nanos() as u64 {
+                return Err(ClientError::Silent("any operation", LAB_SILENCE_MAX));
+            }
+            if !self.done.is_empty() {
+                last_progress = now;
+            }
+            self.take(now, &mut free, &mut slots, &mut open, &mut end);
+        }
+        self.make_stable(&mut end)?;
+        end.last_op_ns = end.last_op_ns.max(end.first_op_ns);
+        end.resent = self.work.resent - resent_before;
+        end.calls = self.client.calls();
+        Ok(end)
+    }
+
+    #[inline]
+    fn fill(
+        &mut self,
+        now: u64,
+        free: &mut Vec<u32>,
+        slots: &mut [Option<Running>],
+        end: &mut StepEnd,
+    ) -> Result<(), ClientError> {
+        while let Some(slot) = free.last().copied() {
+            let Some(op) = self.work.next(slot) else { break };
+            free.pop();
+            slots[slot as usize] = Some(Running { op, since_ns: now });
+            self.client.submit(slot, op)?;
+            if end.first_op_ns == 0 {
+                end.first_op_ns = now;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        now: u64,
+        free: &mut Vec<u32>,
+        slots: &mut [Option<Running>],
+        open: &mut Open,
+        end: &mut StepEnd,
+    ) {
+        for completion in &self.done {
+            let Completion { slot, outcome } = *completion;
+            let Some(running) = slots.get_mut(slot as usize).and_then(Option::take) else {
+                continue;
+            };
+            free.push(slot);
+            self.work.done(slot, running.op, outcome);
+            end.last_op_ns = now;
+            let window = &mut open.window;
+            if matches!(running.op, Op::Commit { .. }) {
+                window.commits += 1;
+                end.commits += 1;
+            } else {
+                open.hist.saturating_record(now.saturating_sub(running.since_ns).max(1));
+                window.ops += 1;
+                end.ops += 1;
+            }
+            match outcome {
+                Ok(bytes) => {
+                    window.bytes += u64::from(bytes);
+                    end.bytes += u64::from(bytes);
+                }
+                // Lost on the server, not a fault of the operation: it is sent again and counted.
+                Err(Fault::VerifierChanged) => {}
+                Err(fault) => {
+                    window.errors += 1;
+                    end.errors += 1;
+                    window.corrupt += u64::from(fault == Fault::Corrupt);
+                    let words = || format!("{:?}: {fault:?}", running.op);
+                    window.first_error.get_or_insert_with(words);
+                }
+            }
+        }
+    }
+
+    /// The clock stops only when the data is stable; and created files do not stay behind.
+    fn make_stable(&mut self, end: &mut StepEnd) -> Result<(), ClientError> {
+        while let Some(op) = self.work.last() {
+            let outcome = self.one(op)?;
+            end.commits += 1;
+            end.errors += u64::from(outcome.is_err());
+            self.work.done(0, op, outcome);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        for name in self.work.leftovers() {
+            end.errors += u64::from(self.one(Op::Remove { name })?.is_err());
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, op: Op) -> Result<Result<u32, Fault>, ClientError> {
+        self.client.submit(0, op)?;
+        self.client.flush()?;
+        let deadline = clock::mono_ns() + LAB_SILENCE_MAX.as_nanos() as u64;
+        self.done.clear();
+        while self.done.is_empty() {
+            if clock::mono_ns() > deadline {
+                return Err(ClientError::Silent("COMMIT", LAB_SILENCE_MAX));
+            }
+            self.client.wait(WAIT, &mut self.done)?;
+        }
+        Ok(self.done[0].outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! The loop against the client of nothing: windows add up and the step ends on time.
+
+use super::*;
+use crate::client::null::NullClient;
+use crate::workload::{Kind, Shape};
+
+fn driver(kind: Kind) -> Driver {
+    let shape = Shape { kind, block: 4096, files: 2, file_size: 1 << 20 };
+    let prepare = Prepare {
+        target: "null:".into(),
+        client: 0,
+        bind: None,
+        shape,
+        seed: 1,
+        check_one_in: 1,
+        slots: 8,
+    };
+    Driver::prepare(Box::new(NullClient::new()), &prepare).unwrap()
+}
+
+#[test]
+fn windows_add_up_to_the_step() {
+    for kind in [Kind::RandRead, Kind::SeqWrite, Kind::Create] {
+        let now = clock::mono_ns();
+        let window_ns = 5_000_000;
+        let until_ns = now + 31_000_000;
+        let start = Start { step: 1, threads: 8, at_ns: now + 1_000_000, until_ns, window_ns };
+        let stop = AtomicU64::new(until_ns);
+        let mut windows = Vec::new();
+        let end = driver(kind).step(&start, &stop, &mut |w| windows.push(w)).unwrap();
+        assert!(windows.len() >= 5, "{} windows", windows.len());
+        assert!(windows.iter().enumerate().all(|(n, w)| w.index as usize == n));
+        let in_windows: u64 = windows.iter().map(|w| w.ops).sum();
+        assert!(in_windows > 0 && in_windows <= end.ops, "{in_windows} of {}", end.ops);
+        assert_eq!(end.errors, 0);
+        assert!(end.first_op_ns >= start.at_ns);
+        for window in &windows {
+            assert_eq!(hist::from_text(&window.latency).unwrap().len(), window.ops);
+            assert!(window.in_flight <= 8.1, "{}", window.in_flight);
+        }
+    }
+}
+
+#[test]
+fn a_stop_ends_the_step_early() {
+    let now = clock::mono_ns();
+    let start = Start { step: 0, threads: 2, at_ns: now, until_ns: now + 60_000_000_000, window_ns: 5_000_000 };
+    let stop = AtomicU64::new(now + 8_000_000);
+    let end = driver(Kind::Null).step(&start, &stop, &mut |_| {}).unwrap();
+    assert!(end.last_op_ns - now < 5_000_000_000);
+}

@@ -1,0 +1,281 @@
+//! Messages between conductor and agent: a length of four bytes, most significant first, then
+//! that many bytes of JSON.
+//!
+//! Either side offers a range of versions and the highest common one is used. A reader ignores
+//! fields that it does not know.
+
+use super::clock;
+use crate::client::Transport;
+use crate::workload::Shape;
+use base::limits::LAB_MESSAGE_MAX;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Read, Write};
+use std::net::IpAddr;
+
+/// Versions this program speaks, lowest and highest.
+pub const VERSIONS: (u32, u32) = (1, 1);
+
+/// What a conductor says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToAgent {
+    /// The greeting.
+    Hello {
+        /// Lowest and highest version spoken.
+        versions: (u32, u32),
+        /// What the agent wants to be told before it obeys.
+        token: Option<String>,
+    },
+    /// To be answered at once.
+    Ping {
+        /// Comes back in the answer.
+        id: u64,
+    },
+    /// Connect and make the files.
+    Prepare(Box<Prepare>),
+    /// Run a step at an agreed moment.
+    Start(Start),
+    /// End the running step at this moment of the agent's clock, ns.
+    Stop {
+        /// Agent's monotonic clock, ns.
+        at_ns: u64,
+    },
+    /// Remove the files.
+    Clean,
+    /// The run is over.
+    Bye,
+}
+
+/// What a client is to be and to prepare.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepare {
+    /// Target URL.
+    pub target: String,
+    /// Number of this client, from 0.
+    pub client: u32,
+    /// Address to connect from.
+    pub bind: Option<IpAddr>,
+    /// The workload.
+    pub shape: Shape,
+    /// Seed of content and places.
+    pub seed: u64,
+    /// Of large reads one block in this many is checked.
+    pub check_one_in: u32,
+    /// Most slots any step will ask for.
+    pub slots: u32,
+}
+
+/// One step for one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// Number of the step.
+    pub step: u32,
+    /// Slots kept in flight.
+    pub threads: u32,
+    /// Begin, agent's monotonic clock, ns.
+    pub at_ns: u64,
+    /// End unless stopped earlier, agent's monotonic clock, ns.
+    pub until_ns: u64,
+    /// Length of a window, ns.
+    pub window_ns: u64,
+}
+
+/// What an agent says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum FromAgent {
+    /// The answer to the greeting.
+    Hello {
+        /// Version to be spoken.
+        version: u32,
+        /// Process.
+        pid: u32,
+        /// The machine, as its own description.
+        machine: serde_json::Value,
+        /// Monotonic clock, ns.
+        mono_ns: u64,
+        /// Wall clock, ns since the Unix epoch.
+        wall_ns: u64,
+    },
+    /// The answer to a ping.
+    Pong {
+        /// From the ping.
+        id: u64,
+        /// Monotonic clock, ns.
+        mono_ns: u64,
+        /// Wall clock, ns since the Unix epoch.
+        wall_ns: u64,
+    },
+    /// Connected, and the files are there.
+    Prepared {
+        /// What it took, seconds.
+        seconds: f64,
+    },
+    /// One window of a step.
+    Window(Box<Window>),
+    /// A step is over and nothing is in flight.
+    StepEnd(StepEnd),
+    /// Still alive.
+    Beat {
+        /// Monotonic clock, ns.
+        mono_ns: u64,
+    },
+    /// The last command could not be carried out.
+    Failed {
+        /// What and why.
+        what: String,
+    },
+    /// The files are gone.
+    Cleaned,
+}
+
+/// What one agent did in one window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Window {
+    /// Number of the step.
+    pub step: u32,
+    /// Number of the window, from 0 at the start of the step.
+    pub index: u32,
+    /// Operations that ended, faults included, COMMITs not.
+    pub ops: u64,
+    /// Bytes moved by those without fault.
+    pub bytes: u64,
+    /// COMMITs that ended.
+    pub commits: u64,
+    /// Operations with a fault.
+    pub errors: u64,
+    /// Among them, reads with wrong content.
+    pub corrupt: u64,
+    /// The first fault, in words.
+    pub first_error: Option<String>,
+    /// Latencies in ns: HdrHistogram V2, base64.
+    pub latency: String,
+    /// Operations in flight, mean over the window.
+    pub in_flight: f64,
+    /// CPU time of the driving thread, ns.
+    pub driver_cpu_ns: u64,
+    /// CPU time of the process, ns.
+    pub cpu_ns: u64,
+    /// Time the process was ready but had no core, ns.
+    pub wait_ns: u64,
+    /// Time its control group was throttled, ns.
+    pub throttled_ns: u64,
+    /// What TCP says at the end of the window.
+    pub transport: Option<Transport>,
+}
+
+/// What an agent says of a step as a whole.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StepEnd {
+    /// Number of the step.
+    pub step: u32,
+    /// When the first operation was given out, agent's monotonic clock, ns.
+    pub first_op_ns: u64,
+    /// When the last one ended, agent's monotonic clock, ns.
+    pub last_op_ns: u64,
+    /// All operations, those before and after the windows included, COMMITs not.
+    pub ops: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// COMMITs.
+    pub commits: u64,
+    /// Faults.
+    pub errors: u64,
+    /// Calls to the service since the connection was opened, preparation included: what the
+    /// server should have counted for this client.
+    pub calls: u64,
+    /// Files sent again because the server's write verifier had changed.
+    pub resent: u64,
+}
+
+/// Why the conversation cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtoError {
+    /// The other side left.
+    #[error("the other side left")]
+    Ended,
+    /// The system refused.
+    #[error("connection: {0}")]
+    Io(#[from] std::io::Error),
+    /// A message longer than [`LAB_MESSAGE_MAX`].
+    #[error("a message of {0} bytes is longer than allowed")]
+    TooLong(usize),
+    /// Not one of our messages.
+    #[error("a message that is none of ours: {0}")]
+    Form(#[from] serde_json::Error),
+    /// Another message was due.
+    #[error("expected {0}")]
+    Order(&'static str),
+    /// The conductor does not know the token.
+    #[error("the conductor does not know the token")]
+    Token,
+    /// No common version.
+    #[error("they speak versions {0} to {1}, we {min} to {max}", min = VERSIONS.0, max = VERSIONS.1)]
+    Version(u32, u32),
+}
+
+/// The highest version both speak.
+///
+/// # Errors
+/// [`ProtoError::Version`] when there is none.
+pub fn agree(theirs: (u32, u32)) -> Result<u32, ProtoError> {
+    let version = theirs.1.min(VERSIONS.1);
+    let fits = version >= theirs.0.max(VERSIONS.0);
+    if fits { Ok(version) } else { Err(ProtoError::Version(theirs.0, theirs.1)) }
+}
+
+/// The greeting of this machine.
+pub fn hello(version: u32) -> FromAgent {
+    FromAgent::Hello {
+        version,
+        pid: std::process::id(),
+        machine: crate::proc::machine(),
+        mono_ns: clock::mono_ns(),
+        wall_ns: base::clock::wall_ns(),
+    }
+}
+
+/// Writes one message.
+///
+/// # Errors
+/// When the connection is gone.
+pub fn send(to: &mut impl Write, message: &impl Serialize) -> Result<(), ProtoError> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let len = frame.len() - 4;
+    if len > LAB_MESSAGE_MAX {
+        return Err(ProtoError::TooLong(len));
+    }
+    frame[..4].copy_from_slice(&(len as u32).to_be_bytes());
+    to.write_all(&frame)?;
+    Ok(())
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// [`ProtoError::Ended`] between messages; otherwise what is wrong.
+pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> Result<T, ProtoError> {
+    let mut mark = [0; 4];
+    match from.read_exact(&mut mark) {
+        Err(e) if matches!(e.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+            return Err(ProtoError::Ended);
+        }
+        other => other?,
+    }
+    let len = u32::from_be_bytes(mark) as usize;
+    if len > LAB_MESSAGE_MAX {
+        return Err(ProtoError::TooLong(len));
+    }
+    // Grown as bytes come, so that a length alone reserves nothing.
+    let mut body = Vec::new();
+    from.take(len as u64).read_to_end(&mut body)?;
+    if body.len() < len {
+        return Err(ProtoError::Ended);
+    }
+    Ok(serde_json::from_slice(&body)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! Messages survive the journey; broken ones are refused without cost.
+
+use super::*;
+
+#[test]
+fn messages_survive_a_round_trip() {
+    let window = Window { step: 3, ops: 9, latency: "x".into(), ..Default::default() };
+    let said = FromAgent::Window(Box::new(window));
+    let mut wire = Vec::new();
+    send(&mut wire, &said).unwrap();
+    send(&mut wire, &ToAgent::Ping { id: 4 }).unwrap();
+    let mut from = wire.as_slice();
+    assert_eq!(receive::<FromAgent>(&mut from).unwrap(), said);
+    assert_eq!(receive::<ToAgent>(&mut from).unwrap(), ToAgent::Ping { id: 4 });
+    assert!(matches!(receive::<ToAgent>(&mut from), Err(ProtoError::Ended)));
+}
+
+#[test]
+fn broken_messages_are_named() {
+    let long = u32::MAX.to_be_bytes();
+    assert!(matches!(receive::<ToAgent>(&mut long.as_slice()), Err(ProtoError::TooLong(_))));
+    let cut = [0, 0, 0, 9, b'{'];
+    assert!(matches!(receive::<ToAgent>(&mut cut.as_slice()), Err(ProtoError::Ended)));
+    let foreign = [0, 0, 0, 2, b'{', b'}'];
+    assert!(matches!(receive::<ToAgent>(&mut foreign.as_slice()), Err(ProtoError::Form(_))));
+}
+
+#[test]
+fn the_highest_common_version_is_spoken() {
+    assert_eq!(agree((1, 9)).unwrap(), VERSIONS.1);
+    assert!(matches!(agree((VERSIONS.1 + 1, 99)), Err(ProtoError::Version(..))));
+}

@@ -1,0 +1,324 @@
+//! `plimsoll lab …`: run, limits, agent, list, report, compare.
+//!
+//! Results go to stdout, progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done
+//! but degraded.
+
+use crate::agent::{self, AgentOptions, with_sources};
+use crate::client::Target;
+use crate::conduct::agents::{Source, own_command};
+use crate::conduct::{self, RunOptions};
+use crate::job::{BUILT_IN, Job, SUMMARY};
+use crate::record::RunResult;
+use crate::{limits, report};
+use clap::{Args, Parser, Subcommand};
+use std::error::Error;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Done, but an agent was lost, a clock is off, or a step was not steady.
+pub const EXIT_DEGRADED: u8 = 3;
+
+/// Finds the load limit of a target and says what sets it.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll lab", version, disable_help_subcommand = true)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LabCommand {
+    /// Runs one job: a staircase of clients × threads until throughput levels.
+    Run(RunArgs),
+    /// Runs the six jobs of the Performance Limit Summary.
+    Limits(LimitsArgs),
+    /// Is one client for a conductor elsewhere.
+    Agent(AgentArgs),
+    /// Lists the jobs that come with the program.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Makes the page of a result again.
+    Report {
+        /// `result.json` or the directory that holds it.
+        result: PathBuf,
+    },
+    /// Lays two results side by side.
+    Compare {
+        /// The first result.
+        a: PathBuf,
+        /// The second result.
+        b: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What `run` and `limits` share.
+#[derive(Debug, Args)]
+struct Common {
+    /// Target URL: nfs3://host:port/export/x, path:/dir, null:
+    #[arg(long)]
+    target: String,
+    /// Client processes to start here.
+    #[arg(long, default_value_t = 8)]
+    clients: u32,
+    /// Agents running elsewhere, HOST:PORT, instead of starting clients here.
+    #[arg(long, value_delimiter = ',', conflicts_with = "clients")]
+    agents: Vec<String>,
+    /// File with the token that those agents want to be told.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
+    /// Changes a value of the job, as in block=8k or schedule=[[1,1],[8,4]].
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Where results go.
+    #[arg(long, default_value = "lab-results")]
+    out: PathBuf,
+    /// The server's local socket, STATE/plimsoll.sock, for its statistics.
+    #[arg(long, value_name = "SOCKET")]
+    server_socket: Option<PathBuf>,
+    /// The server's process on this machine; found by itself when its port is local.
+    #[arg(long)]
+    server_pid: Option<u32>,
+    /// Remove the test files afterwards.
+    #[arg(long)]
+    clean: bool,
+    /// All clients connect from the machine's own address, not from 127.0.0.11 and up.
+    #[arg(long)]
+    no_bind: bool,
+    /// Print the result as JSON.
+    #[arg(long)]
+    json: bool,
+    /// No progress on stderr.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// Name of a job (see `lab list`) or a TOML file.
+    job: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct LimitsArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Only these rows.
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct AgentArgs {
+    /// Where to listen for the conductor.
+    #[arg(long, default_value = "127.0.0.1:2150")]
+    listen: SocketAddr,
+    /// `json`: print one line with pid and address when ready.
+    #[arg(long, value_parser = ["json"])]
+    announce: Option<String>,
+    /// File with a token that the conductor must know; needed beyond loopback.
+    #[arg(long)]
+    token_file: Option<PathBuf>,
+    /// End after one conductor.
+    #[arg(long)]
+    once: bool,
+}
+
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+/// Runs `plimsoll lab` with the words after `lab`.
+pub fn main<I, T>(words: I) -> ExitCode
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString>,
+{
+    let words = std::iter::once(OsString::from("plimsoll lab"))
+        .chain(words.into_iter().map(Into::into));
+    match LabArgs::try_parse_from(words) {
+        Ok(args) => run(args),
+        Err(error) => {
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+/// Runs a parsed command; for a program that has `lab` among its own subcommands.
+pub fn run(args: LabArgs) -> ExitCode {
+    let outcome = match args.command {
+        LabCommand::Run(args) => run_job(&args),
+        LabCommand::Limits(args) => run_limits(&args),
+        LabCommand::Agent(args) => run_agent(&args),
+        LabCommand::List { json } => list(json),
+        LabCommand::Report { result } => make_report(&result),
+        LabCommand::Compare { a, b, json } => compare(&a, &b, json),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("plimsoll lab: {}", with_sources(&*error));
+        ExitCode::FAILURE
+    })
+}
+
+impl Common {
+    fn options(&self, words: Vec<String>) -> Result<RunOptions, Box<dyn Error>> {
+        let source = if self.agents.is_empty() {
+            Source::Local { clients: self.clients.max(1), command: agent_command() }
+        } else {
+            let token = self.token_file.as_deref().map(read_token).transpose()?;
+            Source::Remote { addresses: self.agents.clone(), token }
+        };
+        Ok(RunOptions {
+            target: Target::parse(&self.target)?,
+            source,
+            bind: !self.no_bind,
+            server_socket: self.server_socket.clone(),
+            server_pid: self.server_pid,
+            clean: self.clean,
+            command: words,
+        })
+    }
+
+    fn progress(&self) -> impl FnMut(&str) + use<> {
+        let quiet = self.quiet;
+        move |line: &str| {
+            if !quiet {
+                eprintln!("{line}");
+            }
+        }
+    }
+}
+
+/// This program as an agent; the example of this crate has no `lab` before `agent`.
+fn agent_command() -> Vec<String> {
+    let mut command = own_command();
+    let takes_lab = std::env::args_os().nth(1).is_some_and(|word| word == "lab");
+    if !takes_lab && std::env::current_exe().is_ok_and(|exe| exe.ends_with("examples/lab")) {
+        command.retain(|word| word != "lab");
+    }
+    command
+}
+
+fn read_token(file: &Path) -> Result<String, Box<dyn Error>> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| format!("cannot read the token file {}: {e}", file.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+fn own_words() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn run_job(args: &RunArgs) -> Outcome {
+    let common = &args.common;
+    let job = match Job::load(&args.job, &common.settings) {
+        Ok(job) => job,
+        Err(error) => return Ok(usage(&error)),
+    };
+    let options = common.options(own_words())?;
+    let result = conduct::run(&job, &options, &mut common.progress())?;
+    result.write(&common.out)?;
+    report::write(&result, &common.out)?;
+    if common.json {
+        println!("{}", serde_json::to_string(&result)?);
+    } else {
+        print!("{}", report::text(&result));
+        println!("report: {}", common.out.join("report.html").display());
+    }
+    Ok(exit(&[&result]))
+}
+
+fn usage(error: &dyn Error) -> ExitCode {
+    eprintln!("plimsoll lab: {}", with_sources(error));
+    ExitCode::from(2)
+}
+
+/// 1 when a run failed, 3 when one is degraded, else 0.
+fn exit(results: &[&RunResult]) -> ExitCode {
+    for result in results {
+        for what in result.failed.iter().chain(&result.degraded) {
+            eprintln!("{}: {what}", result.job.name);
+        }
+    }
+    if results.iter().any(|r| r.failed.is_some()) {
+        ExitCode::FAILURE
+    } else if results.iter().any(|r| r.is_degraded()) {
+        ExitCode::from(EXIT_DEGRADED)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn run_limits(args: &LimitsArgs) -> Outcome {
+    let common = &args.common;
+    let names: Vec<String> = if args.rows.is_empty() {
+        SUMMARY.iter().map(|name| (*name).to_owned()).collect()
+    } else {
+        args.rows.clone()
+    };
+    let jobs: Result<Vec<Job>, _> =
+        names.iter().map(|name| Job::load(name, &common.settings)).collect();
+    let jobs = match jobs {
+        Ok(jobs) => jobs,
+        Err(error) => return Ok(usage(&error)),
+    };
+    let options = common.options(own_words())?;
+    let mut progress = common.progress();
+    let (summary, results) = limits::run(&jobs, &options, &common.out, &mut progress)?;
+    if common.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    } else {
+        print!("{}", summary.text());
+        println!("report: {}", common.out.join("index.html").display());
+    }
+    Ok(exit(&results.iter().collect::<Vec<_>>()))
+}
+
+fn run_agent(args: &AgentArgs) -> Outcome {
+    let token = args.token_file.as_deref().map(read_token).transpose()?;
+    let announce = args.announce.is_some();
+    let options = AgentOptions { listen: args.listen, token, once: args.once, announce };
+    agent::run(&options)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool) -> Outcome {
+    let jobs: Result<Vec<Job>, _> =
+        BUILT_IN.iter().map(|(name, text)| Job::parse(name, text, &[])).collect();
+    let jobs = jobs?;
+    if json {
+        println!("{}", serde_json::to_string(&jobs)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for job in jobs {
+        println!("{:<18} {}", job.name, job.answers);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make_report(path: &Path) -> Outcome {
+    let result = RunResult::read(path)?;
+    let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
+    report::write(&result, dir)?;
+    println!("{}", dir.join("report.html").display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(a: &Path, b: &Path, json: bool) -> Outcome {
+    let (a, b) = (RunResult::read(a)?, RunResult::read(b)?);
+    let comparison = report::compare(&a, &b);
+    if json {
+        println!("{}", serde_json::to_string(&comparison)?);
+    } else {
+        print!("{}", comparison.text());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,257 @@
+//! Clients: one connection, many operations in flight, driven by one thread.
+//!
+//! The driver fills free slots ([`Client::submit`]), sends everything at once
+//! ([`Client::flush`]), takes what came back ([`Client::wait`]), and starts over. A "thread" of a
+//! load model is a slot: to the server the two look alike, and slots cost no context switches.
+//!
+//! - [`nfs3`]: NFSv3 over TCP with AUTH_SYS.
+//! - [`path`]: a directory of this machine, one system thread per slot.
+//! - [`null`]: completes at once; measures what the generator itself can do.
+
+pub mod check;
+pub mod nfs3;
+pub mod null;
+pub mod path;
+pub mod target;
+
+use crate::pattern::Content;
+use std::net::IpAddr;
+use std::time::Duration;
+
+pub use check::Checker;
+pub use target::Target;
+
+/// One operation of a workload. Files are numbered within the client's own file set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// NULL: a round trip without work.
+    Null,
+    /// GETATTR of a file.
+    Getattr {
+        /// Which file.
+        file: u32,
+    },
+    /// READ, checked against the expected content.
+    Read {
+        /// Which file.
+        file: u32,
+        /// First byte.
+        offset: u64,
+        /// Bytes asked for; fewer is a fault.
+        len: u32,
+    },
+    /// WRITE of the expected content.
+    Write {
+        /// Which file.
+        file: u32,
+        /// First byte.
+        offset: u64,
+        /// Bytes.
+        len: u32,
+        /// FILE_SYNC instead of UNSTABLE (RFC 1813 §3.3.7).
+        stable: bool,
+    },
+    /// COMMIT of a whole file.
+    Commit {
+        /// Which file.
+        file: u32,
+    },
+    /// CREATE of an empty file in the client's directory.
+    Create {
+        /// Number from which the name is made.
+        name: u64,
+    },
+    /// REMOVE of a file that was created.
+    Remove {
+        /// Number from which the name is made.
+        name: u64,
+    },
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The server answered with this status (NFS) or error number (path).
+    Status(u32),
+    /// What was read is not what was written.
+    Corrupt,
+    /// Fewer bytes than asked for, within the file.
+    Short,
+    /// The write verifier changed: what was not committed must be sent again (RFC 1813 §3.3.21).
+    VerifierChanged,
+}
+
+/// An operation that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The slot it ran in, free again.
+    pub slot: u32,
+    /// Bytes moved, or the fault.
+    pub outcome: Result<u32, Fault>,
+}
+
+/// The files of one client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSet {
+    /// Number of the client; names its directory and its content.
+    pub client: u32,
+    /// How many files.
+    pub files: u32,
+    /// Size of each, in bytes.
+    pub size: u64,
+}
+
+impl FileSet {
+    /// Name of the client's directory below the target.
+    pub fn dir_name(&self) -> String {
+        format!("plimsoll-lab.{}", self.client)
+    }
+    /// Name of a file in it.
+    pub fn file_name(&self, file: u32) -> String {
+        format!("f{file}.{}", self.size)
+    }
+    /// Name of a file that the create workload makes.
+    pub fn made_name(name: u64) -> String {
+        format!("c{name:x}")
+    }
+    /// The number under which [`Content`] knows the file.
+    pub fn content_key(&self, file: u32) -> u64 {
+        u64::from(self.client) << 32 | u64::from(file)
+    }
+}
+
+/// What a client is made from.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Address to connect from, so that each agent is a client of its own to the server.
+    pub bind: Option<IpAddr>,
+    /// Seed of the content.
+    pub seed: u64,
+    /// Of reads above 64 KiB, one block in this many is checked; 1 checks all, 0 none.
+    pub check_one_in: u32,
+    /// Slots that may ever be in flight.
+    pub slots: u32,
+}
+
+/// What TCP says of a client's connection (Linux `tcp_info`), cumulative since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Transport {
+    /// Smoothed round trip, µs.
+    pub rtt_us: u32,
+    /// Least round trip seen, µs.
+    pub min_rtt_us: u32,
+    /// Time with data to send, µs.
+    pub busy_us: u64,
+    /// Time stalled by the peer's receive window, µs.
+    pub rwnd_limited_us: u64,
+    /// Time stalled by the own send buffer, µs.
+    pub sndbuf_limited_us: u64,
+    /// Segments sent again.
+    pub retransmits: u32,
+    /// Segments sent.
+    pub segments_out: u32,
+    /// Bytes waiting in the receive queue now: this side does not read fast enough.
+    pub unread_bytes: u32,
+    /// Bytes sent and not acknowledged, or not sent yet.
+    pub unsent_bytes: u32,
+}
+
+/// Why a client cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The target is not one we know.
+    #[error("target {0:?}: {1}")]
+    Target(String, &'static str),
+    /// The operating system refused.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The server answered an operation of preparation with a failure.
+    #[error("{what}: the server answered {status}")]
+    Refused {
+        /// What was tried.
+        what: String,
+        /// Name of the status.
+        status: String,
+    },
+    /// The server sent something that the protocol does not allow.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(String),
+    /// The connection ended with operations in flight.
+    #[error("the server closed the connection")]
+    Closed,
+    /// Nothing came back within the time allowed.
+    #[error("no answer to {0} within {1:?}")]
+    Silent(&'static str, Duration),
+}
+
+impl ClientError {
+    /// Wraps an error of the system with what was tried.
+    pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// A connection to a target with operations in flight. Not shared between threads.
+pub trait Client {
+    /// Makes the file set exist with its expected content; what is already right is left alone.
+    ///
+    /// # Errors
+    /// When the target refuses or breaks off.
+    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError>;
+
+    /// Removes what [`Client::prepare`] and the workload made.
+    ///
+    /// # Errors
+    /// When the target refuses or breaks off.
+    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError>;
+
+    /// Starts `op` in `slot`, which must be free. It may stay in a buffer until
+    /// [`Client::flush`].
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError>;
+
+    /// Sends everything that was submitted.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    fn flush(&mut self) -> Result<(), ClientError>;
+
+    /// Appends finished operations to `done`; returns after the first receive that finished any,
+    /// or after `timeout` with none.
+    ///
+    /// # Errors
+    /// When the connection is gone or the peer breaks the protocol.
+    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError>;
+
+    /// Calls made to the service since the connection was opened, preparation included; what the
+    /// server should have counted for this client.
+    fn calls(&self) -> u64 {
+        0
+    }
+
+    /// What TCP says, if there is TCP.
+    fn transport(&self) -> Option<Transport> {
+        None
+    }
+}
+
+/// Opens a client of `target`.
+///
+/// # Errors
+/// When the target cannot be reached or refuses the mount.
+pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, ClientError> {
+    let checker = Checker::new(Content::new(options.seed), options.check_one_in);
+    Ok(match target {
+        Target::Null => Box::new(null::NullClient::new()),
+        Target::Path(dir) => Box::new(path::PathClient::open(dir, checker, options.slots)?),
+        Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
+    })
+}

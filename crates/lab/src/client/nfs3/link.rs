@@ -1,0 +1,138 @@
+//! The socket of a client: bound to the client's own address, sending what fits without waiting,
+//! receiving with a timeout.
+
+use super::super::{ClientError, Transport};
+use base::limits::LAB_SILENCE_MAX;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// A connected socket.
+pub struct Link {
+    socket: TcpStream,
+    timeout: Duration,
+}
+
+impl Link {
+    /// Connects to `host:port`, from `bind` if given.
+    ///
+    /// # Errors
+    /// [`ClientError::Io`] names the address that failed last.
+    pub fn open(host: &str, port: u16, bind: Option<IpAddr>) -> Result<Self, ClientError> {
+        let resolve = format!("find the address of {host}");
+        let mut last = ClientError::Target(host.to_owned(), "has no address of the right family");
+        for address in (host, port).to_socket_addrs().map_err(ClientError::io(resolve))? {
+            if bind.is_some_and(|b| b.is_ipv4() != address.is_ipv4()) {
+                continue;
+            }
+            match connect(address, bind) {
+                Ok(socket) => return Ok(Self { socket, timeout: Duration::ZERO }),
+                Err(e) => last = ClientError::io(format!("connect to {address}"))(e),
+            }
+        }
+        Err(last)
+    }
+
+    /// Sends as much as the socket takes now; 0 when it is full.
+    pub fn send_some(&self, bytes: &[u8]) -> Result<usize, ClientError> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: the pointer and length describe `bytes`, which outlives the call.
+        let n = unsafe {
+            libc::send(self.socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
+        };
+        if n >= 0 {
+            return Ok(n as usize);
+        }
+        let error = std::io::Error::last_os_error();
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(0),
+            _ => Err(ClientError::io("send to the server")(error)),
+        }
+    }
+
+    /// Receives into `space`; 0 when nothing came within the timeout.
+    pub fn receive(&self, space: &mut [u8]) -> Result<usize, ClientError> {
+        use std::io::Read;
+        match (&self.socket).read(space) {
+            Ok(0) => Err(ClientError::Closed),
+            Ok(n) => Ok(n),
+            Err(e) => match e.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(0),
+                ErrorKind::ConnectionReset => Err(ClientError::Closed),
+                _ => Err(ClientError::io("receive from the server")(e)),
+            },
+        }
+    }
+
+    /// How long [`Link::receive`] waits.
+    pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), ClientError> {
+        if self.timeout != timeout {
+            let set = self.socket.set_read_timeout(Some(timeout));
+            set.map_err(ClientError::io("set the timeout of the connection"))?;
+            self.timeout = timeout;
+        }
+        Ok(())
+    }
+
+    /// Waits until the socket can be written or read; true when there is something to read.
+    pub fn wait_both(&self) -> Result<bool, ClientError> {
+        let events = libc::POLLIN | libc::POLLOUT;
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events, revents: 0 };
+        // SAFETY: one valid pollfd.
+        match unsafe { libc::poll(&mut poll, 1, LAB_SILENCE_MAX.as_millis() as i32) } {
+            0 => Err(ClientError::Silent("a send", LAB_SILENCE_MAX)),
+            _ => Ok(poll.revents & libc::POLLIN != 0),
+        }
+    }
+
+    /// What TCP says of the connection.
+    pub fn transport(&self) -> Option<Transport> {
+        let info = tcp_info(&self.socket)?;
+        let u32_at = |at: usize| info.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+        let u64_at = |at: usize| Some(u64::from(u32_at(at)?) | u64::from(u32_at(at + 4)?) << 32);
+        // Offsets of `struct tcp_info` in linux/tcp.h; the kernel only ever adds at its end.
+        Some(Transport {
+            rtt_us: u32_at(68)?,
+            min_rtt_us: u32_at(148).unwrap_or(0),
+            busy_us: u64_at(168).unwrap_or(0),
+            rwnd_limited_us: u64_at(176).unwrap_or(0),
+            sndbuf_limited_us: u64_at(184).unwrap_or(0),
+            retransmits: u32_at(100)?,
+            segments_out: u32_at(136).unwrap_or(0),
+            unread_bytes: queue(&self.socket, libc::FIONREAD),
+            unsent_bytes: queue(&self.socket, libc::TIOCOUTQ),
+        })
+    }
+}
+
+fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if let Some(from) = bind {
+        socket.bind(&SockAddr::from(SocketAddr::new(from, 0)))?;
+    }
+    socket.connect_timeout(&SockAddr::from(address), LAB_SILENCE_MAX)?;
+    // Calls leave when we say so, and we say so once per batch.
+    socket.set_tcp_nodelay(true)?;
+    Ok(socket.into())
+}
+
+fn tcp_info(socket: &TcpStream) -> Option<Vec<u8>> {
+    let mut info = vec![0u8; 256];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: `info` has `len` bytes; the kernel writes at most that many and says how many.
+    let failed = unsafe {
+        let fd = socket.as_raw_fd();
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &mut len)
+    };
+    info.truncate(len as usize);
+    (failed == 0).then_some(info)
+}
+
+fn queue(socket: &TcpStream, which: libc::c_ulong) -> u32 {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: both requests write one int.
+    unsafe { libc::ioctl(socket.as_raw_fd(), which as _, &mut bytes) };
+    u32::try_from(bytes).unwrap_or(0)
+}

@@ -1,0 +1,34 @@
+//! Target URLs read and written.
+
+use super::*;
+
+#[test]
+fn every_form_survives_a_round_trip() {
+    for url in [
+        "null:",
+        "path:/srv/data",
+        "nfs3://127.0.0.1:12049/export/data",
+        "nfs3://host:24100/dev/shm/x?mountport=24101",
+        "nfs3://[::1]:2049/x",
+    ] {
+        assert_eq!(Target::parse(url).unwrap().to_string(), url);
+    }
+    let Target::Nfs3(at) = Target::parse("nfs3://nas/export").unwrap() else { panic!() };
+    assert_eq!((at.port, at.mount_port, at.path.as_str()), (2049, 2049, "/export"));
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    for (url, why) in [
+        ("nfs3", "no scheme"),
+        ("path:dir", "absolute"),
+        ("nfs3://host", "path of a share"),
+        ("nfs3://host:x/y", "not a number"),
+        ("nfs3://:1/y", "no host"),
+        ("nfs3://h/y?vers=4", "mountport"),
+        ("gopher://h/y", "no client"),
+    ] {
+        let error = Target::parse(url).unwrap_err().to_string();
+        assert!(error.contains(why), "{url}: {error}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Conducting a run: agents, preparation, the staircase, the verdict.
+//!
+//! - [`agents`]: processes, clocks, events; [`step`]: one step; [`steady`]: the rules of when a
+//!   step and when a staircase is done; [`server`]: the server's side; [`evidence`]: what the
+//!   limiter is judged by.
+
+pub mod agents;
+pub mod evidence;
+pub mod server;
+pub mod steady;
+pub mod step;
+
+use crate::agent::proto::{FromAgent, Prepare, ToAgent};
+use crate::client::{Checker, Target};
+use crate::job::{Job, LossPolicy};
+use crate::limit::{self, CLOCK_SKEW_MAX_NS};
+use crate::pattern::Content;
+use crate::record::{ClientRecord, RunResult, Step, SteadyVerdict, VERSION};
+use agents::{Agents, AgentsError, Source};
+use base::limits::LAB_SILENCE_MAX;
+use server::{LocalApi, LocalProcess, ServerView, Unseen};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use step::{Ran, StepError, Wanted};
+
+/// How a run is made.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// What load is put on.
+    pub target: Target,
+    /// Who makes it.
+    pub source: Source,
+    /// Bind local clients to addresses of their own (127.0.0.11 and up).
+    pub bind: bool,
+    /// The server's local socket, if it is a server of ours.
+    pub server_socket: Option<PathBuf>,
+    /// The server's process, if it is known; else it is looked for at the target's port.
+    pub server_pid: Option<u32>,
+    /// Remove the files afterwards.
+    pub clean: bool,
+    /// The command that repeats the run, for the record.
+    pub command: Vec<String>,
+}
+
+/// Why a run did not come to a result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The agents.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+}
+
+/// One line of progress.
+pub type Progress<'a> = &'a mut dyn FnMut(&str);
+
+/// How long preparing may take: the files of all clients through the server.
+const PREPARE_WITHIN: Duration = Duration::from_secs(600);
+/// Length of the measurement against nothing.
+const NULL_MS: u64 = 240;
+
+/// Runs a job.
+///
+/// # Errors
+/// When there are no agents. Whatever goes wrong later is in the result: `failed`, `degraded`.
+pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<RunResult, RunError> {
+    let started = base::clock::wall_ns() as f64 / 1e9;
+    let bind = options.bind && is_local(&options.target);
+    let mut agents = Agents::gather(&options.source, bind)?;
+    let mut view = view_of(options);
+    let checker = Checker::new(Content::new(job.seed), job.check_one_in);
+    let mut result = RunResult {
+        format: VERSION,
+        program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
+        started,
+        ended: started,
+        job: job.clone(),
+        target: options.target.to_string(),
+        command: options.command.clone(),
+        conductor: crate::proc::machine(),
+        server: view.describe(),
+        clients: agents.all.iter().map(client_record).collect(),
+        checked_share: checker.share(u64::from(job.block)),
+        null_ops_s: None,
+        steps: Vec::new(),
+        best: None,
+        levelled: false,
+        limit: None,
+        degraded: Vec::new(),
+        failed: None,
+    };
+    let ran = conduct(job, options, &mut agents, &mut *view, &mut result, progress);
+    if let Err(error) = ran {
+        result.failed = Some(crate::agent::with_sources(&error));
+    }
+    conclude(job, &mut agents, &mut result);
+    result.ended = base::clock::wall_ns() as f64 / 1e9;
+    Ok(result)
+}
+
+/// Whether the target is on this machine, so that 127.0.0.x can reach it.
+fn is_local(target: &Target) -> bool {
+    target.server().is_some_and(|(host, _)| host == "localhost" || host.starts_with("127."))
+}
+
+fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
+    let port = options.target.server().map(|s| s.1);
+    if let Some(socket) = &options.server_socket
+        && let Some(api) = LocalApi::connect(socket.clone(), port)
+    {
+        return Box::new(api);
+    }
+    let found = port.filter(|_| is_local(&options.target)).and_then(crate::proc::listener);
+    match options.server_pid.or(found) {
+        Some(pid) => Box::new(LocalProcess { pid, port }),
+        None => Box::new(Unseen),
+    }
+}
+
+fn client_record(agent: &agents::Agent) -> ClientRecord {
+    ClientRecord {
+        number: agent.number,
+        agent: agent.address.clone(),
+        bind: agent.bind.map(|b| b.to_string()),
+        pid: agent.pid,
+        machine: agent.machine.clone(),
+        offset_before: agent.offset,
+        wall_skew_ns: agent.wall_skew_ns,
+        ..Default::default()
+    }
+}
+
+fn conduct(
+    job: &Job,
+    options: &RunOptions,
+    agents: &mut Agents,
+    view: &mut dyn ServerView,
+    result: &mut RunResult,
+    progress: Progress<'_>,
+) -> Result<(), StepError> {
+    let clients = agents.all.len() as u32;
+    progress(&format!("{}: {clients} clients, what the generator can do against nothing", job.name));
+    result.null_ops_s = Some(against_nothing(job, agents)?);
+    progress(&format!("{}: preparing files on {}", job.name, result.target));
+    let prepared = prepare(job, agents, &result.target)?;
+    for (number, seconds) in prepared {
+        if let Some(client) = result.clients.get_mut(number as usize) {
+            client.prepared_s = seconds;
+        }
+    }
+    let mut steps = job.steps(clients).into_iter();
+    let mut next = steps.next();
+    let mut number = 0;
+    while let Some(load) = next {
+        let ran = step::run(&Wanted { job, number, load }, agents, view)?;
+        number += 1;
+        let rebase = job.on_loss == LossPolicy::Rebase && !ran.lost.is_empty();
+        if !rebase {
+            next = steps.next();
+        }
+        take(job, ran, view, result);
+        let Some(step) = result.steps.last() else { continue };
+        progress(&line(result, step));
+        let figures: Vec<f64> = result.steps.iter().map(|s| result.figure(s)).collect();
+        result.levelled = steady::levelled(&figures, &job.plateau);
+        if result.levelled && !rebase {
+            break;
+        }
+    }
+    if options.clean {
+        each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| matches!(m, FromAgent::Cleaned).then_some(0.0))?;
+    }
+    Ok(())
+}
+
+/// A step in one line.
+fn line(result: &RunResult, step: &Step) -> String {
+    let steady = match step.steady.verdict {
+        SteadyVerdict::Steady => String::new(),
+        other => format!(", {}", serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or("?")),
+    };
+    format!(
+        "{}: {} × {}: {}, p50 {}, p99 {}{steady}",
+        result.job.name,
+        step.clients,
+        step.threads,
+        result.figure_text(step),
+        base::units::time_ns(step.latency.p50 as f64),
+        base::units::time_ns(step.latency.p99 as f64),
+    )
+}
+
+fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) {
+    let mut step = ran.step;
+    let begin = step.started + step.used.0 as f64 * step.window_s;
+    let end = step.started + step.used.1 as f64 * step.window_s;
+    step.server = view.statistics(begin, end);
+    let own = crate::proc::host_name();
+    let windows: Vec<_> = ran.windows.iter().collect();
+    step.evidence = evidence::gather(&evidence::Inputs {
+        step: &step,
+        kind: job.workload,
+        samples: &ran.samples,
+        windows: &windows,
+        same_host: result.clients.iter().any(|c| c.machine["name"] == own.as_str()),
+        null_ops_s: result.null_ops_s,
+        statistics: &step.server,
+    });
+    for (number, calls) in ran.calls {
+        if let Some(client) = result.clients.get_mut(number as usize) {
+            client.calls = calls;
+        }
+    }
+    result.steps.push(step);
+}
+
+/// What all clients together reach against nothing, operations per second.
+fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
+    prepare(job, agents, "null:")?;
+    let mut null = job.clone();
+    null.schedule = vec![(agents.all.len() as u32, job.slots())];
+    (null.warmup_ms, null.window_ms, null.step_max_ms) = (0, NULL_MS / 4, NULL_MS);
+    let load = (agents.all.len() as u32, job.slots());
+    let wanted = Wanted { job: &null, number: u32::MAX, load };
+    Ok(step::run(&wanted, agents, &mut Unseen)?.step.ops_s)
+}
+
+fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Vec<(u32, f64)>, StepError> {
+    let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
+    for number in numbers {
+        let bind = agents.all.get(number as usize).and_then(|a| a.bind);
+        let prepare = Prepare {
+            target: target.to_owned(),
+            client: number,
+            bind,
+            shape: job.shape(),
+            seed: job.seed,
+            check_one_in: job.check_one_in,
+            slots: job.slots(),
+        };
+        agents.tell(number, &ToAgent::Prepare(Box::new(prepare)))?;
+    }
+    answers(agents, PREPARE_WITHIN, |m| match m {
+        FromAgent::Prepared { seconds } => Some(*seconds),
+        _ => None,
+    })
+}
+
+/// Tells all live agents something and waits for each one's answer.
+fn each(
+    agents: &mut Agents,
+    message: &ToAgent,
+    within: Duration,
+    pick: impl Fn(&FromAgent) -> Option<f64>,
+) -> Result<Vec<(u32, f64)>, StepError> {
+    let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
+    for number in numbers {
+        agents.tell(number, message)?;
+    }
+    answers(agents, within, pick)
+}
+
+fn answers(
+    agents: &mut Agents,
+    within: Duration,
+    pick: impl Fn(&FromAgent) -> Option<f64>,
+) -> Result<Vec<(u32, f64)>, StepError> {
+    let mut waiting: Vec<u32> = agents.live().map(|a| a.number).collect();
+    let mut found = Vec::new();
+    let deadline = Instant::now() + within;
+    while let Some(first) = waiting.first().copied() {
+        if Instant::now() > deadline {
+            return Err(AgentsError::Silent(first, within).into());
+        }
+        let Some(event) = agents.next(Duration::from_millis(100)) else { continue };
+        match event.message {
+            None => return Err(AgentsError::Gone(event.agent).into()),
+            Some(FromAgent::Failed { what }) => {
+                return Err(AgentsError::Failed(event.agent, what).into());
+            }
+            Some(message) => {
+                if let Some(value) = pick(&message) {
+                    waiting.retain(|n| *n != event.agent);
+                    found.push((event.agent, value));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Clocks once more, the best step, the verdict, the marks.
+fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
+    let live: Vec<u32> = agents.live().map(|a| a.number).collect();
+    for number in live {
+        let after = agents.compare_clock(number).ok().map(|c| c.0);
+        if let Some(client) = result.clients.get_mut(number as usize) {
+            client.offset_after = after;
+        }
+    }
+    let mut skewed = Vec::new();
+    for (client, agent) in result.clients.iter_mut().zip(&agents.all) {
+        client.lost.clone_from(&agent.lost);
+        skewed.extend(skew(client));
+    }
+    let lost: Vec<String> = result
+        .clients
+        .iter()
+        .filter_map(|c| Some(format!("client {}: {}", c.number, c.lost.as_ref()?)))
+        .collect();
+    result.degraded.extend(lost.iter().map(|what| format!("lost {what}")));
+    result.degraded.extend(skewed.iter().cloned());
+    result.degraded.extend(agents.paused.iter().map(|what| format!("paused {what}")));
+    result.best = best(result);
+    let Some(step) = result.best_step() else { return };
+    let mut evidence = step.evidence.clone();
+    evidence.curve = result.steps.iter().map(evidence::point).collect();
+    evidence.levelled = result.levelled;
+    (evidence.lost, evidence.skewed, evidence.paused) = (lost, skewed, agents.paused.clone());
+    let mut doubts = Vec::new();
+    if step.steady.verdict != SteadyVerdict::Steady {
+        doubts.push(format!("the best step ({} × {}) was not steady", step.clients, step.threads));
+    }
+    if result.steps.iter().any(|s| s.corrupt > 0) {
+        let what = format!("{}: reads returned wrong content", job.name);
+        result.failed.get_or_insert(what);
+    }
+    result.limit = Some(limit::judge(&evidence));
+    result.degraded.extend(doubts);
+}
+
+/// What is wrong with a client's clock.
+fn skew(client: &ClientRecord) -> Option<String> {
+    let off = client.wall_skew_ns.unsigned_abs();
+    if off > CLOCK_SKEW_MAX_NS {
+        let by = base::units::time_ns(off as f64);
+        return Some(format!("client {}: its wall clock is off by {by}", client.number));
+    }
+    let after = client.offset_after?;
+    let drift = after.offset_ns.abs_diff(client.offset_before.offset_ns);
+    let known = client.offset_before.error_ns + after.error_ns + CLOCK_SKEW_MAX_NS / 100;
+    (drift > known).then(|| {
+        let by = base::units::time_ns(drift as f64);
+        format!("client {}: its clock moved by {by} during the run", client.number)
+    })
+}
+
+/// The step with the best figure, a steady one if there is any within 3 % of it.
+fn best(result: &RunResult) -> Option<usize> {
+    let figure = |n: &usize| result.steps.get(*n).map_or(0.0, |s| result.figure(s));
+    let by_figure = |a: &usize, b: &usize| figure(a).total_cmp(&figure(b));
+    let top = (0..result.steps.len()).max_by(by_figure)?;
+    let near = |n: &usize| figure(n) >= figure(&top) * 0.97;
+    let steady = |n: &usize| result.steps[*n].steady.verdict == SteadyVerdict::Steady;
+    (0..result.steps.len()).filter(near).filter(steady).max_by(by_figure).or(Some(top))
+}

@@ -1,0 +1,364 @@
+//! One step: a common start, windows gathered as they come, a stop as soon as the step is steady.
+
+use super::agents::{Agents, AgentsError};
+use super::server::{ServerSample, ServerView};
+use super::steady;
+use crate::agent::clock;
+use crate::agent::proto::{FromAgent, Start, StepEnd, ToAgent, Window};
+use crate::hist;
+use crate::job::{Job, LossPolicy};
+use crate::record::{Latency, Little, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord};
+use base::limits::{LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Least time between the order and the start; the order must be everywhere before.
+const LEAD_NS: u64 = 30_000_000;
+/// A shorter look at the events keeps samples of the server close to the edges of windows.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a step needs.
+pub struct Wanted<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// Number of the step.
+    pub number: u32,
+    /// Clients and threads of each.
+    pub load: (u32, u32),
+}
+
+/// A step that was run, with the raw material of its evidence.
+pub struct Ran {
+    /// The record, without evidence.
+    pub step: Step,
+    /// Samples of the server in the windows that count.
+    pub samples: Vec<ServerSample>,
+    /// Windows that count, client by client.
+    pub windows: Vec<Window>,
+    /// Clients lost in this step.
+    pub lost: Vec<u32>,
+    /// Calls of each client so far.
+    pub calls: Vec<(u32, u64)>,
+}
+
+/// Why a step was not finished.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// An agent failed or cannot be reached.
+    #[error(transparent)]
+    Agents(#[from] AgentsError),
+    /// Nobody is left.
+    #[error("no client is left")]
+    Nobody,
+    /// A client was lost and the job says abort.
+    #[error("client {0} was lost ({1}) and the job says abort")]
+    Aborted(u32, String),
+    /// It does not end.
+    #[error("step {0} does not end")]
+    Endless(u32),
+}
+
+/// One client within the step.
+#[derive(Default)]
+struct Part {
+    windows: Vec<Window>,
+    end: Option<StepEnd>,
+}
+
+struct Running<'a> {
+    wanted: &'a Wanted<'a>,
+    parts: BTreeMap<u32, Part>,
+    at_ns: u64,
+    window_ns: u64,
+    warmup: usize,
+    samples: Vec<ServerSample>,
+    lost: Vec<u32>,
+    notes: Vec<String>,
+    stopped_with: Option<usize>,
+}
+
+/// Runs one step.
+///
+/// # Errors
+/// When an agent fails, or is lost and the policy is abort.
+pub fn run(
+    wanted: &Wanted<'_>,
+    agents: &mut Agents,
+    view: &mut dyn ServerView,
+) -> Result<Ran, StepError> {
+    let mut running = begin(wanted, agents)?;
+    let until = running.at_ns + wanted.job.step_max_ms * 1_000_000;
+    let give_up = until + LAB_SILENCE_MAX.as_nanos() as u64 + 5_000_000_000;
+    let mut sample_ns = running.at_ns;
+    while !running.parts.values().all(|p| p.end.is_some()) {
+        let now = clock::mono_ns();
+        if now >= sample_ns {
+            running.samples.extend(view.sample());
+            sample_ns = now.max(sample_ns + running.window_ns);
+        }
+        match agents.next(LOOK) {
+            Some(event) => match event.message {
+                Some(message) => running.note(event.agent, message)?,
+                None => running.lose(event.agent, agents)?,
+            },
+            None => {
+                let limit = Duration::from_millis(wanted.job.lost_after_ms);
+                for number in agents.overdue(limit) {
+                    running.lose(number, agents)?;
+                }
+            }
+        }
+        running.stop_if_steady(agents)?;
+        if now > give_up {
+            return Err(StepError::Endless(wanted.number));
+        }
+    }
+    running.samples.extend(view.sample());
+    running.finish(agents)
+}
+
+fn begin<'a>(wanted: &'a Wanted<'a>, agents: &mut Agents) -> Result<Running<'a>, StepError> {
+    let window_ns = wanted.job.window_ms * 1_000_000;
+    let lead = agents.live().map(|a| a.offset.rtt_ns * 5).max().unwrap_or(0).max(LEAD_NS);
+    let at_ns = clock::mono_ns() + lead;
+    let chosen: Vec<u32> = agents.live().take(wanted.load.0 as usize).map(|a| a.number).collect();
+    if chosen.is_empty() {
+        return Err(StepError::Nobody);
+    }
+    for number in &chosen {
+        let Some(agent) = agents.all.get_mut(*number as usize) else { continue };
+        let start = Start {
+            step: wanted.number,
+            threads: wanted.load.1,
+            at_ns: agent.offset.to_theirs(at_ns),
+            until_ns: agent.offset.to_theirs(at_ns + wanted.job.step_max_ms * 1_000_000),
+            window_ns,
+        };
+        agent.tell(&ToAgent::Start(start))?;
+    }
+    Ok(Running {
+        wanted,
+        parts: chosen.into_iter().map(|n| (n, Part::default())).collect(),
+        at_ns,
+        window_ns,
+        warmup: wanted.job.warmup_ms.div_ceil(wanted.job.window_ms.max(1)) as usize,
+        samples: Vec::new(),
+        lost: Vec::new(),
+        notes: Vec::new(),
+        stopped_with: None,
+    })
+}
+
+impl Running<'_> {
+    fn note(&mut self, agent: u32, message: FromAgent) -> Result<(), StepError> {
+        let Some(part) = self.parts.get_mut(&agent) else { return Ok(()) };
+        match message {
+            FromAgent::Window(window)
+                if window.step == self.wanted.number && part.windows.len() < LAB_WINDOWS_MAX =>
+            {
+                part.windows.push(*window);
+            }
+            FromAgent::StepEnd(end) if end.step == self.wanted.number => part.end = Some(end),
+            FromAgent::Failed { what } => return Err(AgentsError::Failed(agent, what).into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A client is gone: by the job's policy that ends the run, the step, or only its part.
+    fn lose(&mut self, number: u32, agents: &mut Agents) -> Result<(), StepError> {
+        if self.parts.remove(&number).is_none() {
+            return Ok(());
+        }
+        let how = agents.all.get(number as usize).and_then(|a| a.lost.clone()).unwrap_or_default();
+        self.lost.push(number);
+        self.notes.push(format!("client {number} was lost: {how}"));
+        match self.wanted.job.on_loss {
+            LossPolicy::Abort => {
+                self.stop(agents)?;
+                return Err(StepError::Aborted(number, how));
+            }
+            LossPolicy::Rebase => self.stop(agents)?,
+            LossPolicy::Continue => {}
+        }
+        if self.parts.is_empty() { Err(StepError::Nobody) } else { Ok(()) }
+    }
+
+    fn stop(&mut self, agents: &mut Agents) -> Result<(), StepError> {
+        let now = clock::mono_ns();
+        for number in self.parts.keys() {
+            let Some(agent) = agents.all.get_mut(*number as usize) else { continue };
+            let at_ns = agent.offset.to_theirs(now);
+            agent.tell(&ToAgent::Stop { at_ns })?;
+        }
+        self.stopped_with.get_or_insert(self.common());
+        Ok(())
+    }
+
+    /// Windows that all clients have finished.
+    fn common(&self) -> usize {
+        self.parts.values().map(|p| p.windows.len()).min().unwrap_or(0)
+    }
+
+    /// The figure of each common window from `from` on.
+    fn rates(&self, from: usize, to: usize) -> Vec<f64> {
+        let stream = self.wanted.job.workload.is_stream();
+        let figure = |w: &Window| if stream { w.bytes } else { w.ops };
+        let sum = |n: usize| -> u64 {
+            self.parts.values().filter_map(|p| p.windows.get(n)).map(figure).sum()
+        };
+        (from..to).map(|n| sum(n) as f64).collect()
+    }
+
+    fn stop_if_steady(&mut self, agents: &mut Agents) -> Result<(), StepError> {
+        let common = self.common();
+        if self.stopped_with.is_some() || common < self.warmup + self.wanted.job.steady.windows as usize {
+            return Ok(());
+        }
+        let found = steady::test(&self.rates(self.warmup, common), &self.wanted.job.steady);
+        if found.verdict == SteadyVerdict::Steady { self.stop(agents) } else { Ok(()) }
+    }
+
+    fn finish(mut self, agents: &Agents) -> Result<Ran, StepError> {
+        // Windows that reach beyond the planned end have less load in them.
+        let whole = (self.wanted.job.step_max_ms / self.wanted.job.window_ms) as usize;
+        let to = self.stopped_with.unwrap_or(usize::MAX).min(self.common()).min(whole);
+        let rule = &self.wanted.job.steady;
+        let rates = self.rates(self.warmup.min(to), to);
+        let steady = steady::test(&rates, rule);
+        let from = if steady.verdict == SteadyVerdict::Steady {
+            to.saturating_sub(rule.windows as usize)
+        } else {
+            self.warmup.min(to)
+        };
+        self.samples.retain(|s| {
+            let begin = self.at_ns + from as u64 * self.window_ns;
+            let end = self.at_ns + to as u64 * self.window_ns;
+            // Half a window of slack at either edge: samples are taken near them, not on them.
+            s.at_ns + self.window_ns / 2 >= begin && s.at_ns <= end + self.window_ns / 2
+        });
+        let step = self.record(agents, (from, to), steady);
+        let calls = self.parts.iter().filter_map(|(n, p)| Some((*n, p.end.as_ref()?.calls)));
+        let calls = calls.collect();
+        let windows = self.parts.values().flat_map(|p| p.windows.get(from..to).unwrap_or_default());
+        let windows = windows.cloned().collect();
+        Ok(Ran { step, samples: self.samples, windows, lost: self.lost, calls })
+    }
+
+    fn record(&self, agents: &Agents, used: (usize, usize), steady: Steadiness) -> Step {
+        let window_s = self.window_ns as f64 / 1e9;
+        let seconds = (used.1 - used.0).max(1) as f64 * window_s;
+        let counted = || {
+            self.parts.values().flat_map(move |p| p.windows.get(used.0..used.1).unwrap_or_default())
+        };
+        let mut all = hist::new();
+        for text in counted().map(|w| &w.latency) {
+            // A histogram of our own agents that cannot be read would be a fault of ours; its
+            // operations are then missing from the distribution, and Little's law shows it.
+            if let Ok(part) = hist::from_text(text) {
+                let _ = all.add(part);
+            }
+        }
+        let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
+        let ops_s = counted().map(|w| w.ops).sum::<u64>() as f64 / seconds;
+        let clients = self.parts.len() as u32;
+        let in_flight = counted().map(|w| w.in_flight).sum::<f64>() / (used.1 - used.0).max(1) as f64;
+        let wall = base::clock::wall_ns() as f64 / 1e9;
+        let ago = clock::mono_ns().saturating_sub(self.at_ns) as f64 / 1e9;
+        Step {
+            number: self.wanted.number,
+            clients,
+            threads: self.wanted.load.1,
+            started: wall - ago,
+            window_s,
+            windows: (0..used.1).map(|n| self.window(n)).collect(),
+            used,
+            steady,
+            ops_s,
+            bytes_s: counted().map(|w| w.bytes).sum::<u64>() as f64 / seconds,
+            latency: Latency::of(&all),
+            little: little(f64::from(clients * self.wanted.load.1), ops_s, all.mean(), in_flight),
+            start: self.start_proof(agents),
+            errors: ends().map(|e| e.errors).sum(),
+            corrupt: self.parts.values().flat_map(|p| &p.windows).map(|w| w.corrupt).sum(),
+            first_error: self.first_error(),
+            commits: ends().map(|e| e.commits).sum(),
+            resent: ends().map(|e| e.resent).sum(),
+            by_client: self.by_client(used),
+            notes: self.notes.clone(),
+            ..Default::default()
+        }
+    }
+
+    fn first_error(&self) -> Option<String> {
+        self.parts.values().flat_map(|p| &p.windows).find_map(|w| w.first_error.clone())
+    }
+
+    fn by_client(&self, used: (usize, usize)) -> Vec<(u32, u64)> {
+        let ops = |p: &Part| {
+            p.windows.get(used.0..used.1).unwrap_or_default().iter().map(|w| w.ops).sum()
+        };
+        self.parts.iter().map(|(number, part)| (*number, ops(part))).collect()
+    }
+
+    /// All clients in window `n`.
+    fn window(&self, n: usize) -> WindowRecord {
+        let mut out = WindowRecord::default();
+        let mut heat: BTreeMap<u16, u64> = BTreeMap::new();
+        for window in self.parts.values().filter_map(|p| p.windows.get(n)) {
+            out.ops += window.ops;
+            out.bytes += window.bytes;
+            out.errors += window.errors;
+            out.in_flight += window.in_flight;
+            out.generator_cores += window.cpu_ns as f64 / self.window_ns as f64;
+            let part = hist::from_text(&window.latency).map(|h| hist::to_buckets(&h));
+            for (bucket, count) in part.unwrap_or_default() {
+                *heat.entry(bucket).or_default() += count;
+            }
+        }
+        out.heat = heat.into_iter().collect();
+        out.server_cores = self.server_cores(n);
+        out
+    }
+
+    /// Cores that the server used in window `n`, from the samples nearest its edges.
+    fn server_cores(&self, n: usize) -> Option<f64> {
+        let near = |at: u64| self.samples.iter().min_by_key(|s| s.at_ns.abs_diff(at));
+        let begin = self.at_ns + n as u64 * self.window_ns;
+        let (a, b) = (near(begin)?, near(begin + self.window_ns)?);
+        let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
+        (seconds > 0.0).then(|| (b.process.seconds - a.process.seconds).max(0.0) / seconds)
+    }
+
+    fn start_proof(&self, agents: &Agents) -> StartProof {
+        let mut late_ns = Vec::new();
+        let mut clock_error_ns = 0;
+        let mut spans = Vec::new();
+        for (number, part) in &self.parts {
+            let (Some(end), Some(agent)) = (&part.end, agents.all.get(*number as usize)) else {
+                continue;
+            };
+            let first = agent.offset.to_ours(end.first_op_ns);
+            late_ns.push((*number, first as i64 - self.at_ns as i64));
+            spans.push((first, agent.offset.to_ours(end.last_op_ns)));
+            clock_error_ns = clock_error_ns.max(agent.offset.error_ns);
+        }
+        let latest = late_ns.iter().map(|l| l.1).max().unwrap_or(0);
+        let earliest = late_ns.iter().map(|l| l.1).min().unwrap_or(0);
+        let begin = spans.iter().map(|s| s.0).max().unwrap_or(0);
+        let end = spans.iter().map(|s| s.1).min().unwrap_or(0);
+        let first = spans.iter().map(|s| s.0).min().unwrap_or(0);
+        let last = spans.iter().map(|s| s.1).max().unwrap_or(0);
+        let all_active_share =
+            end.saturating_sub(begin) as f64 / last.saturating_sub(first).max(1) as f64;
+        StartProof { skew_ns: (latest - earliest) as u64, clock_error_ns, late_ns, all_active_share }
+    }
+}
+
+/// Little's law for a step.
+fn little(nominal: f64, ops_s: f64, mean_ns: f64, counted: f64) -> Little {
+    let x_times_r = ops_s * mean_ns / 1e9;
+    let deviation_percent = (nominal - x_times_r) / nominal.max(1.0) * 100.0;
+    let holds = deviation_percent.abs() < 5.0;
+    Little { nominal, x_times_r, counted, deviation_percent, holds }
+}

@@ -1,0 +1,440 @@
+//! From evidence to the name of the limiter. A pure function: what a run measured goes in, a
+//! verdict with its confidence and its sentences comes out, so that every rule can be tried on
+//! planted evidence.
+//!
+//! The rules follow the USE method (utilisation, saturation, errors of each resource), asked in
+//! the order in which one cause hides another: a quota before the CPU, the generator before the
+//! server, what is saturated before what is merely slow.
+
+use serde::{Deserialize, Serialize};
+
+/// A CPU counts as saturated from this share on: the rest is lost between the samples.
+const BUSY: f64 = 0.90;
+/// A control group over its quota for this share of the time is what limits.
+const THROTTLED: f64 = 0.05;
+/// A side that uses this share of all cores counts when it is asked who used them.
+const LARGE: f64 = 0.20;
+/// One side that uses this share of all cores used them alone.
+const ALONE: f64 = 0.75;
+/// A link counts as full from this share of its rate on; headers take the rest.
+const LINK_FULL: f64 = 0.85;
+/// A disk counts as saturated from this share of busy time on.
+const DISK_BUSY: f64 = 0.85;
+/// Bytes that wait to be sent on a connection, on average, when the network is what holds them.
+const QUEUED: f64 = 32_768.0;
+/// Throughput within this share of what the generator reaches against nothing.
+const NEAR_NULL: f64 = 0.70;
+/// Latency that changes by less than this while concurrency changes is constant.
+const CONSTANT: f64 = 0.30;
+/// A clock further off than this, ns, cannot be laid beside the server's seconds.
+pub const CLOCK_SKEW_MAX_NS: u64 = 100_000_000;
+
+/// What limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limiter {
+    /// All cores of the server, used by the server.
+    ServerCpu,
+    /// One core or one thread of the server.
+    HotCore,
+    /// All cores, used by server and generator together.
+    CpuShared,
+    /// The CPU quota of the server's control group.
+    CpuQuota,
+    /// The network between.
+    Network,
+    /// The server's disk.
+    Disk,
+    /// Nothing is full: each operation waits for something slow behind the server.
+    Latency,
+    /// The load generator.
+    Generator,
+    /// Throughput was still rising when the schedule ended.
+    NotReached,
+    /// The evidence does not tell.
+    Unknown,
+}
+
+impl Limiter {
+    /// Its name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::ServerCpu => "server CPU",
+            Self::HotCore => "a hot core of the server",
+            Self::CpuShared => "CPU shared with the generator",
+            Self::CpuQuota => "CPU quota of the server",
+            Self::Network => "network",
+            Self::Disk => "disk",
+            Self::Latency => "latency",
+            Self::Generator => "the load generator itself",
+            Self::NotReached => "not a limit: still rising",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One step of the staircase, as far as the limiter is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Point {
+    /// Operations in flight: clients × threads.
+    pub in_flight: f64,
+    /// Operations per second.
+    pub ops_s: f64,
+    /// Bytes per second.
+    pub bytes_s: f64,
+    /// Mean latency, ns.
+    pub latency_ns: f64,
+}
+
+/// What is known about the step that is judged. Shares are of 1; `None` is "not seen".
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// Cores of the server's machine.
+    pub cores: f64,
+    /// Whether generator and server share a machine.
+    pub same_host: bool,
+    /// Cores that the server process used.
+    pub server_cores: Option<f64>,
+    /// The busiest thread of the server, share of a core, and its name.
+    pub server_hot_thread: Option<(String, f64)>,
+    /// All cores of the server's machine, share busy.
+    pub host_busy: Option<f64>,
+    /// The busiest core, share.
+    pub hottest_core: Option<f64>,
+    /// Share of the time that the server's control group was over its quota.
+    pub server_throttled: Option<f64>,
+    /// That quota, in cores.
+    pub server_quota_cores: Option<f64>,
+    /// Cores that all agents used together.
+    pub generator_cores: f64,
+    /// The busiest agent's driving thread, share of a core.
+    pub generator_busiest: f64,
+    /// Share of the time that an agent's control group was over its quota, the worst.
+    pub generator_throttled: f64,
+    /// Share of the time that an agent was ready and had no core, the worst.
+    pub generator_waiting: f64,
+    /// Operations per second against nothing, with as many clients and threads.
+    pub null_ops_s: Option<f64>,
+    /// Little's law: (N − X·R) ÷ N, share of the operations' time that was lost in the generator.
+    pub little_deviation: f64,
+    /// The link between: name, bytes per second that passed, bytes per second it can.
+    pub link: Option<(String, f64, Option<f64>)>,
+    /// Bytes waiting to be sent per connection: at the server, at the clients; mean.
+    pub queued_to_send: Option<(f64, f64)>,
+    /// Bytes waiting to be read per connection: at the server, at the clients; mean.
+    pub queued_to_read: Option<(f64, f64)>,
+    /// Share of TCP segments sent again.
+    pub retransmitted: f64,
+    /// The busiest disk: name, share of time busy, ms per write or flush.
+    pub disk: Option<(String, f64, f64)>,
+    /// Mean latency that the server saw, ns.
+    pub server_latency_ns: Option<f64>,
+    /// Whether every operation must reach the disk before it is answered.
+    pub synchronous: bool,
+    /// Throughput levelled by the declared rule.
+    pub levelled: bool,
+    /// The judged step.
+    pub point: Point,
+    /// All steps, in order.
+    pub curve: Vec<Point>,
+    /// Clients that were lost, with what happened.
+    pub lost: Vec<String>,
+    /// Clients whose clock is further off than [`CLOCK_SKEW_MAX_NS`] or drifted: what was found.
+    pub skewed: Vec<String>,
+    /// Clients that made no progress for a while and came back.
+    pub paused: Vec<String>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What limits.
+    pub limiter: Limiter,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// Why, in sentences, the strongest first.
+    pub why: Vec<String>,
+    /// What was looked at and is not it.
+    pub ruled_out: Vec<String>,
+    /// What makes the whole run doubtful: lost, paused or skewed clients.
+    pub marks: Vec<String>,
+}
+
+/// A rule's finding.
+type Found = Option<(Limiter, f64, Vec<String>)>;
+
+/// Judges the evidence.
+pub fn judge(e: &Evidence) -> Verdict {
+    let rules: [fn(&Evidence) -> Found; 11] = [
+        generator_throttled,
+        server_quota,
+        all_cores,
+        generator_busy,
+        network,
+        disk,
+        hot_core,
+        still_rising,
+        generator_near_null,
+        slow_behind,
+        generator_loses_time,
+    ];
+    let found = rules.iter().find_map(|rule| rule(e));
+    let (limiter, confidence, why) = found.unwrap_or_else(|| unknown(e));
+    let mut marks = Vec::new();
+    marks.extend(e.lost.iter().map(|what| format!("client lost: {what}")));
+    marks.extend(e.paused.iter().map(|what| format!("client paused: {what}")));
+    marks.extend(e.skewed.iter().map(|what| format!("clock skew: {what}")));
+    let doubt = if e.lost.is_empty() && e.paused.is_empty() { 1.0 } else { 0.7 };
+    let ruled_out = ruled_out(e, limiter);
+    let confidence = (confidence * doubt).clamp(0.0, 0.99);
+    Verdict { limiter, confidence, why, ruled_out, marks }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// How far beyond a threshold, as a confidence between `low` and 0.97.
+fn beyond(value: f64, threshold: f64, full: f64, low: f64) -> f64 {
+    let part = ((value - threshold) / (full - threshold).max(1e-9)).clamp(0.0, 1.0);
+    low + (0.97 - low) * part
+}
+
+fn generator_throttled(e: &Evidence) -> Found {
+    if e.generator_throttled < THROTTLED || e.server_throttled.unwrap_or(0.0) > e.generator_throttled {
+        return None;
+    }
+    let why = format!(
+        "an agent's control group was over its CPU quota for {} of the time",
+        percent(e.generator_throttled)
+    );
+    let confidence = beyond(e.generator_throttled, THROTTLED, 0.4, 0.8);
+    Some((Limiter::Generator, confidence, vec![why]))
+}
+
+fn server_quota(e: &Evidence) -> Found {
+    let share = e.server_throttled.filter(|s| *s >= THROTTLED)?;
+    let quota = e.server_quota_cores.map_or(String::new(), |q| format!(" of {q:.2} cores"));
+    let mut why = vec![format!(
+        "the server's control group was over its CPU quota{quota} for {} of the time",
+        percent(share)
+    )];
+    if let (Some(used), Some(quota)) = (e.server_cores, e.server_quota_cores) {
+        why.push(format!("the server used {used:.2} of the {quota:.2} cores it may use"));
+    }
+    Some((Limiter::CpuQuota, beyond(share, THROTTLED, 0.4, 0.85), why))
+}
+
+fn all_cores(e: &Evidence) -> Found {
+    let busy = e.host_busy.filter(|b| *b >= BUSY)?;
+    let server = e.server_cores? / e.cores.max(1.0);
+    let generator = if e.same_host { e.generator_cores / e.cores.max(1.0) } else { 0.0 };
+    let confidence = beyond(busy, BUSY, 1.0, 0.8);
+    let machine = format!("all {:.0} cores of the server's machine were {} busy", e.cores, percent(busy));
+    let split = format!(
+        "the server used {} and the agents {} of them",
+        percent(server),
+        percent(generator)
+    );
+    let limiter = if server >= ALONE || !e.same_host && server >= LARGE {
+        Limiter::ServerCpu
+    } else if generator >= ALONE {
+        Limiter::Generator
+    } else if server >= LARGE && generator >= LARGE {
+        Limiter::CpuShared
+    } else if server + generator < 0.5 {
+        let other = format!("{split}; something else on this machine used the rest");
+        return Some((Limiter::Unknown, 0.5, vec![machine, other]));
+    } else if server > generator {
+        Limiter::ServerCpu
+    } else {
+        Limiter::Generator
+    };
+    Some((limiter, confidence, vec![machine, split]))
+}
+
+fn generator_busy(e: &Evidence) -> Found {
+    if e.generator_busiest < BUSY || e.host_busy.is_some_and(|b| b >= BUSY) {
+        return None;
+    }
+    let mut why =
+        vec![format!("the busiest agent used {} of one core", percent(e.generator_busiest))];
+    if let Some(server) = e.server_cores {
+        why.push(format!("the server used only {server:.2} of {:.0} cores", e.cores));
+    }
+    Some((Limiter::Generator, beyond(e.generator_busiest, BUSY, 1.0, 0.75), why))
+}
+
+fn network(e: &Evidence) -> Found {
+    let mut why = Vec::new();
+    let mut confidence: f64 = 0.0;
+    if let Some((name, rate, Some(capacity))) = &e.link {
+        let share = rate / capacity.max(1.0);
+        if share >= LINK_FULL {
+            why.push(format!("{name} carried {} of what it can", percent(share)));
+            confidence = beyond(share, LINK_FULL, 1.0, 0.85);
+        }
+    }
+    if let (Some(send), Some(read)) = (e.queued_to_send, e.queued_to_read) {
+        let idle = e.host_busy.is_none_or(|b| b < BUSY);
+        // Data that waits to leave while the other side has nothing to read is in the network.
+        let from_server = send.0 >= QUEUED && read.1 < send.0 / 4.0;
+        let from_client = send.1 >= QUEUED && read.0 < send.1 / 4.0;
+        if idle && (from_server || from_client) {
+            let (who, bytes, other) = if from_server {
+                ("server", send.0, "clients have")
+            } else {
+                ("client", send.1, "server has")
+            };
+            let held = base::units::bytes(bytes);
+            why.push(format!(
+                "{held} per connection wait at the {who} to be sent while the {other} little to read"
+            ));
+            confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
+        }
+    }
+    if why.is_empty() {
+        return None;
+    }
+    if e.retransmitted > 0.001 {
+        why.push(format!("{:.2} % of the TCP segments were sent again", e.retransmitted * 100.0));
+    }
+    Some((Limiter::Network, confidence, why))
+}
+
+fn disk(e: &Evidence) -> Found {
+    let (name, busy, ms) = e.disk.as_ref()?;
+    if *busy < DISK_BUSY {
+        return None;
+    }
+    // Synchronous writes keep a disk busy with few of them in flight; that is its latency.
+    let per_op_ms = e.point.latency_ns / 1e6;
+    let mut why = vec![
+        format!("{name} was busy {} of the time", percent(*busy)),
+        format!("a write or flush took {ms:.2} ms there, an operation {per_op_ms:.2} ms"),
+    ];
+    if let Some(cpu) = e.host_busy {
+        why.push(format!("the CPU was {} busy", percent(cpu)));
+    }
+    Some((Limiter::Disk, beyond(*busy, DISK_BUSY, 1.0, 0.7), why))
+}
+
+fn hot_core(e: &Evidence) -> Found {
+    let thread = e.server_hot_thread.as_ref().filter(|t| t.1 >= BUSY);
+    let spread = e.host_busy.is_some_and(|b| b < 0.8);
+    if let Some((name, share)) = thread {
+        let why = vec![
+            format!("the server's thread {name} used {} of a core", percent(*share)),
+            format!("all cores together were {} busy", percent(e.host_busy.unwrap_or(0.0))),
+        ];
+        return spread.then(|| (Limiter::HotCore, beyond(*share, BUSY, 1.0, 0.75), why));
+    }
+    let hottest = e.hottest_core.filter(|h| *h >= 0.95 && spread && e.server_cores.is_some())?;
+    // Without a thread to blame it may be interrupts; with the agents elsewhere it is his.
+    let confidence = if e.same_host { 0.5 } else { 0.8 };
+    let why = format!(
+        "one core was {} busy while all together were {}",
+        percent(hottest),
+        percent(e.host_busy.unwrap_or(0.0))
+    );
+    (!e.same_host || e.generator_busiest < 0.5).then(|| (Limiter::HotCore, confidence, vec![why]))
+}
+
+fn still_rising(e: &Evidence) -> Found {
+    if e.levelled || e.curve.len() < 2 || latency_is_constant(e) {
+        return None;
+    }
+    let why = format!(
+        "throughput still rose at {:.0} operations in flight, where the schedule ended",
+        e.point.in_flight
+    );
+    Some((Limiter::NotReached, 0.8, vec![why]))
+}
+
+fn generator_near_null(e: &Evidence) -> Found {
+    let null = e.null_ops_s.filter(|n| *n > 0.0)?;
+    let share = e.point.ops_s / null;
+    let why = format!("{} of what the generator reaches against nothing", percent(share));
+    (share >= NEAR_NULL).then(|| (Limiter::Generator, beyond(share, NEAR_NULL, 1.0, 0.6), vec![why]))
+}
+
+/// Latency stays the same while concurrency grows: operations do not queue, each is slow.
+fn latency_is_constant(e: &Evidence) -> bool {
+    let mut several = e.curve.iter().filter(|p| p.in_flight > 0.0 && p.latency_ns > 0.0);
+    let Some(first) = several.next() else { return false };
+    let more = e.point.in_flight >= 2.0 * first.in_flight;
+    more && (e.point.latency_ns / first.latency_ns - 1.0).abs() <= CONSTANT
+}
+
+fn slow_behind(e: &Evidence) -> Found {
+    let idle = e.host_busy.is_none_or(|b| b < 0.8) && e.generator_busiest < 0.8;
+    if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e) {
+        return None;
+    }
+    let mut why = Vec::new();
+    let mut confidence: f64 = 0.6;
+    if let Some(busy) = e.host_busy {
+        why.push(format!("nothing was full: the CPU was {} busy", percent(busy)));
+        // The emptier the machine, the surer.
+        confidence += (0.8 - busy).max(0.0) * 0.2;
+    }
+    let each = base::units::time_ns(e.point.latency_ns);
+    if latency_is_constant(e) {
+        why.push(format!("an operation took {each} at any concurrency"));
+        confidence += 0.15;
+    } else {
+        why.push(format!("an operation took {each} with {:.0} in flight", e.point.in_flight));
+    }
+    if let Some(server) = e.server_latency_ns.filter(|s| *s >= 0.6 * e.point.latency_ns) {
+        let share = percent((server / e.point.latency_ns).min(1.0));
+        why.push(format!("{share} of that was spent within the server"));
+        confidence += 0.1;
+    }
+    if e.synchronous {
+        why.push("every operation waits until its data is stable".to_owned());
+    }
+    Some((Limiter::Latency, confidence, why))
+}
+
+fn generator_loses_time(e: &Evidence) -> Found {
+    if e.little_deviation < 0.10 && e.generator_waiting < 0.5 {
+        return None;
+    }
+    let why = format!(
+        "{} of the operations' time was lost in the generator (Little's law)",
+        percent(e.little_deviation)
+    );
+    Some((Limiter::Generator, 0.5, vec![why]))
+}
+
+fn unknown(e: &Evidence) -> (Limiter, f64, Vec<String>) {
+    let why = if e.server_cores.is_none() {
+        "the server's machine was not seen, and neither network nor generator was full"
+    } else {
+        "nothing that was looked at was full"
+    };
+    (Limiter::Unknown, 0.3, vec![why.to_owned()])
+}
+
+fn ruled_out(e: &Evidence, limiter: Limiter) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut add = |which: Limiter, sentence: Option<String>| {
+        if which != limiter {
+            out.extend(sentence);
+        }
+    };
+    let cpu = e.host_busy.filter(|b| *b < BUSY);
+    add(Limiter::ServerCpu, cpu.map(|b| format!("server CPU: {} busy", percent(b))));
+    let link = e.link.as_ref().filter(|l| l.2.is_some_and(|c| l.1 < LINK_FULL * c));
+    add(Limiter::Network, link.map(|l| format!("network: {} carried {}/s", l.0, base::units::bytes(l.1))));
+    let disk = e.disk.as_ref().filter(|d| d.1 < DISK_BUSY);
+    add(Limiter::Disk, disk.map(|d| format!("disk: {} busy {}", d.0, percent(d.1))));
+    let generator = e.generator_busiest < BUSY;
+    let busiest = format!("generator: the busiest agent used {} of a core", percent(e.generator_busiest));
+    add(Limiter::Generator, generator.then_some(busiest));
+    out
+}
+
+#[cfg(test)]
+mod tests;

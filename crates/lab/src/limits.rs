@@ -1,0 +1,190 @@
+//! The Performance Limit Summary: six experiments, a row each.
+
+use crate::conduct::{self, Progress, RunError, RunOptions};
+use crate::job::Job;
+use crate::limit::Limiter;
+use crate::record::{self, RecordError, RunResult, SteadyVerdict};
+use crate::report;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Name of the job.
+    pub job: String,
+    /// What the row is about.
+    pub title: String,
+    /// Operations or bytes per second.
+    pub value: f64,
+    /// `ops/s` or `B/s`.
+    pub unit: String,
+    /// The value for people.
+    pub text: String,
+    /// Clients at the best step.
+    pub clients: u32,
+    /// Threads of each.
+    pub threads: u32,
+    /// Median latency, ns.
+    pub p50_ns: u64,
+    /// 99th percentile, ns.
+    pub p99_ns: u64,
+    /// What limits.
+    pub limiter: Option<Limiter>,
+    /// Its name for people.
+    pub limiter_text: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// Why.
+    pub why: Vec<String>,
+    /// Whether the best step was steady.
+    pub steady: bool,
+    /// The interval in Analytics: path of the browser interface.
+    pub analytics: String,
+    /// The same as a command.
+    pub command: String,
+    /// The row's own report, beside the summary.
+    pub report: String,
+    /// What makes it doubtful.
+    pub doubts: Vec<String>,
+}
+
+/// All rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of the format.
+    pub format: u32,
+    /// Target URL.
+    pub target: String,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// End, seconds since the Unix epoch.
+    pub ended: f64,
+    /// The machine that conducted.
+    pub machine: serde_json::Value,
+    /// The server.
+    pub server: record::ServerInfo,
+    /// The rows in order.
+    pub rows: Vec<Row>,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitsError {
+    /// A run could not be made.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A result could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// Runs the jobs one after the other; writes each one's result below `out`, then the summary.
+///
+/// # Errors
+/// When there are no agents or nothing can be written. A run that fails is a row that says so.
+pub fn run(
+    jobs: &[Job],
+    options: &RunOptions,
+    out: &Path,
+    progress: Progress<'_>,
+) -> Result<(Summary, Vec<RunResult>), LimitsError> {
+    let mut results = Vec::new();
+    for (n, job) in jobs.iter().enumerate() {
+        progress(&format!("row {} of {}: {}", n + 1, jobs.len(), job.title));
+        let result = conduct::run(job, options, progress)?;
+        let dir = out.join(&job.name);
+        result.write(&dir)?;
+        report::write(&result, &dir)?;
+        results.push(result);
+    }
+    let summary = summarise(&results);
+    let text = serde_json::to_string_pretty(&summary)
+        .map_err(|e| RecordError::Form("the summary".into(), e.to_string()))?;
+    record::write_file(out, "summary.json", &text)?;
+    record::write_file(out, "index.html", &report::summary_page(&summary))?;
+    Ok((summary, results))
+}
+
+/// Makes the rows of finished runs.
+pub fn summarise(results: &[RunResult]) -> Summary {
+    let first = results.first();
+    Summary {
+        format: record::VERSION,
+        target: first.map(|r| r.target.clone()).unwrap_or_default(),
+        started: first.map_or(0.0, |r| r.started),
+        ended: results.last().map_or(0.0, |r| r.ended),
+        machine: first.map(|r| r.conductor.clone()).unwrap_or_default(),
+        server: first.map(|r| r.server.clone()).unwrap_or_default(),
+        rows: results.iter().map(row).collect(),
+    }
+}
+
+/// The row of one run.
+pub fn row(result: &RunResult) -> Row {
+    let stream = result.job.workload.is_stream();
+    let step = result.best_step();
+    let value = step.map_or(0.0, |s| result.figure(s));
+    let begin = step.map_or(result.started, |s| s.started + s.used.0 as f64 * s.window_s);
+    let end = step.map_or(result.ended, |s| s.started + s.used.1 as f64 * s.window_s);
+    // Whole seconds around the interval, and one more on either side to see the edges.
+    let (from, to) = (begin.floor() as i64 - 1, end.ceil() as i64 + 1);
+    let stat = if stream { "nfs3.bytes[client]" } else { "nfs3.ops[client]" };
+    let escaped = stat.replace('[', "%5B").replace(']', "%5D");
+    let limit = result.limit.as_ref();
+    let mut doubts: Vec<String> = result.failed.iter().chain(&result.degraded).cloned().collect();
+    doubts.dedup();
+    Row {
+        job: result.job.name.clone(),
+        title: result.job.title.clone(),
+        value,
+        unit: if stream { "B/s".into() } else { "ops/s".into() },
+        text: record::figure_text(stream, value),
+        clients: step.map_or(0, |s| s.clients),
+        threads: step.map_or(0, |s| s.threads),
+        p50_ns: step.map_or(0, |s| s.latency.p50),
+        p99_ns: step.map_or(0, |s| s.latency.p99),
+        limiter: limit.map(|v| v.limiter),
+        limiter_text: limit.map_or("not found", |v| v.limiter.title()).to_owned(),
+        confidence: limit.map_or(0.0, |v| v.confidence),
+        why: limit.map(|v| v.why.clone()).unwrap_or_default(),
+        steady: step.is_some_and(|s| s.steady.verdict == SteadyVerdict::Steady),
+        analytics: format!("/analytics?stat={escaped}&from={from}&to={to}"),
+        command: format!("plimsoll analytics show '{stat}' --from {from} --to {to}"),
+        report: format!("{}/report.html", result.job.name),
+        doubts,
+    }
+}
+
+impl Summary {
+    /// As a text table.
+    pub fn text(&self) -> String {
+        let mut out = format!("Performance Limit Summary of {}\n\n", self.target);
+        let title = self.rows.iter().map(|r| r.title.chars().count()).max().unwrap_or(0).max(5);
+        out += &format!(
+            "{:<title$}  {:>14}  {:>9}  {:>9}  {:>9}  limiter\n",
+            "", "value", "at", "p50", "p99"
+        );
+        for row in &self.rows {
+            let time = |ns: u64| base::units::time_ns(ns as f64);
+            out += &format!(
+                "{:<title$}  {:>14}  {:>9}  {:>9}  {:>9}  {} ({:.0} %)\n",
+                row.title,
+                row.text,
+                format!("{} × {}", row.clients, row.threads),
+                time(row.p50_ns),
+                time(row.p99_ns),
+                row.limiter_text,
+                row.confidence * 100.0,
+            );
+            for sentence in row.why.iter().chain(&row.doubts) {
+                out += &format!("{:<title$}    {sentence}\n", "");
+            }
+            out += &format!("{:<title$}    {}\n", "", row.command);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! The record of a run: `result.json`, described in docs/formats/result.md.
+//!
+//! Everything that a reader needs to believe the figure, or to repeat it: the job with its seed,
+//! the command, both ends, the clocks, and every window of every step with its histogram.
+
+use crate::agent::clock::Offset;
+use crate::hist::{self, Hist};
+use crate::job::Job;
+use crate::limit::{Evidence, Verdict};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version of the format; a reader takes this and lower.
+pub const VERSION: u32 = 1;
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`VERSION`].
+    pub format: u32,
+    /// Program and version that wrote this.
+    pub program: String,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// End, seconds since the Unix epoch.
+    pub ended: f64,
+    /// The job as it was run, settings applied.
+    pub job: Job,
+    /// Target URL.
+    pub target: String,
+    /// The command that repeats the run.
+    pub command: Vec<String>,
+    /// The machine that conducted.
+    pub conductor: serde_json::Value,
+    /// What is known of the server.
+    pub server: ServerInfo,
+    /// The clients.
+    pub clients: Vec<ClientRecord>,
+    /// Share of the bytes read that was checked, 0 to 1.
+    pub checked_share: f64,
+    /// Operations per second of all clients against nothing.
+    pub null_ops_s: Option<f64>,
+    /// The steps in order.
+    pub steps: Vec<Step>,
+    /// Number of the step that is the result.
+    pub best: Option<usize>,
+    /// Whether throughput levelled by the job's rule.
+    pub levelled: bool,
+    /// What limited it.
+    pub limit: Option<Verdict>,
+    /// Why the run is degraded; empty when it is not.
+    pub degraded: Vec<String>,
+    /// Why the run failed, if it did.
+    pub failed: Option<String>,
+}
+
+/// What is known of the server.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// How it was seen: `unseen`, `process` or `api`.
+    pub seen: String,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its machine.
+    pub machine: Option<serde_json::Value>,
+    /// What it says of itself.
+    pub status: Option<serde_json::Value>,
+}
+
+/// One client.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientRecord {
+    /// Its number.
+    pub number: u32,
+    /// Where its agent was reached.
+    pub agent: String,
+    /// The address it connected from.
+    pub bind: Option<String>,
+    /// Its process.
+    pub pid: u32,
+    /// Its machine.
+    pub machine: serde_json::Value,
+    /// Its clock before the first step.
+    pub offset_before: Offset,
+    /// Its clock after the last step.
+    pub offset_after: Option<Offset>,
+    /// Its wall clock minus the conductor's, ns.
+    pub wall_skew_ns: i64,
+    /// What preparation took, seconds.
+    pub prepared_s: f64,
+    /// Calls it made, preparation included: what the server should have counted for it.
+    pub calls: u64,
+    /// How it was lost, if it was.
+    pub lost: Option<String>,
+}
+
+/// One step of the staircase.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Step {
+    /// Its number.
+    pub number: u32,
+    /// Clients that took part to the end.
+    pub clients: u32,
+    /// Operations that each kept in flight.
+    pub threads: u32,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// Length of a window, seconds.
+    pub window_s: f64,
+    /// Every window in which all clients were active, warm-up included.
+    pub windows: Vec<WindowRecord>,
+    /// First window that counts and the one after the last.
+    pub used: (usize, usize),
+    /// The steady-state test.
+    pub steady: Steadiness,
+    /// Operations per second over the windows that count.
+    pub ops_s: f64,
+    /// Bytes per second over the windows that count.
+    pub bytes_s: f64,
+    /// Latency over the windows that count.
+    pub latency: Latency,
+    /// Little's law.
+    pub little: Little,
+    /// The common start.
+    pub start: StartProof,
+    /// Faults in the whole step.
+    pub errors: u64,
+    /// Of these, reads with wrong content.
+    pub corrupt: u64,
+    /// The first fault.
+    pub first_error: Option<String>,
+    /// COMMITs in the whole step.
+    pub commits: u64,
+    /// Files sent again after a changed write verifier.
+    pub resent: u64,
+    /// Operations by client in the windows that count: (client, operations).
+    pub by_client: Vec<(u32, u64)>,
+    /// What the limiter is judged by.
+    pub evidence: Evidence,
+    /// The server's own statistics of the time that counts: data objects of its API by id.
+    pub server: serde_json::Map<String, serde_json::Value>,
+    /// What went wrong in this step.
+    pub notes: Vec<String>,
+}
+
+/// All clients in one window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WindowRecord {
+    /// Operations.
+    pub ops: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Faults.
+    pub errors: u64,
+    /// Mean in flight.
+    pub in_flight: f64,
+    /// Cores that the agents used.
+    pub generator_cores: f64,
+    /// Cores that the server used, if seen.
+    pub server_cores: Option<f64>,
+    /// Latencies: (bucket of `base::buckets`, count).
+    pub heat: Vec<(u16, u64)>,
+}
+
+/// Whether a step was steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyVerdict {
+    /// Spread and slope within their bounds.
+    Steady,
+    /// The fitted line rises or falls too much.
+    Drifting,
+    /// No trend, but too wide a spread.
+    Oscillating,
+    /// Too few windows to tell.
+    #[default]
+    NotReached,
+}
+
+/// The steady-state test with its figures.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Steadiness {
+    /// The verdict.
+    pub verdict: SteadyVerdict,
+    /// (max − min) ÷ mean, percent.
+    pub range_percent: f64,
+    /// Change of the fitted line over the windows ÷ mean, percent; the sign says up or down.
+    pub slope_percent: f64,
+    /// Windows looked at.
+    pub windows: u32,
+}
+
+/// A latency distribution, ns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean: f64,
+    /// Least.
+    pub min: u64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Worst.
+    pub max: u64,
+    /// All of it: HdrHistogram V2, base64.
+    pub histogram: String,
+}
+
+impl Latency {
+    /// The figures of a histogram.
+    pub fn of(hist: &Hist) -> Self {
+        let q = |share| hist.value_at_quantile(share);
+        Self {
+            mean: hist.mean(),
+            min: hist.min(),
+            p50: q(0.5),
+            p90: q(0.9),
+            p99: q(0.99),
+            p999: q(0.999),
+            max: hist.max(),
+            histogram: hist::to_text(hist),
+        }
+    }
+}
+
+/// Little's law: operations in flight = rate × mean latency. What is missing was spent in the
+/// generator, between the end of one operation and the begin of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Little {
+    /// Clients × threads.
+    pub nominal: f64,
+    /// Rate × mean latency.
+    pub x_times_r: f64,
+    /// In flight as counted by the agents.
+    pub counted: f64,
+    /// (nominal − X·R) ÷ nominal, percent.
+    pub deviation_percent: f64,
+    /// Within 5 percent.
+    pub holds: bool,
+}
+
+/// Proof that the clients began together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StartProof {
+    /// Earliest to latest first operation, ns, on the conductor's clock.
+    pub skew_ns: u64,
+    /// The clocks are known to within this, ns (the worst client).
+    pub clock_error_ns: u64,
+    /// First operation of each client after the planned moment, ns: (client, late).
+    pub late_ns: Vec<(u32, i64)>,
+    /// Share of the counted time in which all clients were active.
+    pub all_active_share: f64,
+}
+
+/// Why a result cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The system refused.
+    #[error("{0}")]
+    Io(String, #[source] std::io::Error),
+    /// Not a result, or of a later version.
+    #[error("{0} is not a result of ours: {1}")]
+    Form(String, String),
+}
+
+impl RunResult {
+    /// The figure of interest of a step: bytes per second for streams, else operations.
+    pub fn figure(&self, step: &Step) -> f64 {
+        if self.job.workload.is_stream() { step.bytes_s } else { step.ops_s }
+    }
+
+    /// The figure with its unit, for people.
+    pub fn figure_text(&self, step: &Step) -> String {
+        figure_text(self.job.workload.is_stream(), self.figure(step))
+    }
+
+    /// The step that is the result.
+    pub fn best_step(&self) -> Option<&Step> {
+        self.steps.get(self.best?)
+    }
+
+    /// Whether anything makes the run less than whole.
+    pub fn is_degraded(&self) -> bool {
+        !self.degraded.is_empty()
+    }
+
+    /// Writes `result.json` into `dir`, replacing an older one in one move.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written.
+    pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
+        let text = serde_json::to_string(self)
+            .map_err(|e| RecordError::Form("the run".into(), e.to_string()))?;
+        write_file(dir, "result.json", &text)
+    }
+
+    /// Reads a result: a file, or a directory with `result.json` in it.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not one.
+    pub fn read(path: &Path) -> Result<Self, RecordError> {
+        let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
+        let result: Self = serde_json::from_str(&text)
+            .map_err(|e| RecordError::Form(name.clone(), e.to_string()))?;
+        if result.format > VERSION {
+            return Err(RecordError::Form(name, format!("format {} is newer", result.format)));
+        }
+        Ok(result)
+    }
+}
+
+/// A figure with its unit.
+pub fn figure_text(stream: bool, figure: f64) -> String {
+    if stream {
+        format!("{}/s", base::units::bytes(figure))
+    } else {
+        format!("{} ops/s", base::units::count(figure))
+    }
+}
+
+/// Writes a file beside its final place and moves it there.
+///
+/// # Errors
+/// When the directory cannot be made or written.
+pub fn write_file(dir: &Path, name: &str, text: &str) -> Result<(), RecordError> {
+    let place = dir.join(name);
+    let io = |e| RecordError::Io(format!("cannot write {}", place.display()), e);
+    std::fs::create_dir_all(dir).map_err(io)?;
+    let draft = dir.join(format!(".{name}.new"));
+    std::fs::write(&draft, text).map_err(io)?;
+    std::fs::rename(&draft, &place).map_err(io)
+}

@@ -1,0 +1,103 @@
+//! The report of a run: text for a terminal, one self-contained page for a browser.
+//!
+//! The page carries the record as JSON and draws it with a small script; it asks nobody for
+//! anything and prints as it looks.
+
+mod compare;
+
+use crate::limits::Summary;
+use crate::record::{self, RecordError, RunResult, SteadyVerdict};
+use base::units::time_ns;
+use std::path::Path;
+
+pub use compare::{Comparison, compare};
+
+const PAGE: &str = include_str!("report/page.html");
+const SUMMARY_PAGE: &str = include_str!("report/summary.html");
+const STYLE: &str = include_str!("report/style.css");
+const SCRIPT: &str = include_str!("report/charts.js");
+
+/// Writes `report.html` into `dir`.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write(result: &RunResult, dir: &Path) -> Result<(), RecordError> {
+    record::write_file(dir, "report.html", &page(result))
+}
+
+/// The page of a run.
+pub fn page(result: &RunResult) -> String {
+    let mut slim = result.clone();
+    // The page draws from the windows; the exact histograms stay in result.json.
+    for step in &mut slim.steps {
+        step.latency.histogram.clear();
+        step.server.clear();
+    }
+    let title = format!("{} on {}", result.job.title, result.target);
+    let data = serde_json::to_string(&slim).unwrap_or_default();
+    fill(PAGE, &title, &data)
+}
+
+/// The page of a Performance Limit Summary.
+pub fn summary_page(summary: &Summary) -> String {
+    let title = format!("Performance Limit Summary of {}", summary.target);
+    let data = serde_json::to_string(summary).unwrap_or_default();
+    fill(SUMMARY_PAGE, &title, &data)
+}
+
+fn fill(page: &str, title: &str, data: &str) -> String {
+    // Within a script element only "</" could end it, and "<!--" could confuse.
+    let data = data.replace('<', "\\u003c");
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
+    page.replace("/*STYLE*/", STYLE)
+        .replace("/*SCRIPT*/", SCRIPT)
+        .replace("{{TITLE}}", &title)
+        .replace("{{DATA}}", &data)
+}
+
+/// The run as text.
+pub fn text(result: &RunResult) -> String {
+    let mut out = format!("{} on {}\n\n", result.job.title, result.target);
+    out += &format!(
+        "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>8}  steady\n",
+        "load", "throughput", "mean", "p50", "p99", "Little"
+    );
+    for (number, step) in result.steps.iter().enumerate() {
+        let mark = if result.best == Some(number) { "<" } else { "" };
+        let verdict = match step.steady.verdict {
+            SteadyVerdict::Steady => "yes",
+            SteadyVerdict::Drifting => "no: drifting",
+            SteadyVerdict::Oscillating => "no: oscillating",
+            SteadyVerdict::NotReached => "not reached",
+        };
+        out += &format!(
+            "{:>9}  {:>14}  {:>9}  {:>9}  {:>9}  {:>7.1}%  {verdict} {mark}\n",
+            format!("{} × {}", step.clients, step.threads),
+            result.figure_text(step),
+            time_ns(step.latency.mean),
+            time_ns(step.latency.p50 as f64),
+            time_ns(step.latency.p99 as f64),
+            step.little.deviation_percent,
+        );
+    }
+    if let Some(limit) = &result.limit {
+        let sure = limit.confidence * 100.0;
+        out += &format!("\nlimit: {} ({sure:.0} % sure)\n", limit.limiter.title());
+        for sentence in limit.why.iter().chain(&limit.marks) {
+            out += &format!("  {sentence}\n");
+        }
+        for sentence in &limit.ruled_out {
+            out += &format!("  not {sentence}\n");
+        }
+    }
+    for what in &result.degraded {
+        out += &format!("degraded: {what}\n");
+    }
+    if let Some(what) = &result.failed {
+        out += &format!("failed: {what}\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

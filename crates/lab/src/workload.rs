@@ -1,0 +1,227 @@
+//! Workloads: which operation a free slot does next. Pure; the same seed gives the same sequence.
+
+use crate::client::{Fault, Op};
+use base::random::{Random, SeededRandom};
+use serde::{Deserialize, Serialize};
+
+/// The kinds of load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Every file from start to end, again and again; the slots share one position.
+    SeqRead,
+    /// Blocks at random.
+    RandRead,
+    /// Every file from start to end, unstable, with a COMMIT at the end of each.
+    SeqWrite,
+    /// Blocks at random, each stable before its slot writes the next.
+    SyncWrite,
+    /// Empty files created and removed in turn by each slot.
+    Create,
+    /// Attributes of the files in turn.
+    Getattr,
+    /// Round trips without work.
+    Null,
+}
+
+/// Name, sentence: the table of workloads, for help and documentation.
+pub const KINDS: &[(&str, Kind, &str)] = &[
+    ("seqread", Kind::SeqRead, "reads every file from start to end, again and again"),
+    ("randread", Kind::RandRead, "reads blocks at random places"),
+    ("seqwrite", Kind::SeqWrite, "writes every file from start to end, COMMIT at each end"),
+    ("syncwrite", Kind::SyncWrite, "writes blocks at random places, each stable before the next"),
+    ("create", Kind::Create, "creates and removes empty files in turn"),
+    ("getattr", Kind::Getattr, "asks for attributes of the files in turn"),
+    ("null", Kind::Null, "round trips without work"),
+];
+
+impl Kind {
+    /// The name in job files.
+    pub fn name(self) -> &'static str {
+        KINDS.iter().find(|k| k.1 == self).map_or("?", |k| k.0)
+    }
+    /// Whether bytes per second is the figure of interest, rather than operations.
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::SeqRead | Self::SeqWrite)
+    }
+    /// Whether files must hold their content before the first step.
+    pub fn needs_files(self) -> bool {
+        !matches!(self, Self::Create | Self::Null)
+    }
+}
+
+/// Size and shape of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// What is done.
+    pub kind: Kind,
+    /// Bytes of each read or write.
+    pub block: u32,
+    /// Files of each client.
+    pub files: u32,
+    /// Size of each file, in bytes; at least one block.
+    pub file_size: u64,
+}
+
+/// State of one file in a sequential write.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    in_flight: u32,
+    dirty: bool,
+    commit_due: bool,
+    committing: bool,
+}
+
+/// The operations of one client.
+pub struct Workload {
+    shape: Shape,
+    random: SeededRandom,
+    position: (u32, u64),
+    turn: u64,
+    made: Vec<Option<u64>>,
+    next_name: u64,
+    written: Vec<Written>,
+    /// Files written again because the server lost what was not committed.
+    pub resent: u64,
+}
+
+impl Workload {
+    /// A workload that repeats itself for the same `seed`.
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        let written = vec![Written::default(); shape.files.max(1) as usize];
+        let random = SeededRandom::new(seed);
+        let (position, turn) = ((0, 0), 0);
+        Self { shape, random, position, turn, made: Vec::new(), next_name: 0, written, resent: 0 }
+    }
+
+    /// The next operation for `slot`, or `None` when it has to wait for others to finish.
+    #[inline]
+    pub fn next(&mut self, slot: u32) -> Option<Op> {
+        let len = self.shape.block;
+        match self.shape.kind {
+            Kind::Null => Some(Op::Null),
+            Kind::Getattr => {
+                self.turn += 1;
+                let file = (self.turn % u64::from(self.shape.files.max(1))) as u32;
+                Some(Op::Getattr { file })
+            }
+            Kind::RandRead => {
+                let (file, offset) = self.anywhere();
+                Some(Op::Read { file, offset, len })
+            }
+            Kind::SyncWrite => {
+                let (file, offset) = self.anywhere();
+                Some(Op::Write { file, offset, len, stable: true })
+            }
+            Kind::SeqRead => {
+                let (file, offset, _) = self.onward();
+                Some(Op::Read { file, offset, len })
+            }
+            Kind::SeqWrite => self.next_write(),
+            Kind::Create => Some(self.next_name(slot)),
+        }
+    }
+
+    /// Tells what became of an operation given out by [`Workload::next`].
+    #[inline]
+    pub fn done(&mut self, slot: u32, op: Op, outcome: Result<u32, Fault>) {
+        match op {
+            Op::Create { name } => {
+                if let (Some(made), Ok(_)) = (self.made.get_mut(slot as usize), outcome) {
+                    *made = Some(name);
+                }
+            }
+            Op::Write { file, stable: false, .. } => {
+                if let Some(state) = self.written.get_mut(file as usize) {
+                    state.in_flight = state.in_flight.saturating_sub(1);
+                }
+                self.verifier_seen(file, outcome);
+            }
+            Op::Commit { file } => {
+                if let Some(state) = self.written.get_mut(file as usize) {
+                    state.committing = false;
+                    state.dirty = outcome.is_err();
+                }
+                self.verifier_seen(file, outcome);
+            }
+            _ => {}
+        }
+    }
+
+    /// What must still be done before the data is stable: a COMMIT per file with unstable writes,
+    /// or `None`. Asked when nothing is in flight any more.
+    pub fn last(&mut self) -> Option<Op> {
+        let file = self.written.iter().position(|w| w.dirty && !w.committing)?;
+        let state = self.written.get_mut(file)?;
+        (state.commit_due, state.committing) = (false, true);
+        Some(Op::Commit { file: file as u32 })
+    }
+
+    /// Files that the create workload has left behind in `slot`s; each is to be removed.
+    pub fn leftovers(&mut self) -> Vec<u64> {
+        self.made.iter_mut().filter_map(Option::take).collect()
+    }
+
+    fn verifier_seen(&mut self, file: u32, outcome: Result<u32, Fault>) {
+        if outcome == Err(Fault::VerifierChanged) {
+            // Content is a function of the place, so sending again is writing again.
+            self.resent += 1;
+            self.position = (file, 0);
+            if let Some(state) = self.written.get_mut(file as usize) {
+                (state.dirty, state.commit_due) = (true, false);
+            }
+        }
+    }
+
+    #[inline]
+    fn anywhere(&mut self) -> (u32, u64) {
+        let blocks = (self.shape.file_size / u64::from(self.shape.block.max(1))).max(1);
+        let pick = self.random.below(blocks * u64::from(self.shape.files.max(1)));
+        ((pick / blocks) as u32, pick % blocks * u64::from(self.shape.block))
+    }
+
+    /// The shared position, moved on by one block; says whether this was the file's last.
+    #[inline]
+    fn onward(&mut self) -> (u32, u64, bool) {
+        let (file, offset) = self.position;
+        let next = offset + u64::from(self.shape.block);
+        let last = next + u64::from(self.shape.block) > self.shape.file_size;
+        self.position = if last { ((file + 1) % self.shape.files.max(1), 0) } else { (file, next) };
+        (file, offset, last)
+    }
+
+    fn next_write(&mut self) -> Option<Op> {
+        let due = self.written.iter().position(|w| w.commit_due && w.in_flight == 0);
+        if let Some(file) = due {
+            let state = self.written.get_mut(file)?;
+            (state.commit_due, state.committing) = (false, true);
+            return Some(Op::Commit { file: file as u32 });
+        }
+        let here = self.written.get(self.position.0 as usize)?;
+        if here.commit_due || here.committing {
+            return None;
+        }
+        let (file, offset, last) = self.onward();
+        let state = self.written.get_mut(file as usize)?;
+        state.in_flight += 1;
+        (state.dirty, state.commit_due) = (true, last);
+        Some(Op::Write { file, offset, len: self.shape.block, stable: false })
+    }
+
+    fn next_name(&mut self, slot: u32) -> Op {
+        let at = slot as usize;
+        if self.made.len() <= at {
+            self.made.resize(at + 1, None);
+        }
+        match self.made.get_mut(at).and_then(Option::take) {
+            Some(name) => Op::Remove { name },
+            None => {
+                self.next_name += 1;
+                Op::Create { name: self.next_name }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
