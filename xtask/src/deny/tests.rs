@@ -39,7 +39,10 @@ fn bad_crates_are_caught() {
         "#,
     )
     .unwrap();
-    let package = |name: &str, license: &str, source: &str| json!({ "name": name, "version": "1.0.0", "license": license, "source": source });
+    let package = |name: &str, license: &str, source: &str| {
+        let version = "1.0.0";
+        json!({ "name": name, "version": version, "license": license, "source": source })
+    };
     let metadata = json!({ "packages": [
         package("fine", "MIT", "registry+https://good/index"),
         package("ring", "MIT", "registry+https://good/index"),
