@@ -23,6 +23,18 @@ pub const PATH_MAX: usize = 4096;
 pub const NAME_MAX: usize = 255;
 /// NFSv3 file handles are at most 64 bytes (RFC 1813, NFS3_FHSIZE).
 pub const NFS3_FHSIZE: usize = 64;
+/// Longest name or path that is decoded. Longer than either may be, so that a name beyond NAME_MAX or
+/// a link beyond PATH_MAX is answered with NFS3ERR_NAMETOOLONG, not with GARBAGE_ARGS.
+pub const NFS3_STRING_MAX: usize = 2 * PATH_MAX;
+/// Memory that a connection keeps for assembling records of several fragments; more is given
+/// back at the next such record.
+pub const RPC_SCRATCH_KEEP: usize = 64 << 10;
+/// Most entries of a list that a MOUNT or port mapper reply may bring; such lists are for people.
+pub const MOUNT_LIST_MAX: usize = 10_000;
+/// Most authentication flavours that a MOUNT reply may list; a handful exist.
+pub const MOUNT_FLAVORS_MAX: usize = 32;
+/// Longest universal address, network identifier or owner of rpcbind (RFC 1833 leaves it open).
+pub const RPCB_STRING_MAX: usize = 255;
 /// Largest READ and WRITE: what Linux clients ask for at most over TCP.
 pub const IO_SIZE_MAX: u32 = 1 << 20;
 
