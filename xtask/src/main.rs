@@ -9,10 +9,10 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | tally LOG [--golden FILE]
+const USAGE: &str = "usage: cargo xtask tidy | deny | tally LOG[=GOLDEN]…
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
   deny   licences, banned crates and sources against deny.toml, without a network
-  tally  adds up the test results in LOG; with --golden, compares its SKIP lines with FILE";
+  tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -20,8 +20,7 @@ fn main() -> ExitCode {
     let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy::run(root),
         ["deny"] => deny::run(root),
-        ["tally", log] => tally::run(Path::new(log), None),
-        ["tally", log, "--golden", golden] => tally::run(Path::new(log), Some(Path::new(golden))),
+        ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
