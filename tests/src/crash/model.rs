@@ -145,10 +145,10 @@ impl File {
             let fits = |version: &u64| content(*version)[..] == found[..];
             if !fits(&unit.stable) && !unit.maybe.iter().any(fits) {
                 let (stable, maybe) = (unit.stable, unit.maybe.len());
-                let zero = if found == [0; UNIT] { ", found zeros" } else { "" };
+                let zero = if found == [0; UNIT] { "; zeros instead" } else { "" };
+                let at = n * UNIT;
                 return Err(format!(
-                    "bytes at {} are neither version {stable:x} nor one of {maybe} later ones{zero}",
-                    n * UNIT
+                    "bytes at {at} are neither version {stable:x} nor one of {maybe} later{zero}"
                 ));
             }
         }
