@@ -1,1 +1,36 @@
-fn main() {}
+//! The repository's own commands: `cargo xtask tidy` (rooms, sizes, forbidden words), `cargo xtask
+//! deny` (licences, bans, sources) and `cargo xtask tally` (adds up test output, compares skips).
+
+mod deny;
+mod metadata;
+mod tally;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask tidy | deny | tally LOG[=GOLDEN]…
+  tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
+  deny   licences, banned crates and sources against deny.toml, without a network
+  tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tidy"] => tidy::run(root),
+        ["deny"] => deny::run(root),
+        ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What a crash takes and what it leaves, through the real mount (skipped where none is to be
+//! had) and on the model alone.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::model::{New, ROOT};
+use super::*;
+
+/// A mount in a folder of its own; `None`, with a SKIP line, where mounting is impossible.
+struct Place {
+    mounted: Option<Mounted>,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Option<Self> {
+        if let Err(why) = available() {
+            println!("SKIP forget-{name}: {why}");
+            return None;
+        }
+        let path = std::env::temp_dir().join(format!("forget-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Some(Self { mounted: Some(ForgetFs::mount(&path).unwrap()), path })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn crash(&self) {
+        self.mounted.as_ref().unwrap().crash();
+    }
+
+    fn mounted(&self) -> &Mounted {
+        self.mounted.as_ref().unwrap()
+    }
+
+    fn sync_dir(&self, name: &str) {
+        File::open(self.at(name)).unwrap().sync_all().unwrap();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.mounted.take());
+        let _left = fs::remove_dir(&self.path);
+    }
+}
+
+#[test]
+fn flushed_data_stays_and_the_rest_goes() {
+    let Some(place) = Place::new("data") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    file.write_all_at(b"kept", 0).unwrap();
+    file.sync_all().unwrap();
+    place.sync_dir("");
+    file.write_all_at(b"lost", 10_000).unwrap();
+    file.write_all_at(b"LOST", 0).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 10_004);
+    drop(file);
+    place.crash();
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"kept");
+}
+
+#[test]
+fn a_name_needs_its_directory_flushed() {
+    let Some(place) = Place::new("name") else { return };
+    let file = File::create(place.at("unnamed")).unwrap();
+    file.write_all_at(b"data", 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    place.crash();
+    assert!(!place.at("unnamed").exists());
+}
+
+#[test]
+fn a_name_alone_leads_to_an_empty_file() {
+    let Some(place) = Place::new("empty") else { return };
+    fs::write(place.at("hollow"), b"data").unwrap();
+    place.sync_dir("");
+    place.crash();
+    let found = fs::metadata(place.at("hollow")).unwrap();
+    assert_eq!((found.len(), found.permissions().mode() & 0o777, found.uid()), (0, 0o600, 0));
+}
+
+#[test]
+fn datasync_leaves_attributes_behind() {
+    let Some(place) = Place::new("datasync") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    file.sync_all().unwrap();
+    place.sync_dir("");
+    file.set_permissions(fs::Permissions::from_mode(0o611)).unwrap();
+    file.write_all_at(b"data", 0).unwrap();
+    file.sync_data().unwrap();
+    drop(file);
+    place.crash();
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"data");
+    assert_ne!(fs::metadata(place.at("a")).unwrap().permissions().mode() & 0o777, 0o611);
+}
+
+#[test]
+fn a_rename_needs_both_directories() {
+    let Some(place) = Place::new("rename") else { return };
+    fs::create_dir(place.at("d")).unwrap();
+    fs::create_dir(place.at("e")).unwrap();
+    fs::write(place.at("d/a"), b"x").unwrap();
+    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
+    for dir in ["d", "e", ""] {
+        place.sync_dir(dir);
+    }
+    fs::rename(place.at("d/a"), place.at("e/b")).unwrap();
+    place.sync_dir("e");
+    place.crash();
+    assert!(place.at("d/a").exists() && place.at("e/b").exists(), "half a rename: two names");
+    assert_eq!(fs::metadata(place.at("e/b")).unwrap().nlink(), 2);
+    fs::remove_file(place.at("d/a")).unwrap();
+    place.sync_dir("d");
+    place.crash();
+    assert!(!place.at("d/a").exists());
+    assert_eq!(fs::read(place.at("e/b")).unwrap(), b"x");
+}
+
+#[test]
+fn a_removal_needs_its_directory_flushed() {
+    let Some(place) = Place::new("remove") else { return };
+    fs::write(place.at("a"), b"x").unwrap();
+    File::open(place.at("a")).unwrap().sync_all().unwrap();
+    place.sync_dir("");
+    fs::remove_file(place.at("a")).unwrap();
+    assert!(!place.at("a").exists());
+    place.crash();
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"x", "back again");
+}
+
+#[test]
+fn links_and_special_files_come_with_their_directory() {
+    let Some(place) = Place::new("links") else { return };
+    symlink("target", place.at("l")).unwrap();
+    let fifo = CString::new(place.at("p").as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: a valid path for the length of the call.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o640) }, 0);
+    place.sync_dir("");
+    place.crash();
+    assert_eq!(fs::read_link(place.at("l")).unwrap(), PathBuf::from("target"));
+    assert_eq!(fs::metadata(place.at("p")).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn it_holds_what_a_server_does_with_it() {
+    let Some(place) = Place::new("tree") else { return };
+    fs::create_dir_all(place.at("x/y/z")).unwrap();
+    let names: Vec<String> = (0..3000).map(|n| format!("file-{n:04}")).collect();
+    for name in &names {
+        File::create(place.at("x/y").join(name)).unwrap();
+    }
+    let mut found: Vec<String> = fs::read_dir(place.at("x/y"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    found.sort();
+    assert_eq!(found.len(), 3001, "files and z");
+    assert_eq!(found[..3000], names[..]);
+    fs::hard_link(place.at("x/y/file-0000"), place.at("x/hard")).unwrap();
+    assert_eq!(fs::metadata(place.at("x/hard")).unwrap().nlink(), 2);
+    assert!(fs::remove_dir(place.at("x")).is_err());
+    let data: Vec<u8> = (0..1_500_000_u32).map(|n| (n / 7) as u8).collect();
+    let open = OpenOptions::new().read(true).write(true).create_new(true).open(place.at("big"));
+    let file = open.unwrap();
+    file.write_all_at(&data, 4_095).unwrap();
+    file.set_len(1_000_000).unwrap();
+    let mut back = vec![1; 995_905];
+    file.read_exact_at(&mut back, 4_095).unwrap();
+    assert!(back == data[..995_905]);
+    assert_eq!(file.metadata().unwrap().len(), 1_000_000);
+    let stats = place.mounted().stats();
+    assert!(stats.writes > 0 && stats.ops > 3000, "{stats:?}");
+}
+
+/// A kernel handle, opaque as it is.
+#[repr(C)]
+struct KernelHandle {
+    bytes: u32,
+    kind: i32,
+    body: [u8; 64],
+}
+
+fn handle_of(path: &Path) -> io::Result<KernelHandle> {
+    let path = CString::new(path.as_os_str().as_encoded_bytes())?;
+    let mut handle = KernelHandle { bytes: 64, kind: 0, body: [0; 64] };
+    let mut mount = 0;
+    // SAFETY: a valid path, and a buffer of the size that it states.
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            &raw mut handle,
+            &raw mut mount,
+            0,
+        )
+    };
+    if rc == 0 { Ok(handle) } else { Err(io::Error::last_os_error()) }
+}
+
+fn open_handle(mount: &File, handle: &mut KernelHandle) -> io::Result<File> {
+    // SAFETY: an open descriptor and a handle that the kernel filled.
+    let fd = unsafe {
+        let handle: *mut KernelHandle = handle;
+        libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), handle, libc::O_RDONLY)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor.
+    Ok(unsafe { File::from_raw_fd(fd as i32) })
+}
+
+#[test]
+fn kernel_handles_survive_rename_crash_and_cold_caches() {
+    let Some(place) = Place::new("handles") else { return };
+    fs::create_dir(place.at("d")).unwrap();
+    fs::write(place.at("d/a"), b"by handle").unwrap();
+    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
+    let mut handle = handle_of(&place.at("d/a")).unwrap();
+    fs::rename(place.at("d/a"), place.at("b")).unwrap();
+    place.sync_dir("d");
+    place.sync_dir("");
+    place.crash();
+    let mount = File::open(&place.path).unwrap();
+    let mut text = String::new();
+    io::Read::read_to_string(&mut open_handle(&mount, &mut handle).unwrap(), &mut text).unwrap();
+    assert_eq!(text, "by handle");
+    fs::remove_file(place.at("b")).unwrap();
+    let gone = open_handle(&mount, &mut handle).unwrap_err();
+    assert_eq!(gone.raw_os_error(), Some(libc::ESTALE));
+}
+
+#[test]
+fn it_comes_back_after_an_unmount() {
+    let Some(mut place) = Place::new("remount") else { return };
+    fs::write(place.at("a"), b"x").unwrap();
+    let inode = fs::metadata(place.at("a")).unwrap().ino();
+    let mut handle = handle_of(&place.at("a")).unwrap();
+    let fs = place.mounted.take().unwrap().unmount().unwrap();
+    assert!(!place.at("a").exists());
+    place.mounted = Some(fs.serve(&place.path).unwrap());
+    assert_eq!(fs::metadata(place.at("a")).unwrap().ino(), inode);
+    let mount = File::open(&place.path).unwrap();
+    assert!(open_handle(&mount, &mut handle).is_ok(), "also with nothing cached");
+}
+
+#[test]
+fn delays_and_failures_are_as_told() {
+    let Some(place) = Place::new("knobs") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    place.mounted().set_flush_delay(Duration::from_millis(30));
+    let start = Instant::now();
+    file.sync_all().unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(30));
+    place.mounted().set_flush_delay(Duration::ZERO);
+    place.mounted().set_flush_failure(true);
+    assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(libc::EIO));
+    place.mounted().set_flush_failure(false);
+    place.mounted().set_op_delay(Duration::from_millis(10));
+    let start = Instant::now();
+    file.write_all_at(b"slow", 0).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(10));
+    assert_eq!(place.mounted().stats().file_flushes, 2);
+}
+
+#[test]
+fn the_model_lets_go_of_what_nothing_leads_to() {
+    let mut model = Model::default();
+    let new = New { mode: libc::S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, target: b"" };
+    let ino = model.make(ROOT, b"a", &new).unwrap().ino;
+    model.remove(ROOT, b"a", false).unwrap();
+    assert_eq!(model.see(ino).unwrap().nlink, 0, "still open");
+    model.forget(ino, 1);
+    assert_eq!(model.see(ino).unwrap_err(), libc::ESTALE);
+}
+
+#[test]
+fn a_file_removed_in_memory_only_lives_until_its_directory_is_flushed() {
+    let mut model = Model::default();
+    let new = New { mode: libc::S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, target: b"" };
+    let ino = model.make(ROOT, b"a", &new).unwrap().ino;
+    model.write(ino, 5000, b"data").unwrap();
+    model.flush_file(ino, true).unwrap();
+    model.flush_dir(ROOT).unwrap();
+    model.remove(ROOT, b"a", false).unwrap();
+    model.forget(ino, 1);
+    assert!(model.see(ino).is_ok(), "a crash would bring it back");
+    model.flush_dir(ROOT).unwrap();
+    assert_eq!(model.see(ino).unwrap_err(), libc::ESTALE);
+}

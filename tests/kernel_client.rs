@@ -1,0 +1,110 @@
+//! A real Linux NFSv3 client (User Mode Linux, a kernel as an ordinary process) untars and builds
+//! a C project on the mount, does what users do with files, and reads back with nothing cached.
+//!
+//! Guest side: `uml/init.sh` (its process 1) and `uml/build.sh` (the job).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use e2e::netns::{HOST, Namespace, TAP};
+use e2e::process::{run, succeed};
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::{has, is_root, skip};
+
+/// The job takes 25 s on an idle machine with two cores.
+const GUEST: Duration = Duration::from_secs(240);
+/// Memory of the guest.
+const MEMORY: &str = "mem=512M";
+
+/// Why a guest cannot run here.
+fn unavailable() -> Option<String> {
+    if !is_root() {
+        return Some("needs root for a network namespace with a tap device".to_owned());
+    }
+    let tools = ["linux.uml", "mount.nfs", "insmod", "unshare", "ip", "gcc", "make", "tar"];
+    let missing: Vec<_> = tools.into_iter().filter(|tool| !has(tool)).collect();
+    (!missing.is_empty()).then(|| format!("not installed: {}", missing.join(", ")))
+}
+
+fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The shared folder: the job and the project's archive.
+fn prepare(share: &Path, server: &Server) {
+    let job = fs::read_to_string(here().join("uml/build.sh")).expect("the job");
+    let (port, export) = (server.nfs_port(), server.export());
+    let head = format!("SERVER={HOST} PORT={port} EXPORT={export}\n");
+    fs::write(share.join("job"), head + &job).expect("writing the job");
+    let archive = share.join("project.tar.gz");
+    let project = here().join("fixtures/project");
+    succeed(Command::new("tar").arg("czf").arg(archive).arg("-C").arg(project).arg("."));
+}
+
+/// Runs the guest to its end; returns what its console said.
+fn boot(namespace: &Namespace, share: &Path, scratch: &Path) -> String {
+    let mut guest = Command::new("linux.uml");
+    guest
+        .args([MEMORY, "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet"])
+        .args(["con=null", "con0=null,fd:1"])
+        .arg(format!("umid=guest{}", std::process::id()))
+        .arg(format!("uml_dir={}", scratch.display()))
+        .arg(format!("vec0:transport=tap,ifname={TAP},depth=64,gro=1"))
+        .arg(format!("init={}", here().join("uml/init.sh").display()))
+        .arg(format!("plimsoll.share={}", share.display()));
+    // Its memory is a file: in shared memory where there is room, not on a disk.
+    if Path::new("/dev/shm").is_dir() {
+        guest.env("TMPDIR", "/dev/shm");
+    }
+    namespace.enter(&mut guest);
+    let output = run(&mut guest, GUEST);
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// What `find` and `sha256sum` say of the tree, in the guest's own words.
+fn tree(dir: &Path, script: &str) -> String {
+    let output = succeed(Command::new("sh").current_dir(dir).args(["-c", script]));
+    String::from_utf8_lossy(&output).replace('\0', "\n")
+}
+
+#[test]
+fn linux_builds_a_c_project_on_the_mount() {
+    if let Some(why) = unavailable() {
+        skip!("kernel-client", "{why}");
+    }
+    let namespace = match Namespace::new() {
+        Ok(namespace) => namespace,
+        Err(why) => skip!("kernel-client", "no network namespace with a tap device: {why}"),
+    };
+    let scratch = Scratch::new("kernel-client");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let share = scratch.folder("share", None);
+    let mut options = Options::new(&dir, &state);
+    options.address = HOST;
+    options.namespace = Some(&namespace);
+    let mut server = Server::start(&options);
+    prepare(&share, &server);
+    let console = boot(&namespace, &share, scratch.path());
+    let log = fs::read(share.join("log")).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).into_owned();
+    let status = fs::read_to_string(share.join("status")).unwrap_or_default();
+    assert_eq!(
+        status.trim(),
+        "0",
+        "guest:\n{log}\nserver:\n{}\nconsole:\n{console}",
+        server.said()
+    );
+
+    let read = |name: &str| {
+        let bytes = fs::read(share.join(name)).expect("what the guest saw");
+        String::from_utf8_lossy(&bytes).replace('\0', "\n")
+    };
+    let sums = "find . -type f ! -name sparse -print0 | sort -z | xargs -0 sha256sum -z";
+    assert_eq!(tree(&dir, sums), read("sums"), "content that the host sees");
+    let names = r"find . ! -path . -printf '%y %m %n %p %l\0' | sort -z";
+    assert_eq!(tree(&dir, names), read("names"), "names, modes and links that the host sees");
+    assert!(server.stop().success(), "SIGTERM ends it cleanly");
+}

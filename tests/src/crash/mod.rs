@@ -1,0 +1,160 @@
+//! The crash test: a server under seeded load is killed at a seeded moment, the layer below it
+//! forgets what was not flushed, the server starts again, and everything that it acknowledged as
+//! stable must be there.
+//!
+//! - [`model`]: what each worker may expect after the crash;
+//! - [`load`]: one worker: a connection, a directory of its own, one operation at a time;
+//! - [`verify`]: compares the server after the crash with the model.
+
+pub mod load;
+pub mod model;
+pub mod verify;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use base::random::{Random, SeededRandom};
+use wire::nfs3::Writeverf3;
+
+use crate::nfs3::Client;
+use load::{Op, Worker};
+
+/// Workers at a time, each with a connection and a directory of its own.
+const WORKERS: u64 = 4;
+/// Acknowledged operations after which the server is killed: at least, and how many more at most.
+const MOMENT: (u64, u64) = (8, 240);
+/// Longest wait for that moment; a server that stands still is an error.
+const STALL: Duration = Duration::from_secs(60);
+
+/// What is crashed.
+pub trait Victim {
+    /// Starts it, cold; gives its address. Must be the same each time.
+    fn start(&mut self) -> Result<SocketAddr, String>;
+    /// Kills it, and drops what it did not flush.
+    fn crash(&mut self);
+    /// Path to mount.
+    fn export(&self) -> String;
+    /// Who the clients are.
+    fn user(&self) -> u32;
+}
+
+/// Counts acknowledged operations and says when the moment has come.
+pub struct Moment {
+    acknowledged: AtomicU64,
+    at: u64,
+    said: AtomicBool,
+    say: mpsc::SyncSender<()>,
+}
+
+impl Moment {
+    /// One more acknowledged operation.
+    pub fn acknowledged(&self) {
+        if self.acknowledged.fetch_add(1, SeqCst) + 1 >= self.at {
+            self.now();
+        }
+    }
+
+    /// The moment has come.
+    pub fn now(&self) {
+        if !self.said.swap(true, SeqCst) {
+            let _heard = self.say.try_send(());
+        }
+    }
+}
+
+/// Many rounds against one victim.
+pub struct Trial<'a, V: Victim> {
+    victim: &'a mut V,
+    seed: u64,
+    /// Operations to do more often than others.
+    focus: &'a [Op],
+    survivors: Vec<Worker>,
+    verifier: Option<Writeverf3>,
+    /// Operations that were acknowledged in all rounds.
+    pub acknowledged: u64,
+}
+
+impl<'a, V: Victim> Trial<'a, V> {
+    /// A trial whose rounds all follow from `seed`.
+    pub fn new(victim: &'a mut V, seed: u64, focus: &'a [Op]) -> Self {
+        Self { victim, seed, focus, survivors: Vec::new(), verifier: None, acknowledged: 0 }
+    }
+
+    /// Load, kill, forget, start again, verify. After the last round the server is dead again.
+    ///
+    /// # Errors
+    /// What was lost, or what else went wrong, as a sentence with the round's number.
+    pub fn round(&mut self, number: u64) -> Result<(), String> {
+        let address = self.victim.start()?;
+        let outcome = self.load(number, address);
+        self.victim.crash();
+        let mut workers = Vec::new();
+        for worker in outcome? {
+            // A worker ends with the connection; anything else is an answer that it did not expect.
+            match worker.join() {
+                Ok(Ok(worker)) => workers.push(worker),
+                Ok(Err(what)) => return Err(format!("round {number}, before the crash: {what}")),
+                Err(_) => return Err(format!("round {number}: a worker panicked")),
+            }
+        }
+        let address = self.victim.start()?;
+        let checked = self.check(&mut workers, address);
+        self.victim.crash();
+        self.survivors.extend(workers);
+        checked.map_err(|what| format!("round {number} (seed {}): {what}", self.seed))
+    }
+
+    /// Verifies all rounds once more: a later crash must not take what an earlier one left.
+    ///
+    /// # Errors
+    /// As [`Trial::round`].
+    pub fn all_again(&mut self) -> Result<(), String> {
+        let address = self.victim.start()?;
+        let mut workers = std::mem::take(&mut self.survivors);
+        let checked = self.check(&mut workers, address);
+        self.victim.crash();
+        checked.map_err(|what| format!("all rounds again: {what}"))
+    }
+
+    fn load(&mut self, number: u64, address: SocketAddr) -> Result<Vec<Thread>, String> {
+        let mut random = SeededRandom::new(self.seed ^ (number << 20));
+        let (say, hear) = mpsc::sync_channel(1);
+        let at = MOMENT.0 + random.below(MOMENT.1);
+        let (acknowledged, said) = (AtomicU64::new(0), AtomicBool::new(false));
+        let moment = Arc::new(Moment { acknowledged, at, said, say });
+        let (export, user) = (self.victim.export(), self.victim.user());
+        let mut threads = Vec::new();
+        for n in 0..WORKERS {
+            let name = format!("round{number}-worker{n}");
+            let client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
+            let (focus, seed) = (self.focus.to_vec(), random.next_u64());
+            let (moment, export) = (moment.clone(), export.clone());
+            threads.push(std::thread::spawn(move || {
+                Worker::new(name, seed, focus).run(client, &export, &moment)
+            }));
+        }
+        let heard = hear.recv_timeout(STALL);
+        self.acknowledged += moment.acknowledged.load(SeqCst);
+        // The caller kills the server now, which ends the workers.
+        heard.map(|()| threads).map_err(|_| format!("round {number}: the server stands still"))
+    }
+
+    fn check(&mut self, workers: &mut [Worker], address: SocketAddr) -> Result<(), String> {
+        let user = self.victim.user();
+        let mut client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
+        let root = client.mnt(&self.victim.export()).map_err(|e| format!("MNT: {e:?}"))?;
+        for worker in workers {
+            let verifier = verify::check(worker, &mut client, &root)?;
+            if verifier.is_some() && verifier == worker.verifier {
+                return Err("the write verifier did not change with the restart".to_owned());
+            }
+            self.verifier = verifier;
+        }
+        Ok(())
+    }
+}
+
+type Thread = std::thread::JoinHandle<Result<Worker, String>>;

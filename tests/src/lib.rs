@@ -1,0 +1,37 @@
+//! Harness for tests that start the real binary: scratch folders, the server, other programs with
+//! a deadline, network namespaces, and a small NFSv3 client.
+//!
+//! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
+//! A check that cannot run on this machine says so with [`skip!`].
+
+pub mod crash;
+pub mod netns;
+pub mod nfs3;
+pub mod process;
+pub mod scratch;
+pub mod server;
+
+/// Says that a check cannot run here and why, and returns from the test. `make test` compares the
+/// names with `tests/golden/skips.txt`.
+#[macro_export]
+macro_rules! skip {
+    ($name:expr, $($reason:tt)*) => {{
+        println!("SKIP {}: {}", $name, format_args!($($reason)*));
+        return;
+    }};
+}
+
+/// The ordinary user that stands for "not root": nobody.
+pub const NOBODY: u32 = 65_534;
+
+/// Whether this process is root.
+pub fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether `program` is on the path (or in the system folders that an ordinary path lacks).
+pub fn has(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    path.split(':').any(|dir| std::path::Path::new(dir).join(program).exists())
+}

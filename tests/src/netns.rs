@@ -1,0 +1,83 @@
+//! A network namespace of a test's own, with a tap device for a guest: the host is 10.0.2.2, the
+//! guest 10.0.2.15.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use crate::process;
+
+/// Address of this side of the tap device.
+pub const HOST: &str = "10.0.2.2";
+/// The tap device's name.
+pub const TAP: &str = "tap0";
+
+/// Sets the namespace up, says so, and keeps it alive until its input ends.
+const SETUP: &str = "set -e
+ip link set lo up
+ip tuntap add dev tap0 mode tap
+ip addr add 10.0.2.2/24 dev tap0
+ip link set tap0 up
+echo ready
+read -r _ || :";
+
+/// A namespace; it goes with this value, once nothing runs in it any more.
+pub struct Namespace {
+    holder: Child,
+    file: Arc<File>,
+}
+
+impl Namespace {
+    /// Makes one. Needs root, `unshare`, `ip` and `/dev/net/tun`.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn new() -> io::Result<Self> {
+        let mut holder = Command::new("unshare")
+            .args(["-n", "sh", "-c", SETUP])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        if let Some(out) = holder.stdout.take() {
+            BufReader::new(out).read_line(&mut line)?;
+        }
+        if line != "ready\n" {
+            drop(holder.stdin.take());
+            let output = holder.wait_with_output()?;
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(io::Error::other(why.trim().replace('\n', "; ")));
+        }
+        let file = Arc::new(File::open(format!("/proc/{}/ns/net", holder.id()))?);
+        Ok(Self { holder, file })
+    }
+
+    /// Makes `command` start in this namespace.
+    pub fn enter(&self, command: &mut Command) {
+        let file = self.file.clone();
+        let enter = move || {
+            // SAFETY: an open descriptor of a network namespace; setns is a bare system call.
+            match unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: between fork and exec only setns is called, which allocates nothing.
+        unsafe { command.pre_exec(enter) };
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // The end of its input ends the holder; the signal is for one that hangs.
+        drop(self.holder.stdin.take());
+        if process::wait(&mut self.holder, process::DEADLINE).is_none() {
+            let _gone = self.holder.kill();
+            let _reaped = self.holder.wait();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The real server as a child process: started on free ports, asked for its URLs, ended by id.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::netns::Namespace;
+use crate::scratch::Scratch;
+use crate::{NOBODY, process};
+
+/// How long a start may take on a busy machine with a cold cache.
+const START: Duration = Duration::from_secs(30);
+/// How long an orderly end may take.
+const STOP: Duration = Duration::from_secs(20);
+/// Standard ports of the services, which all move by the offset.
+const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
+/// Offsets that tests use: below the range that the kernel hands out by itself (32768 and up).
+const OFFSETS: std::ops::Range<u16> = 11_000..29_000;
+
+/// What to start. Only the directory is needed.
+pub struct Options<'a> {
+    /// Directory to serve.
+    pub dir: &'a Path,
+    /// State directory.
+    pub state: &'a Path,
+    /// Address to listen on.
+    pub address: &'a str,
+    /// Port offset; a free one when `None`.
+    pub offset: Option<u16>,
+    /// Whether to run as an ordinary user.
+    pub unprivileged: bool,
+    /// Namespace to run in.
+    pub namespace: Option<&'a Namespace>,
+    /// More arguments.
+    pub args: Vec<OsString>,
+    /// More environment.
+    pub env: Vec<(&'a str, String)>,
+}
+
+impl<'a> Options<'a> {
+    /// Serves `dir` with its state in `state`, on 127.0.0.1.
+    pub fn new(dir: &'a Path, state: &'a Path) -> Self {
+        Self {
+            dir,
+            state,
+            address: "127.0.0.1",
+            offset: None,
+            unprivileged: false,
+            namespace: None,
+            args: Vec::new(),
+            env: Vec::new(),
+        }
+    }
+}
+
+/// A running server. Dropping it kills it.
+pub struct Server {
+    child: Child,
+    /// What it announced.
+    pub announced: Value,
+    /// Its port offset.
+    pub offset: u16,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts the binary and waits until it says that it is ready.
+    ///
+    /// # Panics
+    /// When it does not get ready; with what it said.
+    pub fn start(options: &Options<'_>) -> Self {
+        Self::try_start(options).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// As [`Server::start`], for tests in which not starting is an outcome.
+    ///
+    /// # Errors
+    /// What it said instead of being ready.
+    pub fn try_start(options: &Options<'_>) -> Result<Self, String> {
+        let offset = options.offset.unwrap_or_else(|| free_offset(options));
+        let log = log_file();
+        let mut command = command(options, offset);
+        command.stdout(Stdio::piped()).stderr(File::create(&log).map_err(|e| e.to_string())?);
+        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let out = child.stdout.take();
+        let (say, hear) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _end = out.map(|out| BufReader::new(out).read_line(&mut line));
+            let _gone = say.send(line);
+        });
+        let line = hear.recv_timeout(START).unwrap_or_default();
+        let mut server = Self { child, announced: Value::Null, offset, log };
+        match serde_json::from_str(&line) {
+            Ok(announced) => server.announced = announced,
+            Err(_) => return Err(format!("the server is not ready: {line:?}\n{}", server.said())),
+        }
+        Ok(server)
+    }
+
+    /// What it wrote to its standard error so far.
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Port of NFS and MOUNT.
+    pub fn nfs_port(&self) -> u16 {
+        2049 + self.offset
+    }
+
+    /// Export path of the only share.
+    ///
+    /// # Panics
+    /// When it announced no share.
+    pub fn export(&self) -> String {
+        let shares = self.announced["shares"].as_object().expect("shares in the announcement");
+        format!("/export/{}", shares.keys().next().expect("a share"))
+    }
+
+    /// URL of a path in the share, as libnfs wants it.
+    pub fn libnfs_url(&self, path: &str) -> String {
+        let (port, export) = (self.nfs_port(), self.export());
+        format!("nfs://127.0.0.1{export}/{path}?version=3&nfsport={port}&mountport={port}")
+    }
+
+    /// Ends it at once, as a power cut would, and waits until it is gone.
+    pub fn kill(&mut self) {
+        let _gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+
+    /// Asks it to end and waits.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub fn stop(&mut self) -> ExitStatus {
+        process::signal(self.child.id(), libc::SIGTERM);
+        let status = process::wait(&mut self.child, STOP);
+        status.unwrap_or_else(|| panic!("still there after SIGTERM\n{}", self.said()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+        let _left = fs::remove_file(&self.log);
+    }
+}
+
+fn command(options: &Options<'_>, offset: u16) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .arg("serve")
+        .arg(options.dir)
+        .arg("--state")
+        .arg(options.state)
+        .args(["--address", options.address, "--port-offset", &offset.to_string()])
+        .args(["--announce", "json", "--user", "admin:only-for-this-test"])
+        .args(&options.args)
+        .envs(options.env.iter().map(|(k, v)| (*k, v.as_str())))
+        // The registry of running servers must not be the machine's own.
+        .env("XDG_RUNTIME_DIR", options.state)
+        .stdin(Stdio::null());
+    if let Some(namespace) = options.namespace {
+        namespace.enter(&mut command);
+    }
+    if options.unprivileged {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// The binary under test: `PLIMSOLL_BIN`, or the one that this build left in the target folder. It
+/// is copied to where an ordinary user can run it.
+fn binary() -> &'static Path {
+    static COPY: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
+    let (_, path) = COPY.get_or_init(|| {
+        let built = std::env::var_os("PLIMSOLL_BIN").map_or_else(in_target, PathBuf::from);
+        let scratch = Scratch::new("binary");
+        let path = scratch.path().join("plimsoll");
+        let copied = fs::copy(&built, &path);
+        copied.unwrap_or_else(|e| panic!("{}: {e}: build it first (cargo build)", built.display()));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("making it runnable");
+        (scratch, path)
+    });
+    path
+}
+
+/// `target/PROFILE/plimsoll`, from this test's own `target/PROFILE/deps/NAME`.
+fn in_target() -> PathBuf {
+    let own = std::env::current_exe().expect("this program's path");
+    own.ancestors().nth(2).expect("the target folder").join("plimsoll")
+}
+
+fn log_file() -> PathBuf {
+    static NUMBER: AtomicU16 = AtomicU16::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("plimsoll-test-log-{}-{number}", std::process::id()))
+}
+
+/// An offset at which all services find their ports free. In a namespace of its own any will do.
+fn free_offset(options: &Options<'_>) -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let span = OFFSETS.len() as u32;
+    for _ in 0..200 {
+        let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
+        // Tests of several processes start far apart.
+        let offset = OFFSETS.start + ((std::process::id() * 631 + step * 17) % span) as u16;
+        let free = |port: &u16| TcpListener::bind((options.address, port + offset)).is_ok();
+        if options.namespace.is_some() || PORTS.iter().all(free) {
+            return offset;
+        }
+    }
+    panic!("no free ports found");
+}

@@ -1,0 +1,76 @@
+//! Which room may import which: the table of ARCHITECTURE.md against `cargo metadata`.
+
+use serde_json::Value;
+
+use super::Finding;
+use crate::metadata::{list, text};
+
+/// A crate and the crates of the workspace that it may depend on.
+struct Room {
+    name: &'static str,
+    may_import: &'static [&'static str],
+}
+
+/// The table. `sim` is for tests: only a development dependency may name it.
+const ROOMS: &[Room] = &[
+    Room { name: "base", may_import: &[] },
+    Room { name: "wire", may_import: &["base"] },
+    Room { name: "probe", may_import: &["base"] },
+    Room { name: "vfs", may_import: &["base", "probe"] },
+    Room { name: "serve", may_import: &["base", "wire", "probe", "vfs"] },
+    Room { name: "host", may_import: &["base", "probe"] },
+    Room { name: "analytics", may_import: &["base", "probe"] },
+    Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
+    Room { name: "lab", may_import: &["base", "wire", "probe", "host"] },
+    Room { name: "sync", may_import: &["base", "wire", "probe"] },
+    Room { name: "sim", may_import: &["base"] },
+    Room {
+        name: "plimsoll",
+        may_import: &[
+            "base",
+            "wire",
+            "probe",
+            "vfs",
+            "serve",
+            "host",
+            "analytics",
+            "control",
+            "lab",
+            "sync",
+        ],
+    },
+    Room { name: "e2e", may_import: &["base", "wire", "sim"] },
+    Room { name: "xtask", may_import: &[] },
+];
+
+/// Checks every dependency between members of the workspace.
+pub fn check(metadata: &Value) -> Vec<Finding> {
+    let packages = list(metadata, "packages");
+    let members: Vec<&str> = packages.iter().map(|p| text(p, "name")).collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = text(package, "name");
+        let Some(room) = ROOMS.iter().find(|r| r.name == name) else {
+            findings.push(finding(
+                name,
+                format!("{name} is not in the table of rooms (xtask, ARCHITECTURE.md)"),
+            ));
+            continue;
+        };
+        for dependency in list(package, "dependencies") {
+            let (on, kind) = (text(dependency, "name"), text(dependency, "kind"));
+            let ours = members.contains(&on) && !dependency["path"].is_null();
+            // Tests may use the seeded faults, and a room its own parts.
+            let allowed =
+                room.may_import.contains(&on) || (kind == "dev" && (on == "sim" || on == name));
+            if ours && !allowed {
+                findings.push(finding(name, format!("{name} may not import {on}")));
+            }
+        }
+    }
+    findings
+}
+
+fn finding(name: &str, what: String) -> Finding {
+    Finding { path: format!("crates/{name}/Cargo.toml"), line: 0, rule: "import", what }
+}

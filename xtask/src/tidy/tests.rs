@@ -1,0 +1,130 @@
+//! A bad sample of each kind is caught, and a good one is not.
+
+use serde_json::json;
+
+use super::*;
+
+fn rules(path: &str, text: &str) -> Vec<&'static str> {
+    let source = Source::new(path, text.to_owned());
+    let mut all = sizes::check(&source);
+    all.extend(words::check(&source));
+    all.into_iter().map(|f| f.rule).collect()
+}
+
+fn package(name: &str, dependencies: &[(&str, &str)]) -> serde_json::Value {
+    let dependencies: Vec<_> = dependencies
+        .iter()
+        .map(|(on, kind)| json!({ "name": on, "kind": kind, "path": format!("crates/{on}") }))
+        .collect();
+    json!({ "name": name, "dependencies": dependencies })
+}
+
+#[test]
+fn a_forbidden_arrow_is_found() {
+    let bad = json!({ "packages": [package("lab", &[("serve", "")]), package("serve", &[])] });
+    assert_eq!(imports::check(&bad)[0].what, "lab may not import serve");
+    let good = json!({ "packages": [package("lab", &[("wire", "")]), package("wire", &[])] });
+    assert_eq!(imports::check(&good), []);
+}
+
+#[test]
+fn sim_is_for_tests_only() {
+    let bad = json!({ "packages": [package("vfs", &[("sim", "")]), package("sim", &[])] });
+    assert_eq!(imports::check(&bad).len(), 1);
+    let good = json!({ "packages": [package("vfs", &[("sim", "dev")]), package("sim", &[])] });
+    assert_eq!(imports::check(&good), []);
+}
+
+#[test]
+fn an_unknown_room_is_found() {
+    let bad = json!({ "packages": [package("shed", &[])] });
+    assert!(imports::check(&bad)[0].what.contains("not in the table"));
+}
+
+#[test]
+fn long_functions_files_and_lines_are_found() {
+    let long = format!("//! Doc.\nfn long() {{\n{}}}\n", "    step();\n".repeat(68));
+    assert_eq!(rules("crates/vfs/src/a.rs", &long), ["function-size"]);
+    let fits = format!("//! Doc.\nfn fits() {{\n{}}}\n", "    step();\n".repeat(67));
+    assert!(rules("crates/vfs/src/a.rs", &fits).is_empty());
+    let file = format!("//! Doc.\n{}", "const A: u8 = 1;\n".repeat(800));
+    assert_eq!(rules("crates/vfs/src/a.rs", &file), ["file-size"]);
+    assert!(rules("crates/vfs/src/a/tests.rs", &file).is_empty());
+    let wide = format!("//! Doc.\nconst A: &str = \"{}\";\n", "a".repeat(90));
+    assert_eq!(rules("crates/vfs/src/a.rs", &wide), ["width"]);
+}
+
+#[test]
+fn a_file_says_what_it_is_for() {
+    assert_eq!(rules("crates/vfs/src/a.rs", "use std::fmt;\n"), ["header"]);
+    assert_eq!(rules("ui/src/A.svelte", "<script>\n</script>\n"), ["header"]);
+    assert!(rules("ui/src/A.svelte", "<!-- A list of shares. -->\n<script>\n").is_empty());
+}
+
+#[test]
+fn words_are_forbidden_per_room() {
+    let cases = [
+        ("crates/wire/src/a.rs", "use std::net::IpAddr;", "wire-io"),
+        ("crates/lab/src/a.rs", "let t = Instant::now();", "clock"),
+        ("crates/serve/src/nfs3/read.rs", "x.unwrap();", "peer-panic"),
+        ("crates/serve/src/nfs3/read.rs", "use tokio::net::TcpStream;", "conn-io"),
+        ("crates/serve/src/nfs3/read.rs", "use crate::ftp::Reply;", "sibling"),
+        ("crates/serve/src/nfs3/read.rs", "println!(\"read\");", "log"),
+    ];
+    for (path, line, rule) in cases {
+        assert_eq!(rules(path, &format!("//! Doc.\n{line}\n")), [rule], "{path}: {line}");
+    }
+    assert_eq!(rules("ui/src/pages/A.ts", "// Doc.\nawait fetch('/x')\n"), ["fetch"]);
+    let marker = concat!("//! Doc.\n// TO", "DO later\n");
+    assert_eq!(rules("crates/vfs/src/a.rs", marker), ["marker"]);
+}
+
+#[test]
+fn what_is_allowed_is_not_found() {
+    let cases = [
+        ("crates/base/src/clock.rs", "let t = Instant::now();"),
+        ("crates/serve/src/nfs3/tests.rs", "x.unwrap();"),
+        ("crates/serve/src/nfs3/conn.rs", "use tokio::net::TcpStream;"),
+        ("crates/serve/src/nfs3/read.rs", "use crate::transport::Budget;"),
+        ("crates/serve/src/nfs3/read.rs", "x.unwrap_or_default(); // not .unwrap()"),
+        ("crates/serve/src/nfs3/read.rs", "let s = \".unwrap()\";"),
+    ];
+    for (path, line) in cases {
+        assert!(rules(path, &format!("//! Doc.\n{line}\n")).is_empty(), "{path}: {line}");
+    }
+    assert!(rules("ui/src/api.ts", "// Doc.\nawait fetch('/x')\n").is_empty());
+    assert!(rules("ui/src/a.ts", "// Doc.\nprefetch(1)\n").is_empty());
+}
+
+#[test]
+fn a_limit_gives_its_reason() {
+    let text = "//! Doc.\n/// Because.\npub const A: usize = 1;\n\npub const B: usize = 2;\n";
+    assert_eq!(rules("crates/base/src/limits.rs", text), ["limit-reason"]);
+}
+
+#[test]
+fn literals_and_comments_do_not_confuse_the_scanner() {
+    let text =
+        "fn a<'x>(c: char) -> bool { c == '{' || c == '\\'' } // {\nfn b() { r#\"}\"{\"#; }\n";
+    let found = scan::functions(&scan::blank(text));
+    let names: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.line, f.length)).collect();
+    assert_eq!(names, [("a", 1, 1), ("b", 2, 1)]);
+    assert_eq!(scan::blank("a /* x /* y */ */ b"), "a                 b");
+    assert_eq!(scan::functions("fn f(); fn g<T>(x: [u8; 3]) where T: A {\n}").len(), 1);
+}
+
+#[test]
+fn the_list_of_exceptions_is_a_ratchet() {
+    let finding =
+        |line| Finding { path: "a.rs".to_owned(), line, rule: "clock", what: "x".to_owned() };
+    let list = |count| {
+        format!("[[allow]]\npath = \"a.rs\"\nrule = \"clock\"\ncount = {count}\nreason = \"r\"\n")
+    };
+    let apply = |count, there: usize| {
+        exceptions::apply(&list(count), (0..there).map(finding).collect()).unwrap()
+    };
+    assert_eq!(apply(2, 2), []);
+    assert_eq!(apply(1, 2).len(), 2, "one more than excused shows all of them");
+    assert_eq!(apply(3, 2)[0].rule, "exception", "fewer than excused asks to lower the count");
+    assert!(exceptions::apply("[[allow]]\nrule = 1", Vec::new()).is_err());
+}
