@@ -198,7 +198,7 @@ impl ClientError {
 }
 
 /// A connection to a target with operations in flight. Not shared between threads.
-pub trait Client {
+pub trait Client: Send {
     /// Makes the file set exist with its expected content; what is already right is left alone.
     ///
     /// # Errors
