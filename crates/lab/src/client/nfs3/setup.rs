@@ -120,7 +120,8 @@ impl Nfs3Client {
         }
         let attributes = Sattr3 { mode: Some(0o755), ..Default::default() };
         let args = MkdirArgs { where_: entry(&root, name), attributes };
-        let made = self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))?;
+        let made =
+            self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))?;
         self.made(&root, name, made)
     }
 
@@ -130,7 +131,8 @@ impl Nfs3Client {
         }
         let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Default::default() });
         let args = CreateArgs { where_: entry(dir, name), how };
-        let made = self.ask(Proc::CREATE, &args, |r| Ok(new_handle(CreateRes::decode(r)?.into_result())))?;
+        let made =
+            self.ask(Proc::CREATE, &args, |r| Ok(new_handle(CreateRes::decode(r)?.into_result())))?;
         self.made(dir, name, made)
     }
 
