@@ -18,6 +18,10 @@ pub struct Scripted {
     pub blocks: AtomicBool,
     /// Changes must be flushed before their reply.
     pub flushes: AtomicBool,
+    /// Inline reads beyond the start of a file answer WouldBlock.
+    pub far_reads_block: AtomicBool,
+    /// All reads beyond the start of a file fail.
+    pub far_reads_fail: AtomicBool,
     /// Flushes fail.
     pub flush_fails: Arc<AtomicBool>,
     /// Flushes done.
@@ -50,6 +54,8 @@ impl Scripted {
             inner,
             blocks: AtomicBool::new(false),
             flushes: AtomicBool::new(false),
+            far_reads_block: AtomicBool::new(false),
+            far_reads_fail: AtomicBool::new(false),
             flush_fails: Arc::default(),
             flushed: Arc::default(),
             begun: Mutex::new(0),
@@ -148,6 +154,12 @@ impl FileSystem for Scripted {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<ReadDone> {
+        if offset > 0 && self.far_reads_fail.load(SeqCst) {
+            return Err(Status::Io);
+        }
+        if offset > 0 && !cx.may_block && self.far_reads_block.load(SeqCst) {
+            return Err(Status::WouldBlock);
+        }
         self.inner.read(self.enter(cx)?, file, offset, buf)
     }
     fn write(
