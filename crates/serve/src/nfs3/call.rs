@@ -1,13 +1,10 @@
 //! One call in the hands of its handler: arguments to decode, a reply to encode, facts to note.
 
-use std::sync::Arc;
-
 use probe::op::{FileId, OpRecord, flag};
 use vfs::attr::Attr;
 use vfs::cred::Cred;
 use vfs::fs::{Context, FileSystem, Flush};
 use vfs::handle::Handle;
-use vfs::share::Share;
 use vfs::status::Status;
 use wire::nfs3::{Fattr3, Fh3, Nfsstat3, Res};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
@@ -26,25 +23,6 @@ pub(super) enum Outcome {
     WouldBlock,
     /// The reply is written, but may leave only when this is on disk.
     Durable(Flush),
-    /// The reply is written but for the end of its data.
-    Rest(Rest),
-}
-
-/// What is left of a large READ's data. It is read and sent piece by piece, so that each piece is
-/// still in the processor's cache when it is sent.
-pub(super) struct Rest {
-    /// Whose file.
-    pub(super) share: Arc<Share>,
-    /// The file.
-    pub(super) handle: Handle,
-    /// Who reads.
-    pub(super) cred: Cred,
-    /// Where to go on in the file.
-    pub(super) offset: u64,
-    /// Bytes left to send, without padding.
-    pub(super) left: usize,
-    /// Zero bytes behind them.
-    pub(super) padding: usize,
 }
 
 /// What a handler returns; an error is GARBAGE_ARGS.
@@ -66,7 +44,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Target<'a> {
     pub(super) fs: &'a dyn FileSystem,
     pub(super) handle: Handle,
-    pub(super) share: &'a Arc<Share>,
+    pub(super) share: u16,
 }
 
 impl<'a> Call<'a> {
@@ -93,12 +71,12 @@ impl<'a> Call<'a> {
     pub(super) fn second(&self, fh: Fh3<'_>) -> Result<Target<'a>, Status> {
         let handle = Handle::new(fh.0).ok_or(Status::BadHandle)?;
         let share = self.service.shares.by_handle(&handle).ok_or(Status::Stale)?;
-        Ok(Target { fs: &*share.fs, handle, share })
+        Ok(Target { fs: &*share.fs, handle, share: share.id })
     }
 
     fn count_for(&mut self, target: &Target<'_>) {
         let file: FileId = target.fs.file_id(&target.handle);
-        self.facts.share = target.share.id;
+        self.facts.share = target.share;
         self.facts.file = file;
         if file != 0 {
             self.facts.flags |= flag::HAS_FILE;

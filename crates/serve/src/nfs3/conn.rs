@@ -10,7 +10,6 @@ mod input;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,19 +19,16 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READ_PIECE, READDIR_REPLY_MAX,
-    RECORD_TIME_MAX, SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_TIME_MAX,
+    SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::{OpRecord, Protocol};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
-use vfs::fs::Context;
-use vfs::status::Status;
 use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
 use self::input::{Input, Next};
-use super::call::Rest;
 use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::Step;
@@ -62,9 +58,6 @@ pub(super) enum Ended {
     /// A record was begun and not finished, or replies were not taken.
     #[error("the peer is too slow")]
     TooSlow,
-    /// A file became shorter while its data was being sent.
-    #[error("file cut short while it was sent")]
-    Shrunk,
     /// A handler panicked.
     #[error("a handler panicked")]
     Panicked,
@@ -100,8 +93,6 @@ pub(super) struct Conn {
     out: ReplyBuf,
     /// Large replies, sent from where they are.
     large: Vec<Vec<u8>>,
-    /// The end of the reply that `out` ends with.
-    rest_of_read: Option<Rest>,
     spans: Vec<Span>,
     letters: Vec<Letter>,
     in_flight: usize,
@@ -124,7 +115,6 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         input: Input::default(),
         out: ReplyBuf::default(),
         large: Vec::new(),
-        rest_of_read: None,
         spans: Vec::new(),
         letters: Vec::new(),
         in_flight: 0,
@@ -263,9 +253,7 @@ impl Conn {
                     }
                 }
             }
-            let full = ops >= TURN_OPS_MAX
-                || self.out.len() >= SEND_BATCH_MAX
-                || self.rest_of_read.is_some();
+            let full = ops >= TURN_OPS_MAX || self.out.len() >= SEND_BATCH_MAX;
             if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
                 break;
             }
@@ -278,7 +266,7 @@ impl Conn {
     fn answer_one(&mut self) -> Result<bool, Ended> {
         let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
         let service = &self.core.service;
-        let attempt = catch_unwind(AssertUnwindSafe(|| {
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             service.attempt(self.input.message(), &mut self.caller, &mut self.out, &mut span.facts)
         }));
         let Ok(step) = attempt else {
@@ -287,10 +275,6 @@ impl Conn {
         };
         match step.map_err(Ended::BadCall)? {
             Step::Answered => self.spans.push(span),
-            Step::Rest(rest) => {
-                self.spans.push(span);
-                self.rest_of_read = Some(rest);
-            }
             Step::Refused => {
                 service.budgets.bad_records.fetch_add(1, Relaxed);
             }
@@ -341,9 +325,6 @@ impl Conn {
             send_all(&self.stream, self.out.as_slice()).await?;
             self.out.truncate(0);
         }
-        if let Some(rest) = self.rest_of_read.take() {
-            self.send_rest(rest).await?;
-        }
         for reply in self.large.drain(..) {
             send_all(&self.stream, &reply).await?;
             self.core.service.large.give(reply);
@@ -351,49 +332,6 @@ impl Conn {
         if !self.spans.is_empty() {
             self.core.finish(&mut self.spans);
         }
-        Ok(())
-    }
-
-    /// Reads and sends the end of a large READ's data, piece by piece.
-    async fn send_rest(&mut self, mut rest: Rest) -> Result<(), Ended> {
-        while rest.left > 0 {
-            let want = rest.left.min(READ_PIECE);
-            self.out.truncate(0);
-            self.out.extend_stale(want);
-            let cx = Context { cred: &rest.cred, may_block: false };
-            let room = self.out.vec().as_mut_slice();
-            let read = catch_unwind(AssertUnwindSafe(|| {
-                rest.share.fs.read(cx, &rest.handle, rest.offset, room)
-            }));
-            let got = match read {
-                Ok(Ok(done)) => done.count,
-                Ok(Err(Status::WouldBlock)) => {
-                    let service = &self.core.service;
-                    let queue = self.caller.queue();
-                    let data = super::later::read(service, queue, &rest, want).await;
-                    self.out.vec().clear();
-                    self.out.vec().extend_from_slice(&data);
-                    data.len()
-                }
-                // The file cannot be read any more; a count that was sent cannot be taken back.
-                Ok(Err(_)) => 0,
-                Err(_) => {
-                    self.core.service.budgets.panics.fetch_add(1, Relaxed);
-                    return Err(Ended::Panicked);
-                }
-            };
-            if got == 0 {
-                return Err(Ended::Shrunk);
-            }
-            self.out.truncate(got);
-            rest.offset += got as u64;
-            rest.left -= got.min(rest.left);
-            if rest.left == 0 {
-                self.out.vec().extend_from_slice(&[0; 3][..rest.padding]);
-            }
-            send_all(&self.stream, self.out.as_slice()).await?;
-        }
-        self.out.truncate(0);
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use wire::nfs3::{NFS_PROGRAM, NFS_V3, Nfsstat3, Proc};
 use wire::rpc::{self, CallError, CallHeader, RecordMark};
 use wire::xdr::{Encode, Reader, Writer};
 
-use super::call::{Call, Handled, Outcome, Rest};
+use super::call::{Call, Handled, Outcome};
 use super::caller::Caller;
 use super::later::Waiter;
 use super::mount::{self, Mounts};
@@ -49,8 +49,6 @@ pub(super) enum Step {
     Repeat(Key),
     /// It must go to the pool, under this key if it may be repeated.
     Pool(Option<Key>),
-    /// The reply is written but for this.
-    Rest(Rest),
     /// The reply is written from `start` on; it may leave after the flush.
     Durable {
         /// What it waits for.
@@ -121,7 +119,6 @@ impl Service {
                 Step::Answered
             }
             Some(Outcome::WouldBlock) => Step::Pool(key),
-            Some(Outcome::Rest(rest)) => Step::Rest(rest),
             Some(Outcome::Durable(flush)) => Step::Durable { flush, key, start },
             None => Step::Refused,
         })
@@ -142,9 +139,7 @@ impl Service {
         match self.handle(operation, &header, args, caller, true, out, facts) {
             Some(Outcome::Durable(flush)) => Performed::Durable(flush),
             Some(Outcome::Done) | None => Performed::Done,
-            // Neither happens to a call that may block.
-            Some(Outcome::WouldBlock | Outcome::Rest(_)) => {
-                out.truncate(0);
+            Some(Outcome::WouldBlock) => {
                 failure(header.xid, Status::Busy, out, facts);
                 Performed::Done
             }
@@ -173,11 +168,7 @@ impl Service {
                 Some(Outcome::WouldBlock)
             }
             Ok(outcome) => {
-                let tail = match &outcome {
-                    Outcome::Rest(rest) => rest.left + rest.padding,
-                    _ => 0,
-                };
-                rpc::end_record_with_tail(&mut Writer::new(out.vec()), mark, tail);
+                rpc::end_record(&mut Writer::new(out.vec()), mark);
                 Some(outcome)
             }
             Err(_) => {

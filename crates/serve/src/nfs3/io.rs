@@ -1,8 +1,6 @@
 //! READLINK, READ, WRITE and COMMIT (RFC 1813 §3.3.5 to §3.3.7, §3.3.21).
 
-use std::sync::Arc;
-
-use base::limits::{IO_SIZE_MAX, READ_PIECE};
+use base::limits::IO_SIZE_MAX;
 use probe::op::flag;
 use vfs::fs::{ReadDone, Stable};
 use vfs::status::Status;
@@ -11,7 +9,7 @@ use wire::nfs3::{
     ReadlinkResOk, StableHow, WccData, WriteArgs, WriteResOk,
 };
 
-use super::call::{Call, Handled, Outcome, Rest, Target};
+use super::call::{Call, Handled, Outcome, Target};
 use super::convert::{fattr, wcc};
 
 pub(super) fn readlink(call: &mut Call<'_>) -> Handled {
@@ -34,9 +32,9 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
     call.facts.flags |= flag::HAS_RANGE;
     let target = call.target(args.file);
     match target.and_then(|t| read_into_reply(call, &t, args.offset, args.count)) {
-        Ok((count, rest)) => {
+        Ok(count) => {
             call.facts.bytes = count;
-            Ok(rest.map_or(Outcome::Done, Outcome::Rest))
+            Ok(Outcome::Done)
         }
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }
@@ -45,62 +43,37 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
 /// Bytes of READ3res before its data: status, attributes with their flag, count, eof, length.
 const READ_HEAD: usize = 4 + 4 + wire::nfs3::FATTR3_LEN + 12;
 
-/// Writes the reply, reading the data straight into its place; of a large one that may not block,
-/// the first piece, and says what is left. Nothing is written if that fails. Also gives the count.
+/// Writes the whole reply, reading the data straight into its place. Nothing is left of it if that
+/// fails.
 fn read_into_reply(
     call: &mut Call<'_>,
     target: &Target<'_>,
     offset: u64,
     count: u32,
-) -> Result<(u32, Option<Rest>), Status> {
+) -> Result<u32, Status> {
     let cx = call.cx();
     let start = call.out.len();
     // A shorter answer than was asked for is right (RFC 1813 §3.3.6).
     let count = count.min(IO_SIZE_MAX) as usize;
     ReadResOkHead::encode_detached(&mut call.writer(), Some(Fattr3::default()), 0, false);
-    let piece = if call.may_block { count } else { count.min(READ_PIECE) };
-    let data = call.out.extend_stale(piece);
+    let data = call.out.extend_stale(count);
     debug_assert_eq!(data, start + READ_HEAD);
     let room = call.out.vec().get_mut(data..).unwrap_or_default();
-    let done = match target.fs.read(cx, &target.handle, offset, room) {
+    let ReadDone { count, eof, attr } = match target.fs.read(cx, &target.handle, offset, room) {
         Ok(done) => done,
         Err(status) => {
             call.out.truncate(start);
             return Err(status);
         }
     };
-    call.out.truncate(data + done.count);
-    let (total, eof) = whole_read(&done, offset, count, piece);
-    let left = total - done.count;
-    let padding = wire::xdr::padding(total);
+    call.out.truncate(data + count);
     let mut w = call.writer();
-    if left == 0 {
-        w.raw(&[0; 3][..padding]);
-    }
-    w.patch(start + 8, &fattr(&done.attr).to_xdr());
-    w.patch_u32(data - 12, total as u32);
+    w.raw(&[0; 3][..wire::xdr::padding(count)]);
+    w.patch(start + 8, &fattr(&attr).to_xdr());
+    w.patch_u32(data - 12, count as u32);
     w.patch_u32(data - 8, u32::from(eof));
-    w.patch_u32(data - 4, total as u32);
-    let rest = (left > 0).then(|| Rest {
-        share: Arc::clone(target.share),
-        handle: target.handle,
-        cred: call.cred.clone(),
-        offset: offset + done.count as u64,
-        left,
-        padding,
-    });
-    Ok((total as u32, rest))
-}
-
-/// Count and end-of-file of a READ of `count` bytes whose first piece is `done`. The size at that
-/// moment decides; should the file shrink before its rest is sent, the connection is closed.
-fn whole_read(done: &ReadDone, offset: u64, count: usize, piece: usize) -> (usize, bool) {
-    if done.eof || done.count < piece || piece == count {
-        return (done.count, done.eof);
-    }
-    let there = done.attr.size.saturating_sub(offset);
-    let total = count.min(usize::try_from(there).unwrap_or(usize::MAX)).max(done.count);
-    (total, total as u64 >= there)
+    w.patch_u32(data - 4, count as u32);
+    Ok(count as u32)
 }
 
 pub(super) fn write(call: &mut Call<'_>) -> Handled {

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::stamp;
-use base::limits::STALL_PAUSE;
 use probe::op::{OpRecord, flag};
-use vfs::fs::{Context, Flush};
+use vfs::fs::Flush;
 use vfs::status::Status;
 
-use super::call::Rest;
 use super::caller::Caller;
 use super::dispatch::{Performed, Service};
 use super::state::Key;
@@ -72,31 +70,6 @@ impl Letter {
 pub(super) struct Waiter {
     mailbox: Arc<Mailbox<Letter>>,
     span: Span,
-}
-
-/// Reads a piece of a large READ on the pool, waiting for a place in it. Empty when nothing can be
-/// read any more.
-pub(super) async fn read(service: &Arc<Service>, queue: u64, rest: &Rest, want: usize) -> Vec<u8> {
-    let slot = loop {
-        match service.pool.reserve(queue) {
-            Some(slot) => break slot,
-            None => tokio::time::sleep(STALL_PAUSE).await,
-        }
-    };
-    let (done, is_done) = tokio::sync::oneshot::channel();
-    let (share, handle, offset) = (Arc::clone(&rest.share), rest.handle, rest.offset);
-    let cred = rest.cred.clone();
-    let job = move |_| {
-        let cx = Context { cred: &cred, may_block: true };
-        let mut data = vec![0; want];
-        let count = share.fs.read(cx, &handle, offset, &mut data).map_or(0, |done| done.count);
-        data.truncate(count);
-        // The connection may have ended meanwhile.
-        let _ = done.send(data);
-    };
-    slot.run(stamp(), Box::new(job));
-    // A job that panicked has dropped its end.
-    is_done.await.unwrap_or_default()
 }
 
 /// An operation under way outside its connection.

@@ -176,5 +176,5 @@ pub(super) fn link(call: &mut Call<'_>) -> Handled {
 
 /// A handle of another share means nothing to this one's file system.
 fn same_share(a: &Target<'_>, b: &Target<'_>) -> bool {
-    a.share.id == b.share.id
+    a.share == b.share
 }

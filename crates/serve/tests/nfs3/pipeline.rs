@@ -110,37 +110,3 @@ fn pooled_reads_and_writes_of_all_sizes() {
         assert!(read(&mut client, &file, n << 20, 1 << 20).0 == data);
     }
 }
-
-#[test]
-fn a_large_read_goes_on_where_its_data_is_not_at_hand() {
-    let (server, script) = Server::scripted();
-    let (mut client, root) = server.client();
-    let file = create(&mut client, &root, "f");
-    let data: Vec<u8> = (0..1_000_001_u32).map(|n| (n % 241) as u8).collect();
-    write(&mut client, &file, 0, &data);
-    for blocks in [false, true] {
-        script.far_reads_block.store(blocks, SeqCst);
-        // Another call behind it in the same send: its reply must not get into the data.
-        let large = ReadArgs { file: Fh3(&file), offset: 0, count: 1 << 20 };
-        let calls = [client.nfs(Proc::READ, &large), client.nfs(Proc::NULL, &())].concat();
-        client.send(&calls);
-        let reply = client.receive();
-        let ok = reply.results::<ReadRes<'_>>().into_result().unwrap();
-        assert!(ok.data == data && ok.eof, "blocks: {blocks}");
-        client.receive().results::<()>();
-    }
-}
-
-#[test]
-fn a_large_read_that_cannot_be_finished_ends_its_connection() {
-    let (server, script) = Server::scripted();
-    let (mut client, root) = server.client();
-    let (mut other, _) = server.client();
-    let file = create(&mut client, &root, "f");
-    write(&mut client, &file, 0, &vec![1; 1 << 20]);
-    script.far_reads_fail.store(true, SeqCst);
-    let large = client.nfs(Proc::READ, &ReadArgs { file: Fh3(&file), offset: 0, count: 1 << 20 });
-    client.send(&large);
-    assert!(client.try_receive().is_err());
-    getattr(&mut other, &file).unwrap();
-}

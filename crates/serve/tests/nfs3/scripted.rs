@@ -18,10 +18,6 @@ pub struct Scripted {
     pub blocks: AtomicBool,
     /// Changes must be flushed before their reply.
     pub flushes: AtomicBool,
-    /// Inline reads beyond the start of a file answer WouldBlock.
-    pub far_reads_block: AtomicBool,
-    /// All reads beyond the start of a file fail.
-    pub far_reads_fail: AtomicBool,
     /// Flushes fail.
     pub flush_fails: Arc<AtomicBool>,
     /// Flushes done.
@@ -54,8 +50,6 @@ impl Scripted {
             inner,
             blocks: AtomicBool::new(false),
             flushes: AtomicBool::new(false),
-            far_reads_block: AtomicBool::new(false),
-            far_reads_fail: AtomicBool::new(false),
             flush_fails: Arc::default(),
             flushed: Arc::default(),
             begun: Mutex::new(0),
@@ -154,12 +148,6 @@ impl FileSystem for Scripted {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<ReadDone> {
-        if offset > 0 && self.far_reads_fail.load(SeqCst) {
-            return Err(Status::Io);
-        }
-        if offset > 0 && !cx.may_block && self.far_reads_block.load(SeqCst) {
-            return Err(Status::WouldBlock);
-        }
         self.inner.read(self.enter(cx)?, file, offset, buf)
     }
     fn write(
