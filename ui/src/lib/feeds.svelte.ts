@@ -7,7 +7,7 @@ import type { Data } from '../api/types.ts';
 import { nextFrame } from '../draw/canvas.ts';
 import { Series } from './series.ts';
 import { asError, session } from './session.svelte.ts';
-import { parse } from './statid.ts';
+import { canonical, parse } from './statid.ts';
 import { intervalOf, spanOf, stepFor, type View } from './time.ts';
 
 /** Elements asked for; the rest is in `other`. */
@@ -21,6 +21,8 @@ const SETTLE_MS = 150;
 
 export class Feed {
   readonly stat: string;
+  /** By this the seconds of the stream are told apart: the server may order filters differently. */
+  readonly canonical: string;
   readonly series = new Series();
   version = $state(0);
   error = $state.raw<api.ApiError | null>(null);
@@ -35,6 +37,7 @@ export class Feed {
 
   constructor(stat: string) {
     this.stat = stat;
+    this.canonical = canonical(stat);
   }
 
   touch(): void {
@@ -151,13 +154,16 @@ export class Feeds {
   }
 
   #second(second: Data): void {
-    const feed = this.#feeds.get(second.stat);
     const time = second.times[0];
-    if (feed === undefined || time === undefined) return;
-    if (feed.loading) feed.pending.push(second);
-    else if (feed.series.step === 1) feed.series.merge(second);
+    if (time === undefined) return;
+    const name = canonical(second.stat);
+    for (const feed of this.#feeds.values()) {
+      if (feed.canonical !== name) continue;
+      if (feed.loading) feed.pending.push(second);
+      else if (feed.series.step === 1) feed.series.merge(second);
+      feed.touch();
+    }
     this.#newest = Math.max(this.#newest, time + 1);
-    feed.touch();
     nextFrame(() => this.#advance());
   }
 
