@@ -50,7 +50,9 @@ fn record(random: &mut SeededRandom, second: u64, n: u64) -> OpRecord {
 
 fn frames() -> Vec<Frame> {
     let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
-    (0..8).for_each(|n| drop(hub.clients().intern(std::net::Ipv4Addr::new(10, 0, 0, n).into())));
+    for n in 0..8 {
+        hub.clients().intern(std::net::Ipv4Addr::new(10, 0, 0, n).into());
+    }
     hub.shares().intern("tank");
     let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub.clone())), None);
     let mut assembler = Assembler::new(hub.clone(), engine.names().clone());
