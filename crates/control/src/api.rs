@@ -141,4 +141,4 @@ fn json(text: String) -> Response {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

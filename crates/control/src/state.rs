@@ -241,4 +241,4 @@ pub fn effective_uid() -> u32 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -101,8 +101,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response =
-            (self.status, Json(Envelope { error: &self.body })).into_response();
+        let mut response = (self.status, Json(Envelope { error: &self.body })).into_response();
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs_f64().ceil() as u64;
             response.headers_mut().insert(RETRY_AFTER, seconds.into());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -88,8 +88,7 @@ pub async fn forgery(request: Request, next: Next) -> Response {
     if changes && foreign {
         let hint = "open the page of this server itself";
         let failed = "the request comes from another site's page";
-        return ApiError::new(StatusCode::FORBIDDEN, "make a change", failed, hint)
-            .into_response();
+        return ApiError::new(StatusCode::FORBIDDEN, "make a change", failed, hint).into_response();
     }
     if request.method() == Method::POST && !is_json(request.headers()) {
         let hint = "send content-type: application/json";

@@ -69,8 +69,8 @@ pub async fn who(
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let identity = identify(&control, peer.map(|p| p.0), &headers)
-        .ok_or_else(ApiError::not_signed_in)?;
+    let identity =
+        identify(&control, peer.map(|p| p.0), &headers).ok_or_else(ApiError::not_signed_in)?;
     Ok(Json(Who { user: identity.user }).into_response())
 }
 
@@ -110,9 +110,8 @@ pub async fn login(
 fn open_session(control: &Control, user: &str) -> String {
     let token = random_hex::<32>();
     let age = SESSION_AGE.as_secs();
-    let cookie = format!(
-        "{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict"
-    );
+    let cookie =
+        format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict");
     control.sessions().open(token, user, control.clock.monotonic_ns());
     cookie
 }

@@ -42,11 +42,8 @@ pub async fn stream(
         .clone()
         .try_acquire_owned()
         .map_err(|_| ApiError::busy(TRIED, "too many live streams are open"))?;
-    let feed = control
-        .appliance
-        .engine()
-        .subscribe(&stats)
-        .map_err(|e| ApiError::from_ask(TRIED, e))?;
+    let feed =
+        control.appliance.engine().subscribe(&stats).map_err(|e| ApiError::from_ask(TRIED, e))?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     tokio::task::spawn_blocking(move || {
         pump(&control, feed, &sender);
@@ -94,15 +91,15 @@ fn pump(control: &Control, mut feed: Box<dyn Feed>, sender: &Sender<Bytes>) {
     let mut said = now();
     while !control.ending.load(Ordering::Relaxed) && !sender.is_closed() {
         let event = match feed.next(NOTICE) {
-            Heard::Second(data) => data.iter().fold(String::new(), |text, one| {
-                text + "data: " + one + "\n\n"
-            }),
+            Heard::Second(data) => {
+                data.iter().fold(String::new(), |text, one| text + "data: " + one + "\n\n")
+            }
             Heard::Lost(seconds) => {
                 lost += seconds;
                 continue;
             }
-            Heard::Nothing if now().saturating_sub(said) / NS_PER_S
-                >= API_STREAM_KEEPALIVE.as_secs() =>
+            Heard::Nothing
+                if now().saturating_sub(said) / NS_PER_S >= API_STREAM_KEEPALIVE.as_secs() =>
             {
                 ":\n\n".to_owned()
             }

@@ -19,10 +19,7 @@ pub(super) fn write(
         head += &format!("authorization: Bearer {token}\r\n");
     }
     if let Some(json) = json {
-        head += &format!(
-            "content-type: application/json\r\ncontent-length: {}\r\n",
-            json.len()
-        );
+        head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", json.len());
     }
     head += "\r\n";
     out.write_all(head.as_bytes())?;
@@ -113,8 +110,7 @@ impl Read for Chunks<'_> {
         if self.left == 0 && !self.ended {
             let size = line(&mut (&mut *self.stream).take(1024))?;
             let size = size.split(';').next().unwrap_or("").trim();
-            self.left =
-                u64::from_str_radix(size, 16).map_err(|_| bad("a broken chunk size"))?;
+            self.left = u64::from_str_radix(size, 16).map_err(|_| bad("a broken chunk size"))?;
             self.ended = self.left == 0;
         }
         if self.ended || out.is_empty() {
@@ -126,8 +122,12 @@ impl Read for Chunks<'_> {
             return Err(Error::new(ErrorKind::UnexpectedEof, "a chunk is cut off"));
         }
         self.left -= n as u64;
-        if self.left == 0 && !line(&mut (&mut *self.stream).take(2))?.is_empty() {
-            return Err(bad("a chunk is longer than it says"));
+        if self.left == 0 {
+            let mut end = [0; 2];
+            self.stream.read_exact(&mut end)?;
+            if end != *b"\r\n" {
+                return Err(bad("a chunk is longer than it says"));
+            }
         }
         Ok(n)
     }

@@ -22,8 +22,7 @@ pub fn write_atomic(path: &Path, content: &[u8], mode: u32) -> Result<(), StateE
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        let mut file =
-            File::options().write(true).create_new(true).mode(mode).open(&aside)?;
+        let mut file = File::options().write(true).create_new(true).mode(mode).open(&aside)?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&aside, path)?;

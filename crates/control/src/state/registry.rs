@@ -76,9 +76,8 @@ pub fn running(registry: &Path) -> Vec<Entry> {
         .filter(|file| file.path().extension().is_some_and(|e| e == "json"))
         .filter_map(|file| {
             let path = file.path();
-            let entry = fs::read(&path)
-                .ok()
-                .and_then(|bytes| serde_json::from_slice::<Entry>(&bytes).ok());
+            let entry =
+                fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Entry>(&bytes).ok());
             match entry {
                 Some(entry) if answers(&entry.socket) => Some(entry),
                 _ => {

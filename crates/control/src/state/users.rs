@@ -52,8 +52,8 @@ impl Users {
         let hash = hash(password)?;
         let mut hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         hashes.insert(user.to_owned(), hash);
-        let text = serde_json::to_vec_pretty(&*hashes)
-            .map_err(|e| StateError::Hash(e.to_string()))?;
+        let text =
+            serde_json::to_vec_pretty(&*hashes).map_err(|e| StateError::Hash(e.to_string()))?;
         write_atomic(&self.path, &text, 0o600)
     }
 
@@ -62,8 +62,7 @@ impl Users {
         if user.len() > USER_NAME_MAX || password.len() > PASSWORD_MAX {
             return false;
         }
-        let known =
-            self.hashes.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned();
+        let known = self.hashes.lock().unwrap_or_else(PoisonError::into_inner).get(user).cloned();
         let stored = known.as_deref().unwrap_or(&self.decoy);
         let right = PasswordHash::new(stored).is_ok_and(|stored| {
             Argon2::default().verify_password(password.as_bytes(), &stored).is_ok()
@@ -85,7 +84,6 @@ pub fn generate_password() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = [0; 16];
     SystemRandom.fill(&mut bytes);
-    let letters: String =
-        bytes.iter().map(|b| char::from(LETTERS[usize::from(b % 32)])).collect();
+    let letters: String = bytes.iter().map(|b| char::from(LETTERS[usize::from(b % 32)])).collect();
     [&letters[0..4], &letters[4..8], &letters[8..12], &letters[12..16]].join("-")
 }
