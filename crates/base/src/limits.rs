@@ -31,6 +31,29 @@ pub const IO_SIZE_MAX: u32 = 1 << 20;
 /// Memory of the flight recorder, all cores together: minutes at ordinary load, about 12 s at
 /// 350 000 operations per second.
 pub const RECORDER_BYTES: usize = 256 << 20;
+/// Client addresses that get a row of their own in one life of the server; later ones are `other`.
+pub const CLIENT_NAMES_MAX: usize = 65_536;
+/// Records that one idle turn of a core aggregates at most: about 40 µs.
+pub const AGGREGATE_SLICE: u64 = 1024;
+/// Records that wait until an idle turn aggregates them, unless [`AGGREGATE_DELAY_NS`] has passed:
+/// few enough to be in the first-level cache still, enough to share the cost of one clock reading.
+pub const AGGREGATE_BATCH: u64 = 256;
+/// Longest time in ns that records wait for the batch to fill.
+pub const AGGREGATE_DELAY_NS: u64 = 10_000_000;
+/// A second stays open on a core for this many ns after its end, for stamps that were taken before.
+pub const SECOND_GRACE_NS: u64 = 50_000_000;
+/// Distinct (operation, client, user, share, status) that a core counts in one second.
+pub const COMBINATIONS_MAX: usize = 4096;
+/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB each.
+pub const LATENCY_GROUPS_MAX: usize = 512;
+/// Distinct (file, operation) that a core counts before it drops the least busy half.
+pub const FILES_MAX: usize = 8192;
+/// Rows by file that a core hands to the collector each second; busier ones first.
+pub const FILES_TOP: usize = 256;
+/// Finished seconds that a core keeps for a collector that is late; then the oldest are dropped.
+pub const SECONDS_PENDING_MAX: usize = 16;
+/// Switchings of collection that are remembered, to mark what the recorder has not seen.
+pub const PAUSES_MAX: usize = 256;
 
 // --- serve: budgets ---------------------------------------------------------------------------
 

@@ -2,9 +2,21 @@
 //!
 //! - [`op`]: one finished operation as a 64-byte record: who, what, which file, how big, how long.
 //! - [`ring`]: each core's ring of records; it is the flight recorder and feeds the aggregates.
+//! - [`core`]: one core's end of it: [`core::CoreProbe::finish`] on the path, `idle` off it.
+//! - [`second`]: what a core has counted in one second, bounded whatever the load.
+//! - [`hub`]: where the cores meet the collector; one per process.
 //! - [`names`]: small numbers for clients, users and shares, and the way back to their names.
+//! - [`gauge`]: the server's own levels and counters, each with its limit.
 //! - [`schema`]: the statistics declared in `schema/*.toml`: ids, sentences, units, breakdowns.
+//! - [`stat`]: the grammar of statistic ids, `nfs3.ops[op=read][latency]`.
 //!
-//! The request path calls [`ring::CoreRing::push`] once per operation and nothing else.
+//! The request path calls [`core::CoreProbe::finish`] once per operation and nothing else.
 
+pub mod core;
+mod files;
+pub mod gauge;
+pub mod hub;
+pub mod names;
 pub mod op;
+pub mod ring;
+pub mod second;

@@ -1,0 +1,188 @@
+//! A core's ring of operation records: the flight recorder.
+//!
+//! One producer (the core) overwrites the oldest record; any number of readers copy records out and
+//! find by the head position whether a copy was overtaken, as in a sequence lock. The slots are
+//! words of atomics, so a torn copy is a wrong value that is thrown away and never undefined.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::op::OpRecord;
+
+/// Words in a record.
+const WORDS: usize = size_of::<OpRecord>() / 8;
+/// Bytes that the toucher populates at a time, so that it never holds the memory map for long.
+const TOUCH_CHUNK: usize = 2 << 20;
+/// Fewest records in a ring; below this nothing can be asked of it.
+const RECORDS_MIN: usize = 64;
+
+type Slot = [AtomicU64; WORDS];
+
+/// One core's records, the newest [`CoreRing::capacity`] of them.
+pub struct CoreRing {
+    slots: NonNull<Slot>,
+    capacity: u64,
+    /// Records ever written; the next goes to `head % capacity`.
+    head: AtomicU64,
+}
+
+// SAFETY: the slots are atomics in memory that lives as long as the ring; `push` by two threads at
+// once would mix records up but touch nothing else, and `CoreProbe` is the only caller.
+unsafe impl Send for CoreRing {}
+// SAFETY: as above.
+unsafe impl Sync for CoreRing {}
+
+impl CoreRing {
+    /// A ring of at most `bytes`, rounded down to a power of two of records (at least 64).
+    /// When the system has no such memory to give, a smaller one.
+    pub fn new(bytes: usize) -> Self {
+        let mut records = (bytes / size_of::<OpRecord>()).max(RECORDS_MIN);
+        if !records.is_power_of_two() {
+            records = records.next_power_of_two() / 2;
+        }
+        loop {
+            if let Some(slots) = map(records * size_of::<OpRecord>()) {
+                return Self { slots, capacity: records as u64, head: AtomicU64::new(0) };
+            }
+            assert!(records > RECORDS_MIN, "no memory for {RECORDS_MIN} operation records");
+            records /= 2;
+        }
+    }
+
+    /// How many records it holds.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.capacity as usize * size_of::<OpRecord>()
+    }
+
+    /// Records ever written.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head.load(Ordering::Acquire)
+    }
+
+    /// Position of the oldest record that a reader may still hope to copy.
+    pub fn oldest(&self) -> u64 {
+        (self.head() + 1).saturating_sub(self.capacity)
+    }
+
+    #[inline]
+    fn slot(&self, position: u64) -> &Slot {
+        let index = (position & (self.capacity - 1)) as usize;
+        // SAFETY: `index` is below `capacity`, a power of two, which is how many slots are mapped.
+        unsafe { &*self.slots.as_ptr().add(index) }
+    }
+
+    /// Writes one record down. Only the ring's own core may call this.
+    #[inline]
+    pub(crate) fn push(&self, record: &OpRecord) {
+        let head = self.head.load(Ordering::Relaxed);
+        // A reader that sees one of the words below also sees the head that allowed it.
+        fence(Ordering::Release);
+        for (word, value) in self.slot(head).iter().zip(pack(record)) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.head.store(head + 1, Ordering::Release);
+    }
+
+    /// A copy of the record at `position`, or `None` when it was overwritten or not yet written.
+    #[inline]
+    pub fn read(&self, position: u64) -> Option<OpRecord> {
+        if position >= self.head() {
+            return None;
+        }
+        let copy = self.slot(position).each_ref().map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        // The producer may be writing the slot of position `head` this moment.
+        let head = self.head.load(Ordering::Relaxed);
+        (position + self.capacity > head).then(|| unpack(copy))
+    }
+
+    /// Makes the kernel back every page, so that the request path never waits for one. Slow: for a
+    /// thread of its own.
+    pub fn touch(&self) {
+        let base = self.slots.as_ptr().cast::<u8>();
+        let mut at = 0;
+        while at < self.bytes() {
+            let len = TOUCH_CHUNK.min(self.bytes() - at);
+            // SAFETY: the range lies within the mapping; populating does not change its content.
+            let done =
+                unsafe { libc::madvise(base.add(at).cast(), len, libc::MADV_POPULATE_WRITE) };
+            if done != 0 {
+                self.touch_by_hand(at / size_of::<OpRecord>(), len / size_of::<OpRecord>());
+            }
+            at += len;
+        }
+    }
+
+    /// For kernels before 5.14: adds nothing to one word of each page.
+    fn touch_by_hand(&self, first: usize, records: usize) {
+        for position in (first..first + records).step_by(4096 / size_of::<OpRecord>()) {
+            self.slot(position as u64)[0].fetch_add(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for CoreRing {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `map` made, and nothing refers to it any more.
+        unsafe { libc::munmap(self.slots.as_ptr().cast(), self.bytes()) };
+    }
+}
+
+fn map(bytes: usize) -> Option<NonNull<Slot>> {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing of ours.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: advice on the mapping just made; where huge pages are refused, small ones serve.
+    unsafe { libc::madvise(at, bytes, libc::MADV_HUGEPAGE) };
+    NonNull::new(at.cast())
+}
+
+#[inline]
+fn pack(r: &OpRecord) -> [u64; WORDS] {
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    [
+        r.done_ns,
+        r.latency_ns,
+        r.file,
+        r.offset,
+        pair(r.bytes, r.size),
+        pair(r.queue_ns, r.client),
+        pair(r.user, u32::from(r.share) | u32::from(r.status) << 16),
+        u64::from(u32::from_le_bytes([r.protocol, r.op, r.flags, r.core])),
+    ]
+}
+
+#[inline]
+fn unpack(w: [u64; WORDS]) -> OpRecord {
+    let [protocol, op, flags, core] = (w[7] as u32).to_le_bytes();
+    OpRecord {
+        done_ns: w[0],
+        latency_ns: w[1],
+        file: w[2],
+        offset: w[3],
+        bytes: w[4] as u32,
+        size: (w[4] >> 32) as u32,
+        queue_ns: w[5] as u32,
+        client: (w[5] >> 32) as u32,
+        user: w[6] as u32,
+        share: (w[6] >> 32) as u16,
+        status: (w[6] >> 48) as u16,
+        protocol,
+        op,
+        flags,
+        core,
+    }
+}
+
+#[cfg(test)]
+mod tests;
