@@ -7,31 +7,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One level or counter.
 #[derive(Debug, Default)]
-pub struct Gauge(AtomicU64);
+pub struct Gauge {
+    value: AtomicU64,
+    /// 0 until its owner sets one.
+    limit: AtomicU64,
+}
 
 impl Gauge {
     /// Moves it up.
     #[inline]
     pub fn add(&self, by: u64) {
-        self.0.fetch_add(by, Ordering::Relaxed);
+        self.value.fetch_add(by, Ordering::Relaxed);
     }
     /// Moves a level down; never below zero in sum, when every `sub` follows its `add`.
     #[inline]
     pub fn sub(&self, by: u64) {
-        self.0.fetch_sub(by, Ordering::Relaxed);
+        self.value.fetch_sub(by, Ordering::Relaxed);
     }
     /// Sets a level.
     pub fn set(&self, to: u64) {
-        self.0.store(to, Ordering::Relaxed);
+        self.value.store(to, Ordering::Relaxed);
     }
     /// What it shows.
     pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.value.load(Ordering::Relaxed)
+    }
+    /// Says what a level is held to, where that is not the limit in `schema/`.
+    pub fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+    }
+    /// The limit that its owner has set.
+    pub fn limit(&self) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
     }
     /// Takes `by` if the level stays at or below `limit`; `false` leaves it as it was.
     pub fn try_add(&self, by: u64, limit: u64) -> bool {
         let sum = |now: u64| now.checked_add(by).filter(|sum| *sum <= limit);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
+        self.value.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).is_ok()
     }
 }
 
@@ -85,3 +97,6 @@ impl Gauges {
         self.iter().find(|(name, _)| *name == id).map(|(_, gauge)| gauge)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 //! - [`second`]: what a core has counted in one second, bounded whatever the load.
 //! - [`hub`]: where the cores meet the collector; one per process.
 //! - [`names`]: small numbers for clients, users and shares, and the way back to their names.
+//! - [`labels`]: the protocols' own names for operations and status numbers.
 //! - [`gauge`]: the server's own levels and counters, each with its limit.
 //! - [`schema`]: the statistics declared in `schema/*.toml`: ids, sentences, units, breakdowns.
 //! - [`stat`]: the grammar of statistic ids, `nfs3.ops[op=read][latency]`.
@@ -16,7 +17,10 @@ pub mod core;
 mod files;
 pub mod gauge;
 pub mod hub;
+pub mod labels;
 pub mod names;
 pub mod op;
 pub mod ring;
+pub mod schema;
 pub mod second;
+pub mod stat;

@@ -1,0 +1,277 @@
+//! The statistics that exist, as declared in `schema/*.toml`: ids, sentences, units, breakdowns.
+//!
+//! Code, API, command line and pages all read them from here, so a statistic is added in one place.
+
+use std::sync::OnceLock;
+
+use base::units;
+use serde::Deserialize;
+
+use crate::stat::{StatError, StatId, range};
+
+/// Whether values are rates or levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Counts events; shown per second.
+    Counter,
+    /// A level.
+    Gauge,
+}
+
+impl Kind {
+    /// As in `schema/` and the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+        }
+    }
+}
+
+/// Where a statistic comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Operation records.
+    Operations,
+    /// Readers of the machine's own counters.
+    Host,
+    /// [`crate::gauge::Gauges`].
+    Gauge,
+}
+
+/// Whether the elements of a breakdown are names or ranges of numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Names.
+    Discrete,
+    /// Buckets of [`base::buckets`]: a heat map.
+    Range,
+}
+
+impl Shape {
+    /// As in `schema/` and the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Discrete => "discrete",
+            Self::Range => "range",
+        }
+    }
+}
+
+/// One statistic.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistic {
+    /// `ops`
+    pub id: String,
+    /// What is counted: `operations`.
+    pub sentence: String,
+    /// Unit of its values: `ops/s`.
+    pub unit: String,
+    /// Rate or level.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: Source,
+    /// What it can be broken down by.
+    pub breakdowns: Vec<String>,
+    /// What a level is held to unless its owner set another limit.
+    pub limit: Option<u64>,
+}
+
+/// The statistics of one protocol or part of the machine.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// `nfs3`
+    pub group: String,
+    /// `NFSv3`, as titles begin.
+    pub name: String,
+    /// `Protocol: NFSv3`, as menus have it.
+    pub sentence: String,
+    /// Its statistics.
+    #[serde(rename = "statistic")]
+    pub statistics: Vec<Statistic>,
+}
+
+/// A dimension.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Breakdown {
+    /// `op`
+    pub id: String,
+    /// `type of operation`
+    pub sentence: String,
+    /// Names or ranges.
+    pub kind: Shape,
+    /// Unit of a range: `ns` or `bytes`.
+    pub unit: Option<String>,
+    /// How a title says that an element was picked: `of type {}`.
+    pub filter: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BreakdownFile {
+    breakdown: Vec<Breakdown>,
+}
+
+/// All groups and dimensions.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    groups: Vec<Group>,
+    breakdowns: Vec<Breakdown>,
+}
+
+/// In the order that menus show.
+const GROUPS: [&str; 9] = [
+    include_str!("../../../schema/nfs3.toml"),
+    include_str!("../../../schema/mount3.toml"),
+    include_str!("../../../schema/cpu.toml"),
+    include_str!("../../../schema/nic.toml"),
+    include_str!("../../../schema/io.toml"),
+    include_str!("../../../schema/mem.toml"),
+    include_str!("../../../schema/process.toml"),
+    include_str!("../../../schema/server.toml"),
+    include_str!("../../../schema/analytics.toml"),
+];
+
+const BREAKDOWNS: &str = include_str!("../../../schema/breakdowns.toml");
+
+/// The schema that this program was built with.
+pub fn schema() -> &'static Schema {
+    static SCHEMA: OnceLock<Schema> = OnceLock::new();
+    SCHEMA.get_or_init(|| match load() {
+        Ok(schema) => schema,
+        // Built in and held by a test: it cannot be wrong in a program that passed it.
+        Err(error) => unreachable!("schema/: {error}"),
+    })
+}
+
+fn load() -> Result<Schema, toml::de::Error> {
+    let groups = GROUPS.iter().map(|text| toml::from_str(text)).collect::<Result<_, _>>()?;
+    let breakdowns = toml::from_str::<BreakdownFile>(BREAKDOWNS)?.breakdown;
+    Ok(Schema { groups, breakdowns })
+}
+
+impl Schema {
+    /// All groups, in the order of menus.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The group of this id.
+    pub fn group(&self, group: &str) -> Option<&Group> {
+        self.groups.iter().find(|g| g.group == group)
+    }
+
+    /// The statistic `group.metric`.
+    pub fn statistic(&self, group: &str, metric: &str) -> Option<&Statistic> {
+        self.group(group)?.statistics.iter().find(|s| s.id == metric)
+    }
+
+    /// The dimension of this id.
+    pub fn breakdown(&self, id: &str) -> Option<&Breakdown> {
+        self.breakdowns.iter().find(|b| b.id == id)
+    }
+
+    /// Whether `id` is the name of a range dimension.
+    pub fn is_range(&self, id: &str) -> bool {
+        self.breakdown(id).is_some_and(|b| b.kind == Shape::Range)
+    }
+
+    /// The statistic that `stat` asks for, when it, its filters and its breakdown exist.
+    ///
+    /// # Errors
+    /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range.
+    pub fn check(&self, stat: &StatId) -> Result<&Statistic, StatError> {
+        let name = format!("{}.{}", stat.group, stat.metric);
+        let Some(found) = self.statistic(&stat.group, &stat.metric) else {
+            let all = self
+                .groups
+                .iter()
+                .flat_map(|g| g.statistics.iter().map(move |s| format!("{}.{}", g.group, s.id)));
+            let known = nearest(&name, all);
+            return Err(StatError::Unknown { what: "statistic", name, known });
+        };
+        for dimension in stat.dimensions() {
+            if !found.breakdowns.iter().any(|b| b == dimension) {
+                let known = nearest(dimension, found.breakdowns.iter().cloned());
+                let name = dimension.to_owned();
+                return Err(StatError::Unknown { what: "breakdown", name, known });
+            }
+        }
+        for (dimension, value) in stat.filters.iter().filter(|(d, _)| self.is_range(d)) {
+            range(dimension, value)?;
+        }
+        Ok(found)
+    }
+
+    /// The statistic as an English sentence. `label` gives the name to show for an element.
+    pub fn title(&self, stat: &StatId, label: impl Fn(&str, &str) -> String) -> String {
+        let mut title = match self.group(&stat.group) {
+            Some(group) => group.name.clone(),
+            None => stat.group.clone(),
+        };
+        if let Some(found) = self.statistic(&stat.group, &stat.metric) {
+            title = format!("{title} {}", found.sentence);
+            if found.kind == Kind::Counter {
+                title += " per second";
+            }
+        }
+        for (dimension, value) in &stat.filters {
+            let Some(breakdown) = self.breakdown(dimension) else { continue };
+            let shown = match breakdown.kind {
+                Shape::Range => range_label(breakdown, value),
+                Shape::Discrete => label(dimension, value),
+            };
+            title = format!("{title} {}", breakdown.filter.replace("{}", &shown));
+        }
+        if let Some(breakdown) = stat.breakdown.as_deref().and_then(|b| self.breakdown(b)) {
+            title = format!("{title} broken down by {}", breakdown.sentence);
+        }
+        title
+    }
+}
+
+/// `1000000-2000000` of latency → `1 ms to 2 ms`.
+fn range_label(breakdown: &Breakdown, value: &str) -> String {
+    let Ok((low, high)) = range(&breakdown.id, value) else { return value.to_owned() };
+    let figure = |n: u64| match breakdown.unit.as_deref() {
+        Some("ns") => units::time_ns(n as f64),
+        _ => units::bytes(n as f64),
+    };
+    match (low, high) {
+        (_, u64::MAX) => format!("{} and more", figure(low)),
+        (0, _) => format!("less than {}", figure(high)),
+        _ => format!("{} to {}", figure(low), figure(high)),
+    }
+}
+
+/// The at most three names nearest to `wanted`, if they are near at all.
+fn nearest(wanted: &str, all: impl Iterator<Item = String>) -> Vec<String> {
+    let mut near: Vec<(usize, String)> = all.map(|name| (distance(wanted, &name), name)).collect();
+    near.sort();
+    let limit = wanted.len().max(3) / 2 + 1;
+    near.into_iter().filter(|(d, _)| *d <= limit).take(3).map(|(_, name)| name).collect()
+}
+
+/// How many letters must change to make one name from the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! The schema files are sound, and titles read as sentences.
+
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn the_schema_is_sound() {
+    let schema = load().expect("schema/ can be read");
+    let mut seen = HashSet::new();
+    for group in schema.groups() {
+        assert!(!group.name.is_empty() && !group.sentence.is_empty());
+        for statistic in &group.statistics {
+            let id = format!("{}.{}", group.group, statistic.id);
+            assert!(id.parse::<StatId>().is_ok(), "{id}");
+            assert!(!statistic.sentence.is_empty() && !statistic.unit.is_empty(), "{id}");
+            let rate = statistic.unit.ends_with("/s");
+            assert_eq!(rate, statistic.kind == Kind::Counter, "{id}: unit {}", statistic.unit);
+            for breakdown in &statistic.breakdowns {
+                assert!(schema.breakdown(breakdown).is_some(), "{id} by {breakdown}");
+            }
+            assert!(seen.insert(id), "twice");
+        }
+    }
+    for breakdown in &schema.breakdowns {
+        assert_eq!(breakdown.filter.matches("{}").count(), 1, "{}", breakdown.id);
+        assert_eq!(breakdown.unit.is_some(), breakdown.kind == Shape::Range, "{}", breakdown.id);
+    }
+}
+
+fn title(id: &str) -> String {
+    let stat: StatId = id.parse().expect("an id");
+    schema().check(&stat).expect("a statistic");
+    schema().title(&stat, |_, value| value.to_owned())
+}
+
+#[test]
+fn titles_are_sentences() {
+    assert_eq!(title("nfs3.ops"), "NFSv3 operations per second");
+    assert_eq!(
+        title("nfs3.ops[op=read][client=10.0.0.7][file]"),
+        "NFSv3 operations per second of type read for client 10.0.0.7 broken down by file"
+    );
+    assert_eq!(
+        title("nfs3.bytes[latency=1000000-2000000][user]"),
+        "NFSv3 bytes per second with a latency of 1 ms to 2 ms broken down by user"
+    );
+    assert_eq!(title("cpu.utilization[mode]"), "CPU percent utilization broken down by CPU mode");
+    assert_eq!(
+        title("nic.kilobytes[direction]"),
+        "Network device kilobytes per second broken down by direction"
+    );
+}
+
+#[test]
+fn what_does_not_exist_is_named_with_what_does() {
+    let error = |id: &str| schema().check(&id.parse().expect("an id")).expect_err(id).to_string();
+    assert!(error("nfs3.op").contains("nfs3.ops"));
+    assert!(error("nfs3.ops[clent]").contains("did you mean client"));
+    assert!(error("cpu.utilization[file]").contains("no breakdown `file`"));
+    assert!(error("nfs3.ops[latency=5]").contains("LOW-HIGH"));
+}
