@@ -1,0 +1,112 @@
+//! The running server as the API shows it.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use base::clock::{NS_PER_S, wall_ns};
+use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use probe::hub::Hub;
+
+use super::engine::Statistics;
+use super::storage::Storage;
+use crate::services::{ADMIN, NFS, Service};
+
+/// Free space below this part of a file system is a problem worth telling.
+const SPACE_LOW: f64 = 0.05;
+
+/// Everything that runs.
+pub struct Running {
+    /// Where operations are written down.
+    pub hub: std::sync::Arc<Hub>,
+    /// What is made of them.
+    pub statistics: Statistics,
+    /// Shares and the services on them.
+    pub storage: Storage,
+    /// When the server started, seconds since the epoch.
+    pub started: u64,
+    /// Where the admin interface listens, once it does.
+    pub admin: OnceLock<SocketAddr>,
+}
+
+impl Appliance for Running {
+    fn status(&self) -> Status {
+        let shares = self.storage.shares();
+        let problems = self.problems(&shares);
+        let mut services = vec![online(NFS, self.storage.nfs())];
+        services.extend(self.admin.get().map(|at| online(ADMIN, *at)));
+        Status {
+            name: machine_name(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            now: wall_ns() / NS_PER_S,
+            pid: std::process::id(),
+            healthy: problems.is_empty(),
+            problems,
+            acting_as: self.storage.acting_as(),
+            shares,
+            services,
+            budgets: self.budgets(),
+        }
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &self.statistics
+    }
+}
+
+impl Running {
+    fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for share in shares {
+            let (left, of) = (share.available_bytes as f64, share.total_bytes as f64);
+            if of > 0.0 && left / of < SPACE_LOW {
+                let left = base::units::bytes(left);
+                problems.push(format!("the file system of {} has {left} left", share.name));
+            }
+        }
+        let gauges = self.hub.gauges();
+        let panics = gauges.panics.get();
+        if panics > 0 {
+            problems.push(format!("{panics} connections or jobs ended by a fault of the server"));
+        }
+        for (what, budget) in [("connections", &gauges.connections)] {
+            if budget.limit().is_some_and(|limit| budget.get() >= limit) {
+                problems.push(format!("the limit of {what} is reached; new ones are refused"));
+            }
+        }
+        problems
+    }
+
+    /// Every gauge that has a limit.
+    fn budgets(&self) -> Vec<Budget> {
+        let gauges = self.hub.gauges().iter();
+        gauges
+            .filter_map(|(id, gauge)| {
+                let limit = gauge.limit()?;
+                let sentence = sentence(id);
+                Some(Budget { id: id.to_owned(), sentence, used: gauge.get(), limit })
+            })
+            .collect()
+    }
+}
+
+/// The schema's words for a statistic.
+fn sentence(id: &str) -> String {
+    id.to_owned()
+}
+
+fn online(service: Service, at: SocketAddr) -> ServiceStatus {
+    ServiceStatus {
+        name: service.name.to_owned(),
+        state: "online".to_owned(),
+        listen: at.to_string(),
+        reason: None,
+    }
+}
+
+/// The host's name, which is the appliance's.
+pub fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
