@@ -97,9 +97,7 @@ pub fn calibrate() {
 #[inline]
 pub fn stamp() -> u64 {
     match SCALE.get() {
-        Some(Some(scale)) => {
-            (since_start(scale) as i64 + OFFSET_NS.load(Ordering::Relaxed)) as u64
-        }
+        Some(Some(scale)) => (since_start(scale) as i64 + OFFSET_NS.load(Ordering::Relaxed)) as u64,
         _ => wall_ns(),
     }
 }

@@ -23,6 +23,18 @@ pub const PATH_MAX: usize = 4096;
 pub const NAME_MAX: usize = 255;
 /// NFSv3 file handles are at most 64 bytes (RFC 1813, NFS3_FHSIZE).
 pub const NFS3_FHSIZE: usize = 64;
+/// Longest name or path that is decoded. Longer than either may be, so that a name beyond NAME_MAX
+/// or a link beyond PATH_MAX is answered with NFS3ERR_NAMETOOLONG, not with GARBAGE_ARGS.
+pub const NFS3_STRING_MAX: usize = 2 * PATH_MAX;
+/// Memory that an idle connection keeps for assembling records of several fragments; more is given
+/// back as soon as the record was handled.
+pub const RPC_SCRATCH_KEEP: usize = 64 << 10;
+/// Most entries of a list that a MOUNT or port mapper reply may bring; such lists are for people.
+pub const MOUNT_LIST_MAX: usize = 10_000;
+/// Most authentication flavours that a MOUNT reply may list; a handful exist.
+pub const MOUNT_FLAVORS_MAX: usize = 32;
+/// Longest universal address, network identifier or owner of rpcbind (RFC 1833 leaves it open).
+pub const RPCB_STRING_MAX: usize = 255;
 /// Largest READ and WRITE: what Linux clients ask for at most over TCP.
 pub const IO_SIZE_MAX: u32 = 1 << 20;
 
@@ -52,6 +64,42 @@ pub const FILES_MAX: usize = 8192;
 pub const FILES_TOP: usize = 256;
 /// Finished seconds that a core keeps for a collector that is late; then the oldest are dropped.
 pub const SECONDS_PENDING_MAX: usize = 16;
+/// How long after the end of a second the collector takes it, in ns.
+pub const COLLECT_AFTER_NS: u64 = 150_000_000;
+/// How long after its end the collector waits for a core that does not answer, in ns.
+pub const COLLECT_WAIT_NS: u64 = 1_500_000_000;
+/// Files kept in each stored second; the rest is `other`.
+pub const STORED_FILES_MAX: usize = 50;
+/// Clients, users and shares kept in each stored second; the rest is `other`.
+pub const STORED_PEERS_MAX: usize = 200;
+/// Clients whose latencies are kept apart in each stored second.
+pub const STORED_LATENCY_PEERS_MAX: usize = 50;
+/// Seconds kept in memory for graphs of the present: five minutes.
+pub const SECONDS_IN_MEMORY: usize = 300;
+/// Names of clients, users and files remembered between seconds.
+pub const NAMES_REMEMBERED_MAX: usize = 65_536;
+/// Seconds that wait for a subscriber; one that is slower loses the oldest, and is told.
+pub const SUBSCRIBER_QUEUE_MAX: usize = 30;
+/// Subscribers at once.
+pub const SUBSCRIBERS_MAX: usize = 256;
+/// Points of one answer; a longer interval gets a longer step.
+pub const POINTS_MAX: u64 = 20_000;
+/// Rows of one answer.
+pub const ROWS_MAX: usize = 1000;
+/// Distinct elements that one question to the recorder may count.
+pub const RECORDER_ROWS_MAX: usize = 1_000_000;
+/// Largest frame in a statistics segment, in bytes; a longer one is damage.
+pub const FRAME_MAX: usize = 4 << 20;
+/// Largest block of a sealed segment once unpacked, in bytes.
+pub const BLOCK_MAX: usize = 256 << 20;
+/// How long statistics by second are kept, in s: a week.
+pub const KEEP_SECONDS_S: u64 = 7 * 86_400;
+/// How long statistics by minute are kept, in s: a quarter.
+pub const KEEP_MINUTES_S: u64 = 92 * 86_400;
+/// How long statistics by hour are kept, in s: five years.
+pub const KEEP_HOURS_S: u64 = 5 * 366 * 86_400;
+/// Statistics on disk, all fidelities together, in bytes; beyond it the oldest seconds go first.
+pub const STORE_BYTES_MAX: u64 = 4 << 30;
 /// Switchings of collection that are remembered, to mark what the recorder has not seen.
 pub const PAUSES_MAX: usize = 256;
 
@@ -124,3 +172,123 @@ pub const PASSWORD_MAX: usize = 1_024;
 pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
+/// 64 to 128 calls under way, a load client up to 256.
+pub const CONNECTION_REQUESTS_MAX: usize = 256;
+/// Operations waiting for the pool or a flush at once, over all connections: each holds its record
+/// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
+pub const REQUESTS_MAX: usize = 16_384;
+/// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
+pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
+/// Records of one core that may be received although its bytes are used up, so that somebody gets on.
+pub const OVERDRAFTS_MAX: usize = 8;
+/// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
+pub const RECEIVE_BUFFER: usize = 64 << 10;
+/// Records of at least this size get a receive buffer of their own, which the pool can take over
+/// without copying the data once more.
+pub const LARGE_RECORD: usize = 32 << 10;
+/// Replies collected before they are sent, in bytes: what fits the second-level cache together with
+/// what is read into it.
+pub const SEND_BATCH_MAX: usize = 256 << 10;
+/// A read longer than this is answered piece by piece through one buffer of this size, so that the
+/// data is still in the second-level cache when it is sent.
+pub const READ_PIECE: usize = 128 << 10;
+/// Small buffers that a core keeps for connections that wake up (64 KiB each).
+pub const BUFFERS_KEPT: usize = 64;
+/// Large buffers kept for all connections (about 1 MiB each).
+pub const LARGE_BUFFERS_KEPT: usize = 32;
+/// A record that has begun must be complete within this time.
+pub const RECORD_TIME_MAX: Duration = Duration::from_secs(30);
+/// A peer that takes nothing of its replies for this long is disconnected.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// Silence after which a connection is probed, so that a vanished peer is noticed.
+pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time a service has to answer what it took before it is ended anyway.
+pub const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Largest READDIR and READDIRPLUS reply: some hundreds of names with attributes, read in one turn.
+pub const READDIR_REPLY_MAX: u32 = 64 << 10;
+/// Pause before a connection that found a budget used up looks again.
+pub const STALL_PAUSE: Duration = Duration::from_millis(2);
+/// Time between two looks at a core's idle work (aggregation, gauges).
+pub const CORE_TICK: Duration = Duration::from_millis(20);
+/// Operations of a core after which it aggregates without waiting for its tick.
+pub const CORE_BURST_OPS: usize = 8192;
+/// Accepted sockets that may wait for one core to take them.
+pub const ACCEPT_QUEUE: usize = 1024;
+/// Length of the kernel's queue of connections not accepted yet.
+pub const LISTEN_BACKLOG: i32 = 4096;
+/// Pause after a failed accept (no descriptors left), so that it does not spin.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+// --- serve: the pool for operations that block ------------------------------------------------
+
+/// Threads for blocking operations, for each core; they wait for disks, not for processors.
+pub const POOL_THREADS_PER_CORE: usize = 8;
+/// Most threads for blocking operations.
+pub const POOL_THREADS_MAX: usize = 64;
+/// Operations that may wait for a pool thread.
+pub const POOL_QUEUE_MAX: usize = 8192;
+/// One client's share of the pool's queue is this part of it, so that eight can fill it, not one.
+pub const POOL_CLIENT_PART: usize = 8;
+
+// --- serve: duplicate requests and mounts -----------------------------------------------------
+
+/// Replies kept for calls that come twice, over all clients; at 20 000 changes a second, seconds.
+pub const REPLAY_ENTRIES_MAX: usize = 65_536;
+/// Bytes of such replies.
+pub const REPLAY_BYTES_MAX: usize = 32 << 20;
+/// Age at which a kept reply is forgotten: two retransmissions of a Linux client over TCP.
+pub const REPLAY_AGE_MAX: Duration = Duration::from_secs(120);
+/// Bytes of the arguments that tell two calls with the same number apart.
+pub const REPLAY_CHECKSUM_BYTES: usize = 256;
+/// Repeats of one call that may wait for its end; further ones are dropped.
+pub const REPLAY_WAITERS_MAX: usize = 4;
+/// Parts of the table with a lock of their own.
+pub const REPLAY_SHARDS: usize = 16;
+/// Mounts remembered for DUMP.
+pub const MOUNTS_MAX: usize = 1024;
+
+// --- vfs: descriptors, caches, tables ---------------------------------------------------------
+
+/// Most files a back end keeps an O_PATH descriptor on; the descriptor budget may lower it.
+pub const NODES_MAX: usize = 262_144;
+/// Fewest, whatever the descriptor budget says: below this nothing can be served sensibly.
+pub const NODES_MIN: usize = 64;
+/// Parts that the table of nodes is cut into, each with its own lock: many more than cores.
+pub const NODE_SHARDS: usize = 64;
+/// Most descriptors opened for reading or writing that are kept for the next caller.
+pub const OPEN_FILES_MAX: usize = 65_536;
+/// Most of these on one file: callers with different credentials.
+pub const OPEN_FILES_PER_NODE: usize = 8;
+/// Listings of one directory that go on where they stopped; further ones seek.
+pub const DIR_STREAMS_PER_NODE: usize = 4;
+/// Bytes of directory entries read at once: about 1 000 names, and what a parked listing holds.
+pub const DIR_BUFFER: usize = 32 << 10;
+/// Files with unstable writes not yet on disk; beyond it a write is flushed before its reply,
+/// because each of them pins a descriptor.
+pub const DIRTY_NODES_MAX: usize = 4_096;
+/// Failed flushes remembered apart per file; further ones are merged, which errs towards telling.
+pub const FLUSH_FAILURES_KEPT: usize = 8;
+/// Callers remembered per file as told about a failed flush; beyond it all are told again.
+pub const FLUSH_TOLD_MAX: usize = 16;
+/// Threads that flush. A flush waits for the device, and devices want a few at a time.
+pub const FLUSH_THREADS: usize = 8;
+/// Replies waiting for a flush at once; the callers' budgets of requests are far below it.
+pub const FLUSH_WAITING_MAX: usize = 65_536;
+/// Directories on the way from a file to the root of its share (PATH_MAX allows no more).
+pub const DEPTH_MAX: usize = 2_048;
+/// Directory entries looked at when a cold handle has to be searched for: some 10 ms.
+pub const COLD_SEARCH_ENTRIES_MAX: usize = 65_536;
+/// Further directories known to hold a file: renamed or linked across directories.
+pub const KNOWN_PARENTS_MAX: usize = 8;
+/// Directories in the durable table (no kernel handles): about 100 bytes of memory each.
+pub const KNOWN_DIRS_MAX: usize = 262_144;
+/// Files in the durable table: those renamed or linked across directories.
+pub const KNOWN_MOVED_MAX: usize = 262_144;
+/// How long a newly met directory may wait before it is written to the durable table.
+pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Names remembered for statistics: some 100 bytes each.
+pub const NAMES_MAX: usize = 131_072;
+/// Most shares: ids are 16 bits and the table is searched on every call.
+pub const SHARES_MAX: usize = 1_024;

@@ -8,6 +8,7 @@
 //! - [`names`]: small numbers for clients, users and shares, and the way back to their names.
 //! - [`labels`]: the protocols' own names for operations and status numbers.
 //! - [`gauge`]: the server's own levels and counters, each with its limit.
+//! - [`sample`]: what is read once a second instead: the machine's own counters.
 //! - [`schema`]: the statistics declared in `schema/*.toml`: ids, sentences, units, breakdowns.
 //! - [`stat`]: the grammar of statistic ids, `nfs3.ops[op=read][latency]`.
 //!
@@ -21,6 +22,7 @@ pub mod labels;
 pub mod names;
 pub mod op;
 pub mod ring;
+pub mod sample;
 pub mod schema;
 pub mod second;
 pub mod stat;

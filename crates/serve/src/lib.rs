@@ -1,1 +1,13 @@
-//! Room `serve`.
+//! From the socket to the file contract and back: transports, and one folder for each protocol.
+//!
+//! - [`transport`]: one runtime for each core, listeners, budgets, buffers, mailboxes.
+//! - [`pool`]: a bounded pool of threads for operations that block, fair to clients.
+//! - [`nfs3`]: MOUNT version 3 and NFS version 3 over TCP.
+//!
+//! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
+//! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
+//! the clock handed in, and `status.rs` holds the one table of errors.
+
+pub mod nfs3;
+pub mod pool;
+pub mod transport;

@@ -63,6 +63,12 @@ pub trait Durable: Send + Sync {
     fn key(&self) -> u64;
     /// Brings everything that was done to it before this call to stable storage.
     fn flush(&self) -> Result<()>;
+    /// What the outcome of a flush means for this target, which was there before it started: its
+    /// own flush or that of another target with the same key. Must be asked after every flush: a
+    /// target whose data an earlier, failed flush has lost says so here.
+    fn covered(&self, outcome: Result<()>) -> Result<()> {
+        outcome
+    }
 }
 
 /// What must be on disk before a reply may leave: some files and directories, in this order
@@ -218,6 +224,12 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The statistics' id of the file behind a handle (0 when the handle is not understood).
     fn file_id(&self, handle: &Handle) -> probe::op::FileId;
 
+    /// How many flushes have failed since the start. A protocol with a write verifier mixes this
+    /// into it, so that every client with unflushed data learns that it must send it again.
+    fn flush_failures(&self) -> u64 {
+        0
+    }
+
     /// Attributes.
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr>;
 
@@ -295,12 +307,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()>;
 
     /// Renames. `Changed::wcc` is the source directory, the value the target directory.
-    fn rename(
-        &self,
-        cx: Context<'_>,
-        from: (&Handle, &[u8]),
-        to: (&Handle, &[u8]),
-    ) -> Change<Wcc>;
+    fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc>;
 
     /// Adds a hard link. `Changed::wcc` is the directory, the value the file afterwards.
     fn link(

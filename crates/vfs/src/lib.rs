@@ -3,11 +3,29 @@
 //! - [`fs`]: the contract: [`fs::FileSystem`], what goes in and what comes out.
 //! - [`status`]: the one list of ways an operation fails; each protocol has one table from it.
 //! - [`attr`]: attributes of a file, and the changes that a caller may ask for.
-//! - [`cred`]: who is asking.
+//! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
 //! - [`handle`]: names for files that survive restart and rename.
+//! - [`name`]: names in a directory, checked.
+//! - [`flush`]: group commit: one flush releases everyone who waits for it.
+//! - [`share`]: shares by name and by handle; a read-only one refuses changes.
+//! - [`paths`]: the bounded table from file ids to names, for statistics.
+//! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
+//! - [`conformance`]: what every back end must do, as functions for its tests.
+
+// An error carries the attributes that its reply shows; boxing them would put an allocation on
+// the path of every failed LOOKUP.
+#![allow(clippy::result_large_err)]
 
 pub mod attr;
+pub mod conformance;
 pub mod cred;
+pub mod flush;
 pub mod fs;
 pub mod handle;
+pub mod host;
+pub mod mem;
+pub mod name;
+pub mod paths;
+pub mod rights;
+pub mod share;
 pub mod status;

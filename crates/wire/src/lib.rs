@@ -1,1 +1,26 @@
-//! Room `wire`.
+//! Room `wire`: the messages of the protocols, as types that both encode and decode themselves.
+//!
+//! It does no I/O and reads no clock. Decoding borrows from the bytes it is given, costs time
+//! proportional to their length at worst, and gives every length a maximum and a named error.
+//!
+//! *Layout*
+//! - [`xdr`]: External Data Representation (RFC 4506): reader, writer, the two codec traits.
+//! - [`rpc`]: ONC RPC version 2 (RFC 5531): record marking, calls, replies, credentials.
+//! - [`nfs3`]: NFS version 3 (RFC 1813): all 22 procedures.
+//! - [`mount3`]: MOUNT version 3 (RFC 1813, appendix I).
+//! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
+
+#![forbid(unsafe_code)]
+
+#[macro_use]
+pub mod xdr;
+
+#[doc(hidden)]
+pub mod fuzz;
+pub mod mount3;
+pub mod nfs3;
+pub mod portmap;
+pub mod rpc;
+
+#[cfg(test)]
+mod arb;

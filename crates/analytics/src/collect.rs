@@ -1,0 +1,213 @@
+//! Each second: the cores' counts, the machine's samples and the server's gauges become one frame,
+//! which goes to the store and to live subscribers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base::clock::{self, NS_PER_S};
+use base::limits::{
+    COLLECT_AFTER_NS, COLLECT_WAIT_NS, STORED_FILES_MAX, STORED_LATENCY_PEERS_MAX, STORED_PEERS_MAX,
+};
+use probe::core::thread_cpu_ns;
+use probe::hub::Hub;
+use probe::sample::{Sample, Sampler};
+use probe::schema::{Kind, schema};
+use probe::second::CoreSecond;
+
+use crate::model::{Frame, Key, Name, Rows, SAMPLE_SCALE, Table};
+use crate::names::Names;
+use crate::query::Engine;
+
+mod operations;
+
+pub use operations::PAIRS;
+
+/// How often the collector looks whether the cores are done, once a second is over.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How many first keys of a table are stored.
+pub(crate) fn rows_max(table: &Table) -> usize {
+    match (&*table.dimensions[0], &*table.dimensions[1]) {
+        ("file", _) => STORED_FILES_MAX,
+        ("client" | "share", "latency") => STORED_LATENCY_PEERS_MAX,
+        _ => STORED_PEERS_MAX,
+    }
+}
+
+/// Makes frames; the pure part of the collector.
+pub struct Assembler {
+    hub: Arc<Hub>,
+    names: Arc<Names>,
+    /// The gauges' readings of the second before, for rates.
+    last: Vec<(u64, u64)>,
+}
+
+impl Assembler {
+    /// An assembler for what `hub` measures.
+    pub fn new(hub: Arc<Hub>, names: Arc<Names>) -> Self {
+        Self { hub, names, last: Vec::new() }
+    }
+
+    /// The frame of `second` from all cores' counts (of any seconds: what is not of this one is
+    /// counted as dropped) and from samples.
+    pub fn frame(&mut self, second: u64, cores: &[CoreSecond], samples: &[Sample]) -> Frame {
+        self.names.refresh();
+        let mut frame = Frame { time: second, span: 1, covered: 1, ..Frame::default() };
+        let (now, stale): (Vec<&CoreSecond>, Vec<&CoreSecond>) =
+            cores.iter().partition(|c| c.second == second);
+        let lost = |c: &&CoreSecond| c.combinations.iter().map(|(_, cell)| cell.count).sum::<u64>();
+        let lost: u64 = stale.iter().map(lost).sum();
+        self.hub.gauges().dropped.add(lost);
+        frame.dropped = lost + now.iter().map(|c| c.dropped).sum::<u64>();
+        frame.tables = operations::tables(&now, &self.names);
+        frame.tables.extend(samples.iter().map(sample_table));
+        frame.tables.extend(self.gauges());
+        frame.tables.iter_mut().for_each(|table| table.trim(rows_max(table)));
+        frame
+    }
+
+    fn gauges(&mut self) -> Vec<Table> {
+        let mut tables = Vec::new();
+        let mut readings = Vec::new();
+        for (n, (id, gauge)) in self.hub.gauges().iter().enumerate() {
+            let value = gauge.get();
+            readings.push((n as u64, value));
+            let (group, metric) = id.split_once('.').unwrap_or((id, ""));
+            let kind = schema().statistic(group, metric).map(|s| s.kind);
+            let shown = match (kind, self.last.get(n)) {
+                (Some(Kind::Gauge), _) => value,
+                (_, Some((_, before))) => value.saturating_sub(*before),
+                // A rate needs two readings.
+                (_, None) => continue,
+            };
+            tables.push(sample_table(&Sample { stat: id, ..Sample::raw("", shown as f64) }));
+        }
+        self.last = readings;
+        tables
+    }
+}
+
+fn sample_table(sample: &Sample) -> Table {
+    let whole = |value: f64| [(value.max(0.0) * SAMPLE_SCALE).round() as u64, 0];
+    let key = |name: &str| match name {
+        "" => Key::Other,
+        name => Key::Name(Name::plain(name)),
+    };
+    let mut rows = Rows::default();
+    for (a, b, value) in &sample.rows {
+        rows.add(key(a), key(b), whole(*value));
+    }
+    let dimensions = sample.dimensions.map(Arc::from);
+    let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, 0);
+    table.total = whole(sample.total);
+    table
+}
+
+/// The running collector; [`Collector::stop`] ends it.
+pub struct Collector {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Collector {
+    /// Starts collecting into `engine`, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(engine: Arc<Engine>, samplers: Vec<Box<dyn Sampler>>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let run = Run {
+            assembler: Assembler::new(engine.hub().clone(), engine.names().clone()),
+            samplers,
+            stop: stop.clone(),
+            engine,
+        };
+        let thread = std::thread::Builder::new().name("collector".into()).spawn(|| run.run())?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it after the seconds that the cores have finished; closes the store.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        // Its panic was reported by the hook; there is nothing left to stop.
+        drop(self.thread.join());
+    }
+}
+
+struct Run {
+    engine: Arc<Engine>,
+    assembler: Assembler,
+    samplers: Vec<Box<dyn Sampler>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Run {
+    fn run(mut self) {
+        let mut second = clock::wall_ns() / NS_PER_S;
+        // The first readings, so that the first frame has rates.
+        self.samples();
+        self.assembler.gauges();
+        while !self.stop.load(Ordering::Acquire) {
+            let done = self.wait_for(second);
+            if self.stop.load(Ordering::Acquire) {
+                break;
+            }
+            if !done {
+                self.engine.hub().gauges().missed_seconds.add(1);
+            }
+            self.collect(second);
+            second = next(second, clock::wall_ns() / NS_PER_S);
+        }
+        // The rest of what the cores have finished, up to the present second.
+        while second <= clock::wall_ns() / NS_PER_S {
+            self.collect(second);
+            second += 1;
+        }
+        self.engine.close();
+    }
+
+    /// Waits until the cores have closed `second`; `false` when one has not in good time.
+    fn wait_for(&self, second: u64) -> bool {
+        let end = (second + 1) * NS_PER_S;
+        loop {
+            let now = clock::wall_ns();
+            if self.stop.load(Ordering::Acquire) || now > end + COLLECT_WAIT_NS {
+                return false;
+            }
+            if now >= end + COLLECT_AFTER_NS && self.engine.hub().closed() > second {
+                return true;
+            }
+            let early = Duration::from_nanos((end + COLLECT_AFTER_NS).saturating_sub(now));
+            std::thread::park_timeout(early.max(POLL));
+        }
+    }
+
+    fn collect(&mut self, second: u64) {
+        let before = thread_cpu_ns();
+        clock::discipline();
+        let cores = self.engine.hub().take_before(second + 1);
+        let samples = self.samples();
+        let frame = self.assembler.frame(second, &cores, &samples);
+        self.engine.push(frame);
+        let own = thread_cpu_ns().saturating_sub(before);
+        self.engine.hub().gauges().own_cpu_ns.add(own);
+    }
+
+    fn samples(&mut self) -> Vec<Sample> {
+        let now = clock::wall_ns();
+        self.samplers.iter_mut().flat_map(|s| s.sample(now)).collect()
+    }
+}
+
+/// The second after `second`; the present one when the clock was set or the machine slept.
+fn next(second: u64, now: u64) -> u64 {
+    const BEHIND_MAX: u64 = 10;
+    let next = second + 1;
+    if now > next + BEHIND_MAX || now + 1 < second { now.max(next) } else { next }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! A second (or minute, or hour) as the collector makes it, the store keeps it, and queries read it.
+//!
+//! Every table has rows with two keys and two figures. One table by client and operation answers
+//! `[client]`, `[op]`, `[client=…][op]` and `[op=…][client]`. Figures add up, so a minute is the sum
+//! of its seconds, and a mean is that sum over the seconds covered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A figure of a sample is kept as a whole number of hundredths.
+pub const SAMPLE_SCALE: f64 = 100.0;
+
+/// Something with a name: what a filter is compared with, and what people read.
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name {
+    /// Stable: an address, a uid, a share's name, a file's number.
+    pub key: String,
+    /// For people: a user's name, a file's path. Often the key.
+    pub label: String,
+}
+
+impl Name {
+    /// A name that is its own label.
+    pub fn plain(key: &str) -> Arc<Self> {
+        Arc::new(Self { key: key.to_owned(), label: key.to_owned() })
+    }
+
+    /// Whether a filter with `value` means this.
+    pub fn matches(&self, value: &str) -> bool {
+        self.key == value || self.label == value
+    }
+}
+
+/// One key of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// What fell outside of the rows, or has no value in this dimension.
+    Other,
+    /// A bucket of [`base::buckets`].
+    Bucket(u8),
+    /// An element.
+    Name(Arc<Name>),
+}
+
+/// Two figures: operations and bytes, or a sample in hundredths and nothing.
+pub type Figures = [u64; 2];
+
+fn add(into: &mut Figures, other: Figures) {
+    into[0] = into[0].saturating_add(other[0]);
+    into[1] = into[1].saturating_add(other[1]);
+}
+
+/// The rows of one statistic by two dimensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// `nfs3.ops`, `cpu.utilization`; bytes are the second figure of `ops`.
+    pub stat: Arc<str>,
+    /// The dimensions of the two keys; empty when there is none.
+    pub dimensions: [Arc<str>; 2],
+    /// The statistic as a whole.
+    pub total: Figures,
+    /// By how much the first figure of a row may be too low.
+    pub error: u64,
+    /// Sorted by keys, each pair once.
+    pub rows: Vec<(Key, Key, Figures)>,
+}
+
+/// All tables of an interval.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// Start, in seconds since the epoch.
+    pub time: u64,
+    /// Length in seconds.
+    pub span: u32,
+    /// How many of its seconds there are data for.
+    pub covered: u32,
+    /// Operations that were not aggregated.
+    pub dropped: u64,
+    /// The tables.
+    pub tables: Vec<Table>,
+}
+
+impl Table {
+    /// A table of these rows, sorted and each pair of keys once; the total is their sum.
+    pub fn from_rows(stat: Arc<str>, dimensions: [Arc<str>; 2], rows: Rows, error: u64) -> Self {
+        let mut rows: Vec<_> = rows.into_iter().map(|((a, b), f)| (a, b, f)).collect();
+        rows.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
+        let mut total = [0; 2];
+        rows.iter().for_each(|(_, _, figures)| add(&mut total, *figures));
+        Self { stat, dimensions, total, error, rows }
+    }
+
+    /// Keeps the `max` busiest first keys and makes one `other` of the rest.
+    pub fn trim(&mut self, max: usize) {
+        let mut sums: HashMap<&Key, u64> = HashMap::new();
+        for (a, _, figures) in self.rows.iter().filter(|(a, ..)| *a != Key::Other) {
+            *sums.entry(a).or_default() += figures[0].max(1);
+        }
+        if sums.len() <= max {
+            return;
+        }
+        let mut ranked: Vec<(u64, &Key)> = sums.into_iter().map(|(key, n)| (n, key)).collect();
+        ranked.sort_unstable_by(|x, y| (y.0, x.1).cmp(&(x.0, y.1)));
+        let cut = ranked[max].0;
+        let keep: std::collections::HashSet<Key> =
+            ranked[..max].iter().map(|(_, key)| (*key).clone()).collect();
+        let mut rows = Rows::default();
+        for (a, b, figures) in self.rows.drain(..) {
+            let a = if keep.contains(&a) { a } else { Key::Other };
+            rows.add(a, b, figures);
+        }
+        let (stat, dimensions) = (self.stat.clone(), self.dimensions.clone());
+        let total = self.total;
+        *self = Self::from_rows(stat, dimensions, rows, self.error + cut);
+        self.total = total;
+    }
+}
+
+/// Rows while they are being added up.
+#[derive(Debug, Clone, Default)]
+pub struct Rows(HashMap<(Key, Key), Figures>);
+
+impl Rows {
+    /// Adds to the row of these keys.
+    pub fn add(&mut self, a: Key, b: Key, figures: Figures) {
+        add(self.0.entry((a, b)).or_default(), figures);
+    }
+
+    /// What was added so far.
+    pub fn sum(&self) -> Figures {
+        let mut total = [0; 2];
+        self.0.values().for_each(|figures| add(&mut total, *figures));
+        total
+    }
+}
+
+impl IntoIterator for Rows {
+    type Item = ((Key, Key), Figures);
+    type IntoIter = std::collections::hash_map::IntoIter<(Key, Key), Figures>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Adds frames up to a longer one.
+#[derive(Debug, Default)]
+pub struct Sum {
+    time: u64,
+    span: u32,
+    covered: u32,
+    dropped: u64,
+    tables: Vec<(Table, Rows)>,
+}
+
+impl Sum {
+    /// An empty sum for `span` seconds from `time`.
+    pub fn new(time: u64, span: u32) -> Self {
+        Self { time, span, ..Self::default() }
+    }
+
+    /// Its start.
+    pub fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.covered == 0
+    }
+
+    /// Adds a frame that lies within it.
+    pub fn add(&mut self, frame: &Frame) {
+        self.covered += frame.covered;
+        self.dropped += frame.dropped;
+        for table in &frame.tables {
+            let same =
+                |(t, _): &(Table, Rows)| t.stat == table.stat && t.dimensions == table.dimensions;
+            let at = self.tables.iter().position(same).unwrap_or_else(|| {
+                let empty = Table { rows: Vec::new(), total: [0; 2], error: 0, ..table.clone() };
+                self.tables.push((empty, Rows::default()));
+                self.tables.len() - 1
+            });
+            let (sum, rows) = &mut self.tables[at];
+            add(&mut sum.total, table.total);
+            sum.error += table.error;
+            for (a, b, figures) in &table.rows {
+                rows.add(a.clone(), b.clone(), *figures);
+            }
+        }
+    }
+
+    /// The sum, with the busiest rows only.
+    pub fn finish(self) -> Frame {
+        let finish = |(sum, rows): (Table, Rows)| {
+            let mut table = Table::from_rows(sum.stat, sum.dimensions, rows, sum.error);
+            table.total = sum.total;
+            table.trim(crate::collect::rows_max(&table));
+            table
+        };
+        Frame {
+            time: self.time,
+            span: self.span,
+            covered: self.covered,
+            dropped: self.dropped,
+            tables: self.tables.into_iter().map(finish).collect(),
+        }
+    }
+}

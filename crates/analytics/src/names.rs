@@ -1,0 +1,127 @@
+//! From the numbers in records to the names that are stored and shown.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::limits::NAMES_REMEMBERED_MAX;
+use probe::hub::Hub;
+use probe::labels;
+use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
+use probe::op::{FileId, Protocol};
+
+use crate::model::{Key, Name};
+
+/// What other rooms know about numbers in records. Asked off the request path only.
+pub trait Resolver: Send + Sync {
+    /// The name of the user with this uid.
+    fn user(&self, uid: u32) -> Option<String>;
+    /// The name of the share with this number.
+    fn share(&self, share: u16) -> Option<String>;
+    /// Where the file is now, as a path that begins with its share: `/export/tank/a/b`, or
+    /// `inode 12 in tank` when that is not known.
+    fn path_of(&self, file: FileId) -> Option<String>;
+}
+
+/// Knows the shares that the hub knows, and nothing else.
+pub struct HubResolver(pub Arc<Hub>);
+
+impl Resolver for HubResolver {
+    fn user(&self, _: u32) -> Option<String> {
+        None
+    }
+    fn share(&self, share: u16) -> Option<String> {
+        self.0.shares().name_of(share)
+    }
+    fn path_of(&self, _: FileId) -> Option<String> {
+        None
+    }
+}
+
+/// A dimension of operation records that has names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// Type of operation.
+    Op,
+    /// Client.
+    Client,
+    /// User.
+    User,
+    /// Share.
+    Share,
+    /// File.
+    File,
+    /// Status.
+    Status,
+}
+
+/// Names by number, remembered, because the same few come up each second.
+pub struct Names {
+    hub: Arc<Hub>,
+    resolver: Arc<dyn Resolver>,
+    known: Mutex<HashMap<(Protocol, Dimension, u64), Arc<Name>>>,
+}
+
+impl Names {
+    /// Names of what `hub` records, with the help of `resolver`.
+    pub fn new(hub: Arc<Hub>, resolver: Arc<dyn Resolver>) -> Self {
+        Self { hub, resolver, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(Protocol, Dimension, u64), Arc<Name>>> {
+        self.known.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Forgets everything but what cannot change, so that a renamed file or user shows.
+    pub fn refresh(&self) {
+        self.known().retain(|(_, dimension, _), _| {
+            !matches!(dimension, Dimension::User | Dimension::File | Dimension::Share)
+        });
+    }
+
+    /// The name of `number`, `Other` for `None` and for what has no value in this dimension.
+    pub fn key(&self, protocol: Protocol, dimension: Dimension, number: Option<u64>) -> Key {
+        match number {
+            None => Key::Other,
+            Some(n) if dimension == Dimension::Client && n == u64::from(OTHER_CLIENT) => Key::Other,
+            Some(n) => Key::Name(self.name(protocol, dimension, n)),
+        }
+    }
+
+    /// The name of `number`.
+    pub fn name(&self, protocol: Protocol, dimension: Dimension, number: u64) -> Arc<Name> {
+        if let Some(name) = self.known().get(&(protocol, dimension, number)) {
+            return name.clone();
+        }
+        let (key, label) = self.look_up(protocol, dimension, number);
+        let name = Arc::new(Name { label: label.unwrap_or_else(|| key.clone()), key });
+        let mut known = self.known();
+        if known.len() >= NAMES_REMEMBERED_MAX {
+            known.clear();
+        }
+        known.insert((protocol, dimension, number), name.clone());
+        name
+    }
+
+    fn look_up(&self, p: Protocol, dimension: Dimension, n: u64) -> (String, Option<String>) {
+        match dimension {
+            Dimension::Op => (labels::op_name(p, n as u8).into_owned(), None),
+            Dimension::Status => (labels::status_name(p, n as u16).into_owned(), None),
+            Dimension::Client => (self.hub.clients().name_of(n as u32), None),
+            Dimension::User if n as u32 == NO_USER => ("none".into(), Some("no user".into())),
+            Dimension::User => (n.to_string(), self.resolver.user(n as u32)),
+            Dimension::Share if n as u16 == NO_SHARE => ("none".into(), Some("no share".into())),
+            Dimension::Share => {
+                let name = self.resolver.share(n as u16);
+                (
+                    name.or_else(|| self.hub.shares().name_of(n as u16)).unwrap_or(n.to_string()),
+                    None,
+                )
+            }
+            Dimension::File if n == 0 => ("none".into(), Some("no file".into())),
+            Dimension::File => {
+                let path = self.resolver.path_of(n).unwrap_or_else(|| "<unknown>".into());
+                (format!("{n:016x}"), Some(path))
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Answers from operation records: any chain of filters and any breakdown, as far back as they go.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use base::buckets;
+use base::clock::NS_PER_S;
+use base::limits::RECORDER_ROWS_MAX;
+use probe::hub::Hub;
+use probe::names::OTHER_CLIENT;
+use probe::op::{OpRecord, Protocol, flag};
+use probe::schema::schema;
+use probe::stat::{StatId, range};
+
+use super::bins::{Bins, Grid};
+use crate::model::Key;
+use crate::names::{Dimension, Names};
+
+/// A field of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Named(Dimension),
+    Latency,
+    Size,
+    Offset,
+}
+
+impl Field {
+    fn of(dimension: &str) -> Option<Self> {
+        Some(match dimension {
+            "op" => Self::Named(Dimension::Op),
+            "client" => Self::Named(Dimension::Client),
+            "user" => Self::Named(Dimension::User),
+            "share" => Self::Named(Dimension::Share),
+            "file" => Self::Named(Dimension::File),
+            "status" => Self::Named(Dimension::Status),
+            "latency" => Self::Latency,
+            "size" => Self::Size,
+            "offset" => Self::Offset,
+            _ => return None,
+        })
+    }
+
+    /// Its value in a record, if it has one.
+    fn value(self, r: &OpRecord) -> Option<u64> {
+        let ranged = r.flags & flag::HAS_RANGE != 0;
+        match self {
+            Self::Named(Dimension::Op) => Some(u64::from(r.op)),
+            Self::Named(Dimension::Client) => {
+                Some(u64::from(r.client)).filter(|_| r.client != OTHER_CLIENT)
+            }
+            Self::Named(Dimension::User) => Some(u64::from(r.user)),
+            Self::Named(Dimension::Share) => Some(u64::from(r.share)),
+            Self::Named(Dimension::File) => Some(r.file).filter(|_| r.flags & flag::HAS_FILE != 0),
+            Self::Named(Dimension::Status) => Some(u64::from(r.status)),
+            Self::Latency => Some(r.latency_ns),
+            Self::Size => ranged.then_some(u64::from(r.size)),
+            Self::Offset => ranged.then_some(r.offset),
+        }
+    }
+}
+
+enum Test {
+    Range(u64, u64),
+    /// Compared by name once for each number.
+    Name(String, Dimension, RefCell<HashMap<u64, bool>>),
+}
+
+struct Filter {
+    field: Field,
+    test: Test,
+}
+
+/// How a statistic is read from records.
+pub(super) struct Plan<'a> {
+    names: &'a Names,
+    protocol: Protocol,
+    replay: bool,
+    bytes: bool,
+    filters: Vec<Filter>,
+    breakdown: Option<Field>,
+}
+
+/// What a scan has found.
+pub(super) struct Found {
+    pub bins: Bins<Key>,
+    /// Everything from this second on is in it.
+    pub since: u64,
+    /// Whether every element has been kept apart.
+    pub complete: bool,
+    /// Whether some second had no records because collection was off.
+    pub paused: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// How to answer `stat`; `None` when it does not come from operations.
+    pub fn new(stat: &StatId, names: &'a Names) -> Option<Self> {
+        let all = [Protocol::Nfs3, Protocol::Mount3];
+        let protocol = all.into_iter().find(|p| p.group() == stat.group)?;
+        let mut filters = Vec::new();
+        for (dimension, value) in &stat.filters {
+            let field = Field::of(dimension)?;
+            let test = match field {
+                Field::Named(named) => Test::Name(value.clone(), named, RefCell::default()),
+                _ => range(dimension, value).map(|(low, high)| Test::Range(low, high)).ok()?,
+            };
+            filters.push(Filter { field, test });
+        }
+        let breakdown = match &stat.breakdown {
+            Some(breakdown) => Some(Field::of(breakdown)?),
+            None => None,
+        };
+        let (replay, bytes) = (stat.metric == "replays", stat.metric == "bytes");
+        Some(Self { names, protocol, replay, bytes, filters, breakdown })
+    }
+
+    fn passes(&self, filter: &Filter, record: &OpRecord) -> bool {
+        let Some(value) = filter.field.value(record) else { return false };
+        match &filter.test {
+            Test::Range(low, high) => (*low..*high).contains(&value),
+            Test::Name(wanted, dimension, seen) => {
+                let same = || self.names.name(self.protocol, *dimension, value).matches(wanted);
+                *seen.borrow_mut().entry(value).or_insert_with(same)
+            }
+        }
+    }
+
+    fn wants(&self, r: &OpRecord) -> bool {
+        r.protocol == self.protocol as u8
+            && (r.flags & flag::REPLAY != 0) == self.replay
+            && self.filters.iter().all(|f| self.passes(f, r))
+    }
+
+    /// Adds up the records of `grid`, of which seconds before `closed` are complete.
+    pub fn scan(&self, hub: &Hub, grid: Grid, closed: u64) -> Found {
+        let since = |ns: u64| ns.div_ceil(NS_PER_S);
+        let from = grid.from.max(since(hub.recorded().since_ns)).min(grid.to);
+        let to = grid.to.min(closed).max(from);
+        // By second first: what was overwritten meanwhile is known only at the end.
+        let mut seconds = Bins::<u64>::new(Grid { from, to: to.max(from + 1), step: 1 });
+        let mut complete = true;
+        let after = hub.scan(from * NS_PER_S, to * NS_PER_S, |record| {
+            let second = record.done_ns / NS_PER_S;
+            let Some(step) = seconds.grid.at(second).filter(|_| self.wants(record)) else { return };
+            let value = if self.bytes { f64::from(record.bytes) } else { 1.0 };
+            seconds.total[step] += value;
+            let Some(breakdown) = self.breakdown else { return };
+            let mut element = breakdown.value(record);
+            if !matches!(breakdown, Field::Named(_)) {
+                element = element.map(|v| buckets::index(v) as u64);
+            }
+            if seconds.elements() >= RECORDER_ROWS_MAX && element.is_some_and(|e| !seconds.has(&e))
+            {
+                complete = false;
+                element = None;
+            }
+            if value > 0.0 {
+                seconds.add(step, element, value);
+            }
+        });
+        let since = from.max(since(after.since_ns));
+        let mut found = Found { bins: Bins::new(grid), since, complete, paused: false };
+        self.fold(hub, &seconds, to, &mut found);
+        found
+    }
+
+    /// From seconds to the steps of the answer, leaving out what is not complete.
+    fn fold(&self, hub: &Hub, seconds: &Bins<u64>, to: u64, found: &mut Found) {
+        let (from, bins) = (seconds.grid.from, &mut found.bins);
+        let mut kept = vec![None; seconds.grid.len()];
+        for second in found.since..to {
+            if hub.paused_within(second * NS_PER_S, (second + 1) * NS_PER_S) {
+                found.paused = true;
+            } else if let Some(step) = bins.grid.at(second) {
+                kept[(second - from) as usize] = Some(step);
+                bins.covered[step] += 1;
+                bins.total[step] += seconds.total[(second - from) as usize];
+            }
+        }
+        let (elements, other) = seconds.by_step();
+        for (element, cells) in elements {
+            let key = self.key(*element);
+            for (second, value) in cells {
+                if let Some(step) = kept[*second as usize] {
+                    bins.add(step, Some(key.clone()), *value);
+                }
+            }
+        }
+        for (second, value) in other.iter().enumerate() {
+            if let Some(step) = kept[second] {
+                bins.add(step, None, *value);
+            }
+        }
+    }
+
+    fn key(&self, element: u64) -> Key {
+        match self.breakdown {
+            Some(Field::Named(dimension)) => {
+                self.names.key(self.protocol, dimension, Some(element))
+            }
+            _ => Key::Bucket(element as u8),
+        }
+    }
+}
+
+/// Whether the recorder could answer this at all.
+pub(super) fn is_recorded(stat: &StatId) -> bool {
+    let found = schema().statistic(&stat.group, &stat.metric);
+    found.is_some_and(|s| s.source == probe::schema::Source::Operations)
+}

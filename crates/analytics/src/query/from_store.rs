@@ -1,0 +1,112 @@
+//! Answers from frames: any single breakdown, and the declared pairs.
+
+use probe::schema::{Source, Statistic, schema};
+use probe::stat::{StatId, range};
+
+use base::buckets;
+
+use super::bins::Bins;
+use crate::collect::PAIRS;
+use crate::model::{Frame, Key, SAMPLE_SCALE, Table};
+
+/// How a statistic is read from frames.
+pub(super) struct Plan<'a> {
+    stat: &'a StatId,
+    /// The table's statistic: bytes are kept with the operations.
+    pub table: String,
+    column: usize,
+    scale: f64,
+    /// Which dimensions the table must have.
+    needs: Vec<&'a str>,
+    filters: Vec<Filter<'a>>,
+}
+
+struct Filter<'a> {
+    dimension: &'a str,
+    value: &'a str,
+    range: Option<(u64, u64)>,
+}
+
+impl Filter<'_> {
+    fn passes(&self, key: &Key) -> bool {
+        match (key, self.range) {
+            (Key::Name(name), None) => name.matches(self.value),
+            (Key::Bucket(n), Some((low, high))) => {
+                let n = usize::from(*n);
+                low <= buckets::low(n) && buckets::high(n) <= high
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a range begins and ends where buckets do.
+fn aligned((low, high): (u64, u64)) -> bool {
+    let edge = |n: u64| n == u64::MAX || buckets::low(buckets::index(n)) == n;
+    edge(low) && edge(high)
+}
+
+impl<'a> Plan<'a> {
+    /// How to answer `stat` from frames; `None` when they do not hold it.
+    pub fn new(stat: &'a StatId, statistic: &Statistic) -> Option<Self> {
+        let operations = statistic.source == Source::Operations;
+        let needs = stat.dimensions();
+        let mut filters = Vec::new();
+        for (dimension, value) in &stat.filters {
+            let range = match schema().is_range(dimension) {
+                true => Some(range(dimension, value).ok().filter(|r| aligned(*r))?),
+                false => None,
+            };
+            filters.push(Filter { dimension, value, range });
+        }
+        let bytes = operations && stat.metric == "bytes";
+        let metric = if bytes { "ops" } else { &stat.metric };
+        let pairs: &[[&str; 2]] = if metric == "ops" { &PAIRS } else { &[["client", "op"]] };
+        if operations && !pairs.iter().any(|pair| needs.iter().all(|d| pair.contains(d))) {
+            return None;
+        }
+        Some(Self {
+            stat,
+            table: format!("{}.{metric}", stat.group),
+            column: usize::from(bytes),
+            scale: if operations { 1.0 } else { 1.0 / SAMPLE_SCALE },
+            needs,
+            filters,
+        })
+    }
+
+    /// Adds a frame to the answer.
+    pub fn add(&self, bins: &mut Bins<Key>, frame: &Frame) {
+        let Some(step) = bins.grid.at(frame.time) else { return };
+        bins.covered[step] += u64::from(frame.covered);
+        bins.dropped[step] += frame.dropped;
+        let fits = |t: &&Table| {
+            *t.stat == *self.table
+                && self.needs.iter().all(|d| t.dimensions.iter().any(|have| **have == **d))
+        };
+        let Some(table) = frame.tables.iter().find(fits) else { return };
+        if self.needs.is_empty() {
+            bins.total[step] += table.total[self.column] as f64 * self.scale;
+            return;
+        }
+        if self.needs.contains(&&*table.dimensions[0]) {
+            bins.error[step] += table.error as f64;
+        }
+        let mut sum = 0;
+        for (a, b, figures) in &table.rows {
+            let key = |dimension: &str| if *table.dimensions[0] == *dimension { a } else { b };
+            let value = figures[self.column];
+            if value == 0 || !self.filters.iter().all(|f| f.passes(key(f.dimension))) {
+                continue;
+            }
+            sum += value;
+            if let Some(breakdown) = &self.stat.breakdown {
+                let key = Some(key(breakdown)).filter(|k| **k != Key::Other).cloned();
+                bins.add(step, key, value as f64 * self.scale);
+            }
+        }
+        // A statistic as a whole need not be the sum of its rows.
+        let whole = if self.filters.is_empty() { table.total[self.column] } else { sum };
+        bins.total[step] += whole as f64 * self.scale;
+    }
+}

@@ -1,0 +1,408 @@
+//! A statistic id and an interval in, a graph out.
+//!
+//! Single breakdowns and declared pairs come from frames, in memory or on disk, at the finest
+//! fidelity that the step needs; any other chain of filters comes from the flight recorder. The
+//! answer says which it was, how exact it is, and how far back it could go.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::clock::{NS_PER_S, wall_ns};
+use base::limits::{POINTS_MAX, ROWS_MAX, SECONDS_IN_MEMORY};
+use probe::hub::Hub;
+use probe::schema::{Statistic, schema};
+use probe::stat::{StatError, StatId};
+
+use crate::bus::{Bus, Ticks};
+use crate::model::{Frame, Key};
+use crate::names::{Dimension, Names, Resolver};
+use crate::store::{Fidelity, Store, StoreError};
+
+mod bins;
+mod data;
+mod from_recorder;
+mod from_store;
+mod info;
+
+pub use data::{
+    BreakdownInfo, Bucket, Budget, Data, Other, RecorderInfo, Row, Source, StatisticInfo,
+};
+
+use bins::{Bins, Grid, Line};
+
+/// Length of an answer when none was asked for, in seconds.
+const DEFAULT_LENGTH: u64 = 60;
+/// Rows of an answer when no number was asked for.
+const DEFAULT_TOP: usize = 20;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The statistic does not exist: the asker's fault.
+    #[error(transparent)]
+    Stat(#[from] StatError),
+    /// The interval makes no sense: the asker's fault.
+    #[error("the interval is wrong: {0}")]
+    Interval(&'static str),
+    /// Too many ask at once.
+    #[error("there are too many subscribers already")]
+    Busy,
+    /// The store cannot be read: ours or the disk's fault.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Interval and detail of a question.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Query {
+    /// Start in seconds since the epoch; negative counts back from now; `None`: a minute before
+    /// the end.
+    pub from: Option<i64>,
+    /// End, not included; as `from`; `None`: the end of the newest complete second.
+    pub to: Option<i64>,
+    /// Seconds between values; 0 is 1.
+    pub step: u64,
+    /// Rows; 0 is 20.
+    pub top: usize,
+    /// Where to take the answer from; `None`: the store if it has it.
+    pub source: Option<Source>,
+}
+
+/// Answers questions; holds the present in memory and the past in a store.
+pub struct Engine {
+    hub: Arc<Hub>,
+    names: Arc<Names>,
+    store: Option<Store>,
+    recent: Mutex<VecDeque<Arc<Frame>>>,
+    bus: Bus,
+    problem: Mutex<Option<String>>,
+}
+
+impl Engine {
+    /// An engine over what `hub` records and, if there is one, the history in `store`.
+    pub fn new(hub: Arc<Hub>, resolver: Arc<dyn Resolver>, store: Option<Store>) -> Arc<Self> {
+        Arc::new(Self {
+            names: Arc::new(Names::new(hub.clone(), resolver)),
+            hub,
+            store,
+            recent: Mutex::default(),
+            bus: Bus::default(),
+            problem: Mutex::default(),
+        })
+    }
+
+    /// The hub whose records it reads.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// The names that it shows.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.names
+    }
+
+    /// What stands in the way of keeping history, if anything does: a sentence.
+    pub fn problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn recent(&self) -> MutexGuard<'_, VecDeque<Arc<Frame>>> {
+        self.recent.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Takes in a finished second: to the store, to memory, to subscribers.
+    pub fn push(&self, frame: Frame) {
+        if let Some(store) = &self.store {
+            let problem = match store.append(&frame) {
+                Ok(true) => None,
+                Ok(false) => Some("the clock was set back: statistics wait for it".to_owned()),
+                Err(error) => Some(format!("statistics are not being kept: {error}")),
+            };
+            *self.problem.lock().unwrap_or_else(|e| e.into_inner()) = problem;
+        }
+        let frame = Arc::new(frame);
+        let mut recent = self.recent();
+        if recent.len() >= SECONDS_IN_MEMORY {
+            recent.pop_front();
+        }
+        recent.push_back(frame.clone());
+        drop(recent);
+        let lost = self.bus.publish(&frame);
+        self.hub.gauges().lost_samples.add(lost);
+    }
+
+    /// Ends subscriptions and brings the store to the disk.
+    pub fn close(&self) {
+        self.bus.close();
+        if let Some(Err(error)) = self.store.as_ref().map(Store::sync) {
+            *self.problem.lock().unwrap_or_else(|e| e.into_inner()) = Some(error.to_string());
+        }
+    }
+
+    /// The answer to `stat` over an interval.
+    ///
+    /// # Errors
+    /// When there is no such statistic, the interval makes no sense or the store cannot be read.
+    pub fn data(&self, stat: &StatId, query: &Query) -> Result<Data, QueryError> {
+        let statistic = schema().check(stat)?;
+        let grid = self.grid(query)?;
+        let top = if query.top == 0 { DEFAULT_TOP } else { query.top.min(ROWS_MAX) };
+        let plan = match query.source {
+            Some(Source::Recorder) if from_recorder::is_recorded(stat) => None,
+            _ => from_store::Plan::new(stat, statistic),
+        };
+        match plan {
+            Some(plan) => self.ask_store(stat, statistic, &plan, grid, top),
+            None => Ok(self.ask_recorder(stat, statistic, grid, top)),
+        }
+    }
+
+    /// The answer to `stat` for the one second of `frame`.
+    ///
+    /// # Errors
+    /// When there is no such statistic.
+    pub fn at(&self, stat: &StatId, frame: &Frame, top: usize) -> Result<Data, QueryError> {
+        let statistic = schema().check(stat)?;
+        let grid = Grid { from: frame.time, to: frame.time + 1, step: 1 };
+        let top = if top == 0 { DEFAULT_TOP } else { top.min(ROWS_MAX) };
+        let Some(plan) = from_store::Plan::new(stat, statistic) else {
+            return Ok(self.ask_recorder(stat, statistic, grid, top));
+        };
+        let mut bins = Bins::new(grid);
+        plan.add(&mut bins, frame);
+        Ok(self.answer(stat, statistic, bins, top, Source::Store))
+    }
+
+    /// Live answers to `stats`, each second.
+    ///
+    /// # Errors
+    /// When one of them does not exist or too many ask already.
+    pub fn subscribe(self: &Arc<Self>, stats: Vec<StatId>) -> Result<Subscription, QueryError> {
+        for stat in &stats {
+            schema().check(stat)?;
+        }
+        let ticks = self.bus.subscribe().ok_or(QueryError::Busy)?;
+        Ok(Subscription { engine: self.clone(), stats, ticks })
+    }
+
+    /// End of the newest complete second; of the present one when nothing is collected.
+    fn now(&self) -> u64 {
+        let now = wall_ns() / NS_PER_S;
+        let newest = self.recent().back().map(|f| f.time + 1);
+        newest.filter(|t| *t + 5 > now && *t <= now + 5).unwrap_or(now)
+    }
+
+    fn grid(&self, query: &Query) -> Result<Grid, QueryError> {
+        let now = self.now();
+        let time = |t: i64| match t {
+            0.. => t as u64,
+            _ => now.saturating_sub(t.unsigned_abs()),
+        };
+        let to = query.to.map_or(now, time);
+        let from = query.from.map_or(to.saturating_sub(DEFAULT_LENGTH), time);
+        if from >= to {
+            return Err(QueryError::Interval("`from` must be before `to`"));
+        }
+        let step = query.step.max(1).max((to - from).div_ceil(POINTS_MAX));
+        Ok(Grid { from, to, step })
+    }
+
+    fn ask_store(
+        &self,
+        stat: &StatId,
+        statistic: &Statistic,
+        plan: &from_store::Plan<'_>,
+        grid: Grid,
+        top: usize,
+    ) -> Result<Data, QueryError> {
+        let (grid, fidelity, note) = self.fidelity(grid);
+        let mut bins = Bins::new(grid);
+        let recent: Vec<Arc<Frame>> = self.recent().iter().cloned().collect();
+        let memory = recent.first().map_or(u64::MAX, |f| f.time);
+        if fidelity == Fidelity::Second && memory <= grid.from || self.store.is_none() {
+            recent.iter().for_each(|frame| plan.add(&mut bins, frame));
+        } else if let Some(store) = &self.store {
+            let want = |stat: &str| stat == plan.table;
+            // The coarse frames, then finer ones for what they do not reach yet.
+            let mut from = grid.from;
+            for fidelity in Fidelity::ALL.into_iter().rev().filter(|f| *f <= fidelity) {
+                let mut reached = from;
+                store.read(fidelity, (from, grid.to), &want, &mut |frame| {
+                    plan.add(&mut bins, &frame);
+                    reached = frame.time + fidelity.span();
+                })?;
+                from = from.max(reached);
+            }
+        }
+        let mut data = self.answer(stat, statistic, bins, top, Source::Store);
+        data.note = note;
+        Ok(data)
+    }
+
+    /// The coarsest frames that a step allows, and the finest that are still kept.
+    fn fidelity(&self, grid: Grid) -> (Grid, Fidelity, Option<String>) {
+        let Some(store) = &self.store else { return (grid, Fidelity::Second, None) };
+        let by_step = match grid.step {
+            ..60 => Fidelity::Second,
+            60..3600 => Fidelity::Minute,
+            _ => Fidelity::Hour,
+        };
+        let kept = |f: Fidelity| store.oldest(f).unwrap_or(u64::MAX);
+        let wanted = kept(by_step);
+        // Only where a coarser fidelity reaches back further, by a whole segment of its own: the
+        // finest that reaches far enough, or else the one that reaches furthest.
+        let reaches = |f: Fidelity| {
+            f > by_step && grid.from < wanted && kept(f).saturating_add(f.segment()) <= wanted
+        };
+        let fidelity = match (reaches(Fidelity::Minute), reaches(Fidelity::Hour)) {
+            (true, false) => Fidelity::Minute,
+            (true, true) if kept(Fidelity::Minute) <= grid.from => Fidelity::Minute,
+            (_, true) => Fidelity::Hour,
+            (false, false) => by_step,
+        };
+        if fidelity == Fidelity::Second {
+            return (grid, fidelity, None);
+        }
+        let span = fidelity.span();
+        let step = grid.step.next_multiple_of(span);
+        let from = grid.from - grid.from % span;
+        let note = (fidelity > by_step)
+            .then(|| format!("statistics this old are kept by the {} only", fidelity.name()));
+        (Grid { from, to: grid.to, step }, fidelity, note)
+    }
+
+    fn ask_recorder(&self, stat: &StatId, statistic: &Statistic, grid: Grid, top: usize) -> Data {
+        let Some(plan) = from_recorder::Plan::new(stat, &self.names) else {
+            return self.answer(stat, statistic, Bins::new(grid), top, Source::Recorder);
+        };
+        // Seconds that are not over yet are left out.
+        let newest = self.recent().back().map_or(0, |f| f.time + 1);
+        let closed = self.hub.closed().min(newest.max(wall_ns() / NS_PER_S));
+        let found = plan.scan(&self.hub, grid, closed);
+        let mut data = self.answer(stat, statistic, found.bins, top, Source::Recorder);
+        data.exact = found.complete;
+        let mut notes = Vec::new();
+        if found.since > grid.from {
+            let back = (wall_ns() / NS_PER_S).saturating_sub(found.since);
+            notes.push(format!(
+                "this combination is answered from the flight recorder, which reaches back \
+                 {back} s (to {})",
+                found.since
+            ));
+        }
+        if found.paused {
+            notes.push("collection was switched off for part of this time".to_owned());
+        }
+        if !found.complete {
+            notes.push("there were more elements than are counted apart".to_owned());
+        }
+        data.note = (!notes.is_empty()).then(|| notes.join("; "));
+        data
+    }
+
+    fn answer(
+        &self,
+        stat: &StatId,
+        statistic: &Statistic,
+        bins: Bins<Key>,
+        top: usize,
+        source: Source,
+    ) -> Data {
+        let Grid { from, to, step } = bins.grid;
+        let ranges = stat.breakdown.as_deref().is_some_and(|b| schema().is_range(b));
+        let (rows, buckets, other) = if ranges {
+            let (lines, other) = bins.ordered();
+            (None, Some(lines.into_iter().filter_map(bucket).collect()), other)
+        } else {
+            let (lines, other) = bins.ranked(top);
+            (Some(lines.into_iter().filter_map(row).collect()), None, other)
+        };
+        let error = bins.means(&bins.error).into_iter().flatten().fold(0.0, f64::max);
+        Data {
+            stat: stat.to_string(),
+            title: schema().title(stat, |dimension, value| self.label(stat, dimension, value)),
+            unit: statistic.unit.clone(),
+            from,
+            to,
+            step,
+            times: bins.grid.times(),
+            total: bins.means(&bins.total),
+            rows,
+            other: other.map(|line| Other { average: line.average, values: line.values }),
+            buckets,
+            dropped: bins.dropped,
+            source,
+            exact: error == 0.0,
+            error_bound: error,
+            note: None,
+        }
+    }
+
+    /// The name to show for a filter's value.
+    fn label(&self, stat: &StatId, dimension: &str, value: &str) -> String {
+        let protocol = [probe::op::Protocol::Nfs3, probe::op::Protocol::Mount3]
+            .into_iter()
+            .find(|p| p.group() == stat.group);
+        let named = match (dimension, protocol) {
+            ("user", Some(p)) => {
+                value.parse().ok().map(|n: u32| (p, Dimension::User, u64::from(n)))
+            }
+            ("file", Some(p)) => {
+                u64::from_str_radix(value, 16).ok().map(|n| (p, Dimension::File, n))
+            }
+            _ => None,
+        };
+        match named {
+            Some((p, dimension, n)) => self.names.name(p, dimension, n).label.clone(),
+            None => value.to_owned(),
+        }
+    }
+}
+
+fn row(line: Line<Key>) -> Option<Row> {
+    let Key::Name(name) = line.key else { return None };
+    let (key, label) = (name.key.clone(), name.label.clone());
+    Some(Row { key, label, average: line.average, values: line.values })
+}
+
+fn bucket(line: Line<Key>) -> Option<Bucket> {
+    let Key::Bucket(n) = line.key else { return None };
+    let (low, high) = (base::buckets::low(n.into()), base::buckets::high(n.into()));
+    Some(Bucket { low, high, average: line.average, values: line.values })
+}
+
+/// Live answers; dropping it ends them.
+pub struct Subscription {
+    engine: Arc<Engine>,
+    stats: Vec<StatId>,
+    ticks: Ticks,
+}
+
+/// The answers of one second.
+#[derive(Debug, Clone)]
+pub struct Update {
+    /// Seconds that were lost before it, because the subscriber was slow.
+    pub lost: u64,
+    /// One for each statistic, in the order of the subscription.
+    pub data: Vec<Data>,
+}
+
+impl Subscription {
+    fn update(&self, tick: crate::bus::Tick) -> Update {
+        let one = |stat| self.engine.at(stat, &tick.frame, 0).ok();
+        Update { lost: tick.lost, data: self.stats.iter().filter_map(one).collect() }
+    }
+
+    /// The next second's answers; `None` when the server ends. Chains that only the recorder can
+    /// answer are computed in the caller's thread: milliseconds.
+    pub async fn next(&mut self) -> Option<Update> {
+        let tick = self.ticks.next().await?;
+        Some(self.update(tick))
+    }
+
+    /// As [`Subscription::next`] for threads; `None` also when none came within `wait`.
+    pub fn recv_timeout(&mut self, wait: std::time::Duration) -> Option<Update> {
+        let tick = self.ticks.recv_timeout(wait)?;
+        Some(self.update(tick))
+    }
+}

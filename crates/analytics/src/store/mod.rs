@@ -1,0 +1,403 @@
+//! Statistics on disk: folders `second`, `minute` and `hour` of segments named by their start.
+//!
+//! Opening lists names and reads the newest segment of each folder; a year of history costs no more
+//! than a day. Minutes and hours are added up as seconds come in, and made up for after a crash.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use base::limits::{KEEP_HOURS_S, KEEP_MINUTES_S, KEEP_SECONDS_S, STORE_BYTES_MAX};
+
+use crate::model::{Frame, Sum};
+
+mod codec;
+mod inspect;
+mod segment;
+
+pub use codec::Damage;
+pub use inspect::inspect;
+pub use segment::{Header, SegmentError};
+
+use segment::Writer;
+
+/// How often the newest seconds are brought to the disk, in seconds of data.
+const SYNC_EVERY: u64 = 10;
+
+/// A length of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fidelity {
+    /// A frame each second.
+    Second,
+    /// A frame each minute.
+    Minute,
+    /// A frame each hour.
+    Hour,
+}
+
+impl Fidelity {
+    /// From the finest.
+    pub const ALL: [Self; 3] = [Self::Second, Self::Minute, Self::Hour];
+
+    /// Seconds in a frame.
+    pub const fn span(self) -> u64 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3600,
+        }
+    }
+
+    /// Name of its folder.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+        }
+    }
+
+    /// Seconds in a segment: an hour, a day, 32 days.
+    pub(crate) const fn segment(self) -> u64 {
+        match self {
+            Self::Second => 3600,
+            Self::Minute => 86_400,
+            Self::Hour => 32 * 86_400,
+        }
+    }
+
+    /// Frames in a packed block: what a reader unpacks at least.
+    const fn pack(self) -> usize {
+        match self {
+            Self::Second => 600,
+            Self::Minute => 240,
+            Self::Hour => 192,
+        }
+    }
+}
+
+/// How long what is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Seconds of time that frames of a second, a minute, an hour are kept.
+    pub keep: [u64; 3],
+    /// Bytes on disk, all together.
+    pub bytes: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { keep: [KEEP_SECONDS_S, KEEP_MINUTES_S, KEEP_HOURS_S], bytes: STORE_BYTES_MAX }
+    }
+}
+
+/// Why the store cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file of the store.
+    #[error("{}: {source}", path.display())]
+    Segment {
+        /// Which.
+        path: PathBuf,
+        /// What happened.
+        source: SegmentError,
+    },
+}
+
+fn failed<E: Into<SegmentError>>(path: &Path) -> impl FnOnce(E) -> StoreError {
+    let path = path.to_owned();
+    |source| StoreError::Segment { path, source: source.into() }
+}
+
+/// One folder of segments.
+struct Folder {
+    fidelity: Fidelity,
+    dir: PathBuf,
+    /// Starts of its segments, sealed and live.
+    starts: BTreeSet<u64>,
+    writer: Option<Writer>,
+}
+
+impl Folder {
+    fn open(dir: &Path, fidelity: Fidelity) -> Result<Self, StoreError> {
+        let dir = dir.join(fidelity.name());
+        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        let mut folder = Self { fidelity, dir, starts: BTreeSet::new(), writer: None };
+        for entry in fs::read_dir(&folder.dir).map_err(failed(&folder.dir))? {
+            let name = entry.map_err(failed(&folder.dir))?.file_name();
+            let path = Path::new(&name);
+            let start = path.file_stem().and_then(|s| s.to_str()).and_then(|s| s.parse().ok());
+            match (start, path.extension().and_then(|e| e.to_str())) {
+                (Some(start), Some("live" | "seg")) => drop(folder.starts.insert(start)),
+                // What a crash has left of a sealing.
+                (Some(_), Some("tmp")) => drop(fs::remove_file(folder.dir.join(path))),
+                _ => {}
+            }
+        }
+        Ok(folder)
+    }
+
+    fn path(&self, start: u64, extension: &str) -> PathBuf {
+        self.dir.join(format!("{start:012}.{extension}"))
+    }
+
+    /// The live segment for `time`; the one before is sealed.
+    fn writer(&mut self, time: u64) -> Result<&mut Writer, StoreError> {
+        let start = time - time % self.fidelity.segment();
+        if self.writer.as_ref().is_none_or(|w| w.header.start != start) {
+            self.writer = None;
+            self.seal_before(start)?;
+            let path = self.path(start, "live");
+            let header = Header { sealed: false, span: self.fidelity.span() as u32, start };
+            self.starts.insert(start);
+            self.writer = Some(Writer::open(&path, header).map_err(failed(&path))?);
+        }
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            None => unreachable!("the writer was opened above"),
+        }
+    }
+
+    fn seal_before(&self, start: u64) -> Result<(), StoreError> {
+        for &old in self.starts.range(..start).rev() {
+            let (live, sealed) = (self.path(old, "live"), self.path(old, "seg"));
+            if !live.exists() {
+                continue;
+            }
+            if let Err(error) = segment::seal(&live, &sealed, self.fidelity.pack()) {
+                // A damaged one stays as it is and is read as far as it can be.
+                fs::rename(&live, live.with_extension("bad")).map_err(failed(&live))?;
+                return Err(failed(&live)(error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends unless there is a frame of this time or a later one already.
+    fn append(&mut self, frame: &Frame) -> Result<bool, StoreError> {
+        let path = self.dir.clone();
+        let sync = self.fidelity != Fidelity::Second || frame.time.is_multiple_of(SYNC_EVERY);
+        let writer = self.writer(frame.time)?;
+        if writer.last.is_some_and(|last| last >= frame.time) {
+            return Ok(false);
+        }
+        writer.append(frame).map_err(failed(&path))?;
+        if sync {
+            writer.sync().map_err(failed(&path))?;
+        }
+        Ok(true)
+    }
+
+    /// Time of the newest frame on disk.
+    fn newest(&self) -> Option<u64> {
+        let mut newest = None;
+        for &start in self.starts.iter().rev() {
+            let mut visit = |frame: Frame| newest = newest.max(Some(frame.time));
+            for extension in ["live", "seg"] {
+                let path = self.path(start, extension);
+                // What cannot be read has no newest frame.
+                drop(segment::read(&path, (0, u64::MAX), &|_| false, &mut visit));
+            }
+            if newest.is_some() {
+                break;
+            }
+        }
+        newest
+    }
+
+    /// Removes segments that end before `time`.
+    fn prune(&mut self, time: u64) {
+        while let Some(&start) = self.starts.first() {
+            if start + self.fidelity.segment() > time {
+                break;
+            }
+            self.remove(start);
+        }
+    }
+
+    fn remove(&mut self, start: u64) {
+        for extension in ["seg", "live"] {
+            // Gone already is as good.
+            drop(fs::remove_file(self.path(start, extension)));
+        }
+        self.starts.remove(&start);
+    }
+
+    fn bytes(&self) -> u64 {
+        let size =
+            |e: io::Result<fs::DirEntry>| e.and_then(|e| e.metadata()).map_or(0, |m| m.len());
+        fs::read_dir(&self.dir).map_or(0, |entries| entries.map(size).sum())
+    }
+}
+
+struct Inner {
+    folders: [Folder; 3],
+    minute: Sum,
+    hour: Sum,
+    retention: Retention,
+}
+
+/// The statistics of one server on disk.
+pub struct Store {
+    inner: Mutex<Inner>,
+}
+
+impl Store {
+    /// Opens or makes the store in `dir`.
+    ///
+    /// # Errors
+    /// When the folder cannot be used. A damaged segment is no error: it is cut off.
+    pub fn open(dir: &Path, retention: Retention) -> Result<Self, StoreError> {
+        let folder = |fidelity| Folder::open(dir, fidelity);
+        let folders =
+            [folder(Fidelity::Second)?, folder(Fidelity::Minute)?, folder(Fidelity::Hour)?];
+        let store = Self {
+            inner: Mutex::new(Inner {
+                folders,
+                minute: Sum::default(),
+                hour: Sum::default(),
+                retention,
+            }),
+        };
+        store.make_up()?;
+        Ok(store)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Adds up the seconds and minutes that no longer frame on disk covers.
+    fn make_up(&self) -> Result<(), StoreError> {
+        let after =
+            |f: Fidelity| self.inner().folders[f as usize].newest().map_or(0, |t| t + f.span());
+        let mut frames = Vec::new();
+        let from = after(Fidelity::Hour);
+        self.read(Fidelity::Minute, (from, u64::MAX), &|_| true, &mut |f| frames.push(f))?;
+        for frame in frames.drain(..) {
+            self.inner().add_minute(&frame)?;
+        }
+        let from = after(Fidelity::Minute);
+        self.read(Fidelity::Second, (from, u64::MAX), &|_| true, &mut |f| frames.push(f))?;
+        for frame in frames {
+            self.inner().add_second(&frame)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a second; `false` when there is a later one already (the clock was set back).
+    ///
+    /// # Errors
+    /// When the disk refuses; the second is lost, the store remains usable.
+    pub fn append(&self, frame: &Frame) -> Result<bool, StoreError> {
+        let mut inner = self.inner();
+        if !inner.folders[0].append(frame)? {
+            return Ok(false);
+        }
+        inner.add_second(frame)?;
+        Ok(true)
+    }
+
+    /// Shows every frame that starts within `from..to`, oldest first, with the tables of wanted
+    /// statistics. Segments that cannot be read are passed over.
+    ///
+    /// # Errors
+    /// When a file that is there cannot be opened for reasons other than damage.
+    pub fn read(
+        &self,
+        fidelity: Fidelity,
+        (from, to): (u64, u64),
+        want: &dyn Fn(&str) -> bool,
+        visit: &mut dyn FnMut(Frame),
+    ) -> Result<(), StoreError> {
+        let paths: Vec<[PathBuf; 3]> = {
+            let inner = self.inner();
+            let folder = &inner.folders[fidelity as usize];
+            let first = from.saturating_sub(fidelity.segment() - 1);
+            let starts = folder.starts.range(first..to.max(first));
+            // A live segment may be sealed between here and there.
+            starts.map(|s| ["seg", "live", "seg"].map(|e| folder.path(*s, e))).collect()
+        };
+        for path in paths.iter().flat_map(|three| three.iter().find(|p| p.exists())) {
+            match segment::read(path, (from, to), want, visit) {
+                Err(SegmentError::Io(e)) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed(path)(e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Start of the oldest segment of this fidelity.
+    pub fn oldest(&self, fidelity: Fidelity) -> Option<u64> {
+        self.inner().folders[fidelity as usize].starts.first().copied()
+    }
+
+    /// Bytes on disk.
+    pub fn bytes(&self) -> u64 {
+        self.inner().folders.iter().map(Folder::bytes).sum()
+    }
+
+    /// Brings everything to the disk.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        for folder in &self.inner().folders {
+            if let Some(writer) = &folder.writer {
+                writer.sync().map_err(failed(&folder.dir))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn add_second(&mut self, frame: &Frame) -> Result<(), StoreError> {
+        let start = frame.time - frame.time % Fidelity::Minute.span();
+        if self.minute.time() != start {
+            let new = Sum::new(start, Fidelity::Minute.span() as u32);
+            let done = std::mem::replace(&mut self.minute, new);
+            if !done.is_empty() {
+                let minute = done.finish();
+                self.folders[1].append(&minute)?;
+                self.add_minute(&minute)?;
+                self.keep(frame.time);
+            }
+        }
+        self.minute.add(frame);
+        Ok(())
+    }
+
+    fn add_minute(&mut self, frame: &Frame) -> Result<(), StoreError> {
+        let start = frame.time - frame.time % Fidelity::Hour.span();
+        if self.hour.time() != start {
+            let new = Sum::new(start, Fidelity::Hour.span() as u32);
+            let done = std::mem::replace(&mut self.hour, new);
+            if !done.is_empty() {
+                self.folders[2].append(&done.finish())?;
+            }
+        }
+        self.hour.add(frame);
+        Ok(())
+    }
+
+    /// Removes what is older than it is kept for, and the oldest seconds when there is too much.
+    fn keep(&mut self, now: u64) {
+        for (folder, keep) in self.folders.iter_mut().zip(self.retention.keep) {
+            folder.prune(now.saturating_sub(keep));
+        }
+        while self.folders.iter().map(Folder::bytes).sum::<u64>() > self.retention.bytes {
+            let Some(folder) = self.folders.iter_mut().find(|f| f.starts.len() > 1) else { return };
+            if let Some(&start) = folder.starts.first() {
+                folder.remove(start);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

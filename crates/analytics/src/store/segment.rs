@@ -1,0 +1,333 @@
+//! One segment file: a header, then blocks with a checksum each.
+//!
+//! A live segment has one block for each frame and is cut off at the first bad block when it is
+//! opened for writing. A sealed one has its dictionary first and its frames in packed blocks, each
+//! with the times that it covers, so that a reader skips what it does not need.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use base::limits::{BLOCK_MAX, FRAME_MAX};
+
+use super::codec::{Damage, Decoder, Encoder, Reader, crc32, put, split};
+use crate::model::Frame;
+
+const MAGIC: &[u8; 8] = b"PLIMSTAT";
+const VERSION: u16 = 1;
+pub(crate) const HEADER_LEN: usize = 32;
+/// Kind, length, checksum.
+const BLOCK_HEADER_LEN: usize = 9;
+
+/// Kinds of block.
+mod kind {
+    pub(super) const FRAME: u8 = 1;
+    pub(super) const DICTIONARY: u8 = 2;
+    pub(super) const PACK: u8 = 3;
+}
+
+/// Compression of sealed segments: above this zstd takes more time than it saves here.
+const ZSTD_LEVEL: i32 = 9;
+
+/// Why a segment cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The system refused.
+    #[error("segment cannot be read or written: {0}")]
+    Io(#[from] io::Error),
+    /// The file is none of ours, or from a later version.
+    #[error("not a statistics segment: {0}")]
+    Foreign(&'static str),
+    /// The file is ours and damaged.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+}
+
+/// What a segment's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Whether it is finished and packed.
+    pub sealed: bool,
+    /// Seconds in a frame.
+    pub span: u32,
+    /// Its first possible time, in seconds since the epoch.
+    pub start: u64,
+}
+
+impl Header {
+    fn encode(self) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        out[..8].copy_from_slice(MAGIC);
+        out[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        out[10] = u8::from(self.sealed);
+        out[12..16].copy_from_slice(&self.span.to_le_bytes());
+        out[16..24].copy_from_slice(&self.start.to_le_bytes());
+        let crc = crc32(&[&out[..28]]);
+        out[28..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, SegmentError> {
+        let number = |from: usize, len: usize| {
+            bytes[from..from + len].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b))
+        };
+        if &bytes[..8] != MAGIC {
+            return Err(SegmentError::Foreign("it does not begin with PLIMSTAT"));
+        }
+        if number(28, 4) != u64::from(crc32(&[&bytes[..28]])) {
+            return Err(SegmentError::Foreign("its header is damaged"));
+        }
+        if number(8, 2) != u64::from(VERSION) {
+            return Err(SegmentError::Foreign("it is of a version unknown to this program"));
+        }
+        let (span, start) = (number(12, 4) as u32, number(16, 8));
+        Ok(Self { sealed: bytes[10] == 1, span, start })
+    }
+}
+
+fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_le_bytes();
+    let mut out = Vec::with_capacity(BLOCK_HEADER_LEN + payload.len());
+    out.push(kind);
+    out.extend_from_slice(&len);
+    out.extend_from_slice(&crc32(&[&[kind], &len, payload]).to_le_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+/// Reads blocks up to the end or the first bad one.
+struct Blocks {
+    file: BufReader<File>,
+    header: Header,
+    /// End of the last good block.
+    good: u64,
+}
+
+enum Step {
+    Block(u8, Vec<u8>),
+    /// A packed block outside of the wanted times.
+    Skipped,
+    End,
+}
+
+impl Blocks {
+    fn open(path: &Path) -> Result<Self, SegmentError> {
+        let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
+        let mut bytes = [0; HEADER_LEN];
+        match file.read_exact(&mut bytes) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(SegmentError::Foreign("it is shorter than a header"));
+            }
+            done => done?,
+        }
+        let header = Header::decode(&bytes)?;
+        Ok(Self { file, header, good: HEADER_LEN as u64 })
+    }
+
+    /// The next block. Frames and dictionaries always; packs only when `want` says so of their
+    /// first and last time.
+    fn next(&mut self, want: &dyn Fn(u64, u64) -> bool) -> Result<Step, SegmentError> {
+        let mut head = [0; BLOCK_HEADER_LEN];
+        if !fill(&mut self.file, &mut head)? {
+            return Ok(Step::End);
+        }
+        let (kind, len) = (head[0], u32::from_le_bytes([head[1], head[2], head[3], head[4]]));
+        let limit = if kind == kind::FRAME { FRAME_MAX } else { BLOCK_MAX };
+        if len as usize > limit {
+            return Ok(Step::End);
+        }
+        let mut payload = vec![0; 16.min(len as usize)];
+        if !fill(&mut self.file, &mut payload)? {
+            return Ok(Step::End);
+        }
+        if let (kind::PACK, Some((first, last))) = (kind, pack_times(&payload))
+            && !want(first, last)
+        {
+            self.file.seek_relative(i64::from(len) - payload.len() as i64)?;
+            self.good += (BLOCK_HEADER_LEN + len as usize) as u64;
+            return Ok(Step::Skipped);
+        }
+        let have = payload.len();
+        payload.resize(len as usize, 0);
+        if !fill(&mut self.file, &mut payload[have..])? {
+            return Ok(Step::End);
+        }
+        let crc = u32::from_le_bytes([head[5], head[6], head[7], head[8]]);
+        if crc32(&[&head[..5], &payload]) != crc {
+            return Ok(Step::End);
+        }
+        self.good += (BLOCK_HEADER_LEN + payload.len()) as u64;
+        Ok(Step::Block(kind, payload))
+    }
+}
+
+/// `false` at the end of the file.
+fn fill(file: &mut impl Read, out: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(out) {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        done => done.map(|()| true),
+    }
+}
+
+fn pack_times(payload: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
+    Some((word(0)?, word(8)?))
+}
+
+/// Shows the frames of a segment within `from..to`, with the tables of wanted statistics. Ends at
+/// the first bad block of a live segment; that is how far it was written.
+///
+/// # Errors
+/// When the file cannot be read, is none of ours, or has a good checksum over nonsense.
+pub(crate) fn read(
+    path: &Path,
+    (from, to): (u64, u64),
+    want: &dyn Fn(&str) -> bool,
+    visit: &mut dyn FnMut(Frame),
+) -> Result<Header, SegmentError> {
+    let mut blocks = Blocks::open(path)?;
+    let span = blocks.header.span;
+    let mut decoder = Decoder::default();
+    let mut show = |frame: Frame| {
+        if (from..to).contains(&frame.time) {
+            visit(frame);
+        }
+    };
+    loop {
+        match blocks.next(&|first, last| first < to && last >= from)? {
+            Step::End => return Ok(blocks.header),
+            Step::Skipped => {}
+            Step::Block(kind::FRAME, payload) => {
+                let (count, names, body) = split(&payload)?;
+                decoder.add(count, names)?;
+                show(decoder.body(body, span, want)?);
+            }
+            Step::Block(kind::DICTIONARY, payload) => {
+                let names = unpack(&payload)?;
+                let mut reader = Reader::new(&names);
+                let count = reader.number("number of names")?;
+                decoder.add(count, &names[reader.at()..])?;
+            }
+            Step::Block(kind::PACK, payload) => {
+                let bodies = unpack(payload.get(16..).unwrap_or(&[]))?;
+                let mut reader = Reader::new(&bodies);
+                while !reader.is_empty() {
+                    let len = reader.number("length of a frame")?;
+                    show(decoder.body(reader.take(len, "frame")?, span, want)?);
+                }
+            }
+            // A kind that a later version has added: not for us.
+            Step::Block(..) => {}
+        }
+    }
+}
+
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, SegmentError> {
+    let mut raw = Vec::new();
+    zstd::stream::read::Decoder::new(packed)?.take(BLOCK_MAX as u64).read_to_end(&mut raw)?;
+    Ok(raw)
+}
+
+/// A live segment that is being written.
+pub(crate) struct Writer {
+    file: File,
+    encoder: Encoder,
+    pub(crate) header: Header,
+    /// Time of the newest frame.
+    pub(crate) last: Option<u64>,
+}
+
+impl Writer {
+    /// Begins a segment, or goes on with the one at `path`, cut off at its first bad block.
+    pub(crate) fn open(path: &Path, header: Header) -> Result<Self, SegmentError> {
+        match Self::resume(path) {
+            Err(SegmentError::Io(e)) if e.kind() == io::ErrorKind::NotFound => {}
+            // Shorter than a header: the power went while it was being made.
+            Err(SegmentError::Foreign(_)) if shorter_than_header(path) => {}
+            done => return done,
+        }
+        let mut file = File::create(path)?;
+        file.write_all(&header.encode())?;
+        Ok(Self { file, encoder: Encoder::default(), header, last: None })
+    }
+
+    fn resume(path: &Path) -> Result<Self, SegmentError> {
+        let mut blocks = Blocks::open(path)?;
+        let mut decoder = Decoder::default();
+        let mut last = None;
+        while let Step::Block(kind, payload) = blocks.next(&|_, _| true)? {
+            if kind == kind::FRAME {
+                let (count, names, body) = split(&payload)?;
+                decoder.add(count, names)?;
+                last = Some(Reader::new(body).number("time")?);
+            }
+        }
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        file.set_len(blocks.good)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok(Self { file, encoder: Encoder::resume(&decoder), header: blocks.header, last })
+    }
+
+    /// Writes a frame; one system call, so that a reader or a crash sees all of it or a bad block.
+    pub(crate) fn append(&mut self, frame: &Frame) -> Result<(), SegmentError> {
+        let payload = self.encoder.frame(frame);
+        self.file.write_all(&block(kind::FRAME, &payload))?;
+        self.last = Some(frame.time);
+        Ok(())
+    }
+
+    /// Brings it to the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn shorter_than_header(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.len() < HEADER_LEN as u64)
+}
+
+/// Writes the sealed form of the live segment `live` to `sealed`, `pack` frames to a block, and
+/// removes the live one once the other is on disk.
+pub(crate) fn seal(live: &Path, sealed: &Path, pack: usize) -> Result<(), SegmentError> {
+    let mut blocks = Blocks::open(live)?;
+    let (mut names, mut count, mut bodies) = (Vec::new(), 0, Vec::new());
+    while let Step::Block(kind, payload) = blocks.next(&|_, _| true)? {
+        if kind == kind::FRAME {
+            let (added, bytes, body) = split(&payload)?;
+            names.extend_from_slice(bytes);
+            count += added;
+            bodies.push(body.to_vec());
+        }
+    }
+    let temporary = sealed.with_extension("tmp");
+    let mut file = io::BufWriter::new(File::create(&temporary)?);
+    file.write_all(&Header { sealed: true, ..blocks.header }.encode())?;
+    let mut dictionary = Vec::new();
+    put(&mut dictionary, count);
+    dictionary.extend_from_slice(&names);
+    file.write_all(&block(kind::DICTIONARY, &zstd::bulk::compress(&dictionary, ZSTD_LEVEL)?))?;
+    for frames in bodies.chunks(pack.max(1)) {
+        file.write_all(&block(kind::PACK, &packed(frames)?))?;
+    }
+    file.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+    std::fs::rename(&temporary, sealed)?;
+    if let Some(folder) = sealed.parent() {
+        File::open(folder)?.sync_all()?;
+    }
+    std::fs::remove_file(live)?;
+    Ok(())
+}
+
+fn packed(frames: &[Vec<u8>]) -> Result<Vec<u8>, SegmentError> {
+    let time = |frame: Option<&Vec<u8>>| Reader::new(frame.map_or(&[], |f| f)).number("time");
+    let mut out = Vec::new();
+    out.extend_from_slice(&time(frames.first())?.to_le_bytes());
+    out.extend_from_slice(&time(frames.last())?.to_le_bytes());
+    let mut raw = Vec::new();
+    for frame in frames {
+        put(&mut raw, frame.len() as u64);
+        raw.extend_from_slice(frame);
+    }
+    out.extend_from_slice(&zstd::bulk::compress(&raw, ZSTD_LEVEL)?);
+    Ok(out)
+}

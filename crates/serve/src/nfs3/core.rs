@@ -1,0 +1,111 @@
+//! What the connections of one core share: budget, buffers, the core's probe; and the core's own task,
+//! which takes accepted sockets, aggregates in idle moments, and ends the connections in the end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use base::clock::stamp;
+use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX};
+use probe::core::CoreProbe;
+use probe::hub::Hub;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::conn;
+use super::dispatch::Service;
+use super::later::{Letter, Span};
+use crate::transport::budget::CoreBudget;
+use crate::transport::buffers::CoreBuffers;
+use crate::transport::listener::Accepted;
+use crate::transport::mailbox::Mailbox;
+
+/// One core's state.
+pub(super) struct Core {
+    /// The core's number.
+    pub(super) id: u8,
+    pub(super) service: Arc<Service>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) budget: CoreBudget,
+    pub(super) buffers: CoreBuffers,
+    probe: RefCell<CoreProbe>,
+    since_idle: Cell<usize>,
+}
+
+impl Core {
+    /// Core `id` of `cores`.
+    pub(super) fn new(id: usize, cores: usize, service: Arc<Service>, hub: Arc<Hub>) -> Self {
+        Self {
+            id: id as u8,
+            budget: CoreBudget::new(service.budgets.limits(), cores),
+            probe: RefCell::new(hub.core(id)),
+            service,
+            hub,
+            buffers: CoreBuffers::default(),
+            since_idle: Cell::new(0),
+        }
+    }
+
+    /// Writes down operations whose replies have just left.
+    pub(super) fn finish(&self, spans: &mut Vec<Span>) {
+        let done_ns = stamp();
+        let mut probe = self.probe.borrow_mut();
+        let count = spans.len();
+        for span in spans.drain(..) {
+            let mut record = span.facts;
+            record.done_ns = done_ns;
+            record.latency_ns = done_ns.saturating_sub(span.arrived_ns);
+            probe.finish(&record);
+        }
+        let since = self.since_idle.get() + count;
+        self.since_idle.set(since);
+        if since >= CORE_BURST_OPS {
+            self.since_idle.set(0);
+            probe.idle(done_ns);
+        }
+    }
+
+    fn idle(&self) {
+        self.since_idle.set(0);
+        self.probe.borrow_mut().idle(stamp());
+        self.budget.publish(&self.service.budgets);
+        if self.id == 0 {
+            self.service.show(self.hub.gauges());
+        }
+    }
+}
+
+/// Runs a core until `ending` turns true and its connections have ended, or their time is up.
+/// Returns whether they ended by themselves.
+pub(super) async fn run(
+    core: Rc<Core>,
+    mut accepted: mpsc::Receiver<Accepted>,
+    mut ending: watch::Receiver<bool>,
+) -> bool {
+    let mut connections = JoinSet::new();
+    let mut mailboxes: HashMap<tokio::task::Id, Weak<Mailbox<Letter>>> = HashMap::new();
+    let mut tick = tokio::time::interval(CORE_TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => core.idle(),
+            Some(socket) = accepted.recv() => {
+                let mailbox = Arc::new(Mailbox::default());
+                let known = Arc::downgrade(&mailbox);
+                let task = conn::serve(Rc::clone(&core), socket, mailbox);
+                mailboxes.insert(connections.spawn_local(task).id(), known);
+            }
+            Some(ended) = connections.join_next_with_id() => {
+                mailboxes.remove(&ended.map_or_else(|e| e.id(), |(id, ())| id));
+            }
+            _ = ending.wait_for(|end| *end) => break,
+        }
+    }
+    mailboxes.values().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.close());
+    drop(accepted);
+    let all = async { while connections.join_next().await.is_some() {} };
+    let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();
+    core.idle();
+    drained
+}

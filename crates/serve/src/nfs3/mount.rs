@@ -1,0 +1,128 @@
+//! MOUNT version 3 (RFC 1813, appendix I): from a path to the handle of a directory.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use base::limits::MOUNTS_MAX;
+use vfs::attr::FileType;
+use vfs::fs::Entry;
+use vfs::handle::Handle;
+use vfs::share::{EXPORT, Share};
+use vfs::status::Status;
+use wire::mount3::{
+    Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
+};
+use wire::xdr::Encode;
+
+use super::call::{Call, Handled, Outcome};
+use super::status::mountstat3;
+
+/// Flavours that a client may use: AUTH_SYS, then AUTH_NONE (RFC 5531 §8.2).
+const FLAVORS: [u32; 2] = [1, 0];
+
+/// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
+#[derive(Debug, Default)]
+pub(super) struct Mounts {
+    /// Oldest first, at most [`MOUNTS_MAX`].
+    known: VecDeque<(IpAddr, Vec<u8>)>,
+}
+
+impl Mounts {
+    fn add(&mut self, client: IpAddr, path: &[u8]) {
+        self.remove(client, path);
+        if self.known.len() >= MOUNTS_MAX {
+            self.known.pop_front();
+        }
+        self.known.push_back((client, path.to_vec()));
+    }
+
+    fn remove(&mut self, client: IpAddr, path: &[u8]) {
+        self.known.retain(|(c, p)| *c != client || p != path);
+    }
+
+    fn remove_all(&mut self, client: IpAddr) {
+        self.known.retain(|(c, _)| *c != client);
+    }
+}
+
+pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
+    let path: Dirpath<'_> = call.decode()?;
+    match find(call, path.0) {
+        Ok((share, handle)) => {
+            call.facts.share = share;
+            lock(call).add(call.caller.address, path.0);
+            let fhandle = Fhandle3(handle.as_bytes());
+            let auth_flavors = Flavors(FLAVORS.to_vec());
+            MntRes::Ok(MntResOk { fhandle, auth_flavors }).encode(&mut call.writer());
+        }
+        Err(Status::WouldBlock) if !call.may_block => return Ok(Outcome::WouldBlock),
+        Err(status) => {
+            let status: Mountstat3 = mountstat3(status);
+            call.facts.status = status.0 as u16;
+            MntRes::Fail(status).encode(&mut call.writer());
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The directory at `/export/NAME/sub/dir`. Symbolic links are the client's to follow, and `..` is
+/// refused, so nothing leads out.
+fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
+    let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
+    let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
+    let (share, sub) = path.split_at(EXPORT.len() + name.len());
+    let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
+    let fs = &share.fs;
+    let mut handle = fs.root();
+    for part in sub.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
+        if part == b".." {
+            return Err(Status::Access);
+        }
+        let (Entry { handle: next, attr }, _) =
+            fs.lookup(call.cx(), &handle, part).map_err(|failed| failed.status)?;
+        if attr.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        handle = next;
+    }
+    Ok((share.id, handle))
+}
+
+pub(super) fn dump(call: &mut Call<'_>) -> Handled {
+    call.decode::<()>()?;
+    let known: Vec<_> = lock(call).known.iter().map(|(c, p)| (c.to_string(), p.clone())).collect();
+    let entries = known.iter().map(|(client, path)| MountEntry {
+        hostname: Name(client.as_bytes()),
+        directory: Dirpath(path),
+    });
+    List(entries.collect()).encode(&mut call.writer());
+    Ok(Outcome::Done)
+}
+
+pub(super) fn umnt(call: &mut Call<'_>) -> Handled {
+    let path: Dirpath<'_> = call.decode()?;
+    lock(call).remove(call.caller.address, path.0);
+    Ok(Outcome::Done)
+}
+
+pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
+    call.decode::<()>()?;
+    lock(call).remove_all(call.caller.address);
+    Ok(Outcome::Done)
+}
+
+pub(super) fn export(call: &mut Call<'_>) -> Handled {
+    call.decode::<()>()?;
+    let shares = call.service.shares.iter();
+    let paths: Vec<String> = shares.map(|share| share.export_path()).collect();
+    let entries = paths
+        .iter()
+        // No groups: everyone may mount it.
+        .map(|path| ExportEntry { dir: Dirpath(path.as_bytes()), groups: List(Vec::new()) });
+    List(entries.collect()).encode(&mut call.writer());
+    Ok(Outcome::Done)
+}
+
+fn lock<'a>(call: &Call<'a>) -> std::sync::MutexGuard<'a, Mounts> {
+    call.service.mounts.lock().unwrap_or_else(|e| e.into_inner())
+}

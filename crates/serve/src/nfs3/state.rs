@@ -1,0 +1,249 @@
+//! The duplicate-request cache: replies of calls that must not be done twice.
+//!
+//! A client that loses its connection sends its unanswered calls again over a new one. For CREATE,
+//! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo what
+//! came between. So a call that changes something is known by (client address, xid, procedure,
+//! checksum of its arguments), not by its connection; its repeat waits for the first or gets the
+//! first one's reply, byte for byte.
+//!
+//! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard};
+
+use base::limits::{
+    REPLAY_AGE_MAX, REPLAY_BYTES_MAX, REPLAY_CHECKSUM_BYTES, REPLAY_ENTRIES_MAX, REPLAY_SHARDS,
+    REPLAY_WAITERS_MAX,
+};
+
+/// What makes two calls the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The client's address, without its port: that changes with each connection.
+    pub client: IpAddr,
+    /// The call's number, chosen by the client.
+    pub xid: u32,
+    /// The procedure.
+    pub proc: u32,
+    /// Checksum of the arguments, as clients reuse numbers after a restart.
+    pub checksum: u64,
+}
+
+impl Key {
+    /// The key of a call with these encoded arguments.
+    pub fn new(client: IpAddr, xid: u32, proc: u32, args: &[u8]) -> Self {
+        Self { client, xid, proc, checksum: checksum(args) }
+    }
+}
+
+/// FNV-1a over 64-bit words of the length and the first [`REPLAY_CHECKSUM_BYTES`] bytes. Chance, not
+/// malice, is what it guards against: a client can only confuse its own calls.
+fn checksum(args: &[u8]) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let head = args.get(..REPLAY_CHECKSUM_BYTES).unwrap_or(args);
+    let mut sum = 0xcbf2_9ce4_8422_2325_u64 ^ args.len() as u64;
+    for chunk in head.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(PRIME);
+        sum ^= sum >> 29;
+    }
+    sum
+}
+
+/// What is known of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing: do it.
+    New,
+    /// It is being done.
+    InProgress,
+    /// It was done; this was the reply.
+    Done(Box<[u8]>),
+}
+
+/// Limits of one table.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayLimits {
+    /// Calls remembered.
+    pub entries: usize,
+    /// Bytes of replies.
+    pub bytes: usize,
+    /// Age of a reply at which it is forgotten, in nanoseconds.
+    pub age_ns: u64,
+    /// Repeats that may wait for one call.
+    pub waiters: usize,
+}
+
+impl Default for ReplayLimits {
+    fn default() -> Self {
+        Self {
+            entries: REPLAY_ENTRIES_MAX / REPLAY_SHARDS,
+            bytes: REPLAY_BYTES_MAX / REPLAY_SHARDS,
+            age_ns: REPLAY_AGE_MAX.as_nanos() as u64,
+            waiters: REPLAY_WAITERS_MAX,
+        }
+    }
+}
+
+enum Entry<W> {
+    InProgress(Vec<W>),
+    Done { reply: Box<[u8]>, at_ns: u64 },
+}
+
+/// One table of calls. `W` is whoever waits for the end of a call that it repeated.
+pub struct ReplayTable<W> {
+    limits: ReplayLimits,
+    entries: HashMap<Key, Entry<W>>,
+    /// Finished calls, oldest first. Calls in progress are never forgotten; the budget of operations
+    /// bounds them.
+    finished: VecDeque<(Key, u64)>,
+    bytes: usize,
+}
+
+impl<W> ReplayTable<W> {
+    /// An empty table.
+    pub fn new(limits: ReplayLimits) -> Self {
+        Self { limits, entries: HashMap::new(), finished: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Calls remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of replies kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What is known of the call at time `now_ns`.
+    pub fn look(&mut self, key: &Key, now_ns: u64) -> Seen {
+        self.expire(now_ns);
+        match self.entries.get(key) {
+            None => Seen::New,
+            Some(Entry::InProgress(_)) => Seen::InProgress,
+            Some(Entry::Done { reply, .. }) => Seen::Done(reply.clone()),
+        }
+    }
+
+    /// Notes that the call is being done now. False if it is known already.
+    pub fn begin(&mut self, key: Key) -> bool {
+        if self.entries.contains_key(&key) {
+            return false;
+        }
+        self.entries.insert(key, Entry::InProgress(Vec::new()));
+        true
+    }
+
+    /// Lets `waiter` wait for a call in progress. False, and `waiter` is dropped, when there are
+    /// too many already or the call is not in progress.
+    pub fn park(&mut self, key: &Key, waiter: W) -> bool {
+        match self.entries.get_mut(key) {
+            Some(Entry::InProgress(waiters)) if waiters.len() < self.limits.waiters => {
+                waiters.push(waiter);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Keeps the reply of a call, begun or not; returns who waited for it.
+    pub fn finish(&mut self, key: Key, reply: &[u8], now_ns: u64) -> Vec<W> {
+        self.expire(now_ns);
+        let done = Entry::Done { reply: reply.into(), at_ns: now_ns };
+        let waiters = match self.entries.insert(key, done) {
+            Some(Entry::InProgress(waiters)) => waiters,
+            Some(Entry::Done { reply, .. }) => {
+                self.bytes -= reply.len();
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
+        self.bytes += reply.len();
+        self.finished.push_back((key, now_ns));
+        self.shrink();
+        waiters
+    }
+
+    /// Forgets a call that came to nothing (its connection's fault, or a handler that panicked);
+    /// returns who waited for it.
+    pub fn abandon(&mut self, key: &Key) -> Vec<W> {
+        match self.entries.remove(key) {
+            Some(Entry::InProgress(waiters)) => waiters,
+            Some(done @ Entry::Done { .. }) => {
+                self.entries.insert(*key, done);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64) {
+        while let Some((_, at_ns)) = self.finished.front() {
+            if now_ns.saturating_sub(*at_ns) < self.limits.age_ns {
+                return;
+            }
+            self.forget_oldest();
+        }
+    }
+
+    fn shrink(&mut self) {
+        while self.finished.len() > self.limits.entries || self.bytes > self.limits.bytes {
+            if !self.forget_oldest() {
+                return;
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self) -> bool {
+        let Some((key, queued_ns)) = self.finished.pop_front() else { return false };
+        // The same call may have been finished again since; then the later place in the row counts.
+        if let Some(Entry::Done { reply, at_ns }) = self.entries.get(&key)
+            && *at_ns == queued_ns
+        {
+            self.bytes -= reply.len();
+            self.entries.remove(&key);
+        }
+        true
+    }
+}
+
+/// The cache of a service: tables with a lock each, so that cores seldom meet.
+pub struct ReplayCache<W> {
+    shards: Vec<Mutex<ReplayTable<W>>>,
+}
+
+impl<W> ReplayCache<W> {
+    /// An empty cache; `limits` are those of each of its parts.
+    pub fn new(limits: ReplayLimits) -> Self {
+        let table = || Mutex::new(ReplayTable::new(limits));
+        Self { shards: std::iter::repeat_with(table).take(REPLAY_SHARDS).collect() }
+    }
+
+    /// The table that holds `key`.
+    pub fn of(&self, key: &Key) -> MutexGuard<'_, ReplayTable<W>> {
+        let index = (key.checksum ^ u64::from(key.xid)) as usize % self.shards.len();
+        self.shards[index].lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Calls remembered.
+    pub fn len(&self) -> usize {
+        let len = |s: &Mutex<ReplayTable<W>>| s.lock().unwrap_or_else(|e| e.into_inner()).len();
+        self.shards.iter().map(len).sum()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

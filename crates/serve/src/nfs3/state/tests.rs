@@ -1,0 +1,98 @@
+//! The duplicate-request cache, with a clock of our own.
+
+use super::*;
+
+const LIMITS: ReplayLimits = ReplayLimits { entries: 3, bytes: 100, age_ns: 1000, waiters: 2 };
+
+fn key(xid: u32) -> Key {
+    Key::new([127, 0, 0, 1].into(), xid, 8, b"arguments")
+}
+
+fn table() -> ReplayTable<&'static str> {
+    ReplayTable::new(LIMITS)
+}
+
+#[test]
+fn a_finished_call_is_replayed() {
+    let mut table = table();
+    assert_eq!(table.look(&key(1), 0), Seen::New);
+    assert!(table.begin(key(1)));
+    assert_eq!(table.look(&key(1), 1), Seen::InProgress);
+    assert!(!table.begin(key(1)), "begun once only");
+    assert!(table.finish(key(1), b"reply", 2).is_empty());
+    assert_eq!(table.look(&key(1), 3), Seen::Done((*b"reply").into()));
+}
+
+#[test]
+fn other_calls_are_other_calls() {
+    let mut table = table();
+    table.finish(key(1), b"reply", 0);
+    let same = key(1);
+    let others = [
+        Key { client: [127, 0, 0, 2].into(), ..same },
+        Key { xid: 2, ..same },
+        Key { proc: 9, ..same },
+        Key::new(same.client, 1, 8, b"argumentz"),
+        Key::new(same.client, 1, 8, b"arguments\0"),
+    ];
+    for other in others {
+        assert_eq!(table.look(&other, 0), Seen::New, "{other:?}");
+    }
+}
+
+#[test]
+fn repeats_wait_and_surplus_ones_are_dropped() {
+    let mut table = table();
+    assert!(!table.park(&key(1), "nobody"), "nothing to wait for");
+    table.begin(key(1));
+    assert!(table.park(&key(1), "a") && table.park(&key(1), "b"));
+    assert!(!table.park(&key(1), "c"));
+    assert_eq!(table.finish(key(1), b"reply", 0), ["a", "b"]);
+    assert!(!table.park(&key(1), "late"), "the reply is there; look again");
+}
+
+#[test]
+fn an_abandoned_call_may_be_done_again() {
+    let mut table = table();
+    table.begin(key(1));
+    table.park(&key(1), "a");
+    assert_eq!(table.abandon(&key(1)), ["a"]);
+    assert_eq!(table.look(&key(1), 0), Seen::New);
+    table.finish(key(1), b"reply", 0);
+    assert!(table.abandon(&key(1)).is_empty());
+    assert_ne!(table.look(&key(1), 0), Seen::New, "a finished call is not abandoned");
+}
+
+#[test]
+fn age_forgets() {
+    let mut table = table();
+    table.finish(key(1), b"reply", 100);
+    table.begin(key(2));
+    assert_ne!(table.look(&key(1), 1099), Seen::New);
+    assert_eq!(table.look(&key(1), 1100), Seen::New);
+    assert_eq!(table.look(&key(2), 1_000_000), Seen::InProgress, "work is never forgotten");
+    assert_eq!((table.len(), table.bytes()), (1, 0));
+}
+
+#[test]
+fn number_and_size_forget_the_oldest() {
+    let mut table = table();
+    (1..=4).for_each(|xid| drop(table.finish(key(xid), b"reply", u64::from(xid))));
+    assert_eq!(table.look(&key(1), 5), Seen::New);
+    assert_ne!(table.look(&key(2), 5), Seen::New);
+    table.finish(key(5), &[0; 95], 6);
+    assert_eq!((table.len(), table.bytes()), (2, 100));
+    assert_ne!(table.look(&key(4), 7), Seen::New);
+    table.finish(key(6), &[0; 101], 8);
+    assert_eq!((table.len(), table.bytes()), (0, 0), "a reply above the limit is not kept");
+}
+
+#[test]
+fn finishing_twice_counts_once() {
+    let mut table = table();
+    table.finish(key(1), b"first", 0);
+    table.finish(key(1), b"second", 10);
+    assert_eq!((table.len(), table.bytes()), (1, 6));
+    assert_eq!(table.look(&key(1), 1005), Seen::Done((*b"second").into()));
+    assert_eq!(table.look(&key(1), 1010), Seen::New);
+}

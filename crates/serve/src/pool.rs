@@ -1,0 +1,214 @@
+//! A bounded pool of threads for operations that block, fair to clients.
+//!
+//! Each client has a queue of its own; threads take from them in turn, so that one client with
+//! thousands of waiting operations does not delay another's first. A place is reserved before
+//! anything is done for the operation, so a full pool has no side effects.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use base::limits::{POOL_CLIENT_PART, POOL_QUEUE_MAX, POOL_THREADS_MAX, POOL_THREADS_PER_CORE};
+
+/// What a pool thread runs. It is given the time it waited, in nanoseconds.
+pub type Job = Box<dyn FnOnce(u64) + Send>;
+
+/// How big a pool is.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolLimits {
+    /// Threads.
+    pub threads: usize,
+    /// Operations that may wait, over all clients.
+    pub queue: usize,
+    /// Operations of one client that may wait.
+    pub per_client: usize,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            threads: (cores * POOL_THREADS_PER_CORE).min(POOL_THREADS_MAX),
+            queue: POOL_QUEUE_MAX,
+            per_client: POOL_QUEUE_MAX / POOL_CLIENT_PART,
+        }
+    }
+}
+
+/// The pool. Dropping the last reference runs what is queued and ends the threads.
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    limits: PoolLimits,
+    queues: Mutex<Queues>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct Queues {
+    clients: HashMap<u64, Client>,
+    /// Clients with something to do, in the order of their turns; each once.
+    turns: VecDeque<u64>,
+    /// Waiting or reserved, over all clients.
+    used: usize,
+    idle: usize,
+    ending: bool,
+}
+
+#[derive(Default)]
+struct Client {
+    jobs: VecDeque<(u64, Job)>,
+    /// Waiting or reserved.
+    used: usize,
+}
+
+/// A reserved place in the queue; given back when dropped without a job.
+pub struct Slot {
+    shared: Arc<Shared>,
+    client: u64,
+    open: bool,
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(limits: PoolLimits) -> io::Result<Arc<Self>> {
+        let shared = Arc::new(Shared {
+            limits,
+            queues: Mutex::new(Queues::default()),
+            work: Condvar::new(),
+        });
+        let mut threads = Vec::new();
+        for n in 0..limits.threads.max(1) {
+            let shared = Arc::clone(&shared);
+            threads.push(
+                std::thread::Builder::new()
+                    .name(format!("pool-{n}"))
+                    .spawn(move || shared.work_off())?,
+            );
+        }
+        Ok(Arc::new(Self { shared, threads }))
+    }
+
+    /// A place in the queue of `client`, if there is one.
+    pub fn reserve(&self, client: u64) -> Option<Slot> {
+        let limits = self.shared.limits;
+        let mut queues = self.shared.lock();
+        if queues.ending || queues.used >= limits.queue {
+            return None;
+        }
+        let entry = queues.clients.entry(client).or_default();
+        if entry.used >= limits.per_client {
+            return None;
+        }
+        entry.used += 1;
+        queues.used += 1;
+        Some(Slot { shared: Arc::clone(&self.shared), client, open: true })
+    }
+
+    /// Operations that wait for a thread.
+    pub fn queued(&self) -> usize {
+        self.shared.lock().used
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().ending = true;
+        self.shared.work.notify_all();
+        let this = std::thread::current().id();
+        for thread in self.threads.drain(..) {
+            // The last reference may be held by a job of ours.
+            if thread.thread().id() != this {
+                // A panic was the job's own and has been dealt with there.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Queues the job, noting `now_ns` as the time of hand-over.
+    pub fn run(mut self, now_ns: u64, job: Job) {
+        self.open = false;
+        let mut queues = self.shared.lock();
+        let Some(client) = queues.clients.get_mut(&self.client) else { return };
+        client.jobs.push_back((now_ns, job));
+        if client.jobs.len() == 1 {
+            queues.turns.push_back(self.client);
+        }
+        let wake = queues.idle > 0;
+        drop(queues);
+        if wake {
+            self.shared.work.notify_one();
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.open {
+            self.shared.lock().give_back(self.client);
+        }
+    }
+}
+
+impl Queues {
+    /// Frees one place of `client`.
+    fn give_back(&mut self, client: u64) {
+        self.used = self.used.saturating_sub(1);
+        if let Some(entry) = self.clients.get_mut(&client) {
+            entry.used = entry.used.saturating_sub(1);
+            if entry.used == 0 && entry.jobs.is_empty() {
+                self.clients.remove(&client);
+            }
+        }
+    }
+
+    /// The next job in turn.
+    fn next(&mut self) -> Option<(u64, Job)> {
+        let client = self.turns.pop_front()?;
+        let entry = self.clients.get_mut(&client)?;
+        let job = entry.jobs.pop_front();
+        if !entry.jobs.is_empty() {
+            self.turns.push_back(client);
+        }
+        self.give_back(client);
+        job
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn work_off(&self) {
+        let mut queues = self.lock();
+        loop {
+            if let Some((since_ns, job)) = queues.next() {
+                drop(queues);
+                let waited = base::clock::stamp().saturating_sub(since_ns);
+                // What a job answers for it has caught itself; a panic past that must not cost
+                // the pool a thread.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(waited)));
+                queues = self.lock();
+            } else if queues.ending {
+                return;
+            } else {
+                queues.idle += 1;
+                queues = self.work.wait(queues).unwrap_or_else(|e| e.into_inner());
+                queues.idle -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

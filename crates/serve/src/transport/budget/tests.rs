@@ -1,0 +1,36 @@
+//! Budgets refuse at their limit and add up over cores.
+
+use super::*;
+
+#[test]
+fn connection_over_the_limit_is_refused_and_counted() {
+    let budgets = Budgets::new(Limits { connections: 2, ..Limits::default() });
+    assert!(budgets.connect() && budgets.connect());
+    assert!(!budgets.connect());
+    assert_eq!((budgets.connections(), budgets.refused.load(Relaxed)), (2, 1));
+    budgets.disconnect();
+    assert!(budgets.connect());
+}
+
+#[test]
+fn core_parts_add_up() {
+    let limits = Limits { connections: 1, requests: 4, bytes: 100 };
+    let all = Budgets::new(limits);
+    let cores = [CoreBudget::new(limits, 2), CoreBudget::new(limits, 2)];
+    cores[0].take_request();
+    cores[0].take_request();
+    assert!(!cores[0].has_request() && cores[1].has_request());
+    cores[1].take_bytes(40);
+    assert!(cores[1].has_bytes(10) && !cores[1].has_bytes(11));
+    assert!(!cores[0].has_room(1) && cores[1].has_room(1000), "one is always let in");
+    assert!((0..OVERDRAFTS_MAX).all(|_| cores[0].take_overdraft()));
+    assert!(!cores[0].take_overdraft());
+    cores[0].give_overdraft();
+    assert!(cores[0].take_overdraft());
+    cores.iter().for_each(|c| c.publish(&all));
+    assert_eq!((all.requests(), all.bytes()), (2, 40));
+    cores[0].give_request();
+    cores[1].give_bytes(40);
+    cores.iter().for_each(|c| c.publish(&all));
+    assert_eq!((all.requests(), all.bytes()), (1, 0));
+}

@@ -1,0 +1,93 @@
+//! Accepts connections and deals them to the cores in turn, within the budget.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use base::limits::{ACCEPT_PAUSE, KEEPALIVE_IDLE, LISTEN_BACKLOG, SEND_TIME_MAX};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tokio::sync::{mpsc, watch};
+
+use super::budget::Budgets;
+
+/// A connection taken from the listener; gives its place in the budget back when dropped.
+pub struct Accepted {
+    /// The socket, non-blocking.
+    pub stream: TcpStream,
+    /// Who called.
+    pub peer: SocketAddr,
+    /// Its place in the budget.
+    pub place: Place,
+}
+
+/// A place among the connections.
+pub struct Place(Arc<Budgets>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.disconnect();
+    }
+}
+
+/// Opens a listening socket at `addr`.
+///
+/// # Errors
+/// What the kernel says: the address is not ours, is in use, or needs a right that we lack.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(LISTEN_BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Accepts until `ending` turns true, dealing to `cores` in turn. A connection for which there is no
+/// place, or whose core does not take it, is closed and counted.
+///
+/// # Errors
+/// When the socket cannot be registered with this runtime.
+pub async fn accept(
+    listener: TcpListener,
+    cores: Vec<mpsc::Sender<Accepted>>,
+    budgets: Arc<Budgets>,
+    mut ending: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut turn = 0;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ending.wait_for(|end| *end) => return Ok(()),
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(_) => {
+                // Out of descriptors, or the peer has gone: the socket itself is still good.
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        if !budgets.connect() {
+            continue;
+        }
+        let place = Place(Arc::clone(&budgets));
+        let Ok(stream) = prepare(stream) else { continue };
+        turn = (turn + 1) % cores.len().max(1);
+        let Some(core) = cores.get(turn) else { return Ok(()) };
+        if core.try_send(Accepted { stream, peer, place }).is_err() {
+            budgets.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+/// No delay for small replies; a vanished peer is noticed by probes when idle and by unacknowledged
+/// data when not.
+fn prepare(stream: tokio::net::TcpStream) -> io::Result<TcpStream> {
+    let stream = stream.into_std()?;
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE_IDLE))?;
+    socket.set_tcp_user_timeout(Some(SEND_TIME_MAX))?;
+    Ok(stream)
+}

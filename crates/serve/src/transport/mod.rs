@@ -1,0 +1,34 @@
+//! What all protocols share on the way from the network card to their handlers.
+//!
+//! - [`runtimes`]: one thread with a runtime of its own for each core.
+//! - [`listener`]: accepts and deals connections to the cores, within the budget.
+//! - [`budget`]: how much of everything may be in use, and the figures that show it.
+//! - [`buffers`]: receive and reply buffers, used again.
+//! - [`mailbox`]: how a finished operation comes back to its connection.
+
+pub mod budget;
+pub mod buffers;
+pub mod listener;
+pub mod mailbox;
+pub mod runtimes;
+
+pub use budget::Budgets;
+pub use runtimes::Runtimes;
+
+/// Raises the soft limit on descriptors to the hard one; returns the limit that now holds.
+///
+/// # Errors
+/// What the kernel says if the limit cannot be read or set.
+pub fn raise_descriptor_limit() -> std::io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for the kernel to fill.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit that the kernel only reads.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(limit.rlim_cur)
+}

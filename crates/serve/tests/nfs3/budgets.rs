@@ -1,0 +1,103 @@
+//! Budgets reached, and the orderly end of the service.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use serve::pool::PoolLimits;
+use serve::transport::budget::Limits;
+use wire::nfs3::*;
+
+use crate::client::Client;
+use crate::procedures::{create, getattr};
+use crate::scripted::Scripted;
+use crate::server::{Options, Server, directory, wait_for};
+
+#[test]
+fn a_connection_too_many_is_closed_and_counted() {
+    let limits = Limits { connections: 3, ..Limits::default() };
+    let server = Server::start(directory(), Options { limits, ..Options::default() });
+    let (mut client, root) = server.client();
+    let kept: Vec<_> = (0..2).map(|_| server.client()).collect();
+    let mut surplus = Client::connect(server.addr);
+    assert!(surplus.is_closed());
+    assert_eq!(server.service().budgets().refused.load(Relaxed), 1);
+    getattr(&mut client, &root).unwrap();
+    drop(kept);
+    wait_for("places are free again", || {
+        (server.service().budgets().connections() == 1).then_some(())
+    });
+    server.client();
+}
+
+#[test]
+fn a_full_pool_delays_and_loses_nothing() {
+    let script = Scripted::over(directory());
+    let pool = PoolLimits { threads: 1, queue: 2, per_client: 2 };
+    let options = Options { pool, ..Options::default() };
+    let server = Server::start(Arc::clone(&script) as _, options);
+    let (mut client, root) = server.client();
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    let mut bytes = Vec::new();
+    for _ in 0..50 {
+        bytes.extend(client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) }));
+    }
+    client.send(&bytes);
+    let budgets = server.service().budgets();
+    wait_for("the connection stalls", || (budgets.stalls.load(Relaxed) > 0).then_some(()));
+    script.open_gate();
+    let mut xids: Vec<_> = (0..50).map(|_| client.receive().xid).collect();
+    xids.sort_unstable();
+    xids.dedup();
+    assert_eq!(xids.len(), 50);
+    wait_for("nothing is held", || ((budgets.requests(), budgets.bytes()) == (0, 0)).then_some(()));
+}
+
+#[test]
+fn few_requests_and_bytes_in_all_delay_and_lose_nothing() {
+    let limits = Limits { requests: 4, bytes: 200_000, ..Limits::default() };
+    let (script, options) = (Scripted::over(directory()), Options { limits, ..Options::default() });
+    let server = Server::start(Arc::clone(&script) as _, options);
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    script.blocks.store(true, SeqCst);
+    let data = vec![1; 150_000];
+    let workers: Vec<_> = (0..6)
+        .map(|n| {
+            let (mut client, _) = server.client();
+            let (file, data) = (file.clone(), data.clone());
+            std::thread::spawn(move || {
+                for _ in 0..10 {
+                    let written = crate::procedures::write(&mut client, &file, n << 20, &data);
+                    assert_eq!(written.count, 150_000);
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|w| w.join().unwrap());
+    let budgets = server.service().budgets();
+    wait_for("nothing is held", || ((budgets.requests(), budgets.bytes()) == (0, 0)).then_some(()));
+}
+
+#[test]
+fn draining_answers_what_was_taken_and_closes() {
+    let script = Scripted::over(directory());
+    let mut server = Server::start(Arc::clone(&script) as _, Options::default());
+    let (mut idle, _) = server.client();
+    let (mut client, root) = server.client();
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    let begun = script.begun();
+    let record = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+    client.send(&record);
+    script.wait_begun(begun + 1);
+    let addr = server.addr;
+    let draining = std::thread::spawn(move || (server.drain(), server));
+    assert!(idle.is_closed(), "idle connections end at once");
+    wait_for("nobody is let in", || std::net::TcpStream::connect(addr).err());
+    script.open_gate();
+    assert!(client.receive().results::<GetattrRes>().into_result().is_ok());
+    assert!(client.is_closed());
+    let (drained, _server) = draining.join().unwrap();
+    assert!(drained);
+}

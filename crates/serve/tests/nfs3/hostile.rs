@@ -1,0 +1,143 @@
+//! Peers that send nonsense, stop in the middle, or do nothing at all; others notice nothing.
+
+use std::net::TcpStream;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use base::random::{Random, SeededRandom};
+use wire::nfs3::*;
+
+use crate::client::Client;
+use crate::procedures::{at, getattr};
+use crate::server::{Server, wait_for};
+
+#[test]
+fn random_bytes_end_only_their_connection() {
+    let server = Server::fresh();
+    let (mut other, root) = server.client();
+    let mut random = SeededRandom::new(4);
+    for _ in 0..50 {
+        let mut bytes = vec![0; 1 + random.below(2000) as usize];
+        random.fill(&mut bytes);
+        let mut peer = Client::connect(server.addr);
+        // The server may have closed it before all is sent.
+        let _ = std::io::Write::write_all(&mut peer.stream, &bytes);
+        peer.stream.shutdown(std::net::Shutdown::Write).ok();
+        assert!(peer.is_closed());
+        getattr(&mut other, &root).unwrap();
+    }
+    assert!(server.service().budgets().bad_records.load(Relaxed) > 0);
+}
+
+#[test]
+fn oversized_and_endless_records_are_refused_at_once() {
+    let server = Server::fresh();
+    let huge = 0x8fff_ffff_u32.to_be_bytes().to_vec();
+    let many_huge = 0x0fff_ffff_u32.to_be_bytes().to_vec();
+    let empty_ones = [0; 4 * 70].to_vec();
+    let empty_record = (1_u32 << 31).to_be_bytes().to_vec();
+    let reply = [0x8000_000c_u32, 9, 1, 0].iter().flat_map(|w| w.to_be_bytes()).collect();
+    let cut_header = [0x8000_0008_u32, 9, 0].iter().flat_map(|w| w.to_be_bytes()).collect();
+    for bytes in [huge, many_huge, empty_ones, empty_record, reply, cut_header] {
+        let before = server.service().budgets().bad_records.load(Relaxed);
+        let mut peer = Client::connect(server.addr);
+        peer.send(&bytes);
+        assert!(peer.is_closed(), "{bytes:x?}");
+        wait_for("it is counted", || {
+            (server.service().budgets().bad_records.load(Relaxed) > before).then_some(())
+        });
+    }
+}
+
+#[test]
+fn mutated_calls_are_answered_or_end_their_connection() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let mut random = SeededRandom::new(5);
+    for _ in 0..300 {
+        let mut record = client.nfs(Proc::LOOKUP, &LookupArgs { what: at(&root, "name") });
+        for _ in 0..1 + random.below(4) {
+            // The marker stays, so that the stream stays in step.
+            let place = 4 + random.below(record.len() as u64 - 4) as usize;
+            record[place] = random.next_u64() as u8;
+        }
+        client.send(&record);
+        if client.try_receive().is_err() {
+            client = Client::connect(server.addr);
+        }
+    }
+    getattr(&mut client, &root).unwrap();
+    assert_eq!(server.service().budgets().panics.load(Relaxed), 0);
+}
+
+#[test]
+fn silence_in_the_middle_of_a_record_concerns_nobody() {
+    let server = Server::fresh();
+    let (mut other, root) = server.client();
+    let record = other.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+    let large = (0x8000_0000_u32 | (1 << 20)).to_be_bytes();
+    let mut peers: Vec<_> = (0..100).map(|_| Client::connect(server.addr)).collect();
+    for (n, peer) in peers.iter_mut().enumerate() {
+        peer.send(&record[..n % record.len()]);
+        if n % 10 == 0 {
+            peer.send(&large);
+        }
+    }
+    for _ in 0..100 {
+        getattr(&mut other, &root).unwrap();
+    }
+}
+
+#[test]
+fn two_thousand_idle_connections_hold_no_buffers() {
+    serve::transport::raise_descriptor_limit().unwrap();
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let idle: Vec<_> = (0..2000).map(|_| TcpStream::connect(server.addr).unwrap()).collect();
+    let budgets = server.service().budgets();
+    wait_for("all are accepted", || (budgets.connections() == 2001).then_some(()));
+    for _ in 0..500 {
+        getattr(&mut client, &root).unwrap();
+    }
+    wait_for("no buffers are held", || (budgets.bytes() == 0).then_some(()));
+    // And they are alive.
+    let mut one = Client { stream: idle.into_iter().next_back().unwrap(), xid: 0, uid: 0, gid: 0 };
+    getattr(&mut one, &root).unwrap();
+}
+
+#[test]
+fn a_panic_ends_its_connection_and_is_counted() {
+    let (server, script) = Server::scripted();
+    for blocks in [false, true] {
+        let (mut other, root) = server.client();
+        let (mut client, _) = server.client();
+        script.blocks.store(blocks, SeqCst);
+        let panics = server.service().budgets().panics.load(Relaxed);
+        let lookup = client.nfs(Proc::LOOKUP, &LookupArgs { what: at(&root, "panic") });
+        client.send(&lookup);
+        assert!(client.is_closed());
+        assert_eq!(server.service().budgets().panics.load(Relaxed), panics + 1);
+        getattr(&mut other, &root).unwrap();
+        script.blocks.store(false, SeqCst);
+    }
+}
+
+#[test]
+fn a_peer_that_reads_nothing_holds_back_only_itself() {
+    let server = Server::fresh();
+    let (mut other, root) = server.client();
+    let file = crate::procedures::create(&mut other, &root, "f");
+    crate::procedures::write(&mut other, &file, 0, &vec![7; 1 << 20]);
+    let mut greedy = Client::connect(server.addr);
+    let args = ReadArgs { file: Fh3(&file), offset: 0, count: 1 << 20 };
+    for _ in 0..100 {
+        let record = greedy.nfs(Proc::READ, &args);
+        greedy.send(&record);
+    }
+    for _ in 0..200 {
+        getattr(&mut other, &root).unwrap();
+    }
+    for _ in 0..100 {
+        let reply = greedy.receive();
+        assert_eq!(reply.results::<ReadRes<'_>>().into_result().unwrap().count, 1 << 20);
+    }
+}

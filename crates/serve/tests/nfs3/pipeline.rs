@@ -1,0 +1,112 @@
+//! Many calls at once, records in pieces, operations that wait beside others that do not.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering::SeqCst;
+
+use probe::op::flag;
+use wire::nfs3::*;
+
+use crate::procedures::{create, getattr, read, write};
+use crate::server::Server;
+
+#[test]
+fn a_thousand_calls_in_one_send() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let mut bytes = Vec::new();
+    let mut wanted = HashSet::new();
+    for _ in 0..1000 {
+        bytes.extend(client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) }));
+        wanted.insert(client.xid);
+    }
+    client.send(&bytes);
+    for _ in 0..1000 {
+        let reply = client.receive();
+        assert!(reply.results::<GetattrRes>().into_result().is_ok());
+        assert!(wanted.remove(&reply.xid), "each call is answered once");
+    }
+}
+
+#[test]
+fn records_in_fragments_and_in_single_bytes() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let whole = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+    let message = &whole[4..];
+    for size in [1, 3, 10, message.len()] {
+        let mut bytes = Vec::new();
+        let mut parts = message.chunks(size.max(message.len() / 40)).peekable();
+        while let Some(part) = parts.next() {
+            let last = if parts.peek().is_none() { 1 << 31 } else { 0 };
+            bytes.extend((part.len() as u32 | last).to_be_bytes());
+            bytes.extend(part);
+        }
+        // And another record right behind it.
+        bytes.extend(&whole);
+        client.send(&bytes);
+        for _ in 0..2 {
+            assert!(client.receive().results::<GetattrRes>().into_result().is_ok());
+        }
+    }
+    for byte in &whole {
+        client.send(std::slice::from_ref(byte));
+    }
+    assert!(client.receive().results::<GetattrRes>().into_result().is_ok());
+}
+
+#[test]
+fn a_waiting_operation_holds_nobody_back() {
+    let (server, script) = Server::scripted();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    script.blocks.store(true, SeqCst);
+    script.close_gate();
+    let slow = client.nfs(Proc::READ, &ReadArgs { file: Fh3(&file), offset: 0, count: 10 });
+    let slow_xid = client.xid;
+    let quick = client.nfs(Proc::NULL, &());
+    client.send(&[slow, quick].concat());
+    assert_eq!(client.receive().xid, client.xid, "the quick one first");
+    script.open_gate();
+    let reply = client.receive();
+    assert_eq!(reply.xid, slow_xid);
+    assert!(reply.results::<ReadRes<'_>>().into_result().is_ok());
+    let pooled = server.records(4).iter().filter(|r| r.flags & flag::POOLED != 0).count();
+    assert_eq!(pooled, 1);
+}
+
+#[test]
+fn pooled_reads_and_writes_of_all_sizes() {
+    let (server, script) = Server::scripted();
+    let (mut client, root) = server.client();
+    script.blocks.store(true, SeqCst);
+    let file = create(&mut client, &root, "f");
+    let data: Vec<u8> = (0..1_u32 << 20).map(|n| (n % 253) as u8).collect();
+    for size in [1, 4096, 32_000, 33_000, 100_000, 1 << 20] {
+        assert_eq!(write(&mut client, &file, 0, &data[..size]).count as usize, size);
+        let (got, _) = read(&mut client, &file, 0, size as u32);
+        assert!(got == data[..size], "{size} bytes");
+    }
+    // A stream of large writes, several at a time.
+    let mut bytes = Vec::new();
+    for n in 0..8 {
+        let args = WriteArgs {
+            file: Fh3(&file),
+            offset: n << 20,
+            count: 1 << 20,
+            stable: StableHow::UNSTABLE,
+            data: &data,
+        };
+        bytes.extend(client.nfs(Proc::WRITE, &args));
+    }
+    let mut sender = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || std::io::Write::write_all(&mut sender, &bytes));
+    for _ in 0..8 {
+        let written = client.receive();
+        assert_eq!(written.results::<WriteRes>().into_result().unwrap().count, 1 << 20);
+    }
+    sending.join().unwrap().unwrap();
+    assert_eq!(getattr(&mut client, &file).unwrap().size, 8 << 20);
+    for n in 0..8 {
+        assert!(read(&mut client, &file, n << 20, 1 << 20).0 == data);
+    }
+}

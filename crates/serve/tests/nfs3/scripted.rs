@@ -1,0 +1,231 @@
+//! A file system whose operations block, wait, fail to flush or panic as a test wants, over a real one.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+
+use probe::op::FileId;
+use vfs::attr::{Attr, SetAttr, Time, Wcc};
+use vfs::fs::*;
+use vfs::handle::Handle;
+use vfs::status::Status;
+
+use crate::client::PATIENCE;
+
+/// The script and the file system behind it.
+pub struct Scripted {
+    inner: Arc<dyn FileSystem>,
+    /// Inline attempts answer WouldBlock.
+    pub blocks: AtomicBool,
+    /// Changes must be flushed before their reply.
+    pub flushes: AtomicBool,
+    /// Flushes fail.
+    pub flush_fails: Arc<AtomicBool>,
+    /// Flushes done.
+    pub flushed: Arc<AtomicUsize>,
+    /// Operations that have begun on the pool.
+    begun: Mutex<usize>,
+    closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+struct Target {
+    fails: Arc<AtomicBool>,
+    flushed: Arc<AtomicUsize>,
+}
+
+impl Durable for Target {
+    fn key(&self) -> u64 {
+        1
+    }
+    fn flush(&self) -> Result<()> {
+        self.flushed.fetch_add(1, SeqCst);
+        if self.fails.load(SeqCst) { Err(Status::Io) } else { Ok(()) }
+    }
+}
+
+impl Scripted {
+    /// A script that lets everything pass.
+    pub fn over(inner: Arc<dyn FileSystem>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            blocks: AtomicBool::new(false),
+            flushes: AtomicBool::new(false),
+            flush_fails: Arc::default(),
+            flushed: Arc::default(),
+            begun: Mutex::new(0),
+            closed: Mutex::new(false),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Operations on the pool wait from now on.
+    pub fn close_gate(&self) {
+        *self.closed.lock().unwrap() = true;
+    }
+
+    /// They go on.
+    pub fn open_gate(&self) {
+        *self.closed.lock().unwrap() = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `count` operations have begun on the pool.
+    pub fn wait_begun(&self, count: usize) {
+        let begun = self.begun.lock().unwrap();
+        let (begun, timeout) =
+            self.changed.wait_timeout_while(begun, PATIENCE, |n| *n < count).unwrap();
+        assert!(!timeout.timed_out(), "only {} operations began", *begun);
+    }
+
+    /// Operations that have begun on the pool.
+    pub fn begun(&self) -> usize {
+        *self.begun.lock().unwrap()
+    }
+
+    fn enter<'a>(&self, cx: Context<'a>) -> Result<Context<'a>> {
+        if cx.may_block {
+            *self.begun.lock().unwrap() += 1;
+            self.changed.notify_all();
+            let closed = self.closed.lock().unwrap();
+            let _open = self.changed.wait_timeout_while(closed, PATIENCE, |c| *c).unwrap();
+        } else if self.blocks.load(SeqCst) {
+            return Err(Status::WouldBlock);
+        }
+        Ok(Context { may_block: true, ..cx })
+    }
+
+    fn flush<T>(&self, change: Change<T>) -> Change<T> {
+        change.map(|mut changed| {
+            if self.flushes.load(SeqCst) {
+                changed.flush.targets.push(Arc::new(Target {
+                    fails: Arc::clone(&self.flush_fails),
+                    flushed: Arc::clone(&self.flushed),
+                }));
+            }
+            changed
+        })
+    }
+}
+
+impl FileSystem for Scripted {
+    fn root(&self) -> Handle {
+        self.inner.root()
+    }
+    fn file_id(&self, handle: &Handle) -> FileId {
+        self.inner.file_id(handle)
+    }
+    fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        self.inner.getattr(self.enter(cx)?, file)
+    }
+    fn setattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Change<()> {
+        self.flush(self.inner.setattr(self.enter(cx)?, file, set, guard))
+    }
+    fn lookup(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
+        assert_ne!(name, b"panic", "planted");
+        self.inner.lookup(self.enter(cx)?, dir, name)
+    }
+    fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
+        self.inner.access(self.enter(cx)?, file, want)
+    }
+    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
+        self.inner.readlink(self.enter(cx)?, link)
+    }
+    fn read(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        self.inner.read(self.enter(cx)?, file, offset, buf)
+    }
+    fn write(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        data: &[u8],
+        stable: Stable,
+    ) -> Change<usize> {
+        self.flush(self.inner.write(self.enter(cx)?, file, offset, data, stable))
+    }
+    fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
+        self.flush(self.inner.commit(self.enter(cx)?, file))
+    }
+    fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry> {
+        assert_ne!(name, b"panic", "planted");
+        self.flush(self.inner.create(self.enter(cx)?, dir, name, how))
+    }
+    fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry> {
+        self.flush(self.inner.mkdir(self.enter(cx)?, dir, name, set))
+    }
+    fn symlink(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.flush(self.inner.symlink(self.enter(cx)?, dir, name, target, set))
+    }
+    fn mknod(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        special: Special,
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.flush(self.inner.mknod(self.enter(cx)?, dir, name, special, set))
+    }
+    fn remove(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        self.flush(self.inner.remove(self.enter(cx)?, dir, name))
+    }
+    fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        self.flush(self.inner.rmdir(self.enter(cx)?, dir, name))
+    }
+    fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {
+        self.flush(self.inner.rename(self.enter(cx)?, from, to))
+    }
+    fn link(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Change<Option<Attr>> {
+        self.flush(self.inner.link(self.enter(cx)?, file, dir, name))
+    }
+    fn list(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        cookie: u64,
+        verifier: [u8; 8],
+        plus: bool,
+        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<ListDone> {
+        self.inner.list(self.enter(cx)?, dir, cookie, verifier, plus, each)
+    }
+    fn space(&self, cx: Context<'_>) -> Result<Space> {
+        self.inner.space(self.enter(cx)?)
+    }
+    fn abilities(&self) -> Abilities {
+        self.inner.abilities()
+    }
+    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
+        self.inner.path_of(file)
+    }
+}

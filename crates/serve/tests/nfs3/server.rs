@@ -1,0 +1,146 @@
+//! The service as the tests start it: two cores, a small pool, a share named `t`.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use probe::hub::{Hub, HubOptions};
+use probe::op::OpRecord;
+use serve::nfs3::{NfsConfig, NfsService};
+use serve::pool::{Pool, PoolLimits};
+use serve::transport::Runtimes;
+use serve::transport::budget::Limits;
+use vfs::flush::FlushGroup;
+use vfs::fs::FileSystem;
+use vfs::host::{HostFs, HostOptions};
+
+use crate::client::{Client, PATIENCE};
+use crate::scripted::Scripted;
+
+/// Cores of the service under test.
+const CORES: usize = 2;
+
+/// A running service; stops when dropped.
+pub struct Server {
+    service: Option<NfsService>,
+    pub addr: SocketAddr,
+    pub hub: Arc<Hub>,
+    _runtimes: Arc<Runtimes>,
+}
+
+/// How a service is started.
+#[derive(Clone, Copy)]
+pub struct Options {
+    pub limits: Limits,
+    pub pool: PoolLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let pool = PoolLimits { threads: 4, queue: 1000, per_client: 1000 };
+        Self { limits: Limits::default(), pool }
+    }
+}
+
+impl Server {
+    /// Serves `fs` as the share `t`.
+    pub fn start(fs: Arc<dyn FileSystem>, options: Options) -> Self {
+        let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
+        let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
+        let service = NfsService::start(NfsConfig {
+            addr: ([127, 0, 0, 1], 0).into(),
+            runtimes: Arc::clone(&runtimes),
+            shares: shares(fs),
+            hub: Arc::clone(&hub),
+            flush: Arc::new(FlushGroup::start().unwrap()),
+            pool: Pool::start(options.pool).unwrap(),
+            limits: options.limits,
+        })
+        .unwrap();
+        let addr = service.local_addr();
+        Self { service: Some(service), addr, hub, _runtimes: runtimes }
+    }
+
+    /// Serves a fresh directory.
+    pub fn fresh() -> Self {
+        Self::start(directory(), Options::default())
+    }
+
+    /// Serves a fresh directory under a script.
+    pub fn scripted() -> (Self, Arc<Scripted>) {
+        let script = Scripted::over(directory());
+        (Self::start(Arc::clone(&script) as _, Options::default()), script)
+    }
+
+    /// A client, and the handle of the share's root.
+    pub fn client(&self) -> (Client, Vec<u8>) {
+        let mut client = Client::connect(self.addr);
+        let root = client.mount("/export/t");
+        (client, root)
+    }
+
+    /// The service.
+    pub fn service(&self) -> &NfsService {
+        self.service.as_ref().expect("not drained yet")
+    }
+
+    /// Ends the service; whether it answered everything.
+    pub fn drain(&mut self) -> bool {
+        self.service.take().expect("not drained yet").drain_blocking().unwrap()
+    }
+
+    /// Operations written down so far, once there are at least `count`.
+    pub fn records(&self, count: usize) -> Vec<OpRecord> {
+        wait_for("operations are written down", || {
+            let mut records = Vec::new();
+            self.hub.scan(0, u64::MAX, |record| records.push(*record));
+            (records.len() >= count).then_some(records)
+        })
+    }
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is a directory in memory that nobody misses.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+thread_local! {
+    /// The directories of a test; it has a thread of its own.
+    static SCRATCH: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A fresh directory in memory, removed when its test is over.
+pub fn directory() -> Arc<dyn FileSystem> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("serve-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+    let path = std::path::Path::new("/dev/shm").join(name);
+    std::fs::create_dir(&path).unwrap();
+    SCRATCH.with_borrow_mut(|all| all.push(Scratch(path.clone())));
+    let fs = HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap();
+    fs
+}
+
+fn shares(fs: Arc<dyn FileSystem>) -> Arc<vfs::share::ShareTable> {
+    let mut table = vfs::share::ShareTable::default();
+    table.add("t", fs, false).unwrap();
+    Arc::new(table)
+}
+
+/// Asks until there is an answer.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,371 @@
+//! Group commit: what must be on disk before a reply may leave, flushed once for many callers.
+//!
+//! A caller hands in a [`Flush`] and a completion. Per key one flush runs at a time; everything
+//! that arrived before it started is released by it, everything later waits for the next. No
+//! caller's thread waits: the completion runs on a flusher thread.
+//!
+//! [`FlushSite`] names every place that asks for a flush, so that a test can leave one out and
+//! show that it was needed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+
+use base::limits::{FLUSH_THREADS, FLUSH_WAITING_MAX};
+
+use crate::fs::{Durable, Flush, Result};
+use crate::status::Status;
+
+/// What a caller wants done when its flush is over. Must be short: it runs on a flusher thread.
+pub type Completion = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Every place that asks for a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FlushSite {
+    /// WRITE with FILE_SYNC: the file.
+    WriteFileSync,
+    /// WRITE with DATA_SYNC: the file's data.
+    WriteDataSync,
+    /// COMMIT: the file.
+    Commit,
+    /// CREATE: the new file.
+    CreateFile,
+    /// CREATE: the directory that names it.
+    CreateDirectory,
+    /// MKDIR: the new directory.
+    MkdirNew,
+    /// MKDIR: the directory that names it.
+    MkdirParent,
+    /// SYMLINK: the directory.
+    SymlinkDirectory,
+    /// MKNOD: the directory.
+    MknodDirectory,
+    /// REMOVE: the directory.
+    RemoveDirectory,
+    /// RMDIR: the directory.
+    RmdirDirectory,
+    /// RENAME: the directory that the name left.
+    RenameFrom,
+    /// RENAME: the directory that the name came to, if it is another.
+    RenameTo,
+    /// LINK: the file, whose count changed.
+    LinkFile,
+    /// LINK: the directory.
+    LinkDirectory,
+    /// SETATTR: the file.
+    Setattr,
+    /// RENAME and LINK across directories: our own table of where such files are.
+    HandleTable,
+}
+
+impl FlushSite {
+    /// All of them, for tests that try each.
+    pub const ALL: [Self; 17] = [
+        Self::WriteFileSync,
+        Self::WriteDataSync,
+        Self::Commit,
+        Self::CreateFile,
+        Self::CreateDirectory,
+        Self::MkdirNew,
+        Self::MkdirParent,
+        Self::SymlinkDirectory,
+        Self::MknodDirectory,
+        Self::RemoveDirectory,
+        Self::RmdirDirectory,
+        Self::RenameFrom,
+        Self::RenameTo,
+        Self::LinkFile,
+        Self::LinkDirectory,
+        Self::Setattr,
+        Self::HandleTable,
+    ];
+
+    /// The name that `PLIMSOLL_TEST_SKIP_FLUSH` takes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WriteFileSync => "write-file-sync",
+            Self::WriteDataSync => "write-data-sync",
+            Self::Commit => "commit",
+            Self::CreateFile => "create-file",
+            Self::CreateDirectory => "create-directory",
+            Self::MkdirNew => "mkdir-new",
+            Self::MkdirParent => "mkdir-parent",
+            Self::SymlinkDirectory => "symlink-directory",
+            Self::MknodDirectory => "mknod-directory",
+            Self::RemoveDirectory => "remove-directory",
+            Self::RmdirDirectory => "rmdir-directory",
+            Self::RenameFrom => "rename-from",
+            Self::RenameTo => "rename-to",
+            Self::LinkFile => "link-file",
+            Self::LinkDirectory => "link-directory",
+            Self::Setattr => "setattr",
+            Self::HandleTable => "handle-table",
+        }
+    }
+
+    /// The site of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|site| site.name() == name)
+    }
+
+    /// Whether this site flushes. Always, but in a build made for fault tests.
+    #[inline]
+    pub fn enabled(self) -> bool {
+        !cfg!(any(debug_assertions, feature = "faults"))
+            || skipped().load(Ordering::Relaxed) & (1 << self as u8) == 0
+    }
+}
+
+/// Bit mask of the sites left out.
+fn skipped() -> &'static AtomicU32 {
+    static SKIPPED: OnceLock<AtomicU32> = OnceLock::new();
+    SKIPPED.get_or_init(|| {
+        let asked = std::env::var("PLIMSOLL_TEST_SKIP_FLUSH").unwrap_or_default();
+        let sites = asked.split(',').filter_map(|name| FlushSite::from_name(name.trim()));
+        AtomicU32::new(sites.fold(0, |mask, site| mask | 1 << site as u8))
+    })
+}
+
+/// Leaves out every flush of `site` from now on, to show that a test notices. Has no effect in a
+/// build without debug assertions and without the feature `faults`.
+pub fn disable_for_test(site: FlushSite) {
+    skipped().fetch_or(1 << site as u8, Ordering::Relaxed);
+}
+
+/// Undoes [`disable_for_test`].
+pub fn enable_for_test(site: FlushSite) {
+    skipped().fetch_and(!(1 << site as u8), Ordering::Relaxed);
+}
+
+impl Flush {
+    /// A flush of `target`, unless this site is left out by a test.
+    pub fn of(site: FlushSite, target: Arc<dyn Durable>) -> Self {
+        let mut flush = Self::NONE;
+        flush.and(site, target);
+        flush
+    }
+
+    /// Adds a target, to be flushed after those already there.
+    pub fn and(&mut self, site: FlushSite, target: Arc<dyn Durable>) {
+        if site.enabled() {
+            self.targets.push(target);
+        }
+    }
+
+    /// Flushes now, on this thread, one target after the other. For tests and for callers that
+    /// have nothing else to do.
+    pub fn wait(&self) -> Result<()> {
+        self.targets.iter().try_for_each(|target| target.covered(target.flush()))
+    }
+}
+
+/// One caller's way through its targets.
+struct Ticket {
+    flush: Flush,
+    /// The target it is waiting for.
+    at: usize,
+    done: Completion,
+}
+
+impl Ticket {
+    fn target(&self) -> Option<&Arc<dyn Durable>> {
+        self.flush.targets.get(self.at)
+    }
+}
+
+/// Tickets of one key: those waiting, and whether a flush is under way.
+#[derive(Default)]
+struct Key {
+    running: bool,
+    waiting: Vec<Ticket>,
+}
+
+#[derive(Default)]
+struct Queue {
+    keys: HashMap<u64, Key>,
+    ready: VecDeque<u64>,
+    waiting: usize,
+    closing: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    flushes: AtomicU64,
+    released: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What the group has done since it started, for statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlushCounts {
+    /// Flushes made.
+    pub flushes: u64,
+    /// Callers' targets released by them.
+    pub released: u64,
+    /// Flushes that failed.
+    pub failed: u64,
+    /// Callers waiting now.
+    pub waiting: u64,
+}
+
+/// The flusher threads and the queue before them. Dropping it finishes what is queued.
+pub struct FlushGroup {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl FlushGroup {
+    /// A group with the usual number of threads.
+    pub fn start() -> std::io::Result<Self> {
+        Self::with_threads(FLUSH_THREADS)
+    }
+
+    /// A group with `count` threads.
+    pub fn with_threads(count: usize) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let threads = (0..count.max(1))
+            .map(|n| {
+                let shared = Arc::clone(&shared);
+                std::thread::Builder::new().name(format!("flush-{n}")).spawn(move || work(&shared))
+            })
+            .collect::<std::io::Result<_>>()?;
+        Ok(Self { shared, threads })
+    }
+
+    /// Brings all targets of `flush` to disk in their order, then calls `done`: on a flusher
+    /// thread, or here and now if there is nothing to flush. [`Status::Busy`] if too many wait.
+    pub fn submit(&self, flush: Flush, done: Completion) {
+        if flush.is_empty() {
+            return done(Ok(()));
+        }
+        let mut queue = lock(&self.shared.queue);
+        if queue.waiting >= FLUSH_WAITING_MAX {
+            drop(queue);
+            return done(Err(Status::Busy));
+        }
+        queue.waiting += 1;
+        enqueue(&mut queue, Ticket { flush, at: 0, done });
+        drop(queue);
+        self.shared.work.notify_one();
+    }
+
+    /// What has been done so far.
+    pub fn counts(&self) -> FlushCounts {
+        FlushCounts {
+            flushes: self.shared.flushes.load(Ordering::Relaxed),
+            released: self.shared.released.load(Ordering::Relaxed),
+            failed: self.shared.failed.load(Ordering::Relaxed),
+            waiting: lock(&self.shared.queue).waiting as u64,
+        }
+    }
+}
+
+impl Drop for FlushGroup {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).closing = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // A flusher that panicked has told its callers nothing, which they take as no reply.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    // No code that can panic runs under this lock, so a poisoned one is still consistent.
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts a ticket before the target it has come to, and wakes the key if nobody flushes it.
+fn enqueue(queue: &mut Queue, ticket: Ticket) {
+    let Some(id) = ticket.target().map(|target| target.key()) else { return };
+    let key = queue.keys.entry(id).or_default();
+    if !key.running && key.waiting.is_empty() {
+        queue.ready.push_back(id);
+    }
+    key.waiting.push(ticket);
+}
+
+/// A flusher thread: takes a key, flushes it once, releases everyone who had waited before.
+fn work(shared: &Shared) {
+    let mut queue = lock(&shared.queue);
+    loop {
+        let Some(id) = queue.ready.pop_front() else {
+            if queue.closing && queue.waiting == 0 {
+                // The others may sleep beside an empty queue.
+                shared.work.notify_all();
+                return;
+            }
+            queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        let Some(key) = queue.keys.get_mut(&id) else { continue };
+        key.running = true;
+        let batch = std::mem::take(&mut key.waiting);
+        drop(queue);
+        let results = flush_batch(shared, &batch);
+        queue = release(shared, id, batch, results);
+    }
+}
+
+/// One flush for all of `batch`, and what it means for each of them.
+fn flush_batch(shared: &Shared, batch: &[Ticket]) -> Vec<Result<()>> {
+    let mut outcome = Ok(());
+    let each = batch.iter().enumerate().map(|(n, ticket)| match ticket.target() {
+        Some(target) => {
+            if n == 0 {
+                outcome = target.flush();
+            }
+            target.covered(outcome)
+        }
+        None => Ok(()),
+    });
+    let each: Vec<_> = each.collect();
+    shared.flushes.fetch_add(1, Ordering::Relaxed);
+    shared.released.fetch_add(batch.len() as u64, Ordering::Relaxed);
+    shared.failed.fetch_add(u64::from(outcome.is_err()), Ordering::Relaxed);
+    each
+}
+
+/// Sends every ticket of a flushed batch on to its next target or home.
+fn release<'a>(
+    shared: &'a Shared,
+    id: u64,
+    batch: Vec<Ticket>,
+    results: Vec<Result<()>>,
+) -> MutexGuard<'a, Queue> {
+    let mut finished = Vec::with_capacity(batch.len());
+    let mut queue = lock(&shared.queue);
+    if let Some(key) = queue.keys.get_mut(&id) {
+        key.running = false;
+        if key.waiting.is_empty() {
+            queue.keys.remove(&id);
+        } else {
+            queue.ready.push_back(id);
+        }
+    }
+    for (mut ticket, result) in batch.into_iter().zip(results) {
+        ticket.at += 1;
+        if result.is_ok() && ticket.target().is_some() {
+            enqueue(&mut queue, ticket);
+        } else {
+            finished.push((ticket.done, result));
+        }
+    }
+    let more = queue.ready.len();
+    drop(queue);
+    // This thread takes one key itself; the others get the rest.
+    (1..more).for_each(|_| shared.work.notify_one());
+    let count = finished.len();
+    finished.into_iter().for_each(|(done, result)| done(result));
+    let mut queue = lock(&shared.queue);
+    queue.waiting -= count;
+    queue
+}
+
+#[cfg(test)]
+mod tests;

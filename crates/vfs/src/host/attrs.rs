@@ -1,0 +1,73 @@
+//! The kernel's attributes as ours.
+
+use crate::attr::{Attr, FileType, Time};
+use crate::host::sys;
+
+/// Kind of file from `st_mode`.
+pub fn kind(mode: u32) -> FileType {
+    match mode & libc::S_IFMT {
+        libc::S_IFDIR => FileType::Directory,
+        libc::S_IFLNK => FileType::Symlink,
+        libc::S_IFBLK => FileType::Block,
+        libc::S_IFCHR => FileType::Character,
+        libc::S_IFIFO => FileType::Fifo,
+        libc::S_IFSOCK => FileType::Socket,
+        _ => FileType::Regular,
+    }
+}
+
+/// From fstat(2).
+#[inline]
+pub fn from_stat(st: &libc::stat, fsid: u64) -> Attr {
+    let time = |sec: i64, nsec: i64| Time { sec, nsec: nsec as u32 };
+    Attr {
+        kind: kind(st.st_mode),
+        mode: st.st_mode & 0o7777,
+        nlink: st.st_nlink as u32,
+        uid: st.st_uid,
+        gid: st.st_gid,
+        size: st.st_size as u64,
+        used: st.st_blocks as u64 * 512,
+        rdev: if st.st_rdev == 0 { (0, 0) } else { sys::device_parts(st.st_rdev) },
+        fsid,
+        fileid: st.st_ino,
+        atime: time(st.st_atime, st.st_atime_nsec),
+        mtime: time(st.st_mtime, st.st_mtime_nsec),
+        ctime: time(st.st_ctime, st.st_ctime_nsec),
+    }
+}
+
+/// From statx(2).
+pub fn from_statx(sx: &libc::statx, fsid: u64) -> Attr {
+    let time = |t: &libc::statx_timestamp| Time { sec: t.tv_sec, nsec: t.tv_nsec };
+    Attr {
+        kind: kind(u32::from(sx.stx_mode)),
+        mode: u32::from(sx.stx_mode) & 0o7777,
+        nlink: sx.stx_nlink,
+        uid: sx.stx_uid,
+        gid: sx.stx_gid,
+        size: sx.stx_size,
+        used: sx.stx_blocks * 512,
+        rdev: (sx.stx_rdev_major, sx.stx_rdev_minor),
+        fsid,
+        fileid: sx.stx_ino,
+        atime: time(&sx.stx_atime),
+        mtime: time(&sx.stx_mtime),
+        ctime: time(&sx.stx_ctime),
+    }
+}
+
+/// Birth time in nanoseconds since the epoch; 0 if the file system does not keep it.
+pub fn birth(sx: &libc::statx) -> u64 {
+    if sx.stx_mask & libc::STATX_BTIME == 0 {
+        return 0;
+    }
+    (sx.stx_btime.tv_sec as u64)
+        .wrapping_mul(base::clock::NS_PER_S)
+        .wrapping_add(u64::from(sx.stx_btime.tv_nsec))
+}
+
+/// The device a file is on.
+pub fn device(sx: &libc::statx) -> u64 {
+    sys::device(sx.stx_dev_major, sx.stx_dev_minor)
+}

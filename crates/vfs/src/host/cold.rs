@@ -1,0 +1,304 @@
+//! Finding the file of a handle that we hold no descriptor on: after a restart, or when its node
+//! was given up for room. `docs/formats/handles.md` says why this finds what it must.
+//!
+//! With kernel handles the file itself is opened at once, and what remains is to show that it is
+//! still inside the share. Without, it is looked for where it was met, where the table says, and
+//! then, bounded, in the whole tree.
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::limits::{COLD_SEARCH_ENTRIES_MAX, DEPTH_MAX};
+
+use crate::attr::{Attr, FileType};
+use crate::fs::{Context, Result};
+use crate::handle::Handle;
+use crate::host::ids::{self, Ident, Parsed};
+use crate::host::list::Stream;
+use crate::host::node::Node;
+use crate::host::sys::KernelHandle;
+use crate::host::{HostFs, attrs, sys};
+use crate::name::Name;
+use crate::status::Status;
+
+impl HostFs {
+    /// The node of a handle, held or found.
+    #[inline]
+    pub(super) fn node(&self, cx: Context<'_>, handle: &Handle) -> Result<Arc<Node>> {
+        match self.nodes.get(handle) {
+            Some(node) => Ok(node),
+            None => self.cold(cx, handle),
+        }
+    }
+
+    #[cold]
+    fn cold(&self, cx: Context<'_>, handle: &Handle) -> Result<Arc<Node>> {
+        let parsed = self.keys.open(handle)?;
+        if !cx.may_block {
+            return Err(Status::WouldBlock);
+        }
+        let _server = self.as_server(cx)?;
+        let found = match parsed.ident {
+            Ident::Kernel(kernel) if self.kernel => self.by_kernel_handle(&kernel, &parsed, handle),
+            Ident::Inode { ino, birth } if !self.kernel => {
+                self.by_inode(ino, birth, &parsed, handle)
+            }
+            // Made under another form: with privilege that is gone, or before it came.
+            _ => Err(Status::Stale),
+        };
+        let counter = if found.is_ok() { &self.cold_found } else { &self.cold_stale };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let (fd, attr) = found?;
+        if attr.nlink == 0 || self.hidden(attr.fileid) {
+            return Err(Status::Stale);
+        }
+        let kind = attr.kind;
+        Ok(self.nodes.insert(Node::new(fd, attr.fileid, kind, *handle, parsed.ident)))
+    }
+
+    /// The directory above, never above the root, and only if it is inside the share.
+    pub(super) fn parent(&self, cx: Context<'_>, dir: &Arc<Node>) -> Result<Arc<Node>> {
+        if dir.ino == self.root.ino {
+            return Ok(Arc::clone(&self.root));
+        }
+        if !cx.may_block && !self.inline.all {
+            return Err(Status::WouldBlock);
+        }
+        let _server = self.as_server(cx)?;
+        let fd = self.up(dir.fd())?;
+        if !self.reaches_root(fd.as_fd())? {
+            return Err(Status::Stale);
+        }
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        self.adopt(fd, &attr, None)
+    }
+
+    fn up(&self, dir: BorrowedFd<'_>) -> Result<OwnedFd> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        sys::open_at2(dir, c"..", flags, sys::NO_XDEV).map_err(|_| Status::Stale)
+    }
+
+    /// Whether the way up from a directory comes to the root of the share.
+    fn reaches_root(&self, dir: BorrowedFd<'_>) -> Result<bool> {
+        let mut at = dir.try_clone_to_owned()?;
+        for _ in 0..DEPTH_MAX {
+            let st = sys::stat(at.as_fd())?;
+            if st.st_dev != self.dev || self.hidden(st.st_ino) {
+                return Ok(false);
+            }
+            if st.st_ino == self.root.ino {
+                return Ok(true);
+            }
+            let Ok(above) = self.up(at.as_fd()) else { return Ok(false) };
+            if sys::stat(above.as_fd())?.st_ino == st.st_ino {
+                return Ok(false);
+            }
+            at = above;
+        }
+        Ok(false)
+    }
+
+    fn by_kernel_handle(
+        &self,
+        kernel: &KernelHandle,
+        parsed: &Parsed,
+        handle: &Handle,
+    ) -> Result<(OwnedFd, Attr)> {
+        let fd = sys::open_by_handle(self.mount.as_fd(), kernel, libc::O_PATH)
+            .map_err(|_| Status::Stale)?;
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        let inside = if attr.kind == FileType::Directory {
+            self.whole || self.reaches_root(fd.as_fd())?
+        } else {
+            self.whole
+                || self.path_is_inside(fd.as_fd(), &attr)
+                || self.is_in_known_parent(parsed, handle, &attr)
+        };
+        if inside { Ok((fd, attr)) } else { Err(Status::Stale) }
+    }
+
+    /// Whether the path by which the kernel knows the file lies below the root and leads to it.
+    /// It knows none, or an old one, when its caches are cold.
+    fn path_is_inside(&self, fd: BorrowedFd<'_>, attr: &Attr) -> bool {
+        let inside = || {
+            let root = sys::path_of(self.root.fd()).ok()?;
+            let path = sys::path_of(fd).ok()?;
+            let below = path.strip_prefix(&root[..])?;
+            let below = if root == b"/" { below } else { below.strip_prefix(b"/")? };
+            let below = CString::new(below).ok()?;
+            let resolve = sys::BENEATH | sys::NO_SYMLINKS | sys::NO_XDEV;
+            let found = sys::open_at2(self.root.fd(), &below, libc::O_PATH, resolve).ok()?;
+            let st = sys::stat(found.as_fd()).ok()?;
+            (st.st_ino == attr.fileid && st.st_dev == self.dev).then_some(())
+        };
+        inside().is_some()
+    }
+
+    /// Whether the file is in the directory that its handle tells, or in one that the table
+    /// does, and that directory is inside the share.
+    fn is_in_known_parent(&self, parsed: &Parsed, handle: &Handle, attr: &Attr) -> bool {
+        let further = self.table.parents(&parsed.ident);
+        parsed.parent.into_iter().chain(further).any(|parent| {
+            let Ident::Kernel(kernel) = parent else { return false };
+            let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+            let Ok(dir) = sys::open_by_handle(self.mount.as_fd(), &kernel, flags) else {
+                return false;
+            };
+            self.reaches_root(dir.as_fd()).unwrap_or(false)
+                && self.entry_of(dir, Some(handle), attr.fileid).is_some()
+        })
+    }
+
+    /// The file with this inode number in a directory: by the name we remember, else by reading
+    /// the directory.
+    fn entry_of(&self, dir: OwnedFd, handle: Option<&Handle>, ino: u64) -> Option<(OwnedFd, Attr)> {
+        let remembered = handle.and_then(|handle| self.paths.last(ids::file_id(handle)));
+        if let Some((_, name)) = remembered
+            && let Some(found) = self.named(dir.as_fd(), &name, ino)
+        {
+            return Some(found);
+        }
+        let mut stream = Stream::new(dir);
+        loop {
+            let dent = stream.peek().ok()??;
+            if dent.ino == ino && !matches!(dent.name, b"." | b"..") {
+                let name = dent.name.to_vec();
+                if let Some(found) = self.named(stream.fd(), &name, ino) {
+                    return Some(found);
+                }
+            }
+            stream.pass();
+        }
+    }
+
+    /// The file of this name, if it is that inode.
+    fn named(&self, dir: BorrowedFd<'_>, name: &[u8], ino: u64) -> Option<(OwnedFd, Attr)> {
+        let name = Name::any(name).ok()?;
+        let fd = sys::open_at2(dir, name.as_cstr(), libc::O_PATH, sys::NO_XDEV).ok()?;
+        let st = sys::stat(fd.as_fd()).ok()?;
+        let same = st.st_ino == ino && st.st_dev == self.dev;
+        same.then(|| (fd, attrs::from_stat(&st, self.fsid)))
+    }
+
+    // --- without kernel handles ---------------------------------------------------------------
+
+    fn by_inode(
+        &self,
+        ino: u64,
+        birth: u64,
+        parsed: &Parsed,
+        handle: &Handle,
+    ) -> Result<(OwnedFd, Attr)> {
+        let ours = |found: &(OwnedFd, Attr)| {
+            sys::statx_at(found.0.as_fd(), c"").is_ok_and(|sx| attrs::birth(&sx) == birth)
+        };
+        let mut places = Vec::new();
+        if parsed.is_dir {
+            if let Some(found) = self.known_dir(ino).filter(ours) {
+                return Ok(found);
+            }
+            places.extend(self.table.dir(ino).map(|record| record.parent));
+        }
+        places.extend(parsed.parent);
+        places.extend(self.table.parents(&parsed.ident));
+        for place in places {
+            let Ident::Inode { ino: parent, birth: parent_birth } = place else { continue };
+            let Some((dir, _)) = self.known_dir(parent) else { continue };
+            // A new directory may have got the number of the old one.
+            let sx = sys::statx_at(dir.as_fd(), c"")?;
+            if attrs::birth(&sx) != parent_birth {
+                continue;
+            }
+            let Ok(dir) = sys::open_at(dir.as_fd(), c".", libc::O_RDONLY, 0) else { continue };
+            if let Some(found) = self.entry_of(dir, Some(handle), ino).filter(ours) {
+                return Ok(found);
+            }
+        }
+        self.search(ino, parsed).filter(ours).ok_or(Status::Stale)
+    }
+
+    /// A directory by its inode number: from the root down along the names of the table, each
+    /// step checked.
+    fn known_dir(&self, ino: u64) -> Option<(OwnedFd, Attr)> {
+        let mut way = Vec::new();
+        let mut at = ino;
+        while at != self.root.ino {
+            if way.len() >= DEPTH_MAX || self.hidden(at) {
+                return None;
+            }
+            let record = self.table.dir(at)?;
+            let Ident::Inode { ino: above, .. } = record.parent else { return None };
+            way.push((at, record));
+            at = above;
+        }
+        let mut fd = self.root.fd().try_clone_to_owned().ok()?;
+        while let Some((ino, record)) = way.pop() {
+            let found = self.named(fd.as_fd(), &record.name, ino).or_else(|| {
+                // Renamed within its directory behind our back, or before the table was written.
+                let dir = sys::open_at(fd.as_fd(), c".", libc::O_RDONLY, 0).ok()?;
+                self.entry_of(dir, None, ino)
+            })?;
+            let sx = sys::statx_at(found.0.as_fd(), c"").ok()?;
+            if attrs::birth(&sx) != record.birth || found.1.kind != FileType::Directory {
+                return None;
+            }
+            fd = found.0;
+        }
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd()).ok()?, self.fsid);
+        Some((fd, attr))
+    }
+
+    /// Looks through the tree, level by level, for an inode number; bounded. What is learnt on
+    /// the way goes into the table, so that the next handle is found there.
+    fn search(&self, ino: u64, parsed: &Parsed) -> Option<(OwnedFd, Attr)> {
+        let mut left = COLD_SEARCH_ENTRIES_MAX;
+        let mut queue = VecDeque::from([(Vec::<Vec<u8>>::new(), self.root.ident)]);
+        while let Some((path, here)) = queue.pop_front() {
+            let Some(dir) = self.descend(&path) else { continue };
+            let mut stream = Stream::new(dir);
+            while let Ok(Some(dent)) = stream.peek() {
+                left = left.checked_sub(1)?;
+                let (name, wanted) = (dent.name.to_vec(), dent.ino == ino);
+                stream.pass();
+                if matches!(&name[..], b"." | b"..") {
+                    continue;
+                }
+                if let Some(ident) = self.dir_below(stream.fd(), &name) {
+                    self.table.note_dir(&ident, here, &name);
+                    let below = path.iter().cloned().chain([name.clone()]).collect();
+                    queue.push_back((below, ident));
+                }
+                if wanted && let Some(found) = self.named(stream.fd(), &name, ino) {
+                    if !parsed.is_dir {
+                        let hint = parsed.parent.unwrap_or(here);
+                        self.table.note_moved(&parsed.ident, hint, &[here]);
+                    }
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+
+    /// Opens a directory by names from the root; `None` if it is not there any more.
+    fn descend(&self, path: &[Vec<u8>]) -> Option<OwnedFd> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let mut fd = sys::open_at(self.root.fd(), c".", flags, 0).ok()?;
+        for name in path {
+            let name = Name::any(name).ok()?;
+            fd = sys::open_at2(fd.as_fd(), name.as_cstr(), flags, sys::NO_XDEV).ok()?;
+        }
+        Some(fd)
+    }
+
+    /// What identifies a name that is a directory on our file system.
+    fn dir_below(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Ident> {
+        let name = Name::any(name).ok()?;
+        let (attr, birth) = self.child_attr(dir, name.as_cstr()).ok()?;
+        let is_dir = attr.kind == FileType::Directory;
+        is_dir.then_some(Ident::Inode { ino: attr.fileid, birth })
+    }
+}

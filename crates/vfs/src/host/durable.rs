@@ -1,0 +1,217 @@
+//! What is not on disk yet, per file: flush targets, and the memory of flushes that failed.
+//!
+//! The kernel reports a failed write-back once and then calls the pages clean: a second fsync
+//! succeeds although the data is gone. So every change of a file takes a number; a failed flush
+//! loses a range of numbers, and whoever holds one of them is told, whichever flush came after.
+//! An unstable write has no caller waiting: the first COMMIT of each user after the failure is
+//! told, and [`HostFs::flush_failures`](crate::fs::FileSystem::flush_failures) changes.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::limits::{FLUSH_FAILURES_KEPT, FLUSH_TOLD_MAX};
+
+use crate::attr::FileType;
+use crate::fs::{Durable, Result};
+use crate::host::node::{Node, lock};
+use crate::host::sys;
+use crate::status::Status;
+
+/// What all files of a back end have in common when it comes to flushing.
+#[derive(Debug)]
+pub struct FlushShared {
+    /// The root, to flush the whole file system by where a file cannot be opened at all.
+    pub mount: OwnedFd,
+    /// Flushes that failed.
+    pub failures: AtomicU64,
+    /// Files with unstable writes.
+    pub dirty: AtomicU64,
+}
+
+/// What a node remembers about flushing.
+#[derive(Default)]
+pub struct FlushState {
+    /// Number of the last change.
+    seq: AtomicU64,
+    dirty: AtomicBool,
+    key: std::sync::OnceLock<u64>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Changes up to this number are on disk, or lost.
+    done: u64,
+    /// Ranges lost: first and last number.
+    lost: Vec<(u64, u64)>,
+    /// Users whose COMMIT has been told.
+    told: Vec<u32>,
+    /// The descriptor to flush by, opened no later than the first change: a younger one might
+    /// not see an error that was reported to another.
+    fd: Option<Arc<OwnedFd>>,
+}
+
+impl FlushState {
+    /// Whether unstable writes wait for a flush.
+    pub fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// A change has been made: its number.
+    pub fn changed(&self) -> u64 {
+        self.seq.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// An unstable write has been made through `fd`.
+    pub fn unstable(&self, fd: &Arc<OwnedFd>, shared: &FlushShared) {
+        self.changed();
+        if !self.dirty.swap(true, Ordering::AcqRel) {
+            shared.dirty.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut inner = lock(&self.inner);
+        if inner.fd.is_none() {
+            inner.fd = Some(Arc::clone(fd));
+        }
+    }
+
+    /// Whether a COMMIT has anything to do or to tell.
+    pub fn needs_commit(&self) -> bool {
+        self.is_dirty() || !lock(&self.inner).lost.is_empty()
+    }
+
+    /// The same number for all targets of one file and no other.
+    fn key(&self) -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        *self.key.get_or_init(|| NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Inner {
+    fn lose(&mut self, upto: u64) {
+        self.lost.push((self.done + 1, upto.max(self.done + 1)));
+        self.told.clear();
+        if self.lost.len() > FLUSH_FAILURES_KEPT {
+            let (_, last) = self.lost.remove(1);
+            if let Some(first) = self.lost.first_mut() {
+                first.1 = last;
+            }
+        }
+    }
+
+    fn has_lost(&self, seq: u64) -> bool {
+        self.lost.iter().any(|(first, last)| (*first..=*last).contains(&seq))
+    }
+}
+
+/// Who waits for a flush of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum Waiter {
+    /// The caller of the change with this number.
+    Change(u64),
+    /// A COMMIT by this user: all unstable writes before it.
+    Commit(u32),
+}
+
+/// A file or directory to be flushed.
+pub struct NodeFlush {
+    /// What is flushed.
+    pub node: Arc<Node>,
+    /// A descriptor that can be flushed by, if the caller has one.
+    pub fd: Option<Arc<OwnedFd>>,
+    /// Only data and what is needed to find it.
+    pub data_only: bool,
+    /// For whom.
+    pub waiter: Waiter,
+    /// What it shares with others.
+    pub shared: Arc<FlushShared>,
+}
+
+impl NodeFlush {
+    /// A descriptor to flush by. `None` if there is none to be had: without privilege, of a file
+    /// that its owner has made unreadable and unwritable.
+    fn descriptor(&self, inner: &Inner) -> Option<Arc<OwnedFd>> {
+        if let Some(fd) = inner.fd.as_ref().or(self.fd.as_ref()) {
+            return Some(Arc::clone(fd));
+        }
+        if let Some(kept) = lock(&self.node.files).first() {
+            return Some(Arc::clone(&kept.fd));
+        }
+        // This is a thread of the server's own, which acts as the server.
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        let fd = sys::reopen(self.node.fd(), libc::O_RDONLY | flags)
+            .or_else(|_| sys::reopen(self.node.fd(), libc::O_WRONLY | flags));
+        fd.ok().map(Arc::new)
+    }
+
+    fn sync(&self, inner: &Inner) -> std::io::Result<()> {
+        let Some(fd) = self.descriptor(inner) else {
+            return sys::sync_all(self.shared.mount.as_fd());
+        };
+        match sys::sync(fd.as_fd(), self.data_only) {
+            // Some file systems have nothing to flush for a directory and say so.
+            Err(e)
+                if self.node.kind == FileType::Directory
+                    && e.raw_os_error() == Some(libc::EINVAL) =>
+            {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Whether an earlier flush has lost what this caller waits for.
+    fn told(&self, inner: &mut Inner) -> Result<()> {
+        let lost = match self.waiter {
+            Waiter::Change(seq) => inner.has_lost(seq),
+            Waiter::Commit(uid) if !inner.lost.is_empty() && !inner.told.contains(&uid) => {
+                if inner.told.len() >= FLUSH_TOLD_MAX {
+                    inner.told.clear();
+                }
+                inner.told.push(uid);
+                true
+            }
+            Waiter::Commit(_) => false,
+        };
+        if lost { Err(Status::Io) } else { Ok(()) }
+    }
+}
+
+impl Durable for NodeFlush {
+    fn key(&self) -> u64 {
+        self.node.flush.key() << 1 | u64::from(self.data_only)
+    }
+
+    fn flush(&self) -> Result<()> {
+        let state = &self.node.flush;
+        // One flush of a file at a time: of two at once only one would see the error.
+        let mut inner = lock(&state.inner);
+        let upto = state.seq.load(Ordering::Acquire);
+        let outcome = self.sync(&inner);
+        match outcome {
+            Ok(()) => {}
+            Err(error) => {
+                self.shared.failures.fetch_add(1, Ordering::Relaxed);
+                inner.lose(upto);
+                inner.done = upto;
+                return Err(match Status::from(error) {
+                    full @ (Status::NoSpace | Status::Quota) => full,
+                    _ => Status::Io,
+                });
+            }
+        }
+        inner.done = inner.done.max(upto);
+        // A write that came after `upto` was read keeps the file dirty.
+        if state.seq.load(Ordering::Acquire) == upto && state.dirty.swap(false, Ordering::AcqRel) {
+            inner.fd = None;
+            self.shared.dirty.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn covered(&self, outcome: Result<()>) -> Result<()> {
+        // Both are asked: a COMMIT that fails by itself has been told of the loss as well.
+        let told = self.told(&mut lock(&self.node.flush.inner));
+        outcome.and(told)
+    }
+}

@@ -1,0 +1,161 @@
+//! The bytes of a host handle: made, checked and taken apart. `docs/formats/handles.md` has the
+//! layout and why it is so.
+
+use crate::handle::Handle;
+use crate::host::sys::KernelHandle;
+use crate::status::Status;
+
+/// First byte of a handle with a kernel handle in it.
+const KERNEL: u8 = 0x11;
+/// First byte of a handle that is found again through our own table.
+const TABLE: u8 = 0x12;
+/// Bytes of the MAC: forging one takes 2^95 tries on average, over the network.
+const MAC_LEN: usize = 12;
+/// Version byte and share tag.
+const HEAD_LEN: usize = 5;
+
+/// What identifies a file on its file system, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ident {
+    /// The kernel's handle.
+    Kernel(KernelHandle),
+    /// Inode and birth time (nanoseconds since the epoch, 0 if the file system has none).
+    Inode {
+        /// Inode number.
+        ino: u64,
+        /// Birth time.
+        birth: u64,
+    },
+}
+
+impl Ident {
+    /// The bytes by which tables know the file.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        self.put(&mut out);
+        out
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Kernel(k) => {
+                out.extend([k.kind, k.bytes().len() as u8]);
+                out.extend(k.bytes());
+            }
+            Self::Inode { ino, birth } => {
+                out.extend(ino.to_le_bytes());
+                out.extend(birth.to_le_bytes());
+            }
+        }
+    }
+
+    /// Reads what [`Ident::to_bytes`] wrote for a back end of the same form.
+    pub fn from_bytes(bytes: &[u8], kernel: bool) -> Option<Self> {
+        let mut rest = bytes;
+        let ident = if kernel { take_kernel(&mut rest)? } else { take_inode(&mut rest)? };
+        rest.is_empty().then_some(ident)
+    }
+}
+
+/// A handle taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parsed {
+    /// The file.
+    pub ident: Ident,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+    /// The directory in which it was first met, if that is needed to find or check it.
+    pub parent: Option<Ident>,
+}
+
+/// Makes and checks the handles of one share.
+pub struct Keys {
+    tag: [u8; 4],
+    key: [u8; 32],
+}
+
+impl Keys {
+    /// Keys of the share with this tag on this file system.
+    pub fn new(secret: &[u8; 32], tag: u32, fsid: u64) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(secret);
+        hasher.update(b"plimsoll file handle 1");
+        hasher.update(&tag.to_le_bytes());
+        hasher.update(&fsid.to_le_bytes());
+        Self { tag: tag.to_le_bytes(), key: *hasher.finalize().as_bytes() }
+    }
+
+    /// The handle of a file; `None` if the kernel's handles are too long for it.
+    pub fn seal(&self, parsed: &Parsed) -> Option<Handle> {
+        let mut out = Vec::with_capacity(base::limits::NFS3_FHSIZE);
+        let kernel = matches!(parsed.ident, Ident::Kernel(_));
+        out.push(if kernel { KERNEL } else { TABLE });
+        out.extend(self.tag);
+        out.push(u8::from(parsed.is_dir) | u8::from(parsed.parent.is_some()) << 1);
+        parsed.ident.put(&mut out);
+        if let Some(parent) = &parsed.parent {
+            parent.put(&mut out);
+        }
+        let mac = blake3::keyed_hash(&self.key, &out);
+        out.extend(mac.as_bytes().iter().take(MAC_LEN));
+        Handle::new(&out)
+    }
+
+    /// Takes a handle apart after checking that we made it.
+    pub fn open(&self, handle: &Handle) -> Result<Parsed, Status> {
+        let bytes = handle.as_bytes();
+        let split = bytes.len().checked_sub(MAC_LEN).filter(|n| *n > HEAD_LEN);
+        let (body, mac) = split.and_then(|n| bytes.split_at_checked(n)).ok_or(Status::BadHandle)?;
+        let good = blake3::keyed_hash(&self.key, body);
+        // All bytes are compared whatever the first ones say, so that time tells nothing.
+        let differ = mac.iter().zip(good.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        if differ != 0 || body.get(1..HEAD_LEN) != Some(&self.tag[..]) {
+            return Err(Status::BadHandle);
+        }
+        take_apart(body).ok_or(Status::BadHandle)
+    }
+}
+
+fn take_apart(body: &[u8]) -> Option<Parsed> {
+    let kernel = match *body.first()? {
+        KERNEL => true,
+        TABLE => false,
+        _ => return None,
+    };
+    let flags = *body.get(HEAD_LEN)?;
+    let mut rest = body.get(HEAD_LEN + 1..)?;
+    let mut take = || if kernel { take_kernel(&mut rest) } else { take_inode(&mut rest) };
+    let ident = take()?;
+    let parent = if flags & 2 != 0 { Some(take()?) } else { None };
+    rest.is_empty().then_some(Parsed { ident, is_dir: flags & 1 != 0, parent })
+}
+
+fn take_kernel(rest: &mut &[u8]) -> Option<Ident> {
+    let (&[kind, len], tail) = rest.split_first_chunk::<2>()?;
+    let (data, tail) = tail.split_at_checked(usize::from(len))?;
+    *rest = tail;
+    KernelHandle::new(kind, data).map(Ident::Kernel)
+}
+
+fn take_inode(rest: &mut &[u8]) -> Option<Ident> {
+    let (ino, tail) = rest.split_first_chunk::<8>()?;
+    let (birth, tail) = tail.split_first_chunk::<8>()?;
+    *rest = tail;
+    Some(Ident::Inode { ino: u64::from_le_bytes(*ino), birth: u64::from_le_bytes(*birth) })
+}
+
+/// The share tag within a handle of any back end, by which the share is found.
+pub fn tag_of(handle: &Handle) -> Option<u32> {
+    let tag = handle.as_bytes().get(1..HEAD_LEN)?;
+    tag.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// The statistics' id of the file: the first bytes of the MAC, which is a keyed hash of everything
+/// that identifies the file, and stays the same as long as the handle does.
+pub fn file_id(handle: &Handle) -> probe::op::FileId {
+    let bytes = handle.as_bytes();
+    let mac = bytes.len().checked_sub(MAC_LEN).and_then(|n| bytes.get(n..n + 8));
+    mac.and_then(|mac| mac.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,509 @@
+//! The back end over a Linux directory.
+//!
+//! - [`sys`]: the system calls, and the only unsafe code.
+//! - [`acting`]: acting as the caller, one thread at a time.
+//! - [`ids`]: the bytes of a handle; [`table`]: the durable memory that keeps handles valid;
+//!   [`cold`]: finding the file of a handle that we hold no descriptor on.
+//! - [`node`]: files we hold a descriptor on; [`open`]: descriptors for reading and writing.
+//! - [`read`], [`list`], [`create`], [`change`]: the operations; [`durable`]: their flushes.
+//!
+//! What it can do is found by trying. With privilege the caller's identity decides; without it
+//! everything acts as the serving user ([`HostFs::acting_as`]). Mount points inside the share are
+//! shown, but not entered ([`Status::Access`]): another file system is another share.
+
+pub mod acting;
+mod attrs;
+mod change;
+mod cold;
+mod create;
+mod durable;
+pub(crate) mod ids;
+mod list;
+mod node;
+mod open;
+mod read;
+pub mod sys;
+mod table;
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use base::limits::{NODE_SHARDS, NODES_MAX, NODES_MIN, OPEN_FILES_MAX};
+use probe::op::FileId;
+use thiserror::Error;
+
+pub use acting::dedicate_thread;
+
+use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
+use crate::cred::Cred;
+use crate::fs::{
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileSystem, ListDone, ReadDone,
+    Result, Space, Special, Stable,
+};
+use crate::handle::Handle;
+use crate::host::durable::FlushShared;
+use crate::host::ids::{Ident, Keys, Parsed};
+use crate::host::node::{Node, Nodes};
+use crate::host::open::OpenFiles;
+use crate::host::table::Table;
+use crate::paths::Paths;
+use crate::status::Status;
+
+/// How a directory is served.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// Share tag in the handles ([`crate::share::tag`] of its name).
+    pub tag: u32,
+    /// Key of the handles' MAC. Must stay the same as long as handles shall stay valid.
+    pub secret: [u8; 32],
+    /// Where the table that keeps handles valid lives; without it, only what needs no table
+    /// survives a restart.
+    pub state_dir: Option<PathBuf>,
+    /// Files and directories that are invisible and refused, by device and inode.
+    pub hide: Vec<(u64, u64)>,
+    /// Descriptors that may be held; by default half of the process's limit.
+    pub descriptors: Option<usize>,
+    /// Use the kernel's handles where they are to be had. Off only in tests.
+    pub kernel_handles: bool,
+    /// Act as the caller where that is possible. Off only in tests.
+    pub credentials: bool,
+}
+
+impl HostOptions {
+    /// The usual options for a share with this tag and key.
+    pub fn new(tag: u32, secret: [u8; 32]) -> Self {
+        Self {
+            tag,
+            secret,
+            state_dir: None,
+            hide: Vec::new(),
+            descriptors: None,
+            kernel_handles: true,
+            credentials: true,
+        }
+    }
+}
+
+/// Why a directory cannot be served: the administrator's fault or the machine's.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The directory cannot be opened.
+    #[error("cannot open {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The table of handles cannot be opened: damaged, or in use by another server.
+    #[error("cannot open the table of handles {path}: {source}")]
+    Table {
+        /// The table's file.
+        path: PathBuf,
+        /// Why.
+        source: Box<redb::Error>,
+    },
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// What may run on a connection's own thread, by file system; what turns out not to work is
+/// switched off when it first fails.
+#[derive(Debug, Default)]
+struct Inline {
+    /// It lives in memory: nothing waits.
+    all: bool,
+    /// Attributes of a file that we hold are in memory.
+    attr: bool,
+    /// Names can be asked from the cache only.
+    lookup: AtomicBool,
+    /// Data can be asked from the cache only.
+    read: AtomicBool,
+}
+
+impl Inline {
+    fn of(magic: u64) -> Self {
+        const TMPFS: u64 = 0x0102_1994;
+        const RAMFS: u64 = 0x8584_58f6;
+        const EXT4: u64 = 0xef53;
+        const XFS: u64 = 0x5846_5342;
+        const BTRFS: u64 = 0x9123_683e;
+        let all = matches!(magic, TMPFS | RAMFS);
+        let local = all || matches!(magic, EXT4 | XFS | BTRFS);
+        let (lookup, read) = (AtomicBool::new(local), AtomicBool::new(local));
+        Self { all, attr: local, lookup, read }
+    }
+}
+
+/// Counts of a share for statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Files held.
+    pub nodes: u64,
+    /// Files given up for room.
+    pub nodes_forgotten: u64,
+    /// Descriptors kept for reading and writing.
+    pub open_files: u64,
+    /// Handles of which we held nothing and whose file was found.
+    pub cold_found: u64,
+    /// Handles whose file was not found, or had left the share.
+    pub cold_stale: u64,
+    /// Files with unstable writes not yet on disk.
+    pub dirty: u64,
+    /// Flushes that failed.
+    pub flush_failures: u64,
+}
+
+/// A directory of this machine, served.
+pub struct HostFs {
+    root: Arc<Node>,
+    /// A descriptor that is not O_PATH, as `open_by_handle_at` wants it.
+    mount: OwnedFd,
+    dev: u64,
+    fsid: u64,
+    /// Whether handles hold the kernel's.
+    kernel: bool,
+    /// Whether operations act as their caller.
+    switches: bool,
+    /// Whether mode bits tell what the kernel would say (not for a root without its powers).
+    rules: bool,
+    /// Whether the share is a whole file system, so that no file of it can be outside.
+    whole: bool,
+    inline: Inline,
+    hide: Vec<u64>,
+    keys: Keys,
+    nodes: Nodes,
+    files: OpenFiles,
+    table: Arc<Table>,
+    paths: Paths,
+    shared: Arc<FlushShared>,
+    cold_found: AtomicU64,
+    cold_stale: AtomicU64,
+}
+
+impl HostFs {
+    /// Opens a directory for serving and finds out what can be done with it.
+    pub fn open(dir: &Path, options: HostOptions) -> std::result::Result<Arc<Self>, OpenError> {
+        let failed = |source| OpenError::Directory { path: dir.to_path_buf(), source };
+        let path = CString::new(dir.as_os_str().as_bytes())
+            .map_err(|_| failed(io::Error::from_raw_os_error(libc::EINVAL)))?;
+        let mount = sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY).map_err(failed)?;
+        let fd = sys::open_at(mount.as_fd(), c".", libc::O_PATH, 0).map_err(failed)?;
+        let sx = sys::statx_at(fd.as_fd(), c"").map_err(failed)?;
+        let stats = sys::statfs(fd.as_fd()).map_err(failed)?;
+        let dev = attrs::device(&sx);
+        let fsid = match sys::fsid(&stats) {
+            0 => dev,
+            id => id,
+        };
+        let kernel_handle = Some(())
+            .filter(|()| options.kernel_handles)
+            .and_then(|()| usable_kernel_handle(&mount, &fd));
+        let kernel = kernel_handle.is_some();
+        let ident =
+            kernel_handle.unwrap_or(Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) });
+        let keys = Keys::new(&options.secret, options.tag, fsid);
+        let handle = keys
+            .seal(&Parsed { ident, is_dir: true, parent: None })
+            .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
+        let table = open_table(&options, kernel)?;
+        let switches = options.credentials && acting::own().uid == 0 && acting::can_switch();
+        let budget = options.descriptors.unwrap_or_else(|| sys::descriptor_limit() / 2);
+        let nodes = Nodes::new((budget / 4 * 3).clamp(NODES_MIN, NODES_MAX));
+        let node = Node::new(fd, sx.stx_ino, FileType::Directory, handle, ident).pinned();
+        Ok(Arc::new(Self {
+            root: nodes.insert(node),
+            whole: is_whole(&mount, &sx),
+            dev,
+            fsid,
+            kernel,
+            switches,
+            rules: switches || acting::own().uid != 0,
+            inline: Inline::of(stats.f_type as u64),
+            hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
+            keys,
+            nodes,
+            files: OpenFiles::new((budget / 4).clamp(NODES_MIN, OPEN_FILES_MAX)),
+            table,
+            paths: Paths::default(),
+            shared: Arc::new(FlushShared {
+                mount: sys::same(&mount).map_err(failed)?,
+                failures: AtomicU64::new(0),
+                dirty: AtomicU64::new(0),
+            }),
+            cold_found: AtomicU64::new(0),
+            cold_stale: AtomicU64::new(0),
+            mount,
+        }))
+    }
+
+    /// Whether the caller's uid, gid and groups decide.
+    pub fn privileged(&self) -> bool {
+        self.switches
+    }
+
+    /// Whether handles hold the kernel's handle (otherwise they are found through our table).
+    pub fn has_kernel_handles(&self) -> bool {
+        self.kernel
+    }
+
+    /// In whose name files are used, as a sentence for people.
+    pub fn acting_as(&self) -> String {
+        if self.switches {
+            "each caller acts with its own uid, gid and groups".to_owned()
+        } else {
+            let own = acting::own();
+            format!("everything acts as the serving user, uid {} gid {}", own.uid, own.gid)
+        }
+    }
+
+    /// Counts for statistics.
+    pub fn counts(&self) -> HostCounts {
+        HostCounts {
+            nodes: self.nodes.len() as u64,
+            nodes_forgotten: self.nodes.forgotten(),
+            open_files: self.files.len() as u64,
+            cold_found: self.cold_found.load(Ordering::Relaxed),
+            cold_stale: self.cold_stale.load(Ordering::Relaxed),
+            dirty: self.shared.dirty.load(Ordering::Relaxed),
+            flush_failures: self.shared.failures.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Lets go of files that were removed behind our back, so that their space is given back.
+    /// To be called now and then, off the request path. Returns how many there were.
+    pub fn sweep(&self) -> usize {
+        let held = (0..NODE_SHARDS).flat_map(|shard| self.nodes.of_shard(shard));
+        held.filter(|node| self.attr(node) == Err(Status::Stale)).count()
+    }
+
+    /// Whose rights decide.
+    fn who<'a>(&'a self, cx: Context<'a>) -> &'a Cred {
+        if self.switches { cx.cred } else { acting::own() }
+    }
+
+    /// Acts as the caller on a pool thread. On a connection's thread, which never changes its
+    /// identity, only where that is the caller's anyway.
+    fn as_caller(&self, cx: Context<'_>) -> Result<Option<acting::Acting>> {
+        if !self.switches {
+            return if cx.may_block { acting::Acting::as_server().map(Some) } else { Ok(None) };
+        }
+        if cx.may_block {
+            return acting::Acting::as_caller(cx.cred).map(Some);
+        }
+        if cx.cred.uid == 0 && cx.cred.gid == 0 { Ok(None) } else { Err(Status::WouldBlock) }
+    }
+
+    /// Acts as the server; a connection's thread always does.
+    fn as_server(&self, cx: Context<'_>) -> Result<Option<acting::Acting>> {
+        if self.switches && cx.may_block { acting::Acting::as_server().map(Some) } else { Ok(None) }
+    }
+
+    fn hidden(&self, ino: u64) -> bool {
+        self.hide.contains(&ino)
+    }
+
+    /// What identifies a name in a directory (or the descriptor itself, for the empty name).
+    fn identify(&self, at: BorrowedFd<'_>, name: &CStr, ino: u64, birth: u64) -> Result<Ident> {
+        if self.kernel {
+            return Ok(Ident::Kernel(sys::handle_of(at, name)?));
+        }
+        Ok(Ident::Inode { ino, birth })
+    }
+
+    /// The handle of a file that was met as a name in a directory; `None` for one that was found
+    /// without its name.
+    fn seal(&self, ident: Ident, kind: FileType, met: Option<(&Node, &[u8])>) -> Result<Handle> {
+        let is_dir = kind == FileType::Directory;
+        let parent = match met {
+            // The way up from a directory can be walked, so its handle needs no help.
+            _ if self.kernel && (is_dir || self.whole) => None,
+            Some((dir, name)) if is_dir => Some(self.table.note_dir(&ident, dir.ident, name)),
+            Some((dir, _)) => Some(self.table.hint(&ident).unwrap_or(dir.ident)),
+            None => self.table.hint(&ident),
+        };
+        self.keys.seal(&Parsed { ident, is_dir, parent }).ok_or(Status::NotSupported)
+    }
+}
+
+impl Drop for HostFs {
+    fn drop(&mut self) {
+        self.table.close();
+    }
+}
+
+/// The root's kernel handle, if such handles can be opened here and are short enough.
+fn usable_kernel_handle(mount: &OwnedFd, root: &OwnedFd) -> Option<Ident> {
+    let handle = sys::handle_of(root.as_fd(), c"").ok()?;
+    // Two of them, the file's and its directory's, must fit beside head and MAC.
+    if handle.bytes().len() > 20 {
+        return None;
+    }
+    sys::open_by_handle(mount.as_fd(), &handle, libc::O_PATH).ok()?;
+    Some(Ident::Kernel(handle))
+}
+
+/// Whether the share is a whole file system: the root of a mount, which shows its root.
+fn is_whole(mount: &OwnedFd, sx: &libc::statx) -> bool {
+    if sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 == 0 {
+        return false;
+    }
+    // mountinfo (proc_pid_mountinfo(5)): mount id, parent, device, root within the file system.
+    let id = sx.stx_mnt_id.to_string();
+    let info = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let root = info.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        (fields.next() == Some(&id)).then(|| fields.nth(2)).flatten()
+    });
+    // The root of a btrfs subvolume that is mounted alone is not "/".
+    root == Some("/") && sys::stat(mount.as_fd()).is_ok_and(|st| st.st_ino == sx.stx_ino)
+}
+
+fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Table>, OpenError> {
+    let form = if kernel { "kernel" } else { "table" };
+    let path = options
+        .state_dir
+        .as_ref()
+        .map(|dir| dir.join(format!("handles-{:08x}-{form}.redb", options.tag)));
+    Table::open(path.as_deref(), kernel).map_err(|source| OpenError::Table {
+        path: path.unwrap_or_default(),
+        source: Box::new(source),
+    })
+}
+
+impl FileSystem for HostFs {
+    fn root(&self) -> Handle {
+        self.root.handle
+    }
+    fn file_id(&self, handle: &Handle) -> FileId {
+        if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
+    }
+    fn flush_failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+    fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        self.get_attributes(cx, file)
+    }
+    fn setattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Change<()> {
+        self.set_attributes(cx, file, set, guard)
+    }
+    fn lookup(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
+        self.look_up(cx, dir, name)
+    }
+    fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
+        self.check_access(cx, file, want)
+    }
+    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
+        self.read_link(cx, link)
+    }
+    fn read(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        self.read_file(cx, file, offset, buf)
+    }
+    fn write(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        data: &[u8],
+        stable: Stable,
+    ) -> Change<usize> {
+        self.write_file(cx, file, offset, data, stable)
+    }
+    fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
+        self.commit_file(cx, file)
+    }
+    fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry> {
+        self.create_file(cx, dir, name, how)
+    }
+    fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry> {
+        self.make(cx, dir, name, create::What::Directory, set)
+    }
+    fn symlink(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.make(cx, dir, name, create::What::Symlink(target), set)
+    }
+    fn mknod(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        special: Special,
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.make(cx, dir, name, create::What::Special(special), set)
+    }
+    fn remove(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        self.remove_name(cx, dir, name, false)
+    }
+    fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        self.remove_name(cx, dir, name, true)
+    }
+    fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {
+        self.rename_name(cx, from, to)
+    }
+    fn link(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Change<Option<Attr>> {
+        self.link_file(cx, file, dir, name)
+    }
+    fn list(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        cookie: u64,
+        _verifier: [u8; 8],
+        plus: bool,
+        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<ListDone> {
+        self.list_dir(cx, dir, cookie, plus, each)
+    }
+    fn space(&self, cx: Context<'_>) -> Result<Space> {
+        self.space_left(cx)
+    }
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            // The smallest of the usual file systems' (ext4); the kernel refuses by itself.
+            link_max: 65_000,
+            name_max: base::limits::NAME_MAX as u32,
+            file_size_max: i64::MAX as u64,
+            time_delta_ns: 1,
+            chown_restricted: true,
+        }
+    }
+    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
+        self.paths.path_of(file, self.root.id)
+    }
+}

@@ -1,0 +1,247 @@
+//! Files we hold a descriptor on, found by handle or by inode number; bounded.
+//!
+//! The descriptor is O_PATH: it gives no access, pins the inode (so that its number cannot be
+//! used again meanwhile) and is the base of every call on the file. Forgetting is by second
+//! chance: a node that was used since the last round stays.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::limits::NODE_SHARDS;
+use probe::op::FileId;
+
+use crate::attr::FileType;
+use crate::handle::Handle;
+use crate::host::durable::FlushState;
+use crate::host::ids::{self, Ident};
+use crate::host::list::Stream;
+use crate::host::open::OpenFile;
+
+/// A file we hold.
+pub struct Node {
+    /// O_PATH.
+    pub fd: OwnedFd,
+    /// Inode number.
+    pub ino: u64,
+    /// Kind of file; it never changes for an inode.
+    pub kind: FileType,
+    /// Its handle.
+    pub handle: Handle,
+    /// What identifies it, for handles of files in it (a directory) and for the tables.
+    pub ident: Ident,
+    /// The statistics' id.
+    pub id: FileId,
+    /// Descriptors for reading and writing.
+    pub files: Mutex<Vec<Arc<OpenFile>>>,
+    /// Listings under way.
+    pub streams: Mutex<Vec<Stream>>,
+    /// What is not on disk yet.
+    pub flush: FlushState,
+    /// Whether it has an access control list: 0 not asked yet, 1 no, 2 yes.
+    pub acl: AtomicU8,
+    /// The change time at which `acl` was found, folded to 64 bits.
+    pub acl_ctime: AtomicU64,
+    used: AtomicBool,
+    pinned: bool,
+}
+
+impl Node {
+    /// A node over an O_PATH descriptor.
+    pub fn new(fd: OwnedFd, ino: u64, kind: FileType, handle: Handle, ident: Ident) -> Self {
+        Self {
+            fd,
+            ino,
+            kind,
+            handle,
+            ident,
+            id: ids::file_id(&handle),
+            files: Mutex::default(),
+            streams: Mutex::default(),
+            flush: FlushState::default(),
+            acl: AtomicU8::new(0),
+            acl_ctime: AtomicU64::new(0),
+            used: AtomicBool::new(false),
+            pinned: false,
+        }
+    }
+
+    /// Never forgotten.
+    pub fn pinned(mut self) -> Self {
+        self.pinned = true;
+        self
+    }
+
+    /// The O_PATH descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Locks what holds no invariant that a panic could break.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A handle as key: its last bytes are a keyed hash already, so no other hash is needed.
+#[derive(PartialEq, Eq)]
+struct Key(Handle);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(ids::file_id(&self.0));
+    }
+}
+
+/// Takes a number that is random already, or spreads one that is not.
+#[derive(Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    fn write_u64(&mut self, n: u64) {
+        let mixed = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+}
+
+type Map<K> = HashMap<K, Arc<Node>, BuildHasherDefault<Spread>>;
+
+#[derive(Default)]
+struct ByHandle {
+    nodes: Map<Key>,
+    order: VecDeque<Arc<Node>>,
+}
+
+/// The table of nodes.
+pub struct Nodes {
+    by_handle: Vec<Mutex<ByHandle>>,
+    by_ino: Vec<Mutex<Map<u64>>>,
+    per_shard: usize,
+    forgotten: AtomicU64,
+}
+
+impl Nodes {
+    /// A table of at most about `capacity` nodes.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            by_handle: (0..NODE_SHARDS).map(|_| Mutex::default()).collect(),
+            by_ino: (0..NODE_SHARDS).map(|_| Mutex::default()).collect(),
+            per_shard: (capacity / NODE_SHARDS).max(1),
+            forgotten: AtomicU64::new(0),
+        }
+    }
+
+    fn handle_shard(&self, handle: &Handle) -> MutexGuard<'_, ByHandle> {
+        lock(&self.by_handle[(ids::file_id(handle) >> 40) as usize % NODE_SHARDS])
+    }
+
+    fn ino_shard(&self, ino: u64) -> MutexGuard<'_, Map<u64>> {
+        lock(&self.by_ino[ino as usize % NODE_SHARDS])
+    }
+
+    /// The node of a handle, if we hold it.
+    #[inline]
+    pub fn get(&self, handle: &Handle) -> Option<Arc<Node>> {
+        let shard = self.handle_shard(handle);
+        let node = shard.nodes.get(&Key(*handle))?;
+        node.used.store(true, Ordering::Relaxed);
+        Some(Arc::clone(node))
+    }
+
+    /// The node of an inode, if we hold it: as long as we do, the number is not used again.
+    pub fn by_ino(&self, ino: u64) -> Option<Arc<Node>> {
+        let shard = self.ino_shard(ino);
+        let node = shard.get(&ino)?;
+        node.used.store(true, Ordering::Relaxed);
+        Some(Arc::clone(node))
+    }
+
+    /// Takes a node in; gives back the one that is there already if somebody was faster.
+    pub fn insert(&self, node: Node) -> Arc<Node> {
+        let node = Arc::new(node);
+        {
+            let mut shard = self.ino_shard(node.ino);
+            if let Some(there) = shard.get(&node.ino) {
+                return Arc::clone(there);
+            }
+            shard.insert(node.ino, Arc::clone(&node));
+        }
+        let mut shard = self.handle_shard(&node.handle);
+        let mut gone = Vec::new();
+        while shard.order.len() >= self.per_shard {
+            match second_chance(&mut shard) {
+                Some(old) => gone.push(old),
+                None => break,
+            }
+        }
+        shard.nodes.insert(Key(node.handle), Arc::clone(&node));
+        shard.order.push_back(Arc::clone(&node));
+        drop(shard);
+        for old in gone {
+            self.drop_ino(&old);
+            self.forgotten.fetch_add(1, Ordering::Relaxed);
+        }
+        node
+    }
+
+    /// Forgets a node whose file is gone, so that its space is given back.
+    pub fn forget(&self, node: &Arc<Node>) {
+        if node.pinned {
+            return;
+        }
+        let mut shard = self.handle_shard(&node.handle);
+        shard.nodes.remove(&Key(node.handle));
+        shard.order.retain(|other| !Arc::ptr_eq(other, node));
+        drop(shard);
+        self.drop_ino(node);
+        lock(&node.files).clear();
+        lock(&node.streams).clear();
+    }
+
+    fn drop_ino(&self, node: &Arc<Node>) {
+        let mut shard = self.ino_shard(node.ino);
+        if shard.get(&node.ino).is_some_and(|there| Arc::ptr_eq(there, node)) {
+            shard.remove(&node.ino);
+        }
+    }
+
+    /// Nodes held, for statistics.
+    pub fn len(&self) -> usize {
+        self.by_handle.iter().map(|shard| lock(shard).order.len()).sum()
+    }
+
+    /// Nodes given up for room since the start, for statistics.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Nodes of one shard, for the sweep that finds files removed behind our back.
+    pub fn of_shard(&self, shard: usize) -> Vec<Arc<Node>> {
+        lock(&self.by_handle[shard % NODE_SHARDS]).order.iter().cloned().collect()
+    }
+}
+
+/// Takes out the first node that nobody used since it was last looked at; `None` if after one
+/// round all are in use.
+fn second_chance(shard: &mut ByHandle) -> Option<Arc<Node>> {
+    for _ in 0..shard.order.len() * 2 {
+        let node = shard.order.pop_front()?;
+        // The two maps and this queue hold it; anybody else is in the middle of something.
+        let busy = node.pinned || Arc::strong_count(&node) > 3 || node.flush.is_dirty();
+        if busy || node.used.swap(false, Ordering::Relaxed) {
+            shard.order.push_back(node);
+            continue;
+        }
+        shard.nodes.remove(&Key(node.handle));
+        return Some(node);
+    }
+    None
+}

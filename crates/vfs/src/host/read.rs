@@ -1,0 +1,374 @@
+//! The operations that change nothing: attributes, rights, names, data, links, space.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::attr::{Attr, FileType, Wcc};
+use crate::fs::{Context, Entry, Failed, ReadDone, Result, Space};
+use crate::handle::Handle;
+use crate::host::acting::Acting;
+use crate::host::node::{Node, lock};
+use crate::host::open::{OpenFile, Stamp};
+use crate::host::{HostFs, attrs, sys};
+use crate::name::Name;
+use crate::rights;
+use crate::status::Status;
+
+/// Symbolic links up to this length lie in the inode on ext4, which a held file keeps in memory.
+const FAST_LINK_MAX: u64 = 59;
+
+impl HostFs {
+    /// Attributes of a file that we hold; a removed one is let go and stale.
+    #[inline]
+    pub(super) fn attr(&self, node: &Arc<Node>) -> Result<Attr> {
+        let attr = attrs::from_stat(&sys::stat(node.fd())?, self.fsid);
+        if attr.nlink == 0 {
+            self.nodes.forget(node);
+            return Err(Status::Stale);
+        }
+        Ok(attr)
+    }
+
+    pub(super) fn get_attributes(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        if !cx.may_block && !self.inline.attr {
+            return Err(Status::WouldBlock);
+        }
+        let node = self.node(cx, file)?;
+        self.attr(&node)
+    }
+
+    /// Which of read, write and execute the caller has: by the mode bits, or by asking the
+    /// kernel where there is more to it.
+    pub(super) fn rights(&self, cx: Context<'_>, node: &Node, attr: &Attr) -> Result<u32> {
+        let who = self.who(cx);
+        if self.rules && !(rights::list_matters(attr, who) && self.has_list(cx, node, attr)?) {
+            return Ok(rights::granted(attr, who));
+        }
+        if !cx.may_block {
+            return Err(Status::WouldBlock);
+        }
+        let _caller = self.as_caller(cx)?;
+        let may = |bit| if sys::may(node.fd(), bit).is_ok() { bit } else { 0 };
+        Ok(may(rights::R) | may(rights::W) | may(rights::X))
+    }
+
+    /// Whether a file has an access control list, remembered by its change time.
+    fn has_list(&self, cx: Context<'_>, node: &Node, attr: &Attr) -> Result<bool> {
+        let ctime = (attr.ctime.sec as u64).wrapping_mul(base::clock::NS_PER_S)
+            ^ u64::from(attr.ctime.nsec);
+        let known = node.acl.load(Ordering::Acquire);
+        if known != 0 && node.acl_ctime.load(Ordering::Relaxed) == ctime {
+            return Ok(known == 2);
+        }
+        // The first question may read the disk; after it the kernel keeps the list with the
+        // inode, which we hold.
+        if !cx.may_block && known == 0 && !self.inline.all {
+            return Err(Status::WouldBlock);
+        }
+        let has = sys::has_acl(node.fd())?;
+        node.acl_ctime.store(ctime, Ordering::Relaxed);
+        node.acl.store(if has { 2 } else { 1 }, Ordering::Release);
+        Ok(has)
+    }
+
+    pub(super) fn check_access(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        want: u32,
+    ) -> Result<(u32, Attr)> {
+        if !cx.may_block && !self.inline.attr {
+            return Err(Status::WouldBlock);
+        }
+        let node = self.node(cx, file)?;
+        let attr = self.attr(&node)?;
+        let rwx = self.rights(cx, &node, &attr)?;
+        Ok((rights::to_access(attr.kind, rwx) & want, attr))
+    }
+
+    pub(super) fn look_up(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        raw: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
+        if !cx.may_block && !self.inline.attr {
+            return Err(Status::WouldBlock.into());
+        }
+        let dir = self.node(cx, dir)?;
+        let dir_attr = self.attr(&dir)?;
+        let wcc = Wcc { before: None, after: Some(dir_attr) };
+        self.find(cx, &dir, &dir_attr, raw)
+            .map(|(node, attr)| (Entry { handle: node.handle, attr }, Some(dir_attr)))
+            .map_err(|status| Failed { status, wcc })
+    }
+
+    fn find(
+        &self,
+        cx: Context<'_>,
+        dir: &Arc<Node>,
+        dir_attr: &Attr,
+        raw: &[u8],
+    ) -> Result<(Arc<Node>, Attr)> {
+        let name = Name::any(raw)?;
+        if dir.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        if self.rights(cx, dir, dir_attr)? & rights::X == 0 {
+            return Err(Status::Access);
+        }
+        match raw {
+            b"." => return Ok((Arc::clone(dir), *dir_attr)),
+            b".." => {
+                let parent = self.parent(cx, dir)?;
+                let attr = self.attr(&parent)?;
+                return Ok((parent, attr));
+            }
+            _ => {}
+        }
+        let _server = self.as_server(cx)?;
+        let found = self.child(cx, dir, &name)?;
+        self.paths.note(found.0.id, dir.id, raw);
+        Ok(found)
+    }
+
+    /// Attributes and birth time of a name that lies on our file system and is not hidden.
+    pub(super) fn child_attr(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<(Attr, u64)> {
+        let sx = sys::statx_at(dir, name)?;
+        let mounted = sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
+        if mounted || attrs::device(&sx) != self.dev {
+            return Err(Status::Access);
+        }
+        if self.hidden(sx.stx_ino) {
+            return Err(Status::NotFound);
+        }
+        Ok((attrs::from_statx(&sx, self.fsid), attrs::birth(&sx)))
+    }
+
+    /// The file of a name, which is neither `.` nor `..`. Acts as the server.
+    pub(super) fn child(
+        &self,
+        cx: Context<'_>,
+        dir: &Arc<Node>,
+        name: &Name,
+    ) -> Result<(Arc<Node>, Attr)> {
+        let quick = cx.may_block || self.inline.all;
+        if quick {
+            let (attr, _) = self.child_attr(dir.fd(), name.as_cstr())?;
+            if let Some(node) = self.nodes.by_ino(attr.fileid) {
+                return Ok((node, attr));
+            }
+        } else if !self.inline.lookup.load(Ordering::Relaxed) {
+            return Err(Status::WouldBlock);
+        }
+        let resolve = sys::NO_XDEV | if quick { 0 } else { sys::CACHED };
+        let fd = sys::open_at2(dir.fd(), name.as_cstr(), libc::O_PATH, resolve);
+        let fd = fd.map_err(|e| match e.raw_os_error() {
+            Some(libc::EXDEV) => Status::Access,
+            Some(libc::EINVAL | libc::ENOSYS) if !quick => {
+                self.inline.lookup.store(false, Ordering::Relaxed);
+                Status::WouldBlock
+            }
+            _ => Status::from(e),
+        })?;
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        if self.hidden(attr.fileid) {
+            return Err(Status::NotFound);
+        }
+        let node = self.adopt(fd, &attr, Some((dir, name.as_bytes())))?;
+        Ok((node, attr))
+    }
+
+    /// The node of an O_PATH descriptor: the one we hold already, or a new one.
+    pub(super) fn adopt(
+        &self,
+        fd: OwnedFd,
+        attr: &Attr,
+        met: Option<(&Node, &[u8])>,
+    ) -> Result<Arc<Node>> {
+        if let Some(node) = self.nodes.by_ino(attr.fileid) {
+            return Ok(node);
+        }
+        let birth = if self.kernel { 0 } else { attrs::birth(&sys::statx_at(fd.as_fd(), c"")?) };
+        let ident = self.identify(fd.as_fd(), c"", attr.fileid, birth)?;
+        let handle = self.seal(ident, attr.kind, met)?;
+        Ok(self.nodes.insert(Node::new(fd, attr.fileid, attr.kind, handle, ident)))
+    }
+
+    /// A descriptor for the caller to read or write by. The owner may always (RFC 1813 §4.4: a
+    /// client checks at open, and we never see that).
+    pub(super) fn open_for(
+        &self,
+        cx: Context<'_>,
+        node: &Arc<Node>,
+        attr: &Attr,
+        write: bool,
+    ) -> Result<Arc<OpenFile>> {
+        match node.kind {
+            FileType::Regular => {}
+            FileType::Directory => return Err(Status::IsDirectory),
+            _ => return Err(Status::Invalid),
+        }
+        let who = self.who(cx);
+        if let Some(file) = self.files.get(node, who, write) {
+            if self.still_valid(cx, node, &file, attr)? {
+                return Ok(file);
+            }
+            self.files.give_up(node, &file);
+        }
+        if !cx.may_block && !self.inline.all {
+            return Err(Status::WouldBlock);
+        }
+        let owner = who.uid == attr.uid;
+        let fd = if cx.may_block {
+            let caller = self.as_caller(cx)?;
+            match reopen(node, write, owner || who.uid == 0) {
+                Err(Status::Access | Status::NotOwner) if owner && self.switches => {
+                    drop(caller);
+                    let _server = Acting::as_server()?;
+                    reopen(node, write, true)?
+                }
+                other => other?,
+            }
+        } else {
+            let bit = if write { rights::W } else { rights::R };
+            if !owner && self.rights(cx, node, attr)? & bit == 0 {
+                return Err(Status::Access);
+            }
+            reopen(node, write, self.switches || owner)?
+        };
+        let file = Arc::new(OpenFile::new(Arc::new(fd), write, who, attr));
+        self.files.keep(node, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Whether rights that were checked at open still hold, going by attributes taken since.
+    pub(super) fn still_valid(
+        &self,
+        cx: Context<'_>,
+        node: &Node,
+        file: &OpenFile,
+        attr: &Attr,
+    ) -> Result<bool> {
+        let mut stamp = lock(&file.stamp);
+        if stamp.same(attr) {
+            return Ok(true);
+        }
+        let who = &file.cred;
+        // The owner and root never lose the right; for others only a list could have come.
+        let holds = (who.uid == 0 && self.switches)
+            || who.uid == attr.uid
+            || (stamp.same_mode(attr) && !self.has_list(cx, node, attr)?);
+        if holds {
+            *stamp = Stamp::of(attr);
+        }
+        Ok(holds)
+    }
+
+    pub(super) fn read_file(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        if !cx.may_block && !self.inline.read.load(Ordering::Relaxed) {
+            return Err(Status::WouldBlock);
+        }
+        if i64::try_from(offset).is_err() {
+            return Err(Status::Invalid);
+        }
+        let node = self.node(cx, file)?;
+        let kept = self.files.get(&node, self.who(cx), false);
+        if let Some(open) = kept {
+            let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
+            // What was read is given out only if the right to it is still there.
+            if self.still_valid(cx, &node, &open, &attr)? {
+                return self.read_done(cx, offset, buf.len(), count, attr);
+            }
+            self.files.give_up(&node, &open);
+        }
+        let attr = self.attr(&node)?;
+        let open = self.open_for(cx, &node, &attr, false)?;
+        let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
+        self.read_done(cx, offset, buf.len(), count, attr)
+    }
+
+    fn read_by(
+        &self,
+        cx: Context<'_>,
+        node: &Arc<Node>,
+        open: &OpenFile,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(usize, Attr)> {
+        let nowait = !cx.may_block && !self.inline.all;
+        let count = sys::read_at(open.fd.as_fd(), buf, offset, nowait).map_err(|e| {
+            if nowait && e.raw_os_error() == Some(libc::EOPNOTSUPP) {
+                self.inline.read.store(false, Ordering::Relaxed);
+                return Status::WouldBlock;
+            }
+            Status::from(e)
+        })?;
+        Ok((count, self.attr(node)?))
+    }
+
+    fn read_done(
+        &self,
+        cx: Context<'_>,
+        offset: u64,
+        wanted: usize,
+        count: usize,
+        attr: Attr,
+    ) -> Result<ReadDone> {
+        let eof = offset.saturating_add(count as u64) >= attr.size;
+        // Only a part was in memory: the pool reads the rest.
+        if count < wanted && !eof && !cx.may_block {
+            return Err(Status::WouldBlock);
+        }
+        Ok(ReadDone { count, eof, attr })
+    }
+
+    pub(super) fn read_link(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
+        let node = self.node(cx, link)?;
+        let attr = self.attr(&node)?;
+        if node.kind != FileType::Symlink {
+            return Err(Status::Invalid);
+        }
+        let quick = self.inline.all || (self.inline.attr && attr.size <= FAST_LINK_MAX);
+        if !cx.may_block && !quick {
+            return Err(Status::WouldBlock);
+        }
+        Ok((sys::readlink(node.fd())?, attr))
+    }
+
+    pub(super) fn space_left(&self, cx: Context<'_>) -> Result<Space> {
+        if !cx.may_block && !self.inline.attr {
+            return Err(Status::WouldBlock);
+        }
+        let st = sys::statfs(self.root.fd())?;
+        let bytes = |blocks: u64| blocks.saturating_mul(st.f_bsize as u64);
+        Ok(Space {
+            total_bytes: bytes(st.f_blocks),
+            free_bytes: bytes(st.f_bfree),
+            avail_bytes: bytes(st.f_bavail),
+            total_files: st.f_files,
+            free_files: st.f_ffree,
+            avail_files: st.f_ffree,
+        })
+    }
+}
+
+/// Opens a regular file by its O_PATH descriptor, leaving its access time alone where allowed.
+fn reopen(node: &Node, write: bool, noatime: bool) -> Result<OwnedFd> {
+    let flags = libc::O_NOCTTY | if write { libc::O_WRONLY } else { libc::O_RDONLY };
+    if noatime {
+        match sys::reopen(node.fd(), flags | libc::O_NOATIME) {
+            Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
+            other => return Ok(other?),
+        }
+    }
+    Ok(sys::reopen(node.fd(), flags)?)
+}

@@ -1,0 +1,306 @@
+//! The durable memory that keeps handles valid: where files are that were renamed or linked
+//! across directories, and, where there are no kernel handles, where each known directory is.
+//!
+//! It is held in memory, bounded, and written in groups: new directories within a second, moved
+//! files before the reply of the operation that moved them. `docs/formats/handles.md` says what
+//! the two tables of the file hold. An entry too many does no harm: it is a place to look.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use base::limits::{KNOWN_DIRS_MAX, KNOWN_MOVED_MAX, KNOWN_PARENTS_MAX, TABLE_WRITE_EVERY};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::fs::{Durable, Result};
+use crate::host::ids::Ident;
+use crate::host::node::lock;
+use crate::status::Status;
+
+/// Inode of a directory → where it is.
+const DIRS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("dirs");
+/// Identity of a file → the directory in its handle, and others that have had it.
+const MOVED: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("moved");
+
+/// Where a directory is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirRecord {
+    /// Birth time of the directory.
+    pub birth: u64,
+    /// The directory that names it now.
+    pub parent: Ident,
+    /// The directory that its handle tells.
+    pub hint: Ident,
+    /// Its name there.
+    pub name: Vec<u8>,
+}
+
+/// Where a file may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Moved {
+    hint: Ident,
+    parents: Vec<Ident>,
+}
+
+#[derive(Default)]
+struct Pending {
+    dirs: HashMap<u64, Option<Vec<u8>>>,
+    moved: HashMap<Vec<u8>, Option<Vec<u8>>>,
+}
+
+#[derive(Default)]
+struct State {
+    dirs: HashMap<u64, DirRecord>,
+    dir_order: VecDeque<u64>,
+    moved: HashMap<Ident, Moved>,
+    moved_order: VecDeque<Ident>,
+    pending: Pending,
+    closing: bool,
+}
+
+/// The table of one share.
+pub struct Table {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Held while it writes, so that a flush that finds nothing pending has really been written.
+    db: Mutex<Option<Database>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Table {
+    /// Reads the table in `path`, or makes it; without a path it lives as long as the server.
+    pub fn open(path: Option<&Path>, kernel: bool) -> std::result::Result<Arc<Self>, redb::Error> {
+        let db = path.map(Database::create).transpose()?;
+        let mut state = State::default();
+        if let Some(db) = &db {
+            load(db, &mut state, kernel)?;
+        }
+        let durable = db.is_some();
+        let table = Arc::new(Self {
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+            db: Mutex::new(db),
+            writer: Mutex::default(),
+        });
+        if durable {
+            let weak = Arc::downgrade(&table);
+            let thread = std::thread::Builder::new()
+                .name("handle-table".into())
+                .spawn(move || write_lazily(&weak))
+                .map_err(redb::Error::Io)?;
+            *lock(&table.writer) = Some(thread);
+        }
+        Ok(table)
+    }
+
+    /// The directory that the handle of this file tells, if it is not the one it is met in.
+    pub fn hint(&self, ident: &Ident) -> Option<Ident> {
+        let state = lock(&self.state);
+        if state.moved.is_empty() {
+            return None;
+        }
+        state.moved.get(ident).map(|moved| moved.hint)
+    }
+
+    /// Further directories that may hold a file.
+    pub fn parents(&self, ident: &Ident) -> Vec<Ident> {
+        let state = lock(&self.state);
+        state.moved.get(ident).map(|moved| moved.parents.clone()).unwrap_or_default()
+    }
+
+    /// Where a directory is.
+    pub fn dir(&self, ino: u64) -> Option<DirRecord> {
+        lock(&self.state).dirs.get(&ino).cloned()
+    }
+
+    /// A directory was met as `name` in `parent`. Gives the parent that its handle tells.
+    pub fn note_dir(&self, ident: &Ident, parent: Ident, name: &[u8]) -> Ident {
+        let Ident::Inode { ino, birth } = *ident else { return parent };
+        let mut state = lock(&self.state);
+        let known = state.dirs.get(&ino).filter(|known| known.birth == birth);
+        let hint = known.map_or(parent, |known| known.hint);
+        if known.is_some_and(|known| known.parent == parent && known.name == name) {
+            return hint;
+        }
+        let record = DirRecord { birth, parent, hint, name: name.to_vec() };
+        state.pending.dirs.insert(ino, Some(put_dir(&record)));
+        if state.dirs.insert(ino, record).is_none() {
+            state.dir_order.push_back(ino);
+        }
+        while state.dir_order.len() > KNOWN_DIRS_MAX {
+            let Some(old) = state.dir_order.pop_front() else { break };
+            state.dirs.remove(&old);
+            state.pending.dirs.insert(old, None);
+        }
+        hint
+    }
+
+    /// A file whose handle tells `hint` is or was in these directories.
+    pub fn note_moved(&self, ident: &Ident, hint: Ident, places: &[Ident]) {
+        let mut state = lock(&self.state);
+        let mut moved = state.moved.get(ident).cloned().unwrap_or(Moved { hint, parents: vec![] });
+        for place in places.iter().filter(|place| **place != moved.hint) {
+            // The last place is the likeliest, so it is kept longest.
+            moved.parents.retain(|known| known != place);
+            moved.parents.insert(0, *place);
+        }
+        moved.parents.truncate(KNOWN_PARENTS_MAX);
+        state.pending.moved.insert(ident.to_bytes(), Some(put_moved(&moved)));
+        if state.moved.insert(*ident, moved).is_none() {
+            state.moved_order.push_back(*ident);
+        }
+        while state.moved_order.len() > KNOWN_MOVED_MAX {
+            let Some(old) = state.moved_order.pop_front() else { break };
+            state.moved.remove(&old);
+            state.pending.moved.insert(old.to_bytes(), None);
+        }
+    }
+
+    /// Writes what is pending, in one transaction.
+    pub fn write_out(&self) -> Result<()> {
+        let mut db = lock(&self.db);
+        let pending = std::mem::take(&mut lock(&self.state).pending);
+        let Some(db) = db.as_mut() else { return Ok(()) };
+        if pending.dirs.is_empty() && pending.moved.is_empty() {
+            return Ok(());
+        }
+        if store(db, &pending).is_ok() {
+            return Ok(());
+        }
+        // Nothing of it was written: it stays pending, under what came meanwhile.
+        let mut state = lock(&self.state);
+        let newer = std::mem::replace(&mut state.pending, pending);
+        state.pending.dirs.extend(newer.dirs);
+        state.pending.moved.extend(newer.moved);
+        Err(Status::Io)
+    }
+
+    /// Writes what is pending and ends the writer.
+    pub fn close(&self) {
+        lock(&self.state).closing = true;
+        self.wake.notify_all();
+        if let Some(thread) = lock(&self.writer).take() {
+            // If the writer panicked, the write below still says whether all is well.
+            let _ = thread.join();
+        }
+        // Handles found only through unwritten entries are searched for next time.
+        let _ = self.write_out();
+        *lock(&self.db) = None;
+    }
+}
+
+/// The table as a flush target.
+pub struct TableFlush(pub Arc<Table>);
+
+impl Durable for TableFlush {
+    fn key(&self) -> u64 {
+        // Nodes have small numbers, tables have addresses.
+        Arc::as_ptr(&self.0) as u64 | 1 << 63
+    }
+    fn flush(&self) -> Result<()> {
+        self.0.write_out()
+    }
+}
+
+fn write_lazily(table: &Weak<Table>) {
+    while let Some(table) = table.upgrade() {
+        let state = lock(&table.state);
+        let waited = table.wake.wait_timeout_while(state, TABLE_WRITE_EVERY, |s| !s.closing);
+        let closing = waited.map_or(true, |(state, _)| state.closing);
+        if closing {
+            return;
+        }
+        // A failure leaves everything pending for the next round.
+        let _ = table.write_out();
+    }
+}
+
+fn store(db: &Database, pending: &Pending) -> std::result::Result<(), redb::Error> {
+    let txn = db.begin_write()?;
+    {
+        let mut dirs = txn.open_table(DIRS)?;
+        for (ino, record) in &pending.dirs {
+            match record {
+                Some(record) => dirs.insert(ino, record.as_slice())?,
+                None => dirs.remove(ino)?,
+            };
+        }
+        let mut moved = txn.open_table(MOVED)?;
+        for (ident, record) in &pending.moved {
+            match record {
+                Some(record) => moved.insert(ident.as_slice(), record.as_slice())?,
+                None => moved.remove(ident.as_slice())?,
+            };
+        }
+    }
+    txn.commit()?;
+    Ok(())
+}
+
+fn load(db: &Database, state: &mut State, kernel: bool) -> std::result::Result<(), redb::Error> {
+    // A first transaction makes the tables, so that reading them cannot fail for want of them.
+    store(db, &Pending::default())?;
+    let txn = db.begin_read()?;
+    for row in txn.open_table(DIRS)?.iter()? {
+        let (ino, record) = row?;
+        // What we cannot read was written by another version: it is only a place to look.
+        let Some(record) = take_dir(record.value(), kernel) else { continue };
+        state.dir_order.push_back(ino.value());
+        state.dirs.insert(ino.value(), record);
+    }
+    for row in txn.open_table(MOVED)?.iter()? {
+        let (ident, record) = row?;
+        let ident = Ident::from_bytes(ident.value(), kernel);
+        let moved = take_moved(record.value(), kernel);
+        let Some((ident, moved)) = ident.zip(moved) else { continue };
+        state.moved_order.push_back(ident);
+        state.moved.insert(ident, moved);
+    }
+    Ok(())
+}
+
+fn put_ident(out: &mut Vec<u8>, ident: &Ident) {
+    let bytes = ident.to_bytes();
+    out.push(bytes.len() as u8);
+    out.extend(bytes);
+}
+
+fn take_ident(rest: &mut &[u8], kernel: bool) -> Option<Ident> {
+    let (len, tail) = rest.split_first()?;
+    let (bytes, tail) = tail.split_at_checked(usize::from(*len))?;
+    *rest = tail;
+    Ident::from_bytes(bytes, kernel)
+}
+
+fn put_dir(record: &DirRecord) -> Vec<u8> {
+    let mut out = record.birth.to_le_bytes().to_vec();
+    put_ident(&mut out, &record.parent);
+    put_ident(&mut out, &record.hint);
+    out.extend(&record.name);
+    out
+}
+
+fn take_dir(bytes: &[u8], kernel: bool) -> Option<DirRecord> {
+    let (birth, mut rest) = bytes.split_first_chunk::<8>()?;
+    let parent = take_ident(&mut rest, kernel)?;
+    let hint = take_ident(&mut rest, kernel)?;
+    Some(DirRecord { birth: u64::from_le_bytes(*birth), parent, hint, name: rest.to_vec() })
+}
+
+fn put_moved(moved: &Moved) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_ident(&mut out, &moved.hint);
+    moved.parents.iter().for_each(|parent| put_ident(&mut out, parent));
+    out
+}
+
+fn take_moved(bytes: &[u8], kernel: bool) -> Option<Moved> {
+    let mut rest = bytes;
+    let hint = take_ident(&mut rest, kernel)?;
+    let mut parents = Vec::new();
+    while !rest.is_empty() && parents.len() < KNOWN_PARENTS_MAX {
+        parents.push(take_ident(&mut rest, kernel)?);
+    }
+    Some(Moved { hint, parents })
+}

@@ -1,0 +1,95 @@
+//! The bounded table from file ids to names, for people who read statistics.
+//!
+//! LOOKUP, CREATE, listings and RENAME feed it with (file, parent, last name); a path is put
+//! together by following parents. It is a memory, not an authority: nothing is decided by it, and
+//! what was not met lately is forgotten.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base::limits::{DEPTH_MAX, NAMES_MAX};
+use probe::op::FileId;
+
+/// Parts with a lock each.
+const SHARDS: usize = 32;
+
+struct Known {
+    parent: FileId,
+    name: Box<[u8]>,
+}
+
+#[derive(Default)]
+struct Shard {
+    known: HashMap<FileId, Known>,
+    order: VecDeque<FileId>,
+}
+
+/// File id → (parent, last name).
+pub struct Paths {
+    shards: Vec<Mutex<Shard>>,
+    per_shard: usize,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self::with_capacity(NAMES_MAX)
+    }
+}
+
+impl Paths {
+    /// A table of at most about `capacity` names.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, per_shard: (capacity / SHARDS).max(1) }
+    }
+
+    fn shard(&self, file: FileId) -> MutexGuard<'_, Shard> {
+        let at = (file >> 32) as usize % SHARDS;
+        self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `file` was met as `name` in `parent`.
+    pub fn note(&self, file: FileId, parent: FileId, name: &[u8]) {
+        if file == parent || matches!(name, b"." | b"..") {
+            return;
+        }
+        let mut shard = self.shard(file);
+        if let Some(known) = shard.known.get_mut(&file) {
+            if known.parent != parent || &*known.name != name {
+                *known = Known { parent, name: name.into() };
+            }
+            return;
+        }
+        while shard.order.len() >= self.per_shard {
+            let Some(oldest) = shard.order.pop_front() else { break };
+            shard.known.remove(&oldest);
+        }
+        shard.order.push_back(file);
+        shard.known.insert(file, Known { parent, name: name.into() });
+    }
+
+    /// The name by which `file` was last met, and where.
+    pub fn last(&self, file: FileId) -> Option<(FileId, Box<[u8]>)> {
+        self.shard(file).known.get(&file).map(|known| (known.parent, known.name.clone()))
+    }
+
+    /// The path of `file` below `root`, without a leading slash; empty for the root itself.
+    pub fn path_of(&self, file: FileId, root: FileId) -> Option<Vec<u8>> {
+        let mut parts = Vec::new();
+        let mut at = file;
+        while at != root {
+            // Two renames crossing each other can leave a circle of memories.
+            if parts.len() >= DEPTH_MAX {
+                return None;
+            }
+            let (parent, name) = self.last(at)?;
+            parts.push(name);
+            at = parent;
+        }
+        parts.reverse();
+        Some(parts.join(&b'/'))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! The one place where a read-only share refuses changes.
+
+use std::sync::Arc;
+
+use probe::op::FileId;
+
+use crate::attr::{Attr, SetAttr, Time, Wcc};
+use crate::fs::{
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileSystem, ListDone, ReadDone,
+    Result, Space, Special, Stable, access,
+};
+use crate::handle::Handle;
+use crate::status::Status;
+
+/// Rights that nobody has on a read-only share.
+const CHANGES: u32 = access::MODIFY | access::EXTEND | access::DELETE;
+
+/// A tree that cannot be changed through us.
+pub struct ReadOnly {
+    inner: Arc<dyn FileSystem>,
+}
+
+impl ReadOnly {
+    /// Wraps a tree.
+    pub fn new(inner: Arc<dyn FileSystem>) -> Self {
+        Self { inner }
+    }
+
+    /// Refuses, with the attributes that the reply may carry.
+    fn refuse<T>(&self, cx: Context<'_>, file: &Handle) -> Change<T> {
+        let after = match self.inner.getattr(cx, file) {
+            // A handle that is no good is no good here either.
+            Err(status @ (Status::WouldBlock | Status::Stale | Status::BadHandle)) => {
+                return Err(status.into());
+            }
+            other => other.ok(),
+        };
+        Err(Failed { status: Status::ReadOnly, wcc: Wcc { before: None, after } })
+    }
+}
+
+impl FileSystem for ReadOnly {
+    fn root(&self) -> Handle {
+        self.inner.root()
+    }
+    fn file_id(&self, handle: &Handle) -> FileId {
+        self.inner.file_id(handle)
+    }
+    fn flush_failures(&self) -> u64 {
+        self.inner.flush_failures()
+    }
+    fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        self.inner.getattr(cx, file)
+    }
+    fn setattr(&self, cx: Context<'_>, file: &Handle, _: &SetAttr, _: Option<Time>) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn lookup(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
+        self.inner.lookup(cx, dir, name)
+    }
+    fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
+        self.inner.access(cx, file, want & !CHANGES)
+    }
+    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
+        self.inner.readlink(cx, link)
+    }
+    fn read(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        self.inner.read(cx, file, offset, buf)
+    }
+    fn write(&self, cx: Context<'_>, file: &Handle, _: u64, _: &[u8], _: Stable) -> Change<usize> {
+        self.refuse(cx, file)
+    }
+    fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn create(&self, cx: Context<'_>, dir: &Handle, _: &[u8], _: CreateHow) -> Change<Entry> {
+        self.refuse(cx, dir)
+    }
+    fn mkdir(&self, cx: Context<'_>, dir: &Handle, _: &[u8], _: &SetAttr) -> Change<Entry> {
+        self.refuse(cx, dir)
+    }
+    fn symlink(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        _: &[u8],
+        _: &[u8],
+        _: &SetAttr,
+    ) -> Change<Entry> {
+        self.refuse(cx, dir)
+    }
+    fn mknod(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        _: &[u8],
+        _: Special,
+        _: &SetAttr,
+    ) -> Change<Entry> {
+        self.refuse(cx, dir)
+    }
+    fn remove(&self, cx: Context<'_>, dir: &Handle, _: &[u8]) -> Change<()> {
+        self.refuse(cx, dir)
+    }
+    fn rmdir(&self, cx: Context<'_>, dir: &Handle, _: &[u8]) -> Change<()> {
+        self.refuse(cx, dir)
+    }
+    fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), _: (&Handle, &[u8])) -> Change<Wcc> {
+        self.refuse(cx, from.0)
+    }
+    fn link(&self, cx: Context<'_>, _: &Handle, dir: &Handle, _: &[u8]) -> Change<Option<Attr>> {
+        self.refuse(cx, dir)
+    }
+    fn list(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        cookie: u64,
+        verifier: [u8; 8],
+        plus: bool,
+        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<ListDone> {
+        self.inner.list(cx, dir, cookie, verifier, plus, each)
+    }
+    fn space(&self, cx: Context<'_>) -> Result<Space> {
+        self.inner.space(cx)
+    }
+    fn abilities(&self) -> Abilities {
+        self.inner.abilities()
+    }
+    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
+        self.inner.path_of(file)
+    }
+}

@@ -1,0 +1,1 @@
+//! Shares are found by path and handle; a read-only one refuses.

@@ -1,0 +1,199 @@
+//! One function per fuzz target: takes any bytes, must not panic, and checks that whatever can be
+//! decoded means the same after encoding and decoding it again. Shared by `fuzz/` (coverage-guided,
+//! nightly compiler) and `tests/fuzz_smoke.rs` (every test run). Not part of the interface.
+//!
+//! Every target says whether it took the bytes as a message, so that seeds can be checked too.
+
+use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
+use crate::xdr::{Encode, Reader, Writer, decode_all};
+use crate::{mount3, nfs3, portmap};
+
+#[cfg(test)]
+mod tests;
+
+/// A target: its name (also of its corpus folder) and its function.
+pub type Target = (&'static str, fn(&[u8]) -> bool);
+
+/// All targets.
+pub const TARGETS: [Target; 5] = [
+    ("rpc_record", rpc_record),
+    ("rpc_call", rpc_call),
+    ("nfs3_args", nfs3_args),
+    ("nfs3_res", nfs3_res),
+    ("mount3", mount3_any),
+];
+
+macro_rules! round_trip {
+    ($type:ty, $bytes:expr) => {{
+        let first = decode_all::<$type>($bytes);
+        if let Ok(first) = &first {
+            let mut again = Vec::new();
+            first.encode(&mut Writer::new(&mut again));
+            assert_eq!(decode_all::<$type>(&again).as_ref(), Ok(first));
+        }
+        first.is_ok()
+    }};
+}
+
+/// A stream of records: the framer's answer at every length must agree with that for the whole.
+pub fn rpc_record(data: &[u8]) -> bool {
+    let (mut framer, mut partial) = (Framer::new(), Framer::new());
+    let (mut rest, mut records) = (data, 0);
+    loop {
+        match framer.next(rest) {
+            Ok(Framed::Record { body, consumed }) => {
+                // A byte less is not enough, and the framer knows how much is at least missing.
+                let less = &rest[..consumed - 1];
+                match partial.next(less) {
+                    Ok(Framed::Need(n)) => assert!(n > less.len() && n <= consumed),
+                    other => panic!("record of {consumed} bytes, but a byte less gives {other:?}"),
+                }
+                let mut sent = Vec::new();
+                let w = &mut Writer::new(&mut sent);
+                let mark = rpc::begin_record(w);
+                w.raw(body);
+                rpc::end_record(w, mark);
+                let whole = Framed::Record { body, consumed: sent.len() };
+                assert_eq!(partial.next(&sent), Ok(whole));
+                rest = &rest[consumed..];
+                records += 1;
+            }
+            Ok(Framed::Need(n)) => {
+                assert!(n > rest.len() && n <= Framer::INPUT_MAX);
+                return records > 0 && rest.is_empty();
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The header of a call or of a reply.
+pub fn rpc_call(data: &[u8]) -> bool {
+    let mut reply = Vec::new();
+    match rpc::open_call(data) {
+        Ok((call, args)) => {
+            let mut again = Vec::new();
+            call.encode(&mut Writer::new(&mut again));
+            assert_eq!(decode_all::<CallHeader<'_>>(&again), Ok(call));
+            assert!(args.rest().len() <= data.len());
+            return true;
+        }
+        Err(error) => {
+            if error.encode_reply(&mut Writer::new(&mut reply)) {
+                assert!(decode_all::<ReplyHeader<'_>>(&reply).is_ok());
+            }
+        }
+    }
+    round_trip!(ReplyHeader<'_>, data)
+}
+
+/// The arguments of the NFSv3 procedure whose number comes first.
+pub fn nfs3_args(data: &[u8]) -> bool {
+    use nfs3::*;
+    let mut r = Reader::new(data);
+    let Ok(proc) = r.u32("proc") else { return false };
+    let rest = r.rest();
+    match Proc(proc) {
+        Proc::NULL => rest.is_empty(),
+        Proc::GETATTR => round_trip!(GetattrArgs<'_>, rest),
+        Proc::SETATTR => round_trip!(SetattrArgs<'_>, rest),
+        Proc::LOOKUP => round_trip!(LookupArgs<'_>, rest),
+        Proc::ACCESS => round_trip!(AccessArgs<'_>, rest),
+        Proc::READLINK => round_trip!(ReadlinkArgs<'_>, rest),
+        Proc::READ => round_trip!(ReadArgs<'_>, rest),
+        Proc::WRITE => round_trip!(WriteArgs<'_>, rest),
+        Proc::CREATE => round_trip!(CreateArgs<'_>, rest),
+        Proc::MKDIR => round_trip!(MkdirArgs<'_>, rest),
+        Proc::SYMLINK => round_trip!(SymlinkArgs<'_>, rest),
+        Proc::MKNOD => round_trip!(MknodArgs<'_>, rest),
+        Proc::REMOVE | Proc::RMDIR => round_trip!(RemoveArgs<'_>, rest),
+        Proc::RENAME => round_trip!(RenameArgs<'_>, rest),
+        Proc::LINK => round_trip!(LinkArgs<'_>, rest),
+        Proc::READDIR => round_trip!(ReaddirArgs<'_>, rest),
+        Proc::READDIRPLUS => round_trip!(ReaddirplusArgs<'_>, rest),
+        Proc::FSSTAT => round_trip!(FsstatArgs<'_>, rest),
+        Proc::FSINFO => round_trip!(FsinfoArgs<'_>, rest),
+        Proc::PATHCONF => round_trip!(PathconfArgs<'_>, rest),
+        Proc::COMMIT => round_trip!(CommitArgs<'_>, rest),
+        _ => false,
+    }
+}
+
+/// The results of the NFSv3 procedure whose number comes first.
+pub fn nfs3_res(data: &[u8]) -> bool {
+    use nfs3::*;
+    let mut r = Reader::new(data);
+    let Ok(proc) = r.u32("proc") else { return false };
+    let rest = r.rest();
+    match Proc(proc) {
+        Proc::NULL => rest.is_empty(),
+        Proc::GETATTR => round_trip!(GetattrRes, rest),
+        Proc::SETATTR => round_trip!(SetattrRes, rest),
+        Proc::LOOKUP => round_trip!(LookupRes<'_>, rest),
+        Proc::ACCESS => round_trip!(AccessRes, rest),
+        Proc::READLINK => round_trip!(ReadlinkRes<'_>, rest),
+        Proc::READ => round_trip!(ReadRes<'_>, rest),
+        Proc::WRITE => round_trip!(WriteRes, rest),
+        Proc::CREATE | Proc::MKDIR | Proc::SYMLINK | Proc::MKNOD => {
+            round_trip!(CreateRes<'_>, rest)
+        }
+        Proc::REMOVE | Proc::RMDIR => round_trip!(RemoveRes, rest),
+        Proc::RENAME => round_trip!(RenameRes, rest),
+        Proc::LINK => round_trip!(LinkRes, rest),
+        Proc::READDIR => round_trip!(ReaddirRes<'_>, rest) && entries_agree(rest, false),
+        Proc::READDIRPLUS => round_trip!(ReaddirplusRes<'_>, rest) && entries_agree(rest, true),
+        Proc::FSSTAT => round_trip!(FsstatRes, rest),
+        Proc::FSINFO => round_trip!(FsinfoRes, rest),
+        Proc::PATHCONF => round_trip!(PathconfRes, rest),
+        Proc::COMMIT => round_trip!(CommitRes, rest),
+        _ => false,
+    }
+}
+
+/// A listing written entry by entry must say what the decoded one says.
+fn entries_agree(res: &[u8], plus: bool) -> bool {
+    use nfs3::*;
+    let (mut again, limit) = (Vec::new(), u32::MAX);
+    let w = &mut Writer::new(&mut again);
+    if plus {
+        let Ok(Res::Ok(ok)) = decode_all::<ReaddirplusRes<'_>>(res) else { return true };
+        let mut list = ReaddirplusEncoder::begin(w, limit, limit);
+        for e in ok.entries.iter() {
+            let handle = e.name_handle.map(|handle| handle.0);
+            assert!(list.add(e.fileid, e.name.0, e.cookie, &e.name_attributes, handle));
+        }
+        list.finish(ok.dir_attributes.as_ref(), ok.cookieverf, ok.eof);
+        let decoded = decode_all::<ReaddirplusRes<'_>>(&again);
+        let Ok(Res::Ok(other)) = decoded else { panic!("listing written: {decoded:?}") };
+        assert!(ok.entries.iter().eq(other.entries.iter()));
+    } else {
+        let Ok(Res::Ok(ok)) = decode_all::<ReaddirRes<'_>>(res) else { return true };
+        let mut list = ReaddirEncoder::begin(w, limit);
+        for e in ok.entries.iter() {
+            assert!(list.add(e.fileid, e.name.0, e.cookie));
+        }
+        list.finish(ok.dir_attributes.as_ref(), ok.cookieverf, ok.eof);
+        let decoded = decode_all::<ReaddirRes<'_>>(&again);
+        let Ok(Res::Ok(other)) = decoded else { panic!("listing written: {decoded:?}") };
+        assert!(ok.entries.iter().eq(other.entries.iter()));
+    }
+    true
+}
+
+/// A message of MOUNT or the port mapper; the first number says which.
+pub fn mount3_any(data: &[u8]) -> bool {
+    let mut r = Reader::new(data);
+    let Ok(which) = r.u32("which") else { return false };
+    let rest = r.rest();
+    match which {
+        0 => round_trip!(mount3::MntArgs<'_>, rest),
+        1 => round_trip!(mount3::MntRes<'_>, rest),
+        2 => round_trip!(mount3::DumpRes<'_>, rest),
+        3 => round_trip!(mount3::ExportRes<'_>, rest),
+        4 => round_trip!(portmap::Mapping, rest),
+        5 => round_trip!(portmap::DumpRes, rest),
+        6 => round_trip!(portmap::Rpcb<'_>, rest),
+        7 => round_trip!(portmap::RpcbDumpRes<'_>, rest),
+        _ => false,
+    }
+}

@@ -1,0 +1,158 @@
+//! Makes the seeds of the fuzz targets: `cargo test -p wire write_corpus -- --ignored`.
+
+use std::path::PathBuf;
+
+use base::random::{Random, SeededRandom};
+
+use super::*;
+use crate::arb::{Arb, Gen};
+use crate::rpc::{Accepted, Auth, ReplyBody};
+
+/// Seeds of each message: a few shapes of each union, no more, so that the corpus stays small.
+const SEEDS_EACH: u64 = 3;
+
+struct Corpus {
+    folder: PathBuf,
+    written: usize,
+}
+
+impl Corpus {
+    fn of(target: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+        let folder = folder.join(target);
+        std::fs::create_dir_all(&folder).expect("corpus folder");
+        Self { folder, written: 0 }
+    }
+
+    fn add(&mut self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.folder.join(name), bytes).expect("seed");
+        self.written += 1;
+    }
+
+    /// Seeds of a message, after the number that selects it.
+    fn message<T: Arb<'static> + Encode>(&mut self, which: u32, name: &str) {
+        for seed in 0..SEEDS_EACH {
+            let mut bytes = which.to_be_bytes().to_vec();
+            arbitrary::<T>(seed + u64::from(which) * 100).encode(&mut Writer::new(&mut bytes));
+            self.add(&format!("{name}-{seed}"), &bytes);
+        }
+    }
+}
+
+fn arbitrary<T: Arb<'static>>(seed: u64) -> T {
+    let mut entropy = vec![0; 400];
+    SeededRandom::new(seed).fill(&mut entropy);
+    Gen::new(entropy.leak()).arb()
+}
+
+#[test]
+#[ignore = "writes fuzz/corpus: run it after adding a message"]
+fn write_corpus() {
+    args();
+    results();
+    mount();
+    headers();
+    records();
+}
+
+fn args() {
+    use nfs3::*;
+    let mut c = Corpus::of("nfs3_args");
+    c.message::<()>(0, "null");
+    c.message::<GetattrArgs<'_>>(1, "getattr");
+    c.message::<SetattrArgs<'_>>(2, "setattr");
+    c.message::<LookupArgs<'_>>(3, "lookup");
+    c.message::<AccessArgs<'_>>(4, "access");
+    c.message::<ReadlinkArgs<'_>>(5, "readlink");
+    c.message::<ReadArgs<'_>>(6, "read");
+    c.message::<WriteArgs<'_>>(7, "write");
+    c.message::<CreateArgs<'_>>(8, "create");
+    c.message::<MkdirArgs<'_>>(9, "mkdir");
+    c.message::<SymlinkArgs<'_>>(10, "symlink");
+    c.message::<MknodArgs<'_>>(11, "mknod");
+    c.message::<RemoveArgs<'_>>(12, "remove");
+    c.message::<RmdirArgs<'_>>(13, "rmdir");
+    c.message::<RenameArgs<'_>>(14, "rename");
+    c.message::<LinkArgs<'_>>(15, "link");
+    c.message::<ReaddirArgs<'_>>(16, "readdir");
+    c.message::<ReaddirplusArgs<'_>>(17, "readdirplus");
+    c.message::<FsstatArgs<'_>>(18, "fsstat");
+    c.message::<FsinfoArgs<'_>>(19, "fsinfo");
+    c.message::<PathconfArgs<'_>>(20, "pathconf");
+    c.message::<CommitArgs<'_>>(21, "commit");
+    assert_eq!(c.written as u64, 22 * SEEDS_EACH);
+}
+
+fn results() {
+    use nfs3::*;
+    let mut c = Corpus::of("nfs3_res");
+    c.message::<()>(0, "null");
+    c.message::<GetattrRes>(1, "getattr");
+    c.message::<SetattrRes>(2, "setattr");
+    c.message::<LookupRes<'_>>(3, "lookup");
+    c.message::<AccessRes>(4, "access");
+    c.message::<ReadlinkRes<'_>>(5, "readlink");
+    c.message::<ReadRes<'_>>(6, "read");
+    c.message::<WriteRes>(7, "write");
+    c.message::<CreateRes<'_>>(8, "create");
+    c.message::<MkdirRes<'_>>(9, "mkdir");
+    c.message::<SymlinkRes<'_>>(10, "symlink");
+    c.message::<MknodRes<'_>>(11, "mknod");
+    c.message::<RemoveRes>(12, "remove");
+    c.message::<RmdirRes>(13, "rmdir");
+    c.message::<RenameRes>(14, "rename");
+    c.message::<LinkRes>(15, "link");
+    c.message::<ReaddirRes<'_>>(16, "readdir");
+    c.message::<ReaddirplusRes<'_>>(17, "readdirplus");
+    c.message::<FsstatRes>(18, "fsstat");
+    c.message::<FsinfoRes>(19, "fsinfo");
+    c.message::<PathconfRes>(20, "pathconf");
+    c.message::<CommitRes>(21, "commit");
+    assert_eq!(c.written as u64, 22 * SEEDS_EACH);
+}
+
+fn mount() {
+    let mut c = Corpus::of("mount3");
+    c.message::<mount3::MntArgs<'_>>(0, "mnt-args");
+    c.message::<mount3::MntRes<'_>>(1, "mnt-res");
+    c.message::<mount3::DumpRes<'_>>(2, "dump-res");
+    c.message::<mount3::ExportRes<'_>>(3, "export-res");
+    c.message::<portmap::Mapping>(4, "pmap-mapping");
+    c.message::<portmap::DumpRes>(5, "pmap-dump-res");
+    c.message::<portmap::Rpcb<'_>>(6, "rpcb");
+    c.message::<portmap::RpcbDumpRes<'_>>(7, "rpcb-dump-res");
+}
+
+fn headers() {
+    let mut c = Corpus::of("rpc_call");
+    for seed in 0..4 * SEEDS_EACH {
+        let mut call = Vec::new();
+        arbitrary::<CallHeader<'_>>(seed).encode(&mut Writer::new(&mut call));
+        call.extend_from_slice(b"args");
+        c.add(&format!("call-{seed}"), &call);
+        let mut reply = Vec::new();
+        arbitrary::<ReplyHeader<'_>>(seed).encode(&mut Writer::new(&mut reply));
+        c.add(&format!("reply-{seed}"), &reply);
+    }
+    let mut reply = Vec::new();
+    rpc::success(&mut Writer::new(&mut reply), 1);
+    let body = ReplyBody::Accepted { verf: Auth::None, stat: Accepted::Success };
+    assert_eq!(decode_all(&reply), Ok(ReplyHeader { xid: 1, body }));
+    c.add("reply-success", &reply);
+}
+
+fn records() {
+    let mut c = Corpus::of("rpc_record");
+    let last = 1u32 << 31;
+    let streams: [(&str, &[&[u32]]); 4] = [
+        ("one", &[&[last | 4, 1]]),
+        ("two", &[&[last | 8, 1, 2], &[last | 4, 3]]),
+        ("fragments", &[&[4, 1], &[8, 2, 3], &[last | 4, 4]]),
+        ("empty-fragments", &[&[0], &[0], &[4, 1], &[last]]),
+    ];
+    for (name, fragments) in streams {
+        let words = fragments.concat();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        c.add(name, &bytes);
+    }
+}

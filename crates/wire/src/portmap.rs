@@ -1,0 +1,83 @@
+//! Port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833): which port serves which program.
+
+use base::limits::RPCB_STRING_MAX;
+
+use crate::mount3::List;
+
+#[cfg(test)]
+mod tests;
+
+/// RPC program number of port mapper and rpcbind.
+pub const PMAP_PROGRAM: u32 = 100_000;
+/// Port mapper.
+pub const PMAP_V2: u32 = 2;
+/// rpcbind, first version.
+pub const RPCB_V3: u32 = 3;
+/// rpcbind, second version.
+pub const RPCB_V4: u32 = 4;
+/// Protocol number of TCP in a [`Mapping`].
+pub const IPPROTO_TCP: u32 = 6;
+/// Protocol number of UDP in a [`Mapping`].
+pub const IPPROTO_UDP: u32 = 17;
+
+xdr_enum! {
+    /// Procedures of version 2. In versions 3 and 4 number 3 is GETADDR, the others up to 4 do
+    /// the same.
+    pub enum Proc {
+        /// Do nothing.
+        NULL = 0 "null",
+        /// Register.
+        SET = 1 "set",
+        /// Take back.
+        UNSET = 2 "unset",
+        /// Find a port (GETADDR in versions 3 and 4).
+        GETPORT = 3 "getport",
+        /// List all.
+        DUMP = 4 "dump",
+    }
+}
+
+xdr_struct! {
+    /// Which program is on which port (`mapping`): argument of SET, UNSET and GETPORT. GETPORT
+    /// answers with a port as `u32`, 0 for none; SET and UNSET with a boolean.
+    #[derive(Copy)]
+    pub struct Mapping {
+        /// Program.
+        pub prog: u32,
+        /// Version.
+        pub vers: u32,
+        /// Protocol: [`IPPROTO_TCP`] or [`IPPROTO_UDP`].
+        pub prot: u32,
+        /// Port.
+        pub port: u32,
+    }
+}
+
+/// Result of DUMP, version 2.
+pub type DumpRes = List<Mapping>;
+
+xdr_bytes! {
+    /// A string of rpcbind: network identifier ("tcp"), universal address ("127.0.0.1.8.1"),
+    /// owner. GETADDR answers with one, empty for none.
+    pub struct RpcbString, RPCB_STRING_MAX, "rpcb string"
+}
+
+xdr_struct! {
+    /// Which program is at which address (`rpcb`).
+    #[derive(Copy)]
+    pub struct Rpcb<'a> {
+        /// Program.
+        pub prog: u32,
+        /// Version.
+        pub vers: u32,
+        /// Network identifier.
+        pub netid: RpcbString<'a>,
+        /// Universal address.
+        pub addr: RpcbString<'a>,
+        /// Owner.
+        pub owner: RpcbString<'a>,
+    }
+}
+
+/// Result of DUMP, versions 3 and 4.
+pub type RpcbDumpRes<'a> = List<Rpcb<'a>>;

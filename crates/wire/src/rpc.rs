@@ -1,0 +1,20 @@
+//! ONC Remote Procedure Call, version 2 (RFC 5531): record marking over TCP, credentials, the
+//! headers of calls and replies. The arguments and results belong to the programs.
+
+mod auth;
+mod call;
+mod record;
+mod reply;
+
+pub use auth::{Auth, AuthSys, Gids};
+pub use call::{CallError, CallHeader, RPC_VERSION, open_call};
+pub use record::{
+    Framed, Framer, RecordError, RecordMark, begin_record, end_record, end_record_with_tail,
+};
+pub use reply::{
+    Accepted, AuthStat, Denied, REPLY_SUCCESS_LEN, ReplyBody, ReplyHeader, auth_error,
+    garbage_args, proc_unavail, prog_mismatch, prog_unavail, rpc_mismatch, success, system_err,
+};
+
+#[cfg(test)]
+mod tests;
