@@ -1,1 +1,61 @@
-//! Room `host`.
+//! The machine: its counters of CPU, memory, disks, network and pressure, and what it is made of.
+//!
+//! Readers open a file and call a pure parser; where `/proc` and `/sys` are is a [`Root`], so tests
+//! read captured text. What a kernel does not offer is absent from the result, never an error.
+//!
+//! - [`counters`]: `/proc/stat`, `meminfo`, `diskstats`, `net/dev`, `net/snmp`, `net/netstat`, pressure.
+//! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
+//! - [`sampler`]: all of it as statistics, once a second.
+//! - [`inventory`]: the machine for reports.
+
+pub mod counters;
+pub mod inventory;
+pub mod process;
+pub mod sampler;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Longest file of `/proc` or `/sys` that is read: `/proc/stat` of a machine with 1 000 CPUs is a
+/// few hundred kilobytes.
+const FILE_MAX: u64 = 4 << 20;
+
+/// Where `/proc` and `/sys` are.
+#[derive(Debug, Clone)]
+pub struct Root {
+    /// `/`, or a folder with captured files.
+    path: PathBuf,
+}
+
+impl Default for Root {
+    fn default() -> Self {
+        Self { path: PathBuf::from("/") }
+    }
+}
+
+impl Root {
+    /// A root elsewhere.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// The file `name` (`proc/stat`) as text.
+    ///
+    /// # Errors
+    /// When there is no such file or it may not be read.
+    pub fn read(&self, name: &str) -> io::Result<String> {
+        use std::io::Read;
+        let mut bytes = Vec::new();
+        std::fs::File::open(self.path.join(name))?.take(FILE_MAX).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The names in the folder `name`, sorted; none when there is no such folder.
+    pub fn list(&self, name: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path.join(name)) else { return Vec::new() };
+        let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}

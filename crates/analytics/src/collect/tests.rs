@@ -1,1 +1,61 @@
+//! The running collector, from a record to a live answer; and what it does when time jumps.
 
+use std::time::{Duration, Instant};
+
+use probe::hub::HubOptions;
+use probe::op::OpRecord;
+
+use super::*;
+use crate::names::HubResolver;
+use crate::query::Query;
+
+#[test]
+fn a_record_becomes_a_live_answer() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub.clone())), None);
+    let mut live =
+        engine.subscribe(vec!["nfs3.ops[client]".parse().expect("an id")]).expect("a subscription");
+    let mut core = hub.core(0);
+    let client = hub.clients().intern(std::net::Ipv4Addr::new(10, 0, 0, 7).into());
+    let collector = Collector::start(engine.clone(), Vec::new()).expect("a thread");
+    let done_ns = clock::wall_ns();
+    core.finish(&OpRecord { done_ns, client, protocol: 1, op: 1, ..OpRecord::default() });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let row = loop {
+        assert!(Instant::now() < deadline, "no answer within 20 s");
+        core.idle(clock::wall_ns());
+        let Some(update) = live.recv_timeout(Duration::from_millis(10)) else { continue };
+        if let Some(row) = update.data[0].rows.iter().flatten().next() {
+            break (update.data[0].from, row.key.clone(), row.values.clone());
+        }
+    };
+    assert_eq!(row, (done_ns / NS_PER_S, "10.0.0.7".to_owned(), vec![Some(1.0)]));
+    drop(core);
+    collector.stop();
+    assert!(live.recv_timeout(Duration::from_secs(20)).is_none());
+    let stat = "server.connections".parse().expect("an id");
+    let data = engine.data(&stat, &Query::default()).expect("an answer");
+    assert!(data.total.contains(&Some(0.0)) && data.total.contains(&None));
+}
+
+#[test]
+fn the_collector_follows_the_clock() {
+    assert_eq!(next(100, 101), 101);
+    assert_eq!(next(100, 105), 101);
+    assert_eq!(next(100, 200), 200);
+    // Set back: it waits rather than write a second twice.
+    assert_eq!(next(100, 50), 101);
+}
+
+#[test]
+fn what_comes_too_late_is_counted_as_dropped() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let names = Arc::new(Names::new(hub.clone(), Arc::new(HubResolver(hub.clone()))));
+    let mut core = hub.core(0);
+    core.finish(&OpRecord { done_ns: 100 * NS_PER_S, protocol: 1, ..OpRecord::default() });
+    drop(core);
+    let late = hub.take_before(101);
+    let frame = Assembler::new(hub.clone(), names).frame(101, &late, &[]);
+    assert_eq!((frame.dropped, hub.gauges().dropped.get()), (1, 1));
+    assert!(frame.tables.iter().all(|t| !t.stat.starts_with("nfs3")));
+}

@@ -28,6 +28,9 @@ impl Grid {
     }
 }
 
+/// Step and value of each element.
+type Cells<K> = HashMap<K, Vec<(u32, f64)>>;
+
 /// Sums by element and step.
 pub(super) struct Bins<K> {
     pub grid: Grid,
@@ -37,7 +40,7 @@ pub(super) struct Bins<K> {
     pub dropped: Vec<u64>,
     pub error: Vec<f64>,
     /// Only steps in which an element occurs, in ascending order mostly.
-    cells: HashMap<K, Vec<(u32, f64)>>,
+    cells: Cells<K>,
     /// What belongs to no element.
     other: Vec<f64>,
 }
@@ -87,7 +90,7 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
     }
 
     /// The sums as they are: by element and step, and what belongs to none.
-    pub fn by_step(&self) -> (&HashMap<K, Vec<(u32, f64)>>, &[f64]) {
+    pub fn by_step(&self) -> (&Cells<K>, &[f64]) {
         (&self.cells, &self.other)
     }
 

@@ -1,1 +1,192 @@
+//! What was written is read back, after a crash at any byte, after sealing, and by the minute.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::model::{Key, Name, Rows, Table};
+
+/// A folder of this test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("plimsoll-store-{}-{n}", std::process::id()));
+        // Left by a test that was killed.
+        drop(fs::remove_dir_all(&dir));
+        fs::create_dir_all(&dir).expect("a folder");
+        Self(dir)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Start of an hour that is the start of a day too.
+const T: u64 = 86_400 * 20_000;
+
+fn frame(time: u64) -> Frame {
+    let mut rows = Rows::default();
+    for client in 0..3 {
+        let name = Name { key: format!("10.0.0.{client}"), label: format!("host {client}") };
+        let key = Key::Name(std::sync::Arc::new(name));
+        rows.add(key.clone(), Key::Bucket(40), [time % 7 + client, 4096]);
+        rows.add(key, Key::Bucket(43), [1, 0]);
+    }
+    // A name that is new in each frame.
+    rows.add(Key::Name(Name::plain(&format!("file {time}"))), Key::Other, [2, 0]);
+    rows.add(Key::Other, Key::Other, [5, 7]);
+    let dimensions = ["client".into(), "latency".into()];
+    let table = Table::from_rows("nfs3.ops".into(), dimensions, rows, time % 3);
+    Frame { time, span: 1, covered: 1, dropped: time % 2, tables: vec![table] }
+}
+
+fn read(store: &Store, fidelity: Fidelity, range: (u64, u64)) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    store.read(fidelity, range, &|_| true, &mut |f| frames.push(f)).expect("read");
+    frames
+}
+
+fn fill(store: &Store, times: std::ops::Range<u64>) {
+    for time in times {
+        assert!(store.append(&frame(time)).expect("appended"));
+    }
+}
+
+#[test]
+fn seconds_are_read_back_live_and_sealed() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 3700);
+    assert!(folder.0.join(format!("second/{T:012}.seg")).exists());
+    let frames = read(&store, Fidelity::Second, (T, T + 4000));
+    assert_eq!(frames, (T..T + 3700).map(frame).collect::<Vec<_>>());
+    let some = read(&store, Fidelity::Second, (T + 3590, T + 3610));
+    assert_eq!(some, (T + 3590..T + 3610).map(frame).collect::<Vec<_>>());
+    drop(store);
+    let store = Store::open(&folder.0, Retention::default()).expect("open again");
+    assert!(!store.append(&frame(T + 3699)).expect("refused"));
+    fill(&store, T + 3700..T + 3710);
+    assert_eq!(read(&store, Fidelity::Second, (T, T + 4000)).len(), 3710);
+}
+
+#[test]
+fn minutes_and_hours_are_the_sums_of_their_seconds() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    // Without the seconds 30..40.
+    fill(&store, T..T + 30);
+    fill(&store, T + 40..T + 3700);
+    let minutes = read(&store, Fidelity::Minute, (T, T + 4000));
+    assert_eq!(minutes.len(), 61);
+    assert_eq!((minutes[0].time, minutes[0].span, minutes[0].covered), (T, 60, 50));
+    let sum = |frames: &[Frame]| frames.iter().map(|f| f.tables[0].total[0]).sum::<u64>();
+    let seconds = read(&store, Fidelity::Second, (T, T + 60));
+    assert_eq!(minutes[0].tables[0].total[0], sum(&seconds));
+    let hours = read(&store, Fidelity::Hour, (T, T + 4000));
+    assert_eq!((hours.len(), hours[0].covered), (1, 3590));
+    assert_eq!(sum(&hours), sum(&minutes[..60]));
+}
+
+#[test]
+fn minutes_that_a_crash_has_prevented_are_made_up() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 130);
+    drop(store);
+    fs::remove_dir_all(folder.0.join("minute")).expect("removed");
+    let store = Store::open(&folder.0, Retention::default()).expect("open again");
+    fill(&store, T + 130..T + 190);
+    let minutes = read(&store, Fidelity::Minute, (T, T + 200));
+    assert_eq!(
+        minutes.iter().map(|f| (f.time, f.covered)).collect::<Vec<_>>(),
+        [(T, 60), (T + 60, 60), (T + 120, 60)]
+    );
+}
+
+#[test]
+fn a_crash_at_any_byte_of_the_last_frame_loses_only_that() {
+    let folder = Folder::new();
+    let path = folder.0.join(format!("second/{T:012}.live"));
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 5);
+    let before = fs::metadata(&path).expect("a segment").len();
+    fill(&store, T + 5..T + 6);
+    drop(store);
+    let whole = fs::read(&path).expect("a segment");
+    for cut in before..whole.len() as u64 {
+        fs::write(&path, &whole[..cut as usize]).expect("cut");
+        let store = Store::open(&folder.0, Retention::default()).expect("open again");
+        assert_eq!(
+            read(&store, Fidelity::Second, (T, T + 9)),
+            (T..T + 5).map(frame).collect::<Vec<_>>()
+        );
+        // What comes next finds the dictionary as it was before the lost frame.
+        fill(&store, T + 6..T + 8);
+        let times: Vec<u64> =
+            read(&store, Fidelity::Second, (T, T + 9)).iter().map(|f| f.time).collect();
+        assert_eq!(times, [T, T + 1, T + 2, T + 3, T + 4, T + 6, T + 7], "cut at {cut}");
+        assert_eq!(read(&store, Fidelity::Second, (T + 6, T + 7)), [frame(T + 6)]);
+    }
+}
+
+#[test]
+fn a_damaged_byte_ends_a_segment_and_nothing_panics() {
+    let folder = Folder::new();
+    let path = folder.0.join(format!("second/{T:012}.live"));
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 4);
+    drop(store);
+    let whole = fs::read(&path).expect("a segment");
+    for at in segment::HEADER_LEN..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        fs::write(&path, &bytes).expect("written");
+        let mut frames = Vec::new();
+        segment::read(&path, (0, u64::MAX), &|_| true, &mut |f| frames.push(f)).expect("read");
+        assert!(frames.len() < 4);
+        assert_eq!(frames, (T..T + frames.len() as u64).map(frame).collect::<Vec<_>>());
+    }
+    // In the header it is no segment.
+    let mut bytes = whole;
+    bytes[20] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+    let read = segment::read(&path, (0, u64::MAX), &|_| true, &mut |_| {});
+    assert!(matches!(read, Err(SegmentError::Foreign(_))));
+}
+
+#[test]
+fn old_segments_go_by_age_and_by_size() {
+    let folder = Folder::new();
+    let keep = Retention { keep: [3600, 86_400, u64::MAX], bytes: u64::MAX };
+    let store = Store::open(&folder.0, keep).expect("open");
+    for hour in 0..5 {
+        fill(&store, T + hour * 3600..T + hour * 3600 + 90);
+    }
+    assert_eq!(store.oldest(Fidelity::Second), Some(T + 3 * 3600));
+    assert_eq!(store.oldest(Fidelity::Minute), Some(T));
+    drop(store);
+    let small = Retention { bytes: 1, ..keep };
+    let store = Store::open(&folder.0, small).expect("open");
+    fill(&store, T + 5 * 3600..T + 5 * 3600 + 61);
+    assert_eq!(store.oldest(Fidelity::Second), Some(T + 5 * 3600));
+    assert!(store.bytes() > 0);
+}
+
+#[test]
+fn a_segment_can_be_read_as_text() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 2);
+    let mut text = Vec::new();
+    inspect(&folder.0.join(format!("second/{T:012}.live")), &mut text).expect("inspected");
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains(&format!("frame {T} span 1 covered 1 dropped 0\n")));
+    assert!(text.contains("  nfs3.ops [client][latency] total"));
+    assert!(text.contains("    10.0.0.1 (host 1) | 4096-5120 | "), "{text}");
+    assert!(text.ends_with(&format!("segment live span 1 start {T}\n")));
+}
