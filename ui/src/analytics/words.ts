@@ -1,0 +1,46 @@
+// How elements, filters and breakdowns are called on the screen.
+import type { BreakdownInfo, Statistic } from '../api/types.ts';
+import { range } from '../lib/format.ts';
+import type { Element } from '../lib/series.ts';
+import { parseRange, type Filter } from '../lib/statid.ts';
+
+export const unitOf = (statistic: Statistic | undefined, breakdown: string | null): string =>
+  statistic?.breakdowns.find((one) => one.id === breakdown)?.unit ?? (breakdown === 'latency' ? 'ns' : 'bytes');
+
+export function elementName(element: Element, unit: string, kind: string): string {
+  if (kind === 'range') return range(element.low, element.high, unit);
+  return element.label || element.key || '(no name)';
+}
+
+/** Labels of elements that were drilled into: a filter names a user by his uid. */
+const labels = new Map<string, string>();
+const LABELS_MAX = 1000;
+
+export function remember(name: string, value: string, label: string): void {
+  if (labels.size >= LABELS_MAX) labels.clear();
+  if (label !== '') labels.set(`${name}=${value}`, label);
+}
+
+export function filterName(filter: Filter, statistic: Statistic | undefined): string {
+  const bounds = parseRange(filter.value);
+  const known = statistic?.breakdowns.find((one) => one.id === filter.name);
+  if (bounds !== null && known?.kind !== 'discrete') {
+    return range(bounds.low, bounds.high, unitOf(statistic, filter.name));
+  }
+  return labels.get(`${filter.name}=${filter.value}`) ?? filter.value;
+}
+
+const GROUPS: Record<string, string> = { nfs3: 'NFSv3', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',
+  process: 'Server process', server: 'Server', analytics: 'Analytics' };
+
+export const groupName = (group: string): string => GROUPS[group] ?? group;
+
+/** The sentence of a statistic; the schema may give it without its subject ("operations"). */
+export const sentence = (entry: Statistic): string =>
+  /^[a-z]/.test(entry.sentence) ? `${groupName(entry.group)} ${entry.sentence}` : entry.sentence.replace(/^Protocol: /, '');
+
+/** "by client", from the sentence of the schema or the id when there is none. */
+export function by(breakdown: BreakdownInfo): string {
+  const words = breakdown.sentence.replace(/^.*broken down by /i, '').replace(/^by /i, '').trim();
+  return `by ${words === '' || words.length > 40 ? breakdown.id : words}`;
+}

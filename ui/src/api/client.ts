@@ -1,0 +1,93 @@
+// The one place that sends requests. Errors come out as ApiError with the server's own words.
+import type { ApiErrorBody, Data, Session, Statistic, Status } from './types.ts';
+
+/** A request that was answered with an error, or not at all (`status` 0). */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly tried: string;
+  readonly failed: string;
+  readonly hint: string;
+
+  constructor(status: number, tried: string, failed: string, hint: string) {
+    super(`${tried}: ${failed}`);
+    this.status = status;
+    this.tried = tried;
+    this.failed = failed;
+    this.hint = hint;
+  }
+}
+
+let signedOut: () => void = () => {};
+
+/** Called whenever a request other than the sign-in itself is answered with 401. */
+export function onSignedOut(callback: () => void): void {
+  signedOut = callback;
+}
+
+async function errorOf(response: Response, tried: string): Promise<ApiError> {
+  try {
+    const { error } = (await response.json()) as ApiErrorBody;
+    return new ApiError(response.status, error.tried, error.failed, error.hint);
+  } catch {
+    return new ApiError(response.status, tried, `the server answered ${response.status}`, '');
+  }
+}
+
+async function request<T>(method: string, path: string, tried: string, body?: unknown): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(`/api/v1${path}`, {
+      method,
+      credentials: 'same-origin',
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+  } catch {
+    throw new ApiError(0, tried, 'the server does not answer', 'Check that it is running.');
+  }
+  if (!response.ok) {
+    const error = await errorOf(response, tried);
+    if (error.status === 401 && path !== '/session') signedOut();
+    throw error;
+  }
+  if (response.status === 204) return undefined as T;
+  const text = await response.text();
+  return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+export const signIn = (user: string, password: string): Promise<Session> =>
+  request('POST', '/session', 'sign in', { user, password });
+
+export const whoAmI = (): Promise<Session> => request('GET', '/session', 'see who is signed in');
+
+export const signOut = (): Promise<void> => request('DELETE', '/session', 'sign out', {});
+
+export const status = (): Promise<Status> => request('GET', '/status', 'read the status');
+
+export const statistics = (): Promise<Statistic[]> =>
+  request('GET', '/analytics/statistics', 'list the statistics');
+
+/** The interval and resolution of a query; `to` is not included. */
+export interface Interval {
+  from: number;
+  to: number;
+  step?: number;
+  top?: number;
+}
+
+/** The query part of a data request, also used for export links. */
+export function dataPath(stat: string, interval: Interval): string {
+  const query = new URLSearchParams({ stat });
+  query.set('from', String(interval.from));
+  query.set('to', String(interval.to));
+  if (interval.step !== undefined) query.set('step', String(interval.step));
+  if (interval.top !== undefined) query.set('top', String(interval.top));
+  return `/analytics/data?${query}`;
+}
+
+export const data = (stat: string, interval: Interval): Promise<Data> =>
+  request('GET', dataPath(stat, interval), `read ${stat}`);
+
+/** Where a statistic can be downloaded as JSON. */
+export const dataUrl = (stat: string, interval: Interval): string =>
+  `/api/v1${dataPath(stat, interval)}`;

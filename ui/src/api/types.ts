@@ -1,0 +1,110 @@
+// The shapes of docs/protocols/api.md, by hand. Times are seconds since the Unix epoch.
+
+/** What went wrong, in the words of the server. */
+export interface ApiErrorBody {
+  error: { tried: string; failed: string; hint: string };
+}
+
+export interface Session {
+  user: string;
+}
+
+export interface Access {
+  protocol: string;
+  url: string;
+  mount: string;
+  note: string | null;
+}
+
+export interface Share {
+  name: string;
+  dir: string;
+  read_only: boolean;
+  total_bytes: number;
+  available_bytes: number;
+  access: Access[];
+}
+
+export interface Service {
+  name: string;
+  state: string;
+  listen: string | null;
+  reason: string | null;
+}
+
+export interface Budget {
+  id: string;
+  sentence: string;
+  used: number;
+  limit: number;
+}
+
+export interface Status {
+  name: string;
+  version: string;
+  started: number;
+  now: number;
+  pid: number;
+  healthy: boolean;
+  problems: string[];
+  acting_as: { privileged: boolean; user: string; note: string };
+  shares: Share[];
+  services: Service[];
+  budgets: Budget[];
+}
+
+export interface BreakdownInfo {
+  id: string;
+  sentence: string;
+  kind: 'discrete' | 'range';
+  unit: string | null;
+}
+
+/** One entry of the catalogue of what can be asked. */
+export interface Statistic {
+  id: string;
+  group: string;
+  metric: string;
+  sentence: string;
+  unit: string;
+  kind: string;
+  breakdowns: BreakdownInfo[];
+}
+
+/** A level or rate per step; `null` is a step without data. */
+export type Values = (number | null)[];
+
+export interface Row {
+  key: string;
+  label: string;
+  average: number;
+  values: Values;
+}
+
+/** Operations between `low` and `high` (not included), nanoseconds or bytes. */
+export interface Bucket {
+  low: number;
+  high: number;
+  average: number;
+  values: Values;
+}
+
+/** One statistic over one interval; `to` is not included. */
+export interface Data {
+  stat: string;
+  title: string;
+  unit: string;
+  from: number;
+  to: number;
+  step: number;
+  times: number[];
+  total: Values;
+  rows?: Row[] | null;
+  other?: { average: number; values: Values } | null;
+  buckets?: Bucket[] | null;
+  dropped: number[];
+  source: 'store' | 'recorder';
+  exact: boolean;
+  error_bound: number;
+  note: string | null;
+}

@@ -1,0 +1,58 @@
+// What the search finds: pages, statistics with their breakdowns, shares, clients.
+import type { Statistic, Status } from '../api/types.ts';
+import { sentence } from '../analytics/words.ts';
+import { type StatId } from './statid.ts';
+import { graphHref } from './worksheet.ts';
+
+export interface Hit {
+  kind: 'Page' | 'Share' | 'Client' | 'Statistic';
+  name: string;
+  detail: string;
+  href: string;
+}
+
+/** More than this is not looked through by anybody. */
+const HITS_MAX = 12;
+
+const stat = (base: string, breakdown: string | null, filters: StatId['filters'] = []): StatId => ({ base, filters, breakdown });
+
+/** Graphs of one element: what it does, and how long that takes. */
+export function elementHref(name: string, value: string): string {
+  const filters = [{ name, value }];
+  return graphHref(stat('nfs3.ops', 'op', filters), stat('nfs3.ops', 'latency', filters), stat('nfs3.ops', 'file', filters));
+}
+
+export function everything(catalogue: Statistic[], status: Status | null, clients: { key: string; label: string }[]): Hit[] {
+  const hits: Hit[] = [
+    { kind: 'Page', name: 'Status', detail: 'is it well, what it serves', href: '/' },
+    { kind: 'Page', name: 'Analytics', detail: 'worksheet of graphs', href: '/analytics' },
+  ];
+  for (const share of status?.shares ?? []) {
+    hits.push({ kind: 'Share', name: share.name, detail: share.dir, href: elementHref('share', share.name) });
+  }
+  for (const client of clients) {
+    hits.push({ kind: 'Client', name: client.label, detail: 'seen in the last minute', href: elementHref('client', client.key) });
+  }
+  for (const entry of catalogue) {
+    hits.push({ kind: 'Statistic', name: entry.id, detail: sentence(entry), href: graphHref(stat(entry.id, null)) });
+    for (const breakdown of entry.breakdowns) {
+      const name = `${entry.id}[${breakdown.id}]`;
+      hits.push({ kind: 'Statistic', name, detail: sentence(entry), href: graphHref(stat(entry.id, breakdown.id)) });
+    }
+  }
+  return hits;
+}
+
+/** The hits that contain every word, those whose name begins with the first one foremost. */
+export function search(hits: Hit[], text: string): Hit[] {
+  const words = text.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  if (words.length === 0) return hits.slice(0, HITS_MAX);
+  const rank = (hit: Hit): number => (hit.name.toLowerCase().startsWith(words[0] as string) ? 0 : 1);
+  return hits
+    .filter((hit) => {
+      const all = `${hit.kind} ${hit.name} ${hit.detail}`.toLowerCase();
+      return words.every((word) => all.includes(word));
+    })
+    .sort((a, b) => rank(a) - rank(b))
+    .slice(0, HITS_MAX);
+}

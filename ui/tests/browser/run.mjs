@@ -1,0 +1,278 @@
+// The interface in a real browser, by role and label. Against BASE_URL when it is given (with
+// PLIMSOLL_USER and PLIMSOLL_PASSWORD), else against the mock.
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { launch, target } from './chromium.mjs';
+
+/** Everything has happened within this time, or has failed (ms). */
+const PATIENCE = 15_000;
+
+async function signIn(page, where, path = '/login') {
+  await page.goto(where.url + path);
+  await page.getByLabel('User').fill(where.user);
+  await page.getByLabel('Password').fill(where.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('navigation', { name: 'Places' }).waitFor();
+}
+
+/** How many pixels of a canvas differ from its commonest colour. */
+const drawnPixels = (plot) => plot.locator('canvas').first().evaluate((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const colours = new Map();
+  for (let at = 0; at < data.length; at += 4) {
+    const colour = (data[at] << 16) | (data[at + 1] << 8) | data[at + 2];
+    colours.set(colour, (colours.get(colour) ?? 0) + 1);
+  }
+  return { colours: colours.size, drawn: data.length / 4 - Math.max(...colours.values()) };
+});
+
+const search = (page) => decodeURIComponent(new URL(page.url()).search);
+const waitForSearch = (page, wanted) =>
+  page.waitForURL((url) => wanted.test(decodeURIComponent(url.search)), { timeout: PATIENCE });
+
+/** Waits until the text of `locator` is another one than `before`. */
+async function waitForChange(locator, before) {
+  const end = Date.now() + PATIENCE;
+  while (Date.now() < end) {
+    const now = await locator.textContent();
+    if (now !== before) return now;
+    await locator.page().waitForTimeout(100);
+  }
+  throw new Error(`still "${before}" after ${PATIENCE} ms`);
+}
+
+async function open(context, where, complaints) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('console', (message) => {
+    // Refused sign-ins and statistics, and cut streams, are in the console because they are tested;
+    // everything else there is a mistake of ours, such as a violated content security policy.
+    if (message.type() === 'error' && !/status of 40[01]|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|ERR_CONNECTION/.test(message.text())) complaints.push(message.text());
+  });
+  page.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(where.url) && !url.startsWith('blob:')) complaints.push(`request to ${url}`);
+  });
+  return page;
+}
+
+async function suite() {
+  const where = await target();
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, permissions: ['clipboard-read', 'clipboard-write'] });
+  const complaints = [];
+  const page = await open(context, where, complaints);
+  const all = { page, where, complaints };
+
+  await test('signing in', (t) => signingIn(t, all));
+  await test('the status page', (t) => statusPage(t, all));
+  await test('a worksheet', (t) => worksheet(t, all));
+  await test('NFS activity', (t) => activity(t, all));
+  await test('interruptions', (t) => interruptions(t, all));
+  await test('a phone', (t) => phone(t, all));
+  await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
+  await test('nothing complained', () => assert.deepEqual(complaints, []));
+  await browser.close();
+  where.mock?.close();
+}
+
+async function signingIn(t, { page, where }) {
+  await t.test('a page asks for the sign-in first, with a clear word when it fails', async () => {
+    await page.goto(`${where.url}/analytics?w=cpu.utilization[mode]`);
+    await page.getByRole('heading', { name: 'Sign in to Plimsoll' }).waitFor();
+    await page.getByLabel('User').fill(where.user);
+    await page.getByLabel('Password').fill('not this one');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('alert').filter({ hasText: 'Could not' }).waitFor();
+  });
+  await t.test('then it leads back to where one wanted to go', async () => {
+    await page.getByLabel('Password').fill(where.password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('toolbar', { name: 'Worksheet' }).waitFor();
+    assert.match(search(page), /w=cpu\.utilization\[mode\]/);
+  });
+}
+
+async function statusPage(t, { page }) {
+  await page.getByRole('link', { name: 'Status' }).click();
+  await t.test('says first whether it is well', async () => {
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
+  });
+  await t.test('has the mount command ready to copy', async () => {
+    const copy = page.getByRole('button', { name: /Copy the NFSv3 mount command/ }).first();
+    await copy.click();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    assert.match(text, /^mount -t nfs -o vers=3,proto=tcp,.*\/export\//);
+    const shown = await page.getByRole('article').first().locator('code').first().textContent();
+    assert.equal(shown, text);
+  });
+  await t.test('numbers lead to their graphs', async () => {
+    await page.getByRole('region', { name: 'Activity' }).getByRole('link').first().click();
+    await page.getByRole('toolbar', { name: 'Worksheet' }).waitFor();
+    await page.goBack();
+  });
+}
+
+async function worksheet(t, { page, where }) {
+  await page.goto(`${where.url}/analytics`);
+  const panel = page.getByRole('article', { name: /utilization/i });
+  await t.test('a statistic is added from the menu', async () => {
+    await page.getByRole('button', { name: 'Add statistic' }).click();
+    await page.getByLabel('Narrow the list of statistics').fill('utilization');
+    await page.getByRole('button', { name: /CPU.*utilization by CPU mode/ }).click();
+    await panel.locator('.row').first().waitFor();
+    assert.match(search(page), /w=cpu\.utilization\[mode\]/);
+  });
+  await t.test('it is alive: time and values go on', async () => {
+    const figures = panel.locator('.list');
+    await waitForChange(figures, await figures.textContent());
+    const when = page.locator('.when');
+    await waitForChange(when, await when.textContent());
+    assert.match(await when.textContent(), /Live/);
+  });
+  await t.test('space pauses, n returns to now', async () => {
+    await page.locator('h2').first().click();
+    await page.keyboard.press(' ');
+    await waitForSearch(page, /from=\d+&to=\d+/);
+    await page.keyboard.press('n');
+    await waitForSearch(page, /^(?!.*from=)/);
+  });
+  await t.test('a click highlights, shift-click several, all of it in the URL', async () => {
+    await panel.locator('.row').nth(0).click();
+    await waitForSearch(page, /!hl=[^,]+$/);
+    await panel.locator('.row').nth(1).click({ modifiers: ['Shift'] });
+    await waitForSearch(page, /!hl=[^,]+,[^,]+$/);
+    assert.equal(await panel.locator('.row[aria-pressed=true]').count(), 2);
+    const { colours } = await drawnPixels(panel.getByRole('img'));
+    assert.ok(colours > 4, `only ${colours} colours`);
+  });
+  await t.test('drilling down makes a chip and a URL, going back undoes it', async () => {
+    const before = search(page);
+    await panel.locator('.row').first().focus();
+    await page.keyboard.press('d');
+    await page.getByRole('menuitem', { name: 'by CPU', exact: false }).last().click();
+    await waitForSearch(page, /cpu\.utilization\[mode=[^\]]+\]\[cpu\]/);
+    await page.getByRole('button', { name: /Remove the filter mode/ }).waitFor();
+    await page.goBack();
+    await waitForSearch(page, /cpu\.utilization\[mode\]/);
+    assert.equal(search(page), before);
+    assert.equal(await page.getByRole('button', { name: /Remove the filter/ }).count(), 0);
+  });
+  await t.test('a chip can be removed', async () => {
+    await page.goForward();
+    await page.getByRole('button', { name: /Remove the filter mode/ }).click();
+    await waitForSearch(page, /w=cpu\.utilization\[cpu\]/);
+  });
+  await t.test('reloading keeps the worksheet', async () => {
+    const before = search(page);
+    await page.reload();
+    await page.getByRole('article', { name: /utilization/i }).locator('.row').first().waitFor();
+    assert.equal(search(page), before);
+  });
+  await t.test('dragging on a graph zooms to that time', async () => {
+    const box = await panel.getByRole('img').boundingBox();
+    await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.6, box.y + 60, { steps: 4 });
+    await page.mouse.up();
+    await waitForSearch(page, /from=\d+&to=\d+/);
+    const [, from, to] = /from=(\d+)&to=(\d+)/.exec(search(page));
+    assert.ok(to - from > 10 && to - from < 30, `${to - from} s`);
+    await page.goBack();
+  });
+  await t.test('the search jumps to a statistic', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('nfs3.ops[latency]');
+    await page.getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+    await waitForSearch(page, /^\?w=nfs3\.ops\[latency\]$/);
+  });
+}
+
+async function activity(t, { page, where }) {
+  await page.goto(`${where.url}/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]`);
+  const clients = page.getByRole('article', { name: /by client/ });
+  const some = await clients.locator('.row').first().waitFor({ timeout: PATIENCE }).then(() => true, () => false);
+  if (!some) return t.skip('no client has used the server in the last minute');
+  const heat = page.getByRole('article', { name: /by latency/ }).getByRole('img');
+  await t.test('the heat map is drawn', async () => {
+    await page.getByRole('article', { name: /by latency/ }).locator('.row').first().waitFor();
+    const { drawn, colours } = await drawnPixels(heat);
+    assert.ok(drawn > 500 && colours > 5, `${drawn} pixels in ${colours} colours`);
+  });
+  await t.test('a rectangle on it drills into those operations at that time', async () => {
+    const box = await heat.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width - 20, box.y + box.height - 30, { steps: 4 });
+    await page.mouse.up();
+    await page.getByRole('menuitem', { name: 'by client' }).click();
+    await waitForSearch(page, /nfs3\.ops\[latency=\d+-\d+\]\[client\]&from=\d+&to=\d+/);
+    await page.getByRole('button', { name: /Remove the filter latency/ }).waitFor();
+    await page.goBack();
+  });
+  await t.test('the cross-hair shows the values of one second in every panel', async () => {
+    const box = await heat.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.9, box.y + 60);
+    await clients.locator('.head .at').filter({ hasText: /\d\d:\d\d:\d\d/ }).waitFor();
+  });
+  await t.test('the exported CSV has a line for each second', async () => {
+    const [download] = await Promise.all([
+      page.waitForEvent('download'), clients.getByRole('button', { name: 'Export as CSV' }).click(),
+    ]);
+    assert.match(download.suggestedFilename(), /^nfs3\.ops.client.\.csv$/);
+    const { readFile } = await import('node:fs/promises');
+    const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n');
+    assert.match(lines[0], /^time,total/);
+    assert.ok(lines.length > 30);
+  });
+  await t.test('the status page names who is on it', async () => {
+    await page.getByRole('link', { name: 'Status' }).click();
+    const rate = page.locator('[data-live="rate"]').first();
+    await waitForChange(rate, await rate.textContent());
+  });
+}
+
+async function interruptions(t, { page, where }) {
+  if (where.mock === null) return t.skip('only the mock can be interrupted at will');
+  await t.test('after a cut the stream comes back and the missing seconds are hatched', async () => {
+    await page.goto(`${where.url}/analytics?w=nfs3.ops[client]`);
+    await page.locator('article .row').first().waitFor();
+    where.mock.interrupt(6);
+    await page.getByText('Interrupted, trying again').waitFor();
+    await page.getByText('Live', { exact: false }).first().waitFor();
+    await page.getByText('Hatched: no data.').waitFor();
+  });
+  await t.test('a statistic that does not exist is said so, the others go on', async () => {
+    await page.goto(`${where.url}/analytics?w=nfs3.nonsense[op]&w=cpu.utilization[mode]`);
+    await page.getByRole('alert').filter({ hasText: 'there is no such statistic' }).waitFor();
+    const figures = page.getByRole('article', { name: /utilization/i }).locator('.list');
+    await figures.locator('.row').first().waitFor();
+    await waitForChange(figures, await figures.textContent());
+  });
+}
+
+async function phone(t, { where, complaints }) {
+  const context = await browser.newContext({ viewport: { width: 390, height: 844 }, ignoreHTTPSErrors: true, hasTouch: true });
+  const page = await open(context, where, complaints);
+  await signIn(page, where);
+  for (const path of ['/', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
+    await t.test(`${path} does not scroll sideways`, async () => {
+      await page.goto(where.url + path);
+      await page.getByRole('navigation', { name: 'Places' }).waitFor();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} px too wide`);
+    });
+  }
+  await context.close();
+}
+
+async function signingOut(_t, { page, where }) {
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Sign in to Plimsoll' }).waitFor();
+  await page.goto(`${where.url}/`);
+  await page.getByRole('heading', { name: 'Sign in to Plimsoll' }).waitFor();
+}
+
+const browser = await launch();
+if (browser !== null) await suite();
