@@ -35,15 +35,16 @@ pub trait Engine: Send + Sync {
     fn set_collect(&self, on: bool);
 }
 
-/// A question for stored statistics. Times are seconds since the epoch, `to` not included.
+/// A question for stored statistics. Times are seconds since the epoch; negative ones count back
+/// from the end of the newest complete second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// The statistic id.
     pub stat: String,
-    /// First second.
-    pub from: i64,
-    /// First second after the interval.
-    pub to: i64,
+    /// First second; by default a minute before `to`.
+    pub from: Option<i64>,
+    /// First second after the interval; by default the newest complete second's end.
+    pub to: Option<i64>,
     /// Seconds per point.
     pub step: i64,
     /// Rows at most.

@@ -4,7 +4,6 @@ mod data;
 mod near;
 mod table;
 
-use base::clock::{NS_PER_S, wall_ns};
 use control::client::{Client, ClientError};
 use serde::Deserialize;
 
@@ -61,7 +60,7 @@ const LIST: &str = "/api/v1/analytics/statistics";
 
 fn show(args: &ShowArgs) -> Result<(), Failure> {
     let tried = format!("show {}", args.stat);
-    let path = path(args, (wall_ns() / NS_PER_S) as i64)?;
+    let path = path(args)?;
     let server = super::server(&args.server)?;
     let text = server.get(&path).map_err(|e| refused(&tried, args, &server, &e))?;
     if args.json {
@@ -71,11 +70,14 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     out::print(&if args.csv { data.csv() } else { table::show(&data) })
 }
 
-fn path(args: &ShowArgs, now: i64) -> Result<String, Failure> {
+fn path(args: &ShowArgs) -> Result<String, Failure> {
     let mut path = format!("/api/v1/analytics/data?stat={}", encode(&args.stat));
     for (name, time) in [("from", &args.from), ("to", &args.to)] {
         if let Some(time) = time {
-            path += &format!("&{name}={}", point_of_time(time, now)?);
+            match point_of_time(time)? {
+                Some(time) => path += &format!("&{name}={time}"),
+                None => continue,
+            }
         }
     }
     for (name, number) in [("step", args.step), ("top", args.top)] {
@@ -86,16 +88,19 @@ fn path(args: &ShowArgs, now: i64) -> Result<String, Failure> {
     Ok(path)
 }
 
-/// Seconds since the epoch of `now`, a number, or a time back from now with s, m, h or d.
-fn point_of_time(text: &str, now: i64) -> Result<i64, Failure> {
+/// Seconds since the epoch, or a negative number back from the server's now, given with s, m, h or
+/// d; `None` for `now`, which the server knows best.
+fn point_of_time(text: &str) -> Result<Option<i64>, Failure> {
     let wrong = || {
         let hint = "write seconds since the epoch, or -90, -15m, -2h, -7d back from now";
         Failure::usage("read the time", &format!("{text:?} is none"), hint)
     };
     if text == "now" {
-        return Ok(now);
+        return Ok(None);
     }
-    let Some(back) = text.strip_prefix('-') else { return text.parse().map_err(|_| wrong()) };
+    let Some(back) = text.strip_prefix('-') else {
+        return text.parse().map(Some).map_err(|_| wrong());
+    };
     let (number, unit) = match back.char_indices().last() {
         Some((at, 's')) => (&back[..at], 1),
         Some((at, 'm')) => (&back[..at], 60),
@@ -104,8 +109,8 @@ fn point_of_time(text: &str, now: i64) -> Result<i64, Failure> {
         _ => (back, 1),
     };
     let number: i64 = number.parse().map_err(|_| wrong())?;
-    let span = number.checked_mul(unit).filter(|n| *n >= 0).ok_or_else(wrong)?;
-    now.checked_sub(span).ok_or_else(wrong)
+    let span = number.checked_mul(unit).filter(|n| *n > 0).ok_or_else(wrong)?;
+    Ok(Some(-span))
 }
 
 fn follow(args: &ShowArgs) -> Result<(), Failure> {

@@ -2,8 +2,10 @@
 //! reads it; this only finds out which it is.
 
 use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
+use analytics::store::SegmentError;
 use serde_json::{Value, json};
 
 use crate::cli::InspectArgs;
@@ -20,6 +22,9 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let path = &args.file;
     let tried = format!("inspect {}", path.display());
     let size = std::fs::metadata(path).map_err(|e| Failure::of(&tried, &e))?.len();
+    if is_segment(path) {
+        return segment(&tried, args);
+    }
     if size > WHOLE_MAX {
         return Err(Failure::new(&tried, "it is larger than any of our files of this kind", ""));
     }
@@ -32,6 +37,29 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         return out::print(&out::json(&found));
     }
     out::print(&as_text(&found))
+}
+
+/// First bytes of a segment of statistics (`docs/formats/segments.md`).
+const SEGMENT: &[u8; 8] = b"PLIMSTAT";
+
+fn is_segment(path: &Path) -> bool {
+    let mut magic = [0; 8];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && magic == *SEGMENT
+}
+
+/// Frame by frame, so that a segment of any length is read.
+fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
+    if args.json {
+        let hint = "`plimsoll analytics show STAT --json` gives statistics as JSON";
+        return Err(Failure::usage(tried, "segments are shown as text only", hint));
+    }
+    let mut out = std::io::stdout().lock();
+    match analytics::store::inspect(&args.file, &mut out) {
+        Err(SegmentError::Io(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(e) => Err(Failure::of(tried, &e)),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// What a file of the state directory says. Secrets are described, never shown.

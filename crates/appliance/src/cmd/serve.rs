@@ -2,6 +2,7 @@
 
 mod announce;
 mod engine;
+mod names;
 mod plan;
 mod status;
 mod storage;
@@ -87,7 +88,6 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     running.storage.drain();
     listening.end();
     running.statistics.end();
-    running.storage.close();
 }
 
 /// Enters the users that were asked for. If there is nobody then, makes one, whose password is

@@ -60,17 +60,18 @@ pub async fn data(
 /// Fills in what the caller left out, and refuses what would not end.
 pub(super) fn ask(query: DataQuery, now: i64) -> Result<Ask, AskError> {
     let wrong = |failed: String, hint: String| Err(AskError::Wrong { failed, hint });
-    let absolute = |t: f64| if t < 0.0 { now + t as i64 } else { t as i64 };
-    // The second that is running has no data yet.
-    let to = query.to.map_or(now, absolute);
-    let from = query.from.map_or(to - LAST, absolute);
+    let whole = |t: Option<f64>| t.map(|t| t.floor() as i64);
+    let (asked_from, asked_to) = (whole(query.from), whole(query.to));
+    let absolute = |t: i64| if t < 0 { now.saturating_add(t) } else { t };
+    let to = asked_to.map_or(now, absolute);
+    let from = asked_from.map_or(to - LAST, absolute);
     if from >= to {
         return wrong(
             format!("the interval from {from} to {to} is empty"),
             "from must be before to; negative times count back from now".to_owned(),
         );
     }
-    let span = to - from;
+    let span = to.saturating_sub(from);
     let step = match query.step {
         Some(step) if step < 1 => {
             return wrong(format!("a step of {step} s"), "the shortest step is 1 s".to_owned());
@@ -86,7 +87,7 @@ pub(super) fn ask(query: DataQuery, now: i64) -> Result<Ask, AskError> {
         );
     }
     let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
-    Ok(Ask { stat: query.stat, from, to, step, top })
+    Ok(Ask { stat: query.stat, from: asked_from, to: asked_to, step, top })
 }
 
 /// Body of `POST /api/v1/analytics/collect`.

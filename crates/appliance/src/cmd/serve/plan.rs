@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
@@ -18,8 +17,8 @@ use crate::services::{ADMIN, NFS};
 pub struct Plan {
     /// The served directory, canonical.
     pub dir: PathBuf,
-    /// Name of its share, as bytes of a file name.
-    pub share: Vec<u8>,
+    /// Name of its share.
+    pub share: String,
     /// The state directory; may not exist yet.
     pub state: PathBuf,
     /// Address of all services.
@@ -53,7 +52,9 @@ impl Plan {
         };
         refuse_state(&dir, &state)?;
         Ok(Self {
-            share: dir.file_name().map_or(b"root".to_vec(), |name| name.as_bytes().to_vec()),
+            share: dir
+                .file_name()
+                .map_or("root".into(), |name| name.to_string_lossy().into_owned()),
             dir,
             state,
             address: args.address,

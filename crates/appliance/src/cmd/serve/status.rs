@@ -69,30 +69,23 @@ impl Running {
         if panics > 0 {
             problems.push(format!("{panics} connections or jobs ended by a fault of the server"));
         }
-        for (what, budget) in [("connections", &gauges.connections)] {
-            if budget.limit().is_some_and(|limit| budget.get() >= limit) {
-                problems.push(format!("the limit of {what} is reached; new ones are refused"));
-            }
+        let full = |b: &&Budget| b.id == "server.connections" && b.used >= b.limit;
+        if self.budgets().iter().find(full).is_some() {
+            problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }
+        problems.extend(self.statistics.queries().problem());
         problems
     }
 
-    /// Every gauge that has a limit.
     fn budgets(&self) -> Vec<Budget> {
-        let gauges = self.hub.gauges().iter();
-        gauges
-            .filter_map(|(id, gauge)| {
-                let limit = gauge.limit()?;
-                let sentence = sentence(id);
-                Some(Budget { id: id.to_owned(), sentence, used: gauge.get(), limit })
-            })
-            .collect()
+        let one = |b: analytics::query::Budget| Budget {
+            id: b.id,
+            sentence: b.sentence,
+            used: b.used,
+            limit: b.limit,
+        };
+        self.statistics.queries().budgets().into_iter().map(one).collect()
     }
-}
-
-/// The schema's words for a statistic.
-fn sentence(id: &str) -> String {
-    id.to_owned()
 }
 
 fn online(service: Service, at: SocketAddr) -> ServiceStatus {
