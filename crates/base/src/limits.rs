@@ -191,11 +191,10 @@ pub const LARGE_RECORD: usize = 32 << 10;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// A read longer than this is answered piece by piece through one buffer of this size, so that the
-/// data is still in the second-level cache when it is sent.
-pub const READ_PIECE: usize = 128 << 10;
 /// Small buffers that a core keeps for connections that wake up (64 KiB each).
 pub const BUFFERS_KEPT: usize = 64;
+/// Reply buffers grown by large reads that a core keeps (about 1.3 MiB each).
+pub const LARGE_REPLIES_KEPT: usize = 4;
 /// Large buffers kept for all connections (about 1 MiB each).
 pub const LARGE_BUFFERS_KEPT: usize = 32;
 /// A record that has begun must be complete within this time.
