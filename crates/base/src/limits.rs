@@ -82,7 +82,7 @@ pub const NAMES_REMEMBERED_MAX: usize = 65_536;
 pub const SUBSCRIBER_QUEUE_MAX: usize = 30;
 /// Subscribers at once.
 pub const SUBSCRIBERS_MAX: usize = 256;
-/// Points of one answer; a longer interval gets a longer step.
+/// Points of one answer; a longer interval is answered by the minute or the hour.
 pub const POINTS_MAX: u64 = 20_000;
 /// Rows of one answer.
 pub const ROWS_MAX: usize = 1000;
