@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use e2e::crash::load::Op;
-use e2e::crash::{Trial, Victim};
+use e2e::crash::{Trial, Trouble, Victim};
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
 use e2e::{NOBODY, skip};
@@ -136,12 +136,19 @@ const FLUSHES: [(&str, &[Op]); 16] = [
     ("setattr", &[Op::Chmod, Op::Truncate]),
 ];
 
-/// Rounds until the missing flush was noticed; `None` if it never was.
+/// Rounds until the missing flush was noticed, and what was lost; `None` if it never was.
 fn noticed(site: &'static str, focus: &[Op], unprivileged: bool) -> Option<(u64, String)> {
     let mut victim = Plimsoll::new("crash-flush", unprivileged);
     victim.skip_flush = Some(site);
     let mut trial = Trial::new(&mut victim, 2, focus);
-    (0..ROUNDS_TO_NOTICE).find_map(|round| trial.round(round).err().map(|what| (round + 1, what)))
+    for round in 0..ROUNDS_TO_NOTICE {
+        match trial.round(round) {
+            Ok(()) => {}
+            Err(Trouble::Lost(what)) => return Some((round + 1, what)),
+            Err(other) => panic!("without {site}: {other}"),
+        }
+    }
+    None
 }
 
 #[test]

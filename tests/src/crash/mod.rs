@@ -10,6 +10,7 @@ pub mod load;
 pub mod model;
 pub mod verify;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -17,9 +18,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use base::random::{Random, SeededRandom};
-use wire::nfs3::Writeverf3;
 
-use crate::nfs3::Client;
+use crate::nfs3::{Client, Failure};
 use load::{Op, Worker};
 
 /// Workers at a time, each with a connection and a directory of its own.
@@ -39,6 +39,50 @@ pub trait Victim {
     fn export(&self) -> String;
     /// Who the clients are.
     fn user(&self) -> u32;
+}
+
+/// What a round found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// Something acknowledged is gone, or something removed is back.
+    Lost(String),
+    /// Anything else: the server does not start, does not answer, or answers wrongly.
+    Other(String),
+}
+
+impl Trouble {
+    /// The same, with what it is about in front.
+    #[must_use]
+    pub fn within(self, what: impl fmt::Display) -> Self {
+        match self {
+            Self::Lost(why) => Self::Lost(format!("{what}: {why}")),
+            Self::Other(why) => Self::Other(format!("{what}: {why}")),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(why) => write!(f, "lost: {why}"),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Status(status) => Self::Lost(status.to_string()),
+            Failure::Broken(why) => Self::Other(why),
+        }
+    }
 }
 
 /// Counts acknowledged operations and says when the moment has come.
@@ -72,7 +116,6 @@ pub struct Trial<'a, V: Victim> {
     /// Operations to do more often than others.
     focus: &'a [Op],
     survivors: Vec<Worker>,
-    verifier: Option<Writeverf3>,
     /// Operations that were acknowledged in all rounds.
     pub acknowledged: u64,
 }
@@ -80,47 +123,57 @@ pub struct Trial<'a, V: Victim> {
 impl<'a, V: Victim> Trial<'a, V> {
     /// A trial whose rounds all follow from `seed`.
     pub fn new(victim: &'a mut V, seed: u64, focus: &'a [Op]) -> Self {
-        Self { victim, seed, focus, survivors: Vec::new(), verifier: None, acknowledged: 0 }
+        Self { victim, seed, focus, survivors: Vec::new(), acknowledged: 0 }
     }
 
     /// Load, kill, forget, start again, verify. After the last round the server is dead again.
     ///
     /// # Errors
-    /// What was lost, or what else went wrong, as a sentence with the round's number.
-    pub fn round(&mut self, number: u64) -> Result<(), String> {
-        let address = self.victim.start()?;
-        let outcome = self.load(number, address);
-        self.victim.crash();
-        let mut workers = Vec::new();
-        for worker in outcome? {
-            // A worker ends with the connection; anything else is an answer that it did not expect.
-            match worker.join() {
-                Ok(Ok(worker)) => workers.push(worker),
-                Ok(Err(what)) => return Err(format!("round {number}, before the crash: {what}")),
-                Err(_) => return Err(format!("round {number}: a worker panicked")),
-            }
-        }
-        let address = self.victim.start()?;
-        let checked = self.check(&mut workers, address);
-        self.victim.crash();
+    /// What was lost, or what else went wrong, with the round's number.
+    pub fn round(&mut self, number: u64) -> Result<(), Trouble> {
+        let (seed, round) = (self.seed, format!("round {number} of seed {}", self.seed));
+        let outcome = self.until_the_crash(number, seed).map_err(|what| what.within(&round));
+        let mut workers = outcome?;
+        let checked = self.after_the_crash(&mut workers);
         self.survivors.extend(workers);
-        checked.map_err(|what| format!("round {number} (seed {}): {what}", self.seed))
+        checked.map_err(|what| what.within(&round))
     }
 
     /// Verifies all rounds once more: a later crash must not take what an earlier one left.
     ///
     /// # Errors
     /// As [`Trial::round`].
-    pub fn all_again(&mut self) -> Result<(), String> {
-        let address = self.victim.start()?;
+    pub fn all_again(&mut self) -> Result<(), Trouble> {
         let mut workers = std::mem::take(&mut self.survivors);
-        let checked = self.check(&mut workers, address);
-        self.victim.crash();
-        checked.map_err(|what| format!("all rounds again: {what}"))
+        self.after_the_crash(&mut workers).map_err(|what| what.within("all rounds again"))
     }
 
-    fn load(&mut self, number: u64, address: SocketAddr) -> Result<Vec<Thread>, String> {
-        let mut random = SeededRandom::new(self.seed ^ (number << 20));
+    fn until_the_crash(&mut self, number: u64, seed: u64) -> Result<Vec<Worker>, Trouble> {
+        let address = self.victim.start()?;
+        let outcome = self.load(SeededRandom::new(seed ^ (number << 20)), number, address);
+        self.victim.crash();
+        let mut workers = Vec::new();
+        for worker in outcome? {
+            // A worker ends with the connection; anything else is an answer that it did not expect.
+            let ended = worker.join().map_err(|_| "a worker panicked".to_owned())?;
+            workers.push(ended.map_err(|what| format!("before the crash: {what}"))?);
+        }
+        Ok(workers)
+    }
+
+    fn after_the_crash(&mut self, workers: &mut [Worker]) -> Result<(), Trouble> {
+        let address = self.victim.start()?;
+        let checked = self.check(workers, address);
+        self.victim.crash();
+        checked
+    }
+
+    fn load(
+        &mut self,
+        mut random: SeededRandom,
+        number: u64,
+        address: SocketAddr,
+    ) -> Result<Vec<Thread>, String> {
         let (say, hear) = mpsc::sync_channel(1);
         let at = MOMENT.0 + random.below(MOMENT.1);
         let (acknowledged, said) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -139,19 +192,20 @@ impl<'a, V: Victim> Trial<'a, V> {
         let heard = hear.recv_timeout(STALL);
         self.acknowledged += moment.acknowledged.load(SeqCst);
         // The caller kills the server now, which ends the workers.
-        heard.map(|()| threads).map_err(|_| format!("round {number}: the server stands still"))
+        heard.map(|()| threads).map_err(|_| "the server stands still".to_owned())
     }
 
-    fn check(&mut self, workers: &mut [Worker], address: SocketAddr) -> Result<(), String> {
+    fn check(&mut self, workers: &mut [Worker], address: SocketAddr) -> Result<(), Trouble> {
         let user = self.victim.user();
         let mut client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
-        let root = client.mnt(&self.victim.export()).map_err(|e| format!("MNT: {e:?}"))?;
+        let root = client.mnt(&self.victim.export())?;
         for worker in workers {
-            let verifier = verify::check(worker, &mut client, &root)?;
+            let verifier = verify::check(worker, &mut client, &root)
+                .map_err(|what| what.within(&worker.name))?;
             if verifier.is_some() && verifier == worker.verifier {
-                return Err("the write verifier did not change with the restart".to_owned());
+                let what = "the write verifier did not change with the restart";
+                return Err(Trouble::Other(what.to_owned()));
             }
-            self.verifier = verifier;
         }
         Ok(())
     }

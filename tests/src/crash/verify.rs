@@ -3,9 +3,10 @@
 
 use wire::nfs3::{Ftype3, Writeverf3};
 
+use super::Trouble;
 use super::load::Worker;
-use super::model::{Dir, Node};
-use crate::nfs3::{Client, Failure};
+use super::model::{Dir, File, Node};
+use crate::nfs3::Client;
 
 /// Compares the server with what `worker` may expect; gives the server's write verifier if a file
 /// was there to ask with.
@@ -16,61 +17,68 @@ pub fn check(
     worker: &Worker,
     client: &mut Client,
     root: &[u8],
-) -> Result<Option<Writeverf3>, String> {
+) -> Result<Option<Writeverf3>, Trouble> {
     let Some(own) = worker.dirs.first() else { return Ok(None) };
-    let found = client.lookup(root, &worker.name).map_err(|e| lost(&worker.name, "LOOKUP", &e))?;
-    let by_name = client.getattr(&found.handle).map_err(|e| lost(&worker.name, "GETATTR", &e))?;
-    let by_handle = client.getattr(&own.handle).map_err(|e| lost(&worker.name, "handle", &e))?;
-    if by_name.fileid != by_handle.fileid {
-        return Err(format!("{}: the old handle leads elsewhere", worker.name));
-    }
+    let found = client.lookup(root, &worker.name)?;
+    same(client, &found.handle, &own.handle)?;
     let mut verifier = None;
     for (f, file) in worker.files.iter().enumerate().filter(|(_, f)| f.names > 0 && !f.doubtful) {
-        let what = format!("{}: file {f}", worker.name);
-        let attr = client.getattr(&file.handle).map_err(|e| lost(&what, "handle", &e))?;
-        if let Some(mode) = file.mode.filter(|mode| attr.mode & 0o7777 != *mode) {
-            return Err(format!("{what}: mode {:o}, acknowledged {mode:o}", attr.mode & 0o7777));
-        }
-        if attr.ctime < file.ctime {
-            return Err(format!("{what}: ctime {:?}, acknowledged {:?}", attr.ctime, file.ctime));
-        }
-        let data = client.read_all(&file.handle).map_err(|e| lost(&what, "READ", &e))?;
-        file.compare(&data).map_err(|e| format!("{what}: {e}"))?;
+        content(file, client).map_err(|what| what.within(format_args!("file {f}")))?;
         if verifier.is_none() {
             verifier = client.commit(&file.handle).ok();
         }
     }
     for (d, dir) in worker.dirs.iter().enumerate().filter(|(_, d)| !d.gone) {
-        let what = format!("{}: directory {d}", worker.name);
-        names(worker, dir, client).map_err(|e| format!("{what}: {e}"))?;
+        names(worker, dir, client).map_err(|what| what.within(format_args!("directory {d}")))?;
     }
     Ok(verifier)
 }
 
-fn lost(what: &str, how: &str, why: &Failure) -> String {
-    match why {
-        Failure::Status(status) => format!("{what}: {how}: {status}"),
-        Failure::Broken(text) => format!("{what}: {how}: {text}"),
-    }
+fn lost<T>(what: String) -> Result<T, Trouble> {
+    Err(Trouble::Lost(what))
 }
 
-fn names(worker: &Worker, dir: &Dir, client: &mut Client) -> Result<(), String> {
-    let attr = client.getattr(&dir.handle).map_err(|e| lost("itself", "handle", &e))?;
-    if attr.mode & 0o7777 != dir.mode {
-        return Err(format!("mode {:o}, acknowledged {:o}", attr.mode & 0o7777, dir.mode));
+/// Two handles must lead to the same file.
+fn same(client: &mut Client, new: &[u8], old: &[u8]) -> Result<(), Trouble> {
+    let now = client.getattr(new).map_err(|e| Trouble::from(e).within("GETATTR"))?;
+    let before = client.getattr(old).map_err(|e| Trouble::from(e).within("by its old handle"))?;
+    if now.fileid != before.fileid {
+        return lost("name and old handle lead to different files".to_owned());
     }
-    let found = client.names(&dir.handle).map_err(|e| lost("itself", "READDIR", &e))?;
+    Ok(())
+}
+
+fn content(file: &File, client: &mut Client) -> Result<(), Trouble> {
+    let attr =
+        client.getattr(&file.handle).map_err(|e| Trouble::from(e).within("by its handle"))?;
+    let found = attr.mode & 0o7777;
+    if let Some(mode) = file.mode.filter(|mode| found != *mode) {
+        return lost(format!("mode {found:o}, acknowledged {mode:o}"));
+    }
+    if attr.ctime < file.ctime {
+        return lost(format!("ctime {:?}, acknowledged {:?}", attr.ctime, file.ctime));
+    }
+    let data = client.read_all(&file.handle).map_err(|e| Trouble::from(e).within("READ"))?;
+    file.compare(&data).map_err(Trouble::Lost)
+}
+
+fn names(worker: &Worker, dir: &Dir, client: &mut Client) -> Result<(), Trouble> {
+    let attr = client.getattr(&dir.handle).map_err(|e| Trouble::from(e).within("by its handle"))?;
+    let found = attr.mode & 0o7777;
+    if found != dir.mode {
+        return lost(format!("mode {found:o}, acknowledged {:o}", dir.mode));
+    }
+    let found = client.names(&dir.handle).map_err(|e| Trouble::from(e).within("READDIR"))?;
     let doubtful = |name: &&String| dir.doubtful.contains(*name);
-    if let Some(back) =
-        found.iter().filter(|n| !doubtful(n)).find(|name| !dir.names.contains_key(*name))
-    {
-        return Err(format!("{back} came back"));
+    let mut certain = found.iter().filter(|name| !doubtful(name));
+    if let Some(back) = certain.find(|name| !dir.names.contains_key(*name)) {
+        return lost(format!("{back} came back"));
     }
     for (name, node) in dir.names.iter().filter(|(name, _)| !doubtful(name)) {
         if !found.contains(name) {
-            return Err(format!("{name} is lost"));
+            return lost(format!("{name} is not there"));
         }
-        leads_to(worker, dir, name, node, client).map_err(|e| format!("{name}: {e}"))?;
+        leads_to(worker, dir, name, node, client).map_err(|what| what.within(name))?;
     }
     Ok(())
 }
@@ -81,31 +89,21 @@ fn leads_to(
     name: &str,
     node: &Node,
     client: &mut Client,
-) -> Result<(), String> {
-    let found = client.lookup(&dir.handle, name).map_err(|e| lost("it", "LOOKUP", &e))?;
-    let attr = client.getattr(&found.handle).map_err(|e| lost("it", "GETATTR", &e))?;
-    let old = match node {
-        Node::File(f) => Some(&worker.files[*f].handle),
-        Node::Dir(d) => Some(&worker.dirs[*d].handle),
+) -> Result<(), Trouble> {
+    let found = client.lookup(&dir.handle, name).map_err(|e| Trouble::from(e).within("LOOKUP"))?;
+    match node {
+        Node::File(f) => same(client, &found.handle, &worker.files[*f].handle),
+        Node::Dir(d) => same(client, &found.handle, &worker.dirs[*d].handle),
         Node::Link(target) => {
-            let now = client.readlink(&found.handle).map_err(|e| lost("it", "READLINK", &e))?;
-            if now != target.as_bytes() {
-                return Err("leads elsewhere".to_owned());
-            }
-            None
+            let now = client.readlink(&found.handle)?;
+            if now == target.as_bytes() { Ok(()) } else { lost("leads elsewhere".to_owned()) }
         }
         Node::Fifo(mode) => {
-            if attr.ftype != Ftype3::FIFO || attr.mode & 0o7777 != *mode {
-                return Err(format!("{} with mode {:o}", attr.ftype, attr.mode));
+            let attr = client.getattr(&found.handle)?;
+            if attr.ftype == Ftype3::FIFO && attr.mode & 0o7777 == *mode {
+                return Ok(());
             }
-            None
-        }
-    };
-    if let Some(old) = old {
-        let other = client.getattr(old).map_err(|e| lost("it", "old handle", &e))?;
-        if other.fileid != attr.fileid {
-            return Err("name and old handle lead to different files".to_owned());
+            lost(format!("{} with mode {:o}", attr.ftype, attr.mode))
         }
     }
-    Ok(())
 }
