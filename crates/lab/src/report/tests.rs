@@ -42,7 +42,7 @@ pub(crate) fn made_up() -> RunResult {
 #[test]
 fn pages_ask_nobody_for_anything() {
     let result = made_up();
-    let summary = crate::limits::summarise(&[result.clone()]);
+    let summary = crate::limits::summarise(std::slice::from_ref(&result));
     for page in [page(&result), summary_page(&summary)] {
         assert!(!page.contains("{{") && !page.contains("/*STYLE*/"));
         for outside in ["src=", "@import", "url(", "fetch(", "https://"] {

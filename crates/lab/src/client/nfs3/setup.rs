@@ -26,6 +26,9 @@ const FILL_BYTES: u64 = 256 << 10;
 /// Bytes looked at, at either end, to find out whether a file already has its content.
 const PROBE_BYTES: u64 = 4096;
 
+/// An operation and what became of it.
+type Ended = (Op, Result<u32, Fault>);
+
 /// Asks the MOUNT program for the handle of the share (RFC 1813, appendix I).
 pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
     let mut link = Link::open(&at.host, at.mount_port, bind)?;
@@ -189,10 +192,7 @@ impl Nfs3Client {
     }
 
     /// Runs all of `ops`, some at a time.
-    fn all(
-        &mut self,
-        mut ops: impl Iterator<Item = Op>,
-    ) -> Result<Vec<(Op, Result<u32, Fault>)>, ClientError> {
+    fn all(&mut self, mut ops: impl Iterator<Item = Op>) -> Result<Vec<Ended>, ClientError> {
         use crate::client::Client;
         let mut running: Vec<Option<Op>> = vec![None; FILL_SLOTS as usize];
         let (mut ended, mut done) = (Vec::new(), Vec::<Completion>::new());
