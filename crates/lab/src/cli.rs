@@ -141,8 +141,8 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString>,
 {
-    let words = std::iter::once(OsString::from("plimsoll lab"))
-        .chain(words.into_iter().map(Into::into));
+    let words =
+        std::iter::once(OsString::from("plimsoll lab")).chain(words.into_iter().map(Into::into));
     match LabArgs::try_parse_from(words) {
         Ok(args) => run(args),
         Err(error) => {

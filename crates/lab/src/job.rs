@@ -149,7 +149,7 @@ fn default_step_max() -> u64 {
     4000
 }
 fn default_lost_after() -> u64 {
-    1500
+    4000
 }
 
 /// Why a job cannot be run.
@@ -259,7 +259,8 @@ fn apply(table: &mut toml::Table, setting: &str) -> Result<(), JobError> {
     match key.split_once('.') {
         None => table.insert(key.to_owned(), value),
         Some((group, key)) => {
-            let entry = table.entry(group).or_insert_with(|| toml::Value::Table(Default::default()));
+            let entry =
+                table.entry(group).or_insert_with(|| toml::Value::Table(Default::default()));
             let inner = entry.as_table_mut().ok_or_else(|| wrong("is not a group"))?;
             inner.insert(key.to_owned(), value)
         }

@@ -13,7 +13,7 @@ const BUSY: f64 = 0.90;
 /// A control group over its quota for this share of the time is what limits.
 const THROTTLED: f64 = 0.05;
 /// A side that uses this share of all cores counts when it is asked who used them.
-const LARGE: f64 = 0.20;
+const LARGE: f64 = 0.15;
 /// One side that uses this share of all cores used them alone.
 const ALONE: f64 = 0.75;
 /// A link counts as full from this share of its rate on; headers take the rest.
@@ -166,7 +166,7 @@ type Found = Option<(Limiter, f64, Vec<String>)>;
 
 /// Judges the evidence.
 pub fn judge(e: &Evidence) -> Verdict {
-    let rules: [fn(&Evidence) -> Found; 11] = [
+    let rules: [fn(&Evidence) -> Found; 12] = [
         generator_throttled,
         server_quota,
         all_cores,
@@ -174,6 +174,7 @@ pub fn judge(e: &Evidence) -> Verdict {
         network,
         disk,
         hot_core,
+        generator_loses_much,
         still_rising,
         generator_near_null,
         slow_behind,
@@ -202,7 +203,9 @@ fn beyond(value: f64, threshold: f64, full: f64, low: f64) -> f64 {
 }
 
 fn generator_throttled(e: &Evidence) -> Found {
-    if e.generator_throttled < THROTTLED || e.server_throttled.unwrap_or(0.0) > e.generator_throttled {
+    if e.generator_throttled < THROTTLED
+        || e.server_throttled.unwrap_or(0.0) > e.generator_throttled
+    {
         return None;
     }
     let why = format!(
@@ -228,30 +231,38 @@ fn server_quota(e: &Evidence) -> Found {
 
 fn all_cores(e: &Evidence) -> Found {
     let busy = e.host_busy.filter(|b| *b >= BUSY)?;
-    let server = e.server_cores? / e.cores.max(1.0);
+    let server = e.server_cores.unwrap_or(0.0) / e.cores.max(1.0);
     let generator = if e.same_host { e.generator_cores / e.cores.max(1.0) } else { 0.0 };
-    let confidence = beyond(busy, BUSY, 1.0, 0.8);
-    let machine = format!("all {:.0} cores of the server's machine were {} busy", e.cores, percent(busy));
+    let mut confidence = beyond(busy, BUSY, 1.0, 0.8);
+    let machine =
+        format!("all {:.0} cores of the server's machine were {} busy", e.cores, percent(busy));
     let split = format!(
         "the server used {} and the agents {} of them",
         percent(server),
         percent(generator)
     );
+    let mut why = vec![machine, split];
+    let others = busy - server - generator;
+    if others >= 0.5 {
+        why.push(format!("something else on that machine used {}", percent(others)));
+        return Some((Limiter::Unknown, 0.5, why));
+    }
+    if others >= LARGE {
+        why.push(format!("something else on that machine used {}", percent(others)));
+        confidence -= others;
+    }
     let limiter = if server >= ALONE || !e.same_host && server >= LARGE {
         Limiter::ServerCpu
     } else if generator >= ALONE {
         Limiter::Generator
     } else if server >= LARGE && generator >= LARGE {
         Limiter::CpuShared
-    } else if server + generator < 0.5 {
-        let other = format!("{split}; something else on this machine used the rest");
-        return Some((Limiter::Unknown, 0.5, vec![machine, other]));
     } else if server > generator {
         Limiter::ServerCpu
     } else {
         Limiter::Generator
     };
-    Some((limiter, confidence, vec![machine, split]))
+    Some((limiter, confidence, why))
 }
 
 fn generator_busy(e: &Evidence) -> Found {
@@ -356,7 +367,8 @@ fn generator_near_null(e: &Evidence) -> Found {
     let null = e.null_ops_s.filter(|n| *n > 0.0)?;
     let share = e.point.ops_s / null;
     let why = format!("{} of what the generator reaches against nothing", percent(share));
-    (share >= NEAR_NULL).then(|| (Limiter::Generator, beyond(share, NEAR_NULL, 1.0, 0.6), vec![why]))
+    (share >= NEAR_NULL)
+        .then(|| (Limiter::Generator, beyond(share, NEAR_NULL, 1.0, 0.6), vec![why]))
 }
 
 /// Latency stays the same while concurrency grows: operations do not queue, each is slow.
@@ -369,7 +381,8 @@ fn latency_is_constant(e: &Evidence) -> bool {
 
 fn slow_behind(e: &Evidence) -> Found {
     let idle = e.host_busy.is_none_or(|b| b < 0.8) && e.generator_busiest < 0.8;
-    if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e) {
+    if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e)
+    {
         return None;
     }
     let mut why = Vec::new();
@@ -397,6 +410,11 @@ fn slow_behind(e: &Evidence) -> Found {
     Some((Limiter::Latency, confidence, why))
 }
 
+/// A quarter of the time lost cannot be an edge effect.
+fn generator_loses_much(e: &Evidence) -> Found {
+    (e.little_deviation >= 0.25).then(|| generator_loses_time(e)).flatten()
+}
+
 fn generator_loses_time(e: &Evidence) -> Found {
     if e.little_deviation < 0.10 && e.generator_waiting < 0.5 {
         return None;
@@ -405,7 +423,7 @@ fn generator_loses_time(e: &Evidence) -> Found {
         "{} of the operations' time was lost in the generator (Little's law)",
         percent(e.little_deviation)
     );
-    Some((Limiter::Generator, 0.5, vec![why]))
+    Some((Limiter::Generator, beyond(e.little_deviation, 0.10, 0.5, 0.5).min(0.8), vec![why]))
 }
 
 fn unknown(e: &Evidence) -> (Limiter, f64, Vec<String>) {
@@ -427,11 +445,15 @@ fn ruled_out(e: &Evidence, limiter: Limiter) -> Vec<String> {
     let cpu = e.host_busy.filter(|b| *b < BUSY);
     add(Limiter::ServerCpu, cpu.map(|b| format!("server CPU: {} busy", percent(b))));
     let link = e.link.as_ref().filter(|l| l.2.is_some_and(|c| l.1 < LINK_FULL * c));
-    add(Limiter::Network, link.map(|l| format!("network: {} carried {}/s", l.0, base::units::bytes(l.1))));
+    add(
+        Limiter::Network,
+        link.map(|l| format!("network: {} carried {}/s", l.0, base::units::bytes(l.1))),
+    );
     let disk = e.disk.as_ref().filter(|d| d.1 < DISK_BUSY);
     add(Limiter::Disk, disk.map(|d| format!("disk: {} busy {}", d.0, percent(d.1))));
     let generator = e.generator_busiest < BUSY;
-    let busiest = format!("generator: the busiest agent used {} of a core", percent(e.generator_busiest));
+    let busiest =
+        format!("generator: the busiest agent used {} of a core", percent(e.generator_busiest));
     add(Limiter::Generator, generator.then_some(busiest));
     out
 }

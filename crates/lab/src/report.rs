@@ -100,4 +100,4 @@ pub fn text(result: &RunResult) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -128,7 +128,12 @@ impl Driver {
             open.account(now.min(open.ends_ns), slots.len() - free.len());
             while now >= open.ends_ns {
                 let ends_ns = open.ends_ns;
-                let next = Open::new(start.step, open.window.index + 1, ends_ns, ends_ns + start.window_ns);
+                let next = Open::new(
+                    start.step,
+                    open.window.index + 1,
+                    ends_ns,
+                    ends_ns + start.window_ns,
+                );
                 let closed = std::mem::replace(&mut open, next);
                 tell(closed.close(start.window_ns, &*self.client));
             }

@@ -46,7 +46,9 @@ pub enum AgentError {
     #[error("cannot listen on {0}")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// Open to the network without a token.
-    #[error("{0} is not a loopback address: give --token-file, or anyone can make this machine write")]
+    #[error(
+        "{0} is not a loopback address: give --token-file, or anyone can make this machine write"
+    )]
     Open(SocketAddr),
     /// The conversation with the conductor failed.
     #[error("conductor: {0}")]

@@ -3,6 +3,7 @@
 use super::server::{ServerSample, mean_latency};
 use crate::agent::proto::Window;
 use crate::limit::{Evidence, Point};
+use crate::proc::ProcessCpu;
 use crate::record::Step;
 use crate::workload::Kind;
 use serde_json::{Map, Value};
@@ -69,9 +70,10 @@ fn generator(i: &Inputs<'_>, e: &mut Evidence) {
     let count = (i.step.used.1 - i.step.used.0).max(1) as f64;
     let shares = |pick: fn(&Window) -> u64| {
         // Windows come client by client, `count` of each.
-        let each = i.windows.chunks((count as usize).max(1)).map(|client| {
-            client.iter().map(|w| pick(w) as f64).sum::<f64>() / (window_ns * count)
-        });
+        let each = i
+            .windows
+            .chunks((count as usize).max(1))
+            .map(|client| client.iter().map(|w| pick(w) as f64).sum::<f64>() / (window_ns * count));
         each.collect::<Vec<f64>>()
     };
     let worst = |shares: Vec<f64>| shares.into_iter().fold(0.0, f64::max);
@@ -95,17 +97,23 @@ fn server(first: &ServerSample, last: &ServerSample, e: &mut Evidence) {
     if seconds < 0.05 {
         return;
     }
-    e.server_cores = Some((last.process.seconds - first.process.seconds).max(0.0) / seconds);
-    let before: HashMap<u32, f64> = first.process.threads.iter().map(|t| (t.0, t.2)).collect();
-    let busy = last.process.threads.iter().map(|(id, name, cpu)| {
+    if let (Some(a), Some(b)) = (&first.process, &last.process) {
+        process(a, b, seconds, e);
+    }
+    machine(first, last, seconds, e);
+}
+
+fn process(first: &ProcessCpu, last: &ProcessCpu, seconds: f64, e: &mut Evidence) {
+    e.server_cores = Some((last.seconds - first.seconds).max(0.0) / seconds);
+    let before: HashMap<u32, f64> = first.threads.iter().map(|t| (t.0, t.2)).collect();
+    let busy = last.threads.iter().map(|(id, name, cpu)| {
         (format!("{name} ({id})"), (cpu - before.get(id).copied().unwrap_or(0.0)) / seconds)
     });
     e.server_hot_thread = busy.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(n, s)| (n, s.min(1.0)));
-    let throttled = (last.process.throttled_s - first.process.throttled_s).max(0.0) / seconds;
+    let throttled = (last.throttled_s - first.throttled_s).max(0.0) / seconds;
     // Several cores of a group can be throttled at once.
     e.server_throttled = Some(throttled.min(1.0));
-    e.server_quota_cores = last.process.quota_cores;
-    machine(first, last, seconds, e);
+    e.server_quota_cores = last.quota_cores;
 }
 
 fn machine(first: &ServerSample, last: &ServerSample, seconds: f64, e: &mut Evidence) {

@@ -15,10 +15,10 @@ use crate::client::{Checker, Target};
 use crate::job::{Job, LossPolicy};
 use crate::limit::{self, CLOCK_SKEW_MAX_NS};
 use crate::pattern::Content;
-use crate::record::{ClientRecord, RunResult, Step, SteadyVerdict, VERSION};
+use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
 use agents::{Agents, AgentsError, Source};
 use base::limits::LAB_SILENCE_MAX;
-use server::{LocalApi, LocalProcess, ServerView, Unseen};
+use server::{LocalApi, LocalProcess, Machine, ServerView, Unseen};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use step::{Ran, StepError, Wanted};
@@ -110,8 +110,10 @@ fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
         return Box::new(api);
     }
     let found = port.filter(|_| is_local(&options.target)).and_then(crate::proc::listener);
+    let here = port.is_none() && matches!(options.source, Source::Local { .. });
     match options.server_pid.or(found) {
         Some(pid) => Box::new(LocalProcess { pid, port }),
+        None if here => Box::new(Machine),
         None => Box::new(Unseen),
     }
 }
@@ -138,7 +140,10 @@ fn conduct(
     progress: Progress<'_>,
 ) -> Result<(), StepError> {
     let clients = agents.all.len() as u32;
-    progress(&format!("{}: {clients} clients, what the generator can do against nothing", job.name));
+    progress(&format!(
+        "{}: {clients} clients, what the generator can do against nothing",
+        job.name
+    ));
     result.null_ops_s = Some(against_nothing(job, agents)?);
     progress(&format!("{}: preparing files on {}", job.name, result.target));
     let prepared = prepare(job, agents, &result.target)?;
@@ -167,7 +172,9 @@ fn conduct(
         }
     }
     if options.clean {
-        each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| matches!(m, FromAgent::Cleaned).then_some(0.0))?;
+        each(agents, &ToAgent::Clean, LAB_SILENCE_MAX, |m| {
+            matches!(m, FromAgent::Cleaned).then_some(0.0)
+        })?;
     }
     Ok(())
 }
@@ -176,7 +183,9 @@ fn conduct(
 fn line(result: &RunResult, step: &Step) -> String {
     let steady = match step.steady.verdict {
         SteadyVerdict::Steady => String::new(),
-        other => format!(", {}", serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or("?")),
+        other => {
+            format!(", {}", serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or("?"))
+        }
     };
     format!(
         "{}: {} × {}: {}, p50 {}, p99 {}{steady}",

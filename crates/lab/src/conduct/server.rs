@@ -15,8 +15,8 @@ use std::time::Duration;
 pub struct ServerSample {
     /// Conductor's monotonic clock, ns.
     pub at_ns: u64,
-    /// The process.
-    pub process: ProcessCpu,
+    /// The process, if there is one.
+    pub process: Option<ProcessCpu>,
     /// Its machine.
     pub machine: MachineCounters,
     /// Bytes per connection waiting at the server: to be sent, to be read.
@@ -48,6 +48,23 @@ impl ServerView for Unseen {
     }
 }
 
+/// No server, but its machine: the target is a directory here, or nothing.
+pub struct Machine;
+
+impl ServerView for Machine {
+    fn describe(&mut self) -> ServerInfo {
+        let machine = Some(proc::machine());
+        ServerInfo { seen: "machine".into(), machine, ..Default::default() }
+    }
+    fn sample(&mut self) -> Option<ServerSample> {
+        let machine = proc::counters();
+        Some(ServerSample { at_ns: clock::mono_ns(), machine, ..Default::default() })
+    }
+    fn statistics(&mut self, _from: f64, _to: f64) -> serde_json::Map<String, Value> {
+        serde_json::Map::new()
+    }
+}
+
 /// A process of this machine.
 pub struct LocalProcess {
     /// Its number.
@@ -66,7 +83,7 @@ impl ServerView for LocalProcess {
         let queues = self.port.and_then(|port| proc::socket_queues(self.pid, port));
         Some(ServerSample {
             at_ns: clock::mono_ns(),
-            process: proc::process_cpu(self.pid)?,
+            process: Some(proc::process_cpu(self.pid)?),
             machine: proc::counters(),
             queues: queues.map(|q| (q.0, q.1)),
         })
@@ -166,7 +183,8 @@ fn body(answer: &[u8]) -> Option<Value> {
     let (mut rest, mut whole) = (rest, Vec::new());
     loop {
         let line = rest.windows(2).position(|w| w == b"\r\n")?;
-        let size = std::str::from_utf8(rest.get(..line)?).ok()?.split(';').next()?.trim().to_owned();
+        let size =
+            std::str::from_utf8(rest.get(..line)?).ok()?.split(';').next()?.trim().to_owned();
         let size = usize::from_str_radix(&size, 16).ok()?;
         if size == 0 {
             return serde_json::from_slice(&whole).ok();

@@ -221,7 +221,9 @@ impl Running<'_> {
 
     fn stop_if_steady(&mut self, agents: &mut Agents) -> Result<(), StepError> {
         let common = self.common();
-        if self.stopped_with.is_some() || common < self.warmup + self.wanted.job.steady.windows as usize {
+        if self.stopped_with.is_some()
+            || common < self.warmup + self.wanted.job.steady.windows as usize
+        {
             return Ok(());
         }
         let found = steady::test(&self.rates(self.warmup, common), &self.wanted.job.steady);
@@ -271,7 +273,8 @@ impl Running<'_> {
         let ends = || self.parts.values().filter_map(|p| p.end.as_ref());
         let ops_s = counted().map(|w| w.ops).sum::<u64>() as f64 / seconds;
         let clients = self.parts.len() as u32;
-        let in_flight = counted().map(|w| w.in_flight).sum::<f64>() / (used.1 - used.0).max(1) as f64;
+        let in_flight =
+            counted().map(|w| w.in_flight).sum::<f64>() / (used.1 - used.0).max(1) as f64;
         let wall = base::clock::wall_ns() as f64 / 1e9;
         let ago = clock::mono_ns().saturating_sub(self.at_ns) as f64 / 1e9;
         Step {
@@ -336,7 +339,8 @@ impl Running<'_> {
         let begin = self.at_ns + n as u64 * self.window_ns;
         let (a, b) = (near(begin)?, near(begin + self.window_ns)?);
         let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
-        (seconds > 0.0).then(|| (b.process.seconds - a.process.seconds).max(0.0) / seconds)
+        let used = b.process.as_ref()?.seconds - a.process.as_ref()?.seconds;
+        (seconds > 0.0).then(|| used.max(0.0) / seconds)
     }
 
     fn start_proof(&self, agents: &Agents) -> StartProof {
@@ -360,7 +364,12 @@ impl Running<'_> {
         let last = spans.iter().map(|s| s.1).max().unwrap_or(0);
         let all_active_share =
             end.saturating_sub(begin) as f64 / last.saturating_sub(first).max(1) as f64;
-        StartProof { skew_ns: (latest - earliest) as u64, clock_error_ns, late_ns, all_active_share }
+        StartProof {
+            skew_ns: (latest - earliest) as u64,
+            clock_error_ns,
+            late_ns,
+            all_active_share,
+        }
     }
 }
 

@@ -120,12 +120,7 @@ fn busy_disk() {
 
 #[test]
 fn slow_back_end_with_constant_latency() {
-    let point = |n: f64| Point {
-        in_flight: n,
-        ops_s: n / 0.02,
-        bytes_s: 0.0,
-        latency_ns: 20e6,
-    };
+    let point = |n: f64| Point { in_flight: n, ops_s: n / 0.02, bytes_s: 0.0, latency_ns: 20e6 };
     let curve = vec![point(1.0), point(2.0), point(8.0), point(32.0)];
     let e = Evidence { levelled: false, point: curve[3], curve, ..quiet() };
     assert_eq!(named(&e), Limiter::Latency);

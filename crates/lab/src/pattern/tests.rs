@@ -7,7 +7,8 @@ fn any_slice_agrees_with_the_whole() {
     let content = Content::new(7);
     let mut whole = vec![0; 40_000];
     content.fill(3, 0, &mut whole);
-    for (offset, len) in [(0, 1), (1, 1), (7, 9), (4095, 2), (4090, 4105), (8191, 1), (13, 30_000)] {
+    for (offset, len) in [(0, 1), (1, 1), (7, 9), (4095, 2), (4090, 4105), (8191, 1), (13, 30_000)]
+    {
         let mut part = vec![0; len];
         content.fill(3, offset as u64, &mut part);
         assert_eq!(part, whole[offset..offset + len], "{offset}+{len}");

@@ -44,7 +44,13 @@ fn windows_add_up_to_the_step() {
 #[test]
 fn a_stop_ends_the_step_early() {
     let now = clock::mono_ns();
-    let start = Start { step: 0, threads: 2, at_ns: now, until_ns: now + 60_000_000_000, window_ns: 5_000_000 };
+    let start = Start {
+        step: 0,
+        threads: 2,
+        at_ns: now,
+        until_ns: now + 60_000_000_000,
+        window_ns: 5_000_000,
+    };
     let stop = AtomicU64::new(now + 8_000_000);
     let end = driver(Kind::Null).step(&start, &stop, &mut |_| {}).unwrap();
     assert!(end.last_op_ns - now < 5_000_000_000);

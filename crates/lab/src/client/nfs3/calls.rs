@@ -168,7 +168,8 @@ impl Calls {
             }
             Op::Write { file, offset, len, stable } => {
                 let stable = if stable { StableHow::FILE_SYNC } else { StableHow::UNSTABLE };
-                WriteArgs { file: handle(file), offset, count: len, stable, data: &[] }.encode(&mut w);
+                WriteArgs { file: handle(file), offset, count: len, stable, data: &[] }
+                    .encode(&mut w);
                 let at = w.len() - 4;
                 w.patch_u32(at, len);
                 let (key, left, pad) = (files.key(file), len as usize, padding(len as usize));

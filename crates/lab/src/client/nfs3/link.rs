@@ -90,7 +90,8 @@ impl Link {
     /// What TCP says of the connection.
     pub fn transport(&self) -> Option<Transport> {
         let info = tcp_info(&self.socket)?;
-        let u32_at = |at: usize| info.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+        let u32_at =
+            |at: usize| info.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
         let u64_at = |at: usize| Some(u64::from(u32_at(at)?) | u64::from(u32_at(at + 4)?) << 32);
         // Offsets of `struct tcp_info` in linux/tcp.h; the kernel only ever adds at its end.
         Some(Transport {

@@ -2,8 +2,8 @@
 //! data of a large READ is checked piece by piece as it comes and never gathered.
 
 use super::super::{Checker, ClientError, Completion, Fault, Op};
-use super::calls::Calls;
 use super::Files;
+use super::calls::Calls;
 use wire::nfs3::{
     CommitRes, CreateRes, GetattrRes, Nfsstat3, PostOpAttr, ReadRes, RemoveRes, Res, StableHow,
     WriteRes, Writeverf3,

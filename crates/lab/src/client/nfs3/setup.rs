@@ -26,6 +26,9 @@ const FILL_BYTES: u64 = 256 << 10;
 /// Bytes looked at, at either end, to find out whether a file already has its content.
 const PROBE_BYTES: u64 = 4096;
 
+/// An operation and what became of it.
+type Ended = (Op, Result<u32, Fault>);
+
 /// Asks the MOUNT program for the handle of the share (RFC 1813, appendix I).
 pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
     let mut link = Link::open(&at.host, at.mount_port, bind)?;
@@ -120,7 +123,8 @@ impl Nfs3Client {
         }
         let attributes = Sattr3 { mode: Some(0o755), ..Default::default() };
         let args = MkdirArgs { where_: entry(&root, name), attributes };
-        let made = self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))?;
+        let made =
+            self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))?;
         self.made(&root, name, made)
     }
 
@@ -130,7 +134,8 @@ impl Nfs3Client {
         }
         let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Default::default() });
         let args = CreateArgs { where_: entry(dir, name), how };
-        let made = self.ask(Proc::CREATE, &args, |r| Ok(new_handle(CreateRes::decode(r)?.into_result())))?;
+        let made =
+            self.ask(Proc::CREATE, &args, |r| Ok(new_handle(CreateRes::decode(r)?.into_result())))?;
         self.made(dir, name, made)
     }
 
@@ -187,10 +192,7 @@ impl Nfs3Client {
     }
 
     /// Runs all of `ops`, some at a time.
-    fn all(
-        &mut self,
-        mut ops: impl Iterator<Item = Op>,
-    ) -> Result<Vec<(Op, Result<u32, Fault>)>, ClientError> {
+    fn all(&mut self, mut ops: impl Iterator<Item = Op>) -> Result<Vec<Ended>, ClientError> {
         use crate::client::Client;
         let mut running: Vec<Option<Op>> = vec![None; FILL_SLOTS as usize];
         let (mut ended, mut done) = (Vec::new(), Vec::<Completion>::new());

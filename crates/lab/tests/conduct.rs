@@ -1,0 +1,168 @@
+//! Whole runs with agents as processes: what is counted adds up, and clients that are killed or
+//! paused are noticed, treated by the declared policy and told in the result.
+//!
+//! The program starts itself again as agent, so it has a main of its own.
+
+use lab::client::Target;
+use lab::conduct::agents::{Source, own_command};
+use lab::conduct::{self, RunOptions};
+use lab::job::{Job, LossPolicy};
+use lab::limit::Limiter;
+use lab::record::RunResult;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "lab") {
+        return lab::cli::main(words);
+    }
+    let tests: [(&str, fn()); 6] = [
+        ("a_whole_run_adds_up", a_whole_run_adds_up),
+        ("nothing_as_target_is_limited_by_the_generator", nothing_as_target),
+        ("a_killed_client_degrades_the_run", killed_continue),
+        ("a_killed_client_aborts_the_run", killed_abort),
+        ("a_killed_client_rebases_the_step", killed_rebase),
+        ("a_paused_client_is_noticed", paused),
+    ];
+    for (name, test) in tests {
+        eprintln!("test {name}");
+        test();
+    }
+    ExitCode::SUCCESS
+}
+
+fn job(kind: &str, schedule: &str) -> Job {
+    let set = [
+        &format!("workload='{kind}'"),
+        &format!("schedule={schedule}"),
+        "file_size=1m",
+        "warmup_ms=50",
+        "window_ms=50",
+        "step_max_ms=600",
+        "lost_after_ms=1200",
+    ];
+    Job::load("iops-4k", &set.map(|s| s.to_owned())).unwrap()
+}
+
+fn options(target: Target, clients: u32) -> RunOptions {
+    RunOptions {
+        target,
+        source: Source::Local { clients, command: own_command() },
+        bind: true,
+        server_socket: None,
+        server_pid: None,
+        clean: true,
+        command: vec!["test".into()],
+    }
+}
+
+fn scratch(name: &str) -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("plimsoll-lab-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn a_whole_run_adds_up() {
+    let dir = scratch("whole");
+    let job = job("randread", "[[1,1],[2,1],[2,2]]");
+    let mut lines = Vec::new();
+    let target = Target::Path(dir.clone());
+    let result =
+        conduct::run(&job, &options(target, 2), &mut |l| lines.push(l.to_owned())).unwrap();
+    assert_eq!(result.failed, None);
+    assert_eq!(result.steps.len(), 3);
+    assert!(lines.len() >= 5, "{lines:?}");
+    for step in &result.steps {
+        assert_eq!((step.errors, step.corrupt), (0, 0), "{:?}", step.first_error);
+        assert_eq!(step.by_client.len() as u32, step.clients);
+        let (from, to) = step.used;
+        let windows: u64 = step.windows[from..to].iter().map(|w| w.ops).sum();
+        let clients: u64 = step.by_client.iter().map(|c| c.1).sum();
+        assert_eq!(windows, clients);
+        let heat: u64 = step.windows[from..to].iter().flat_map(|w| &w.heat).map(|h| h.1).sum();
+        assert_eq!(windows, heat, "every operation is in the heat map");
+        assert!(step.start.late_ns.iter().all(|l| l.1 >= 0), "nobody starts early");
+    }
+    assert!(result.best.is_some() && result.limit.is_some());
+    let out = scratch("whole-out");
+    result.write(&out).unwrap();
+    let read = RunResult::read(&out).unwrap();
+    assert_eq!(read.job, result.job);
+    let shown =
+        |r: &RunResult| r.steps.iter().map(|s| (s.by_client.clone(), s.used)).collect::<Vec<_>>();
+    assert_eq!(shown(&read), shown(&result));
+    lab::report::write(&result, &out).unwrap();
+    assert!(std::fs::read_dir(&dir).unwrap().next().is_none(), "cleaned");
+    std::fs::remove_dir_all(dir).unwrap();
+    std::fs::remove_dir_all(out).unwrap();
+}
+
+fn nothing_as_target() {
+    let job = job("null", "[[1,4],[2,4],[2,8]]");
+    let result = conduct::run(&job, &options(Target::Null, 2), &mut |_| {}).unwrap();
+    let verdict = result.limit.unwrap();
+    // On a machine that is busy with other things the verdict must say so instead.
+    let others = verdict.why.iter().any(|w| w.contains("something else"));
+    assert!(verdict.limiter == Limiter::Generator || others, "{verdict:?}");
+}
+
+/// Processes that this one has started.
+fn children() -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let text = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("children")).ok());
+    let mut pids: Vec<i32> = text
+        .flat_map(|t| t.split_whitespace().map(|p| p.parse().unwrap()).collect::<Vec<_>>())
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Runs three steps of three clients; after the first step the last client gets `signal`.
+fn run_with(signal: i32, policy: LossPolicy) -> RunResult {
+    let dir = scratch("lossy");
+    let mut job = job("randread", "[[3,1],[3,2],[3,4]]");
+    job.on_loss = policy;
+    let mut sent = false;
+    let result = conduct::run(&job, &options(Target::Path(dir.clone()), 3), &mut |line| {
+        if line.contains("3 × 1") && !sent {
+            sent = true;
+            let last = *children().last().unwrap();
+            // SAFETY: a child of ours that is not reaped yet.
+            unsafe { libc::kill(last, signal) };
+        }
+    });
+    std::fs::remove_dir_all(dir).unwrap();
+    result.unwrap()
+}
+
+fn killed_continue() {
+    let result = run_with(libc::SIGKILL, LossPolicy::Continue);
+    assert_eq!(result.failed, None);
+    assert_eq!(result.steps.last().unwrap().clients, 2);
+    let lost: Vec<_> = result.clients.iter().filter_map(|c| c.lost.as_ref()).collect();
+    assert!(lost.len() == 1 && lost[0].contains("signal: 9"), "{lost:?}");
+    assert!(result.degraded.iter().any(|d| d.contains("lost client 2")), "{:?}", result.degraded);
+    let verdict = result.limit.unwrap();
+    assert!(verdict.marks.iter().any(|m| m.starts_with("client lost")), "{verdict:?}");
+}
+
+fn killed_abort() {
+    let result = run_with(libc::SIGKILL, LossPolicy::Abort);
+    assert!(result.failed.is_some_and(|f| f.contains("client 2")));
+    assert_eq!(result.steps.len(), 1);
+}
+
+fn killed_rebase() {
+    let result = run_with(libc::SIGKILL, LossPolicy::Rebase);
+    assert_eq!(result.failed, None);
+    assert!(result.is_degraded());
+    let last = result.steps.last().unwrap();
+    assert_eq!((last.clients, last.threads), (2, 4));
+}
+
+fn paused() {
+    let result = run_with(libc::SIGSTOP, LossPolicy::Continue);
+    let lost = result.clients[2].lost.clone().unwrap_or_default();
+    assert!(lost.contains("paused"), "{lost}");
+    assert!(result.is_degraded());
+}
