@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -96,9 +96,11 @@ impl Server {
         let out = child.stdout.take();
         let (say, hear) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut line = String::new();
-            let _end = out.map(|out| BufReader::new(out).read_line(&mut line));
+            let (mut out, mut line) = (BufReader::new(out?), String::new());
+            let _end = out.read_line(&mut line);
             let _gone = say.send(line);
+            // A server that says more must not find its output closed.
+            io::copy(&mut out, &mut io::sink()).ok()
         });
         let line = hear.recv_timeout(START).unwrap_or_default();
         let mut server = Self { child, announced: Value::Null, offset, log };

@@ -9,6 +9,7 @@ import { catalogue, dataOf, parseStat } from './data.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const COOKIE = 'plimsoll_session=mock';
 const started = Date.now() / 1000 - 93_784;
 const streams = new Set();
@@ -114,7 +115,7 @@ async function file(path, response) {
     const content = await readFile(join(DIST, found));
     response.writeHead(200, {
       'content-type': TYPES[extname(found)] ?? 'application/octet-stream',
-      'content-security-policy': "default-src 'self'", 'x-content-type-options': 'nosniff',
+      'content-security-policy': POLICY, 'x-content-type-options': 'nosniff',
     });
     response.end(content);
   } catch {

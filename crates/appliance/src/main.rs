@@ -1,1 +1,27 @@
-fn main() {}
+//! `plimsoll`: one program, its commands, and nothing else. Every command is a file below `cmd/`.
+
+mod cli;
+mod cmd;
+mod out;
+mod services;
+mod sys;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Serve(args) => cmd::serve::run(&args),
+        Command::Analytics(args) => cmd::analytics::run(&args),
+        Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Doctor(args) => cmd::doctor::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -82,7 +82,7 @@ pub const NAMES_REMEMBERED_MAX: usize = 65_536;
 pub const SUBSCRIBER_QUEUE_MAX: usize = 30;
 /// Subscribers at once.
 pub const SUBSCRIBERS_MAX: usize = 256;
-/// Points of one answer; a longer interval gets a longer step.
+/// Points of one answer; a longer interval is answered by the minute or the hour.
 pub const POINTS_MAX: u64 = 20_000;
 /// Rows of one answer.
 pub const ROWS_MAX: usize = 1000;
@@ -111,6 +111,68 @@ pub const CONNECTIONS_MAX: usize = 10_000;
 pub const TURN_OPS_MAX: usize = 64;
 /// Time one connection may take before others get their turn.
 pub const TURN_TIME_MAX: Duration = Duration::from_micros(200);
+
+// --- control: the admin listener and the local socket -------------------------------------------
+
+/// Admin connections served at once: a browser opens six, scripts a few.
+pub const ADMIN_CONNECTIONS_MAX: usize = 256;
+/// Time a client has for the TLS handshake, and then for each request head.
+pub const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time given to admin connections when the server ends.
+pub const ADMIN_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Largest request body of the API, in bytes: every body so far is a few fields.
+pub const API_BODY_MAX: usize = 64 << 10;
+/// Largest request head of the API, in bytes: a worksheet's stream names many statistics.
+pub const API_HEAD_MAX: usize = 64 << 10;
+/// Live streams at once; each has a thread that waits for the next second.
+pub const API_STREAMS_MAX: usize = 64;
+/// Statistics in one live stream: more panels than a screen holds.
+pub const API_STREAM_STATS_MAX: usize = 64;
+/// Seconds a live stream may lag behind before it loses some.
+pub const API_STREAM_BUFFER: usize = 16;
+/// Between two signs of life on a stream without data, below the idle limit of proxies.
+pub const API_STREAM_KEEPALIVE: Duration = Duration::from_secs(15);
+/// Queries of stored statistics that run at once; they read files, and 2 leave cores for service.
+pub const API_QUERIES_MAX: usize = 2;
+/// Queries that wait for their turn; more are told to come back.
+pub const API_QUERIES_WAITING_MAX: usize = 64;
+/// Points of one answer per row: several screens wide, and an answer stays in the megabytes.
+pub const API_POINTS_MAX: i64 = 20_000;
+/// Points aimed at when the caller names no step: two hours of seconds.
+pub const API_POINTS_DEFAULT: i64 = 7_200;
+/// Rows of one answer when the caller does not say.
+pub const API_TOP_DEFAULT: usize = 20;
+/// Rows of one answer at most.
+pub const API_TOP_MAX: usize = 1_000;
+/// Sessions kept; the one unused for longest makes room.
+pub const SESSIONS_MAX: usize = 1_000;
+/// A session ends after this time without a request.
+pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// A session ends after this time whatever happens.
+pub const SESSION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The one-time sign-in URL is good for this time: started in the evening, opened next morning.
+pub const LOGIN_ONCE_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Unused one-time sign-in URLs kept.
+pub const LOGIN_ONCE_MAX: usize = 16;
+/// Wrong passwords that a peer may send before it must wait.
+pub const SIGN_IN_FREE_FAILURES: u32 = 5;
+/// The longest wait after wrong passwords; it starts at a second and doubles.
+pub const SIGN_IN_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Wrong passwords are forgotten after this time.
+pub const SIGN_IN_MEMORY: Duration = Duration::from_secs(15 * 60);
+/// Peers whose wrong passwords are remembered; the oldest makes room.
+pub const SIGN_IN_PEERS_MAX: usize = 1_024;
+/// Sign-ins that wait for the password hash (one at a time: it costs 19 MiB and some 20 ms).
+pub const SIGN_IN_WAITING_MAX: usize = 16;
+/// Longest user name, in bytes.
+pub const USER_NAME_MAX: usize = 64;
+/// Longest password, in bytes.
+pub const PASSWORD_MAX: usize = 1_024;
+/// Largest answer that the command line takes from a server, in bytes.
+pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
+/// Time the command line waits for an answer.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
 /// 64 to 128 calls under way, a load client up to 256.
 pub const CONNECTION_REQUESTS_MAX: usize = 256;
@@ -129,11 +191,10 @@ pub const LARGE_RECORD: usize = 32 << 10;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// A read longer than this is answered piece by piece through one buffer of this size, so that the
-/// data is still in the second-level cache when it is sent.
-pub const READ_PIECE: usize = 128 << 10;
 /// Small buffers that a core keeps for connections that wake up (64 KiB each).
 pub const BUFFERS_KEPT: usize = 64;
+/// Reply buffers grown by large reads that a core keeps (about 1.3 MiB each).
+pub const LARGE_REPLIES_KEPT: usize = 4;
 /// Large buffers kept for all connections (about 1 MiB each).
 pub const LARGE_BUFFERS_KEPT: usize = 32;
 /// A record that has begun must be complete within this time.

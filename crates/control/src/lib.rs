@@ -1,1 +1,18 @@
-//! Room `control`.
+//! Everything that people and programs ask of a running server: the HTTP API, signing in, the
+//! local socket, the embedded browser interface, and the state directory below it all.
+//!
+//! This room knows nothing of protocols. What it shows comes in through [`appliance::Appliance`]
+//! and [`appliance::Engine`]; nothing on the request path ever waits for it.
+//!
+//! - [`state`]: files that outlive the process; users, keys, the lock, the run-time registry.
+//! - [`sessions`]: who is signed in; a pure state machine.
+//! - [`api`]: the router, as `docs/protocols/api.md` describes it.
+//! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
+//! - [`client`]: the other side, for the command line.
+
+pub mod api;
+pub mod appliance;
+pub mod client;
+pub mod listen;
+pub mod sessions;
+pub mod state;

@@ -134,13 +134,17 @@ impl CoreProbe {
 
     #[cold]
     fn open_other(&mut self, second: u64) -> &mut Aggregate {
-        if second < self.closed || (self.used[0] && second + 1 < self.open[0].second) {
+        let before_open = self.used[1] && second < self.open[1].second;
+        if second < self.closed || before_open {
             self.hub.gauges().late.add(1);
         }
         let second = second.max(self.closed);
         if self.used[0] && second < self.open[0].second {
+            if self.used[1] && self.open[1].second < second {
+                self.publish(1);
+            }
             if !self.used[1] {
-                self.open[1].second = self.open[0].second - 1;
+                self.open[1].second = second;
                 self.used[1] = true;
             }
             return &mut self.open[1];

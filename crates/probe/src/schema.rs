@@ -254,7 +254,7 @@ fn range_label(breakdown: &Breakdown, value: &str) -> String {
 fn nearest(wanted: &str, all: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<(usize, String)> = all.map(|name| (distance(wanted, &name), name)).collect();
     near.sort();
-    let limit = wanted.len().max(3) / 2 + 1;
+    let limit = wanted.len() / 4 + 1;
     near.into_iter().filter(|(d, _)| *d <= limit).take(3).map(|(_, name)| name).collect()
 }
 

@@ -111,6 +111,13 @@ pub struct Changed<T> {
     pub flush: Flush,
 }
 
+impl<T: std::fmt::Debug> std::fmt::Debug for Changed<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (value, wcc, flushes) = (&self.value, &self.wcc, self.flush.targets.len());
+        write!(f, "Changed({value:?}, {wcc:?}, {flushes} flushes)")
+    }
+}
+
 /// An error of an operation that carries `wcc_data` or post-operation attributes all the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Failed {

@@ -102,7 +102,7 @@ function stacked(plot: Plot, chosen: (Element | undefined)[], p: Palette): void 
 
 function lines(plot: Plot, chosen: (Element | undefined)[], p: Palette): void {
   const some = chosen.some((element) => element !== undefined);
-  line(plot, plot.series.total, some ? p.area : p.stroke, 1.5);
+  line(plot, plot.series.total, p.stroke, some ? 1 : 1.5);
   chosen.forEach((element, at) => {
     if (element) line(plot, element.values, p.series[at % p.series.length] as string, 1.5);
   });

@@ -7,7 +7,7 @@ import type { Data } from '../api/types.ts';
 import { nextFrame } from '../draw/canvas.ts';
 import { Series } from './series.ts';
 import { asError, session } from './session.svelte.ts';
-import { parse } from './statid.ts';
+import { canonical, parse } from './statid.ts';
 import { intervalOf, spanOf, stepFor, type View } from './time.ts';
 
 /** Elements asked for; the rest is in `other`. */
@@ -16,18 +16,23 @@ const TOP = 24;
 const POLL_MS = 5000;
 /** Seconds the newest second may take to arrive before the view moves on without it. */
 const PATIENCE = 3;
+/** Seconds of the stream kept aside; a request that takes longer leaves a gap, which is asked for again. */
+const RECENT_MAX = 30;
 /** Wheel and keys move the view in small steps; the server is asked once they pause. */
 const SETTLE_MS = 150;
 
 export class Feed {
   readonly stat: string;
+  /** By this the seconds of the stream are told apart: the server may order filters differently. */
+  readonly canonical: string;
   readonly series = new Series();
   version = $state(0);
   error = $state.raw<api.ApiError | null>(null);
   loading = $state(true);
   /** What was fetched last; `null` before that and after an interruption. */
   loaded: { from: number; to: number; step: number } | null = null;
-  pending: Data[] = [];
+  /** The newest seconds of the stream, oldest first: an answer of the store may end before them. */
+  recent: Data[] = [];
   /** The end of the latest gap for which the store was asked. */
   asked = 0;
   askedAt = -Infinity;
@@ -35,10 +40,16 @@ export class Feed {
 
   constructor(stat: string) {
     this.stat = stat;
+    this.canonical = canonical(stat);
   }
 
+  // One function for ever, so that a page in the background, which has no frames, queues it once.
+  readonly #bump = (): void => {
+    this.version += 1;
+  };
+
   touch(): void {
-    nextFrame(() => (this.version += 1));
+    nextFrame(this.#bump);
   }
 }
 
@@ -134,7 +145,9 @@ export class Feeds {
       const answer = await api.data(feed.stat, { from: Math.floor(from / step) * step, to: Math.ceil(to), step, top: TOP });
       if (request !== feed.request) return;
       feed.series.replace(answer);
-      if (step === 1 && this.#view.live) for (const second of feed.pending) feed.series.merge(second);
+      if (feed.series.step === 1 && this.#view.live) {
+        for (const second of feed.recent) if ((second.times[0] ?? 0) >= from) feed.series.merge(second);
+      }
       feed.loaded = { from, to: this.#moving() ? Infinity : to, step };
       const unsubscribed = feed.error !== null || !isKnown(feed.stat);
       feed.error = null;
@@ -145,20 +158,23 @@ export class Feeds {
       feed.loaded = { from: Infinity, to: 0, step };
       this.#subscribe();
     }
-    feed.pending = [];
     feed.loading = false;
     feed.touch();
   }
 
   #second(second: Data): void {
-    const feed = this.#feeds.get(second.stat);
     const time = second.times[0];
-    if (feed === undefined || time === undefined) return;
-    if (feed.loading) feed.pending.push(second);
-    else if (feed.series.step === 1) feed.series.merge(second);
+    if (time === undefined) return;
+    const name = canonical(second.stat);
+    for (const feed of this.#feeds.values()) {
+      if (feed.canonical !== name) continue;
+      feed.recent.push(second);
+      if (feed.recent.length > RECENT_MAX) feed.recent.shift();
+      if (!feed.loading && feed.series.step === 1) feed.series.merge(second);
+      feed.touch();
+    }
     this.#newest = Math.max(this.#newest, time + 1);
-    feed.touch();
-    nextFrame(() => this.#advance());
+    nextFrame(this.#advance);
   }
 
   #streamState(state: StreamState): void {
@@ -173,10 +189,10 @@ export class Feeds {
   }
   #interrupted = false;
 
-  #advance(): void {
+  readonly #advance = (): void => {
     const now = Math.max(this.#newest, Math.floor(session.now()) - PATIENCE);
     if (now !== this.now) this.now = now;
-  }
+  };
 
   /** Asks once for seconds that the stream left out; what the store has not either stays a gap. */
   #heal(): void {

@@ -70,13 +70,17 @@ export function value(amount: number | null | undefined, unit: string): string {
   if (u === 'KiB/s' || u === 'kilobytes/s' || u === 'KB/s') return `${bytes(amount * 1024)}/s`;
   if (u === 'KiB' || u === 'kilobytes') return bytes(amount * 1024);
   if (u === 'ns' || u === 'nanoseconds') return nanoseconds(amount);
+  if (u === 'ns/s') return `${nanoseconds(amount)}/s`;
   if (u === '%' || u === 'percent') return `${digits(amount)} %`;
   return u === '' ? count(amount) : `${count(amount)} ${u}`;
 }
 
 /** The same without the words of a rate, for the narrow columns of a list under a titled unit. */
 export function short(amount: number | null | undefined, unit: string): string {
-  return value(amount, unit).replace(/\/s$/, '').replace(/ ops$/, '');
+  if (amount === null || amount === undefined) return EMPTY;
+  // Things that are counted have only a word for a unit; sizes and times cannot do without theirs.
+  const sized = /^(bytes|B|KiB|KB|kilobytes|ns|nanoseconds|%|percent)(\/s)?$/.test(unit);
+  return sized ? value(amount, unit).replace(/\/s$/, '') : count(amount);
 }
 
 /** A bound of a range breakdown: latency in nanoseconds, all else in bytes. */

@@ -68,6 +68,14 @@ export function format(id: StatId): string {
   return `${id.base}${filters}${id.breakdown === null ? '' : `[${id.breakdown}]`}`;
 }
 
+/** The same for all ids that ask the same: filters may stand in any order. */
+export function canonical(text: string): string {
+  const id = parse(text);
+  if (id === null) return text;
+  const filters = [...id.filters].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return format({ ...id, filters });
+}
+
 /** Narrows to one element of the breakdown and breaks that down further (or not at all). */
 export function drill(id: StatId, value: string, next: string | null): StatId {
   if (id.breakdown === null) return { ...id, breakdown: next };

@@ -1,7 +1,7 @@
 // A worksheet is its URL: `/analytics?w=STAT[!OPTION…]&w=…&span=60`, or `&from=T&to=T` when it does
 // not move. Options of a panel: `!line`, `!stack`, `!crop=PERCENT`, `!hl=KEY,KEY`.
 import { format, parsePrefix, type StatId } from './statid.ts';
-import { HOUR, MINUTE, SPAN_MAX, SPAN_MIN, type View } from './time.ts';
+import { DAY, HOUR, MINUTE, SPAN_MAX, SPAN_MIN, type View } from './time.ts';
 
 /** A worksheet has no more panels than this; beyond it nobody reads them and the stream grows. */
 export const PANELS_MAX = 24;
@@ -96,5 +96,7 @@ export function graphHref(...stats: StatId[]): string {
 export const SPANS = [
   { name: 'Minute', span: MINUTE },
   { name: 'Hour', span: HOUR },
-  { name: 'Day', span: 24 * HOUR },
+  { name: 'Day', span: DAY },
+  { name: 'Week', span: 7 * DAY },
+  { name: 'Month', span: 30 * DAY },
 ] as const;

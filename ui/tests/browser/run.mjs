@@ -180,6 +180,21 @@ async function worksheet(t, { page, where }) {
     assert.ok(to - from > 10 && to - from < 30, `${to - from} s`);
     await page.goBack();
   });
+  await t.test('wheel, minus and arrows change the interval', async () => {
+    await page.locator('.when[data-live=true]').waitFor();
+    const box = await panel.getByRole('img').boundingBox();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 40);
+    await page.mouse.wheel(0, 400);
+    await waitForSearch(page, /span=120/);
+    await page.keyboard.press('-');
+    await waitForSearch(page, /span=240/);
+    await page.keyboard.press('ArrowLeft');
+    await waitForSearch(page, /from=\d+&to=\d+/);
+    const [, from, to] = /from=(\d+)&to=(\d+)/.exec(search(page));
+    assert.equal(to - from, 240);
+    await page.keyboard.press('n');
+    await waitForSearch(page, /span=240/);
+  });
   await t.test('the search jumps to a statistic', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('nfs3.ops[latency]');

@@ -102,6 +102,9 @@ test('numbers carry their units', () => {
   assert.equal(write.value(12345, 'ops/s'), '12.3 k ops/s');
   assert.equal(write.value(2048, 'bytes/s'), '2 KiB/s');
   assert.equal(write.value(null, 'ops/s'), '–');
+  assert.equal(write.short(12345, 'packets/s'), '12.3 k');
+  assert.equal(write.short(2048, 'bytes/s'), '2 KiB');
+  assert.equal(write.value(2e6, 'ns/s'), '2 ms/s');
   assert.equal(write.range(1e6, 1.25e6, 'ns'), '1–1.25 ms');
   assert.equal(write.range(9e5, 1.25e6, 'ns'), '900 µs–1.25 ms');
   assert.equal(write.duration(3700), '1 h 1 min');

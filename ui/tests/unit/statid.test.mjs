@@ -1,7 +1,7 @@
 // Statistic ids: parsing, printing, escapes and drill-down.
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { drill, format, formatRange, parse, parsePrefix, parseRange, without } from '../../src/lib/statid.ts';
+import { canonical, drill, format, formatRange, parse, parsePrefix, parseRange, without } from '../../src/lib/statid.ts';
 
 test('an id is read and written back', () => {
   for (const id of [
@@ -44,6 +44,12 @@ test('drilling narrows, and a filter can be taken away in any order', () => {
 test('drilling into the same breakdown again replaces the filter', () => {
   const id = drill(parse('nfs3.ops[latency=0-100][latency]'), '10-20', null);
   assert.equal(format(id), 'nfs3.ops[latency=10-20]');
+});
+
+test('the order of filters does not matter', () => {
+  assert.equal(canonical('nfs3.ops[op=read][client=a][file]'), canonical('nfs3.ops[client=a][op=read][file]'));
+  assert.notEqual(canonical('nfs3.ops[op=read]'), canonical('nfs3.ops[op=write]'));
+  assert.equal(canonical('not an id'), 'not an id');
 });
 
 test('ranges', () => {

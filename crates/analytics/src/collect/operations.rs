@@ -196,3 +196,6 @@ impl<'a> Counts<'a> {
         rows
     }
 }
+
+#[cfg(test)]
+mod tests;

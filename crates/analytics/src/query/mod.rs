@@ -203,7 +203,13 @@ impl Engine {
         if from >= to {
             return Err(QueryError::Interval("`from` must be before `to`"));
         }
-        let step = query.step.max(1).max((to - from).div_ceil(POINTS_MAX));
+        // Long intervals are answered from minutes or hours: reading seconds would take seconds.
+        let least = (to - from).div_ceil(POINTS_MAX);
+        let step = match least {
+            0..=1 => query.step.max(1),
+            2..=60 => query.step.max(Fidelity::Minute.span()),
+            _ => query.step.max(Fidelity::Hour.span()).max(least),
+        };
         Ok(Grid { from, to, step })
     }
 
@@ -406,3 +412,6 @@ impl Subscription {
         Some(self.update(tick))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,6 +187,6 @@ fn a_segment_can_be_read_as_text() {
     let text = String::from_utf8(text).expect("text");
     assert!(text.contains(&format!("frame {T} span 1 covered 1 dropped 0\n")));
     assert!(text.contains("  nfs3.ops [client][latency] total"));
-    assert!(text.contains("    10.0.0.1 (host 1) | 4096-5120 | "), "{text}");
+    assert!(text.contains("    10.0.0.1 (host 1) | 2048-2560 | "), "{text}");
     assert!(text.ends_with(&format!("segment live span 1 start {T}\n")));
 }

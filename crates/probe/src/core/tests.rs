@@ -80,6 +80,21 @@ fn a_record_for_a_closed_second_is_counted_late_not_lost() {
 }
 
 #[test]
+fn out_of_order_after_a_gap_still_finds_its_second() {
+    let hub = hub(1 << 20);
+    let mut core = hub.core(0);
+    for done_ns in [100 * S, 110 * S, 110 * S - 1, 105 * S, 110 * S] {
+        core.finish(&read(done_ns, 1));
+    }
+    drop(core);
+    let seconds = hub.take_before(u64::MAX);
+    let counts: Vec<_> = seconds.iter().map(|s| (s.second, total(s))).collect();
+    // The one at 105 came when 109 was the oldest open second.
+    assert_eq!(counts, [(100, 1), (109, 2), (110, 2)]);
+    assert_eq!(hub.gauges().late.get(), 1);
+}
+
+#[test]
 fn an_overrun_is_counted() {
     let hub = hub(64 * 64);
     let mut core = hub.core(0);

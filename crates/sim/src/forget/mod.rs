@@ -14,13 +14,15 @@
 mod model;
 mod serve;
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use fuser::{BackgroundSession, Config, INodeNo, MountOption, SessionACL};
 
 use model::Model;
 
@@ -115,11 +117,20 @@ impl Mounted {
         &self.path
     }
 
-    /// Drops everything that was not flushed. The mount stays; whoever used it must be gone
-    /// before (a killed server), and flushes still under way come to nothing.
+    /// Drops everything that was not flushed, and what the kernel remembers of names. The mount
+    /// stays (and with it the device number); whoever used it must be gone before (a killed
+    /// server), and flushes still under way come to nothing.
     pub fn crash(&self) {
         self.shared.epoch.fetch_add(1, Relaxed);
+        let names = self.shared.model().names();
         self.shared.model().crash();
+        if let Some(session) = &self.session {
+            let notifier = session.notifier();
+            for (dir, name) in names {
+                // Names that the kernel never met are none of its business.
+                let _unknown = notifier.inval_entry(INodeNo(dir), OsStr::from_bytes(&name));
+            }
+        }
         self.shared.counters.crashes.fetch_add(1, Relaxed);
     }
 

@@ -540,6 +540,13 @@ impl Model {
         Ok(())
     }
 
+    /// All names as they are in memory: directory and name.
+    pub fn names(&self) -> Vec<(u64, Vec<u8>)> {
+        let dirs = self.inodes.iter().filter_map(|(ino, inode)| Some((*ino, inode.names().ok()?)));
+        dirs.flat_map(|(ino, names)| names.by_name.keys().map(move |name| (ino, name.clone())))
+            .collect()
+    }
+
     /// Everything falls back to what is on disk; what no name on disk leads to is gone.
     pub fn crash(&mut self) {
         for inode in self.inodes.values_mut() {

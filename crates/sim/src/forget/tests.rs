@@ -241,6 +241,24 @@ fn kernel_handles_survive_rename_crash_and_cold_caches() {
 }
 
 #[test]
+fn after_a_crash_the_kernel_knows_no_names() {
+    let Some(place) = Place::new("cold") else { return };
+    fs::create_dir(place.at("d")).unwrap();
+    fs::write(place.at("d/a"), b"x").unwrap();
+    File::open(place.at("d/a")).unwrap().sync_all().unwrap();
+    place.sync_dir("d");
+    place.sync_dir("");
+    let mut handle = handle_of(&place.at("d/a")).unwrap();
+    let path_by_handle = |handle: &mut KernelHandle| {
+        let file = open_handle(&File::open(&place.path).unwrap(), handle).unwrap();
+        fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap()
+    };
+    assert_eq!(path_by_handle(&mut handle), place.at("d/a"), "while it is warm");
+    place.crash();
+    assert_ne!(path_by_handle(&mut handle), place.at("d/a"));
+}
+
+#[test]
 fn it_comes_back_after_an_unmount() {
     let Some(mut place) = Place::new("remount") else { return };
     fs::write(place.at("a"), b"x").unwrap();

@@ -220,7 +220,7 @@ fn before_and_after(bench: &Bench) {
     assert_eq!((before.mtime, before.ctime, before.size), (was.mtime, was.ctime, was.size));
     assert!(after.mtime >= before.mtime && after.nlink == was.nlink + 1 && is_dir(&after));
     assert_eq!(after, me.attr(&dir));
-    let failed = me.fs.mkdir(cx(&who), &dir, b"new", &mode(0o755)).err().expect("is there");
+    let failed = me.fs.mkdir(cx(&who), &dir, b"new", &mode(0o755)).expect_err("is there");
     assert_eq!(failed.wcc.after, Some(after), "an error tells the attributes as well");
     let file = me.create(&dir, "file", 0o644);
     let was = me.attr(&file);

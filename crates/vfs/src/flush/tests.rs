@@ -1,1 +1,187 @@
-//! Placeholder.
+//! One flush serves many, errors reach everybody whom they concern, order is kept.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use super::*;
+
+/// Longer than any test may take.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A target whose flushes start when told, and log themselves.
+struct Target {
+    key: u64,
+    flushes: AtomicUsize,
+    started: Mutex<Sender<u64>>,
+    go: Mutex<Receiver<Result<()>>>,
+    /// What a follower has lost earlier.
+    lost: Result<()>,
+}
+
+impl Durable for Target {
+    fn key(&self) -> u64 {
+        self.key
+    }
+    fn flush(&self) -> Result<()> {
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        self.started.lock().expect("sound").send(self.key).expect("the test listens");
+        self.go.lock().expect("sound").recv_timeout(DEADLINE).expect("told to go on")
+    }
+    fn covered(&self, outcome: Result<()>) -> Result<()> {
+        outcome.and(self.lost)
+    }
+}
+
+/// Who was released, and how.
+type Released = (u32, Result<()>);
+
+struct Bench {
+    group: FlushGroup,
+    started: (Sender<u64>, Receiver<u64>),
+    done: (Sender<Released>, Receiver<Released>),
+}
+
+impl Bench {
+    fn new() -> Self {
+        let group = FlushGroup::with_threads(2).expect("threads");
+        Self { group, started: channel(), done: channel() }
+    }
+    fn target(&self, key: u64, lost: Result<()>) -> (Arc<Target>, Sender<Result<()>>) {
+        let (tell, go) = channel();
+        let started = Mutex::new(self.started.0.clone());
+        let flushes = AtomicUsize::new(0);
+        (Arc::new(Target { key, flushes, started, go: Mutex::new(go), lost }), tell)
+    }
+    fn submit(&self, id: u32, targets: &[&Arc<Target>]) {
+        let targets = targets.iter().map(|t| Arc::clone(t) as Arc<dyn Durable>).collect();
+        let done = self.done.0.clone();
+        let tell = Box::new(move |result| done.send((id, result)).expect("the test listens"));
+        self.group.submit(Flush { targets }, tell);
+    }
+    fn started(&self) -> u64 {
+        self.started.1.recv_timeout(DEADLINE).expect("a flush starts")
+    }
+    fn done(&self) -> (u32, Result<()>) {
+        self.done.1.recv_timeout(DEADLINE).expect("a caller is released")
+    }
+    fn done_sorted(&self, count: usize) -> Vec<(u32, Result<()>)> {
+        let mut all: Vec<_> = (0..count).map(|_| self.done()).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+}
+
+#[test]
+fn nothing_to_flush_is_done_at_once() {
+    let bench = Bench::new();
+    bench.submit(1, &[]);
+    assert_eq!(bench.done.1.try_recv(), Ok((1, Ok(()))));
+}
+
+#[test]
+fn one_flush_releases_all_that_came_before_it() {
+    let bench = Bench::new();
+    let (target, go) = bench.target(7, Ok(()));
+    bench.submit(0, &[&target]);
+    assert_eq!(bench.started(), 7);
+    // These come while the first flush runs, so it says nothing about them.
+    (1..=100).for_each(|id| bench.submit(id, &[&target]));
+    go.send(Ok(())).expect("listening");
+    assert_eq!(bench.done(), (0, Ok(())));
+    assert!(bench.done.1.try_recv().is_err(), "the others wait for the next flush");
+    bench.started();
+    go.send(Ok(())).expect("listening");
+    assert_eq!(bench.done_sorted(100), (1..=100).map(|id| (id, Ok(()))).collect::<Vec<_>>());
+    assert_eq!(target.flushes.load(Ordering::SeqCst), 2);
+    assert_eq!(bench.group.counts().released, 101);
+}
+
+#[test]
+fn a_failed_flush_is_told_to_all_and_ends_the_way() {
+    let bench = Bench::new();
+    let (file, go_file) = bench.target(1, Ok(()));
+    let (dir, _go_dir) = bench.target(2, Ok(()));
+    bench.submit(0, &[&file]);
+    bench.started();
+    bench.submit(1, &[&file, &dir]);
+    bench.submit(2, &[&file]);
+    go_file.send(Ok(())).expect("listening");
+    bench.started();
+    go_file.send(Err(Status::Io)).expect("listening");
+    let expected = [(0, Ok(())), (1, Err(Status::Io)), (2, Err(Status::Io))];
+    assert_eq!(bench.done_sorted(3), expected);
+    assert_eq!(dir.flushes.load(Ordering::SeqCst), 0, "nothing is flushed after a failure");
+    assert_eq!(bench.group.counts().failed, 1);
+}
+
+#[test]
+fn targets_are_flushed_in_their_order() {
+    let bench = Bench::new();
+    let (file, go_file) = bench.target(1, Ok(()));
+    let (dir, go_dir) = bench.target(2, Ok(()));
+    bench.submit(1, &[&file, &dir]);
+    assert_eq!(bench.started(), 1);
+    assert!(bench.started.1.try_recv().is_err());
+    go_file.send(Ok(())).expect("listening");
+    assert_eq!(bench.started(), 2);
+    go_dir.send(Ok(())).expect("listening");
+    assert_eq!(bench.done(), (1, Ok(())));
+}
+
+#[test]
+fn another_key_does_not_wait() {
+    let bench = Bench::new();
+    let (slow, go_slow) = bench.target(1, Ok(()));
+    let (quick, go_quick) = bench.target(2, Ok(()));
+    bench.submit(1, &[&slow]);
+    bench.started();
+    go_quick.send(Ok(())).expect("listening");
+    bench.submit(2, &[&quick]);
+    assert_eq!(bench.done(), (2, Ok(())));
+    go_slow.send(Ok(())).expect("listening");
+    assert_eq!(bench.done(), (1, Ok(())));
+}
+
+#[test]
+fn a_good_flush_does_not_hide_what_a_follower_lost() {
+    let bench = Bench::new();
+    let (leader, go) = bench.target(1, Ok(()));
+    let (follower, _go) = bench.target(1, Err(Status::Io));
+    bench.submit(0, &[&leader]);
+    bench.started();
+    bench.submit(1, &[&leader]);
+    bench.submit(2, &[&follower]);
+    go.send(Ok(())).expect("listening");
+    bench.started();
+    go.send(Ok(())).expect("listening");
+    assert_eq!(bench.done_sorted(3), [(0, Ok(())), (1, Ok(())), (2, Err(Status::Io))]);
+}
+
+#[test]
+fn dropping_the_group_finishes_what_is_queued() {
+    let bench = Bench::new();
+    let (target, go) = bench.target(1, Ok(()));
+    (0..2).for_each(|_| go.send(Ok(())).expect("listening"));
+    bench.submit(1, &[&target]);
+    bench.submit(2, &[&target]);
+    let Bench { group, started: _started, done } = bench;
+    drop(group);
+    let mut released: Vec<_> = done.1.try_iter().map(|(id, _)| id).collect();
+    released.sort_unstable();
+    assert_eq!(released, [1, 2]);
+}
+
+#[test]
+fn sites_have_names_and_can_be_left_out() {
+    let names: std::collections::HashSet<_> = FlushSite::ALL.iter().map(|s| s.name()).collect();
+    assert_eq!(names.len(), FlushSite::ALL.len());
+    assert!(FlushSite::ALL.iter().all(|s| FlushSite::from_name(s.name()) == Some(*s)));
+    let bench = Bench::new();
+    let (target, _go) = bench.target(1, Ok(()));
+    let site = FlushSite::MknodDirectory;
+    disable_for_test(site);
+    assert!(Flush::of(site, Arc::clone(&target) as Arc<dyn Durable>).is_empty());
+    enable_for_test(site);
+    assert_eq!(Flush::of(site, target).targets.len(), 1);
+}

@@ -128,11 +128,16 @@ impl HostFs {
             let path = sys::path_of(fd).ok()?;
             let below = path.strip_prefix(&root[..])?;
             let below = if root == b"/" { below } else { below.strip_prefix(b"/")? };
-            let below = CString::new(below).ok()?;
+            let (dir, name) = match below.iter().rposition(|b| *b == b'/') {
+                Some(at) => (below.get(..at)?, below.get(at + 1..)?),
+                None => (&b"."[..], below),
+            };
+            let dir = CString::new(dir).ok()?;
             let resolve = sys::BENEATH | sys::NO_SYMLINKS | sys::NO_XDEV;
-            let found = sys::open_at2(self.root.fd(), &below, libc::O_PATH, resolve).ok()?;
-            let st = sys::stat(found.as_fd()).ok()?;
-            (st.st_ino == attr.fileid && st.st_dev == self.dev).then_some(())
+            let dir = sys::open_at2(self.root.fd(), &dir, libc::O_PATH, resolve).ok()?;
+            // The way up is walked all the same: something on it may be hidden.
+            let inside = self.reaches_root(dir.as_fd()).unwrap_or(false);
+            self.named(dir.as_fd(), name, attr.fileid).filter(|_| inside)
         };
         inside().is_some()
     }

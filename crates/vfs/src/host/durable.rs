@@ -215,3 +215,6 @@ impl Durable for NodeFlush {
         outcome.and(told)
     }
 }
+
+#[cfg(test)]
+mod tests;

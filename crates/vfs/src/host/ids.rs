@@ -116,9 +116,9 @@ impl Keys {
 }
 
 fn take_apart(body: &[u8]) -> Option<Parsed> {
-    let kernel = match body.first()? {
-        &KERNEL => true,
-        &TABLE => false,
+    let kernel = match *body.first()? {
+        KERNEL => true,
+        TABLE => false,
         _ => return None,
     };
     let flags = *body.get(HEAD_LEN)?;

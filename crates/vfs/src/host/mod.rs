@@ -17,7 +17,7 @@ mod change;
 mod cold;
 mod create;
 mod durable;
-mod ids;
+pub(crate) mod ids;
 mod list;
 mod node;
 mod open;

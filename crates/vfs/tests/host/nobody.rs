@@ -1,1 +1,105 @@
-//! x
+//! The same suite in a process without privilege: the test program runs itself again as
+//! uid 65534, or goes on as it is when it is not root.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use vfs::fs::FileSystem;
+
+use super::{Scratch, disk, memory, restart, suite};
+
+const MARK: &str = "PLIMSOLL_TEST_AS_NOBODY";
+
+/// Runs `test` without privilege: in a child process if this one is root.
+fn without_privilege(name: &str, test: impl Fn()) {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| {
+        use std::os::unix::fs::MetadataExt;
+        meta.uid() == 0
+    });
+    if !root || std::env::var_os(MARK).is_some() {
+        return test();
+    }
+    let program = std::env::current_exe().expect("this program");
+    // The program may lie where an ordinary user cannot read.
+    let copy = std::env::temp_dir().join(format!("plimsoll-vfs-{}-{name}", std::process::id()));
+    std::fs::copy(&program, &copy).expect("a copy");
+    let child = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args([&format!("nobody::{name}"), "--exact", "--nocapture"])
+        .env(MARK, "1")
+        .current_dir("/")
+        .output();
+    std::fs::remove_file(&copy).expect("ours to remove");
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => return println!("SKIP {name}: setpriv cannot be run: {error}"),
+    };
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(output.contains("1 passed"), "{output}\n{}", String::from_utf8_lossy(&child.stderr));
+    assert!(child.status.success());
+}
+
+#[test]
+fn conforms_on_disk() {
+    without_privilege("conforms_on_disk", || suite(&disk(), "nobody-disk", true));
+}
+
+#[test]
+fn conforms_on_tmpfs() {
+    without_privilege("conforms_on_tmpfs", || suite(&memory(), "nobody-tmpfs", true));
+}
+
+#[test]
+fn handles_survive_restart_on_disk() {
+    without_privilege("handles_survive_restart_on_disk", || {
+        restart(&disk(), "nobody-restart", true);
+    });
+}
+
+#[test]
+fn handles_survive_restart_on_tmpfs() {
+    without_privilege("handles_survive_restart_on_tmpfs", || {
+        restart(&memory(), "nobody-restart-tmpfs", true);
+    });
+}
+
+#[test]
+fn says_so() {
+    without_privilege("says_so", || {
+        let scratch = Scratch::new(&disk(), "nobody-says");
+        let fs = scratch.open(true);
+        assert!(!fs.privileged() && !fs.has_kernel_handles());
+        assert!(fs.acting_as().contains("as the serving user"), "{}", fs.acting_as());
+    });
+}
+
+/// The table is lost, as after a crash before it was written: the search finds the files.
+#[test]
+fn found_without_the_table() {
+    without_privilege("found_without_the_table", || {
+        let scratch = Scratch::new(&disk(), "nobody-search");
+        let fs = scratch.open(true);
+        let me = vfs::conformance::user(65_534, 65_534);
+        let cx = vfs::conformance::cx(&me);
+        let set = vfs::attr::SetAttr { mode: Some(0o755), ..Default::default() };
+        let mut dir = fs.root();
+        for name in ["a", "b", "c"] {
+            dir = fs.mkdir(cx, &dir, name.as_bytes(), &set).expect("made").value.handle;
+        }
+        let how = vfs::fs::CreateHow::Guarded(set);
+        let file = fs.create(cx, &dir, b"file", how).expect("made").value.handle;
+        let other = fs.create(cx, &dir, b"other", how).expect("made").value.handle;
+        drop(fs);
+        for entry in std::fs::read_dir(scratch.0.join("state")).expect("readable") {
+            std::fs::remove_file(entry.expect("an entry").path()).expect("ours to remove");
+        }
+        // Linked elsewhere and removed from where it was, behind our back.
+        let share = scratch.share();
+        std::fs::hard_link(share.join("a/b/c/other"), share.join("a/elsewhere")).expect("linked");
+        std::fs::remove_file(share.join("a/b/c/other")).expect("removed");
+        let fs: Arc<dyn FileSystem> = scratch.open(true);
+        assert!(fs.getattr(cx, &file).is_ok() && fs.getattr(cx, &other).is_ok());
+        assert!(fs.getattr(cx, &dir).is_ok());
+    });
+}

@@ -1,0 +1,22 @@
+//! The declared pairs are the tables that are made, in their order.
+
+use probe::hub::{Hub, HubOptions};
+use probe::op::OpRecord;
+
+use super::*;
+use crate::names::HubResolver;
+
+#[test]
+fn the_declared_pairs_are_the_tables() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
+    let names = Names::new(hub.clone(), Arc::new(HubResolver(hub.clone())));
+    let mut core = hub.core(0);
+    core.finish(&OpRecord { done_ns: 1, protocol: 1, ..OpRecord::default() });
+    drop(core);
+    let seconds = hub.take_before(u64::MAX);
+    let tables = tables(&seconds.iter().collect::<Vec<_>>(), &names);
+    let made: Vec<[&str; 2]> =
+        tables.iter().map(|t| [&*t.dimensions[0], &*t.dimensions[1]]).collect();
+    assert_eq!(made, PAIRS);
+    assert!(tables.iter().all(|t| t.total == [1, 0]));
+}

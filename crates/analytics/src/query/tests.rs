@@ -1,0 +1,140 @@
+//! Answers over history: from disk, by the fidelity that the step needs and retention has left.
+
+use std::path::PathBuf;
+
+use probe::hub::HubOptions;
+
+use super::*;
+use crate::model::{Name, Rows, Table};
+use crate::names::HubResolver;
+use crate::store::Retention;
+
+/// Start of a day.
+const T: u64 = 86_400 * 20_000;
+
+fn folder(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("plimsoll-query-{name}-{}", std::process::id()));
+    // Left by a test that was killed.
+    drop(std::fs::remove_dir_all(&dir));
+    dir
+}
+
+fn engine(dir: &std::path::Path, retention: Retention) -> Arc<Engine> {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
+    let store = Store::open(dir, retention).expect("a store");
+    Engine::new(hub.clone(), Arc::new(HubResolver(hub)), Some(store))
+}
+
+/// Client `a` does 1 operation per second, `b` as many as the second's number in its minute.
+fn frame(time: u64) -> Frame {
+    let mut rows = Rows::default();
+    let read = Key::Name(Name::plain("read"));
+    rows.add(Key::Name(Name::plain("a")), read.clone(), [1, 10]);
+    rows.add(Key::Name(Name::plain("b")), read, [time % 60, 0]);
+    let table = Table::from_rows("nfs3.ops".into(), ["client".into(), "op".into()], rows, 0);
+    Frame { time, span: 1, covered: 1, dropped: 0, tables: vec![table] }
+}
+
+fn ask(engine: &Engine, id: &str, from: u64, to: u64, step: u64) -> Data {
+    let query = Query { from: Some(from as i64), to: Some(to as i64), step, ..Query::default() };
+    engine.data(&id.parse().expect("an id"), &query).expect("an answer")
+}
+
+#[test]
+fn history_is_answered_from_disk_after_a_restart() {
+    let dir = folder("restart");
+    let first = engine(&dir, Retention::default());
+    (T..T + 7300).for_each(|time| first.push(frame(time)));
+    first.close();
+    drop(first);
+    let engine = engine(&dir, Retention::default());
+    let seconds = ask(&engine, "nfs3.ops[client]", T + 3590, T + 3610, 1);
+    let rows = seconds.rows.as_deref().expect("rows");
+    assert_eq!(rows[0].key, "b");
+    assert_eq!(rows[0].values[..3], [Some(50.0), Some(51.0), Some(52.0)]);
+    assert_eq!(rows[1].values, vec![Some(1.0); 20]);
+    // By the minute, and beyond the last whole minute by the second.
+    let minutes = ask(&engine, "nfs3.ops[client=b][op]", T, T + 7320, 60);
+    assert_eq!(minutes.times.len(), 122);
+    assert_eq!(minutes.total[..2], [Some(29.5), Some(29.5)]);
+    assert_eq!(minutes.total[121], Some((0..40).sum::<u64>() as f64 / 40.0));
+    let hours = ask(&engine, "nfs3.bytes", T, T + 7200, 3600);
+    assert_eq!(hours.total, [Some(10.0), Some(10.0)]);
+    assert!(minutes.note.is_none() && hours.note.is_none());
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
+fn what_is_kept_by_the_minute_only_is_answered_by_the_minute() {
+    let dir = folder("retention");
+    let day = 86_400;
+    let keep = Retention { keep: [3600, 10 * day, 100 * day], bytes: u64::MAX };
+    let engine = engine(&dir, keep);
+    (T..T + 120).for_each(|time| engine.push(frame(time)));
+    (T + 2 * day..T + 2 * day + 400).for_each(|time| engine.push(frame(time)));
+    let old = ask(&engine, "nfs3.ops", T, T + 180, 1);
+    assert_eq!((old.step, old.total.len()), (60, 3));
+    assert_eq!(old.total, [Some(30.5), Some(30.5), None]);
+    assert_eq!(old.note.as_deref(), Some("statistics this old are kept by the minute only"));
+    let new = ask(&engine, "nfs3.ops", T + 2 * day, T + 2 * day + 5, 1);
+    assert_eq!((new.step, new.total[4]), (1, Some(5.0)));
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
+fn intervals_count_back_from_now_and_are_bounded() {
+    let dir = folder("intervals");
+    let engine = engine(&dir, Retention::default());
+    let now = wall_ns() / NS_PER_S;
+    (now - 100..now).for_each(|time| engine.push(frame(time)));
+    let stat: StatId = "nfs3.ops".parse().expect("an id");
+    let last = engine.data(&stat, &Query::default()).expect("an answer");
+    assert_eq!((last.from, last.to), (now - 60, now));
+    assert!(last.total.iter().all(Option::is_some));
+    let query = Query { from: Some(-10), to: Some(-5), ..Query::default() };
+    let some = engine.data(&stat, &query).expect("an answer");
+    assert_eq!((some.from, some.to), (now - 10, now - 5));
+    let year = Query { from: Some(-31_536_000), ..Query::default() };
+    let long = engine.data(&stat, &year).expect("an answer");
+    assert!(long.times.len() as u64 <= POINTS_MAX && long.step > 1000);
+    let wrong = Query { from: Some(-5), to: Some(-10), ..Query::default() };
+    assert!(matches!(engine.data(&stat, &wrong), Err(QueryError::Interval(_))));
+    std::fs::remove_dir_all(&dir).expect("removed");
+}
+
+#[test]
+fn the_answer_is_the_data_object_of_the_api() {
+    let dir = folder("json");
+    let engine = engine(&dir, Retention::default());
+    (T..T + 2).for_each(|time| engine.push(frame(time)));
+    let json = |id| serde_json::to_value(ask(&engine, id, T, T + 2, 1)).expect("JSON");
+    let data = json("nfs3.ops[client]");
+    let mut names: Vec<&String> = data.as_object().expect("an object").keys().collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "dropped",
+            "error_bound",
+            "exact",
+            "from",
+            "note",
+            "other",
+            "rows",
+            "source",
+            "stat",
+            "step",
+            "times",
+            "title",
+            "to",
+            "total",
+            "unit"
+        ]
+    );
+    assert_eq!(data["rows"][0]["key"], "a");
+    assert_eq!(data["source"], "store");
+    assert!(data["other"].is_null() && data["note"].is_null());
+    let heat = json("nfs3.ops[latency]");
+    assert!(heat.get("rows").is_none() && heat["buckets"].is_array());
+    std::fs::remove_dir_all(&dir).expect("removed");
+}

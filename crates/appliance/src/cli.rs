@@ -1,0 +1,165 @@
+//! The command line: names, options and their help. `tests/golden/help` holds how it reads.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An open storage appliance in one program: serves a directory, shows who does what to it, and
+/// finds its load limit.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but degraded.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a directory, and watch it
+    Serve(ServeArgs),
+    /// Look at statistics of a running server
+    Analytics(AnalyticsArgs),
+    /// Read a file that plimsoll has written, without a server
+    Inspect(InspectArgs),
+    /// Say what this machine can do, and what is used instead of what it cannot
+    Doctor(DoctorArgs),
+}
+
+/// Options of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Directory to serve; the share is named after its last part
+    #[arg(default_value = ".")]
+    pub dir: PathBuf,
+    /// Where configuration, statistics and keys are kept [default: a folder for DIR below
+    /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Address to listen on; 0.0.0.0 or :: for all
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub port_offset: u16,
+    /// A user who may sign in; @FILE reads the password from a file, which other users of this
+    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
+    /// and its password printed once]
+    #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
+    pub users: Vec<String>,
+    /// Print one JSON line on standard output when ready, and nothing else there
+    #[arg(long, value_name = "FORMAT")]
+    pub announce: Option<Announce>,
+    /// Refuse all changes
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// Forms of the announcement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Announce {
+    /// One JSON line.
+    Json,
+}
+
+/// Options of `analytics`.
+#[derive(Debug, Args)]
+pub struct AnalyticsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: AnalyticsCommand,
+}
+
+/// What `analytics` can do.
+#[derive(Debug, Subcommand)]
+pub enum AnalyticsCommand {
+    /// List the statistics that can be asked for
+    List(ListArgs),
+    /// Show one statistic as table with sparklines, as heat map, JSON or CSV
+    Show(ShowArgs),
+}
+
+/// Options of `analytics list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Options of `analytics show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Statistic, as group.metric[filter=value]…[breakdown], for example nfs3.ops[op=read][client]
+    pub stat: String,
+    /// Start: seconds since the epoch, or back from now as -90, -15m, -2h, -7d [default: -60]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// End, not included; as --from [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Seconds per point [default: chosen by the length of the interval]
+    #[arg(long, value_name = "SECONDS")]
+    pub step: Option<u32>,
+    /// Rows at most; the rest is summed up as "other" [default: 20]
+    #[arg(long, value_name = "N")]
+    pub top: Option<u32>,
+    /// As the API's data object
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// As comma-separated values, one line per point of time
+    #[arg(long)]
+    pub csv: bool,
+    /// Go on with one line per second until interrupted
+    #[arg(long, conflicts_with_all = ["from", "to", "step"])]
+    pub follow: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Which server a command asks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which server (default: the one that runs here)")]
+pub struct ServerArgs {
+    /// A local server by its state directory
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    pub state: Option<PathBuf>,
+    /// A remote server, as https://HOST[:PORT]
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    pub server: Option<String>,
+    /// The remote server's API token: a copy of STATE/api-token
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub token_file: Option<PathBuf>,
+    /// The remote server's certificate, or the one that signed it: a copy of STATE/certificate.pem
+    /// [default: certificate.pem beside the token file]
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub ca: Option<PathBuf>,
+}
+
+/// Options of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// File to read
+    pub file: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Directory that would be served
+    #[arg(default_value = ".")]
+    pub dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}

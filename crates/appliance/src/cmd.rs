@@ -1,0 +1,48 @@
+//! One file per command, and what they share: how to find a server.
+
+pub mod analytics;
+pub mod doctor;
+pub mod inspect;
+pub mod serve;
+
+use std::path::{Path, PathBuf};
+
+use control::client::Client;
+use control::state::{SOCKET, registry};
+
+use crate::cli::ServerArgs;
+use crate::out::Failure;
+
+/// The server that a command means: named by URL, by its state directory, or the only one that
+/// runs here under this user.
+pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
+    if let (Some(url), Some(token)) = (&args.server, &args.token_file) {
+        let beside = || token.parent().unwrap_or(Path::new("")).join("certificate.pem");
+        let certificate = args.ca.clone().unwrap_or_else(beside);
+        return Client::remote(url, token, &certificate)
+            .map_err(|e| Failure::of("reach the server", &e));
+    }
+    if let Some(state) = &args.state {
+        return Ok(Client::local(&state.join(SOCKET)));
+    }
+    let running = registry::running(&registry::default_dir());
+    match running.as_slice() {
+        [one] => Ok(Client::local(&one.socket)),
+        [] => Err(Failure::new(
+            "find a server",
+            "none runs here under this user",
+            "start one with `plimsoll serve DIR`, or name one with --state DIR \
+             or --server URL --token-file FILE",
+        )),
+        many => {
+            let list: Vec<String> = many.iter().map(describe).collect();
+            let hint = format!("choose one:\n    {}", list.join("\n    "));
+            Err(Failure::new("find the server", &format!("{} run here", many.len()), &hint))
+        }
+    }
+}
+
+fn describe(entry: &registry::Entry) -> String {
+    let quoted = |path: &PathBuf| crate::out::shell_quote(&path.to_string_lossy());
+    format!("--state {}  (serves {})", quoted(&entry.state), entry.dir.display())
+}

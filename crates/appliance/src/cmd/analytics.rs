@@ -1,0 +1,188 @@
+//! `plimsoll analytics`: statistics on the terminal. It asks the API as the browser does.
+
+mod data;
+mod near;
+mod table;
+
+use control::client::{Client, ClientError};
+use serde::Deserialize;
+
+use crate::cli::{AnalyticsArgs, AnalyticsCommand, ListArgs, ShowArgs};
+use crate::out::{self, Failure};
+use data::Data;
+
+/// A statistic in the server's list, as far as we print it.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    id: String,
+    sentence: String,
+    unit: String,
+    breakdowns: Vec<Breakdown>,
+}
+
+/// One breakdown of a listed statistic.
+#[derive(Debug, Deserialize)]
+struct Breakdown {
+    id: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No server, or wrong usage for what the server does not know.
+pub fn run(args: &AnalyticsArgs) -> Result<(), Failure> {
+    match &args.command {
+        AnalyticsCommand::List(args) => list(args),
+        AnalyticsCommand::Show(args) if args.follow => follow(args),
+        AnalyticsCommand::Show(args) => show(args),
+    }
+}
+
+fn list(args: &ListArgs) -> Result<(), Failure> {
+    let server = super::server(&args.server)?;
+    let text = server.get(LIST).map_err(|e| unreachable("list the statistics", &e))?;
+    if args.json {
+        return out::print(&(String::from_utf8_lossy(&text).into_owned() + "\n"));
+    }
+    let listed = parse::<Vec<Listed>>("list the statistics", &text)?;
+    let mut lines = String::new();
+    for one in listed {
+        lines += &format!("{:<28} {} ({})\n", one.id, one.sentence, one.unit);
+        let by: Vec<String> = one.breakdowns.iter().map(|b| format!("[{}]", b.id)).collect();
+        if !by.is_empty() {
+            lines += &format!("{:<28} {}\n", "", by.join(" "));
+        }
+    }
+    out::print(&lines)
+}
+
+const LIST: &str = "/api/v1/analytics/statistics";
+
+fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let tried = format!("show {}", args.stat);
+    let path = path(args)?;
+    let server = super::server(&args.server)?;
+    let text = server.get(&path).map_err(|e| refused(&tried, args, &server, &e))?;
+    if args.json {
+        return out::print(&(String::from_utf8_lossy(&text).into_owned() + "\n"));
+    }
+    let data = parse::<Data>(&tried, &text)?;
+    out::print(&if args.csv { data.csv() } else { table::show(&data) })
+}
+
+fn path(args: &ShowArgs) -> Result<String, Failure> {
+    let mut path = format!("/api/v1/analytics/data?stat={}", encode(&args.stat));
+    for (name, time) in [("from", &args.from), ("to", &args.to)] {
+        if let Some(time) = time {
+            match point_of_time(time)? {
+                Some(time) => path += &format!("&{name}={time}"),
+                None => continue,
+            }
+        }
+    }
+    for (name, number) in [("step", args.step), ("top", args.top)] {
+        if let Some(number) = number {
+            path += &format!("&{name}={number}");
+        }
+    }
+    Ok(path)
+}
+
+/// Seconds since the epoch, or a negative number back from the server's now, given with s, m, h or
+/// d; `None` for `now`, which the server knows best.
+fn point_of_time(text: &str) -> Result<Option<i64>, Failure> {
+    let wrong = || {
+        let hint = "write seconds since the epoch, or -90, -15m, -2h, -7d back from now";
+        Failure::usage("read the time", &format!("{text:?} is none"), hint)
+    };
+    if text == "now" {
+        return Ok(None);
+    }
+    let Some(back) = text.strip_prefix('-') else {
+        return text.parse().map(Some).map_err(|_| wrong());
+    };
+    let (number, unit) = match back.char_indices().last() {
+        Some((at, 's')) => (&back[..at], 1),
+        Some((at, 'm')) => (&back[..at], 60),
+        Some((at, 'h')) => (&back[..at], 3600),
+        Some((at, 'd')) => (&back[..at], 86_400),
+        _ => (back, 1),
+    };
+    let number: i64 = number.parse().map_err(|_| wrong())?;
+    let span = number.checked_mul(unit).filter(|n| *n > 0).ok_or_else(wrong)?;
+    Ok(Some(-span))
+}
+
+fn follow(args: &ShowArgs) -> Result<(), Failure> {
+    let tried = format!("follow {}", args.stat);
+    let server = super::server(&args.server)?;
+    let path = format!("/api/v1/analytics/stream?stat={}", encode(&args.stat));
+    let mut failure = None;
+    let mut first = true;
+    let ended = server.follow(&path, |line| {
+        let printed = match serde_json::from_str::<Data>(line) {
+            _ if args.json => out::print(&format!("{line}\n")),
+            Ok(data) if args.csv => out::print(&data.csv_lines(first)),
+            Ok(data) => out::print(&table::line(&data, args.top.unwrap_or(5) as usize)),
+            // An event of another kind: seconds that were lost.
+            Err(_) => out::print(&format!("# {line}\n")),
+        };
+        first = false;
+        failure = printed.err();
+        failure.is_none()
+    });
+    match (failure, ended) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(e)) => Err(refused(&tried, args, &server, &e)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+fn encode(stat: &str) -> String {
+    out::url_encode(stat.as_bytes())
+}
+
+fn parse<T: for<'a> Deserialize<'a>>(tried: &str, text: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(text).map_err(|e| {
+        Failure::of(tried, &e).hint("the server speaks another version of the API; try --json")
+    })
+}
+
+fn unreachable(tried: &str, error: &ClientError) -> Failure {
+    let failure = Failure::of(tried, error);
+    match error {
+        ClientError::Unreachable { .. } => {
+            failure.hint("is it running? `plimsoll serve DIR` starts one")
+        }
+        _ => failure,
+    }
+}
+
+/// Wrong usage, with names that are near, if the server says that the question is at fault.
+fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -> Failure {
+    let ClientError::Refused { status: 400, failed, hint } = error else {
+        return unreachable(tried, error);
+    };
+    let listed: Vec<Listed> = server
+        .get(LIST)
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default();
+    let known: Vec<String> = listed
+        .iter()
+        .flat_map(|one| {
+            let with = one.breakdowns.iter().map(|b| format!("{}[{}]", one.id, b.id));
+            std::iter::once(one.id.clone()).chain(with)
+        })
+        .collect();
+    let near = near::to(&args.stat, &known);
+    if near.is_empty() || known.contains(&args.stat) {
+        return Failure::usage(tried, failed, hint);
+    }
+    // The server's own suggestion knows no breakdowns.
+    let failed = failed.split("; did you mean").next().unwrap_or(failed);
+    Failure::usage(tried, failed, &format!("did you mean {}?", near.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! A statistic for people: averages with sparklines, or a heat map of shaded cells.
+
+use base::units;
+
+use super::data::Data;
+use crate::out::utc;
+
+/// Cells of a sparkline or heat map: with labels it fits a terminal of 100 columns.
+const CELLS: usize = 60;
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
+/// No data in a cell, which is not the same as nothing happening.
+const MISSING: char = '·';
+
+/// The whole answer.
+pub fn show(data: &Data) -> String {
+    let mut text = format!("{}\n", data.title);
+    let step = if data.step == 1 { String::new() } else { format!(", {} s per point", data.step) };
+    text += &format!("{} to {} UTC{step}\n\n", utc(data.from), utc(data.to));
+    if data.buckets.is_empty() {
+        text += &rows(data);
+    } else {
+        text += &heat_map(data);
+    }
+    text + &notes(data)
+}
+
+/// One line for one second: the total, and the top rows.
+pub fn line(data: &Data, top: usize) -> String {
+    let value = |values: &[Option<f64>]| match values.last().copied().flatten() {
+        Some(value) => figure(data, value),
+        None => MISSING.to_string(),
+    };
+    let mut text =
+        format!("{}  {:>10}", utc(data.times.last().copied().unwrap_or(0)), value(&data.total));
+    for row in data.rows.iter().take(top) {
+        text += &format!("  {}={}", row.label, value(&row.values));
+    }
+    let most = data.buckets.iter().filter(|b| b.average > 0.0).take(top);
+    for bucket in most {
+        text += &format!("  {}={}", range(data, bucket.low), value(&bucket.values));
+    }
+    text + "\n"
+}
+
+fn rows(data: &Data) -> String {
+    let mut lines: Vec<(&str, f64, &[Option<f64>])> = Vec::new();
+    for row in &data.rows {
+        lines.push((&row.label, row.average, &row.values));
+    }
+    if let Some(other) = &data.other {
+        lines.push(("other", other.average, &other.values));
+    }
+    let mut text = format!("{:>12}  {:<CELLS$}  {}\n", "average", "", data.unit);
+    for (label, average, values) in lines {
+        text += &format!("{:>12}  {}  {label}\n", figure(data, average), spark(values));
+    }
+    text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
+}
+
+fn heat_map(data: &Data) -> String {
+    let cells: Vec<Vec<Option<f64>>> = data.buckets.iter().map(|b| shrink(&b.values)).collect();
+    let most = cells.iter().flatten().flatten().fold(0.0_f64, |a, b| a.max(*b));
+    let mut text = format!("{:>12}  {:<CELLS$}  from\n", "average", "");
+    for (bucket, cells) in data.buckets.iter().zip(&cells).rev() {
+        let shades: String = cells.iter().map(|cell| shade(*cell, most)).collect();
+        let from = range(data, bucket.low);
+        text += &format!("{:>12}  {shades:<CELLS$}  {from}\n", figure(data, bucket.average));
+    }
+    text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
+}
+
+fn notes(data: &Data) -> String {
+    let mut text = String::new();
+    let missing = data.total.iter().filter(|v| v.is_none()).count();
+    if missing == data.total.len() {
+        text += "\nno data in this interval\n";
+    } else if missing > 0 {
+        text += &format!("\n{MISSING} no data, {missing} of {} points\n", data.total.len());
+    }
+    let dropped: f64 = data.dropped.iter().flatten().sum();
+    if dropped > 0.0 {
+        text += &format!("\n{dropped} operations were not aggregated\n");
+    }
+    if !data.exact {
+        let bound = figure(data, data.error_bound);
+        text +=
+            &format!("\ntop rows only, from the {}; each at most {bound} too high\n", data.source);
+    }
+    if let Some(note) = &data.note {
+        text += &format!("\n{note}\n");
+    }
+    text
+}
+
+/// A line of bars, each the highest of its points: a short peak stays visible.
+pub fn spark(values: &[Option<f64>]) -> String {
+    let cells = shrink(values);
+    let most = cells.iter().flatten().fold(0.0_f64, |a, b| a.max(*b));
+    let bar = |value: f64| {
+        let level = if most > 0.0 { value / most * BARS.len() as f64 } else { 0.0 };
+        // Anything above nothing is above the lowest bar's place by its own height.
+        BARS[(level.ceil() as usize).clamp(1, BARS.len()) - 1]
+    };
+    let line: String = cells
+        .iter()
+        .map(|cell| match cell {
+            None => MISSING,
+            Some(value) if *value <= 0.0 => ' ',
+            Some(value) => bar(*value),
+        })
+        .collect();
+    format!("{line:<CELLS$}")
+}
+
+/// Darkness by the logarithm, so that a single slow operation among thousands is seen.
+fn shade(cell: Option<f64>, most: f64) -> char {
+    match cell {
+        None => MISSING,
+        Some(value) if value <= 0.0 => ' ',
+        Some(value) => {
+            let level = (1.0 + value).ln() / (1.0 + most).ln() * SHADES.len() as f64;
+            SHADES[(level.ceil() as usize).clamp(1, SHADES.len()) - 1]
+        }
+    }
+}
+
+/// At most [`CELLS`] values, each the highest of its share; no data only if none has any.
+fn shrink(values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let per_cell = values.len().div_ceil(CELLS).max(1);
+    values.chunks(per_cell).map(|chunk| chunk.iter().flatten().copied().reduce(f64::max)).collect()
+}
+
+fn average(values: &[Option<f64>]) -> f64 {
+    let there: Vec<f64> = values.iter().flatten().copied().collect();
+    if there.is_empty() { 0.0 } else { there.iter().sum::<f64>() / there.len() as f64 }
+}
+
+fn figure(data: &Data, value: f64) -> String {
+    match data.unit.as_str() {
+        "bytes" | "B" => units::bytes(value),
+        "bytes/s" | "B/s" => units::bytes(value) + "/s",
+        "ns" => units::time_ns(value),
+        "%" | "percent" => format!("{value:.1} %"),
+        _ => units::count(value),
+    }
+}
+
+/// The lower end of a range: times for latency, bytes for the others.
+fn range(data: &Data, low: f64) -> String {
+    if data.stat.ends_with("[latency]") { units::time_ns(low) } else { units::bytes(low) }
+}

@@ -1,0 +1,103 @@
+//! Times, suggestions, tables: how they read.
+
+use super::data::{Bucket, Data, Rest, Row};
+use super::{near, point_of_time, table};
+
+fn data() -> Data {
+    Data {
+        stat: "nfs3.ops[client]".into(),
+        title: "NFSv3 operations per second broken down by client".into(),
+        unit: "ops/s".into(),
+        from: 1000,
+        to: 1004,
+        step: 1,
+        times: vec![1000, 1001, 1002, 1003],
+        total: vec![Some(4.0), Some(8.0), None, Some(0.0)],
+        rows: vec![Row {
+            key: "10.0.0.7".into(),
+            label: "10.0.0.7, \"lab\"".into(),
+            average: 4.0,
+            values: vec![Some(4.0), Some(8.0), None, Some(0.0)],
+        }],
+        other: None,
+        buckets: Vec::new(),
+        dropped: Vec::new(),
+        source: "store".into(),
+        exact: true,
+        error_bound: 0.0,
+        note: None,
+    }
+}
+
+#[test]
+fn points_of_time() {
+    let case = |text| point_of_time(text).ok();
+    assert_eq!(case("now"), Some(None));
+    assert_eq!(case("12"), Some(Some(12)));
+    assert_eq!(case("-90"), Some(Some(-90)));
+    assert_eq!(case("-90s"), Some(Some(-90)));
+    assert_eq!(case("-15m"), Some(Some(-900)));
+    assert_eq!(case("-2h"), Some(Some(-7200)));
+    assert_eq!(case("-1d"), Some(Some(-86_400)));
+    for bad in ["", "-", "yesterday", "-5y", "--5", "1.5", "-m", "-9223372036854775807d"] {
+        assert_eq!(case(bad), None, "{bad}");
+    }
+}
+
+#[test]
+fn near_names_nearest_first() {
+    let known: Vec<String> =
+        ["nfs3.ops", "nfs3.ops[op]", "nfs3.bytes", "cpu.utilization"].map(String::from).to_vec();
+    assert_eq!(near::to("nfs3.op", &known)[0], "nfs3.ops");
+    assert_eq!(near::to("nfs.ops[op]", &known)[0], "nfs3.ops[op]");
+    assert_eq!(near::to("cpu.utilisation", &known), ["cpu.utilization"]);
+    assert!(near::to("zfs.arc", &known).is_empty());
+}
+
+#[test]
+fn a_table_tells_nothing_from_no_data() {
+    let text = table::show(&data());
+    let row = text.lines().find(|l| l.contains("lab")).unwrap();
+    assert!(row.contains("4  ▄█· "), "{row:?}");
+    assert!(text.contains("1970-01-01 00:16:40 to 1970-01-01 00:16:44 UTC"), "{text}");
+    assert!(text.contains("1 of 4 points"), "{text}");
+}
+
+#[test]
+fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
+    let bucket = |low: f64, values: [f64; 2]| Bucket {
+        low,
+        high: 2.0 * low,
+        average: values.iter().sum::<f64>() / 2.0,
+        values: values.map(Some).to_vec(),
+    };
+    let text = table::show(&Data {
+        stat: "nfs3.ops[latency]".into(),
+        rows: Vec::new(),
+        buckets: vec![bucket(1e5, [9999.0, 9999.0]), bucket(1e9, [0.0, 1.0])],
+        ..data()
+    });
+    let low = text.lines().position(|l| l.contains("██") && l.contains("100 µs")).unwrap();
+    let high = text.lines().position(|l| l.contains(" ░") && l.contains("1 s")).unwrap();
+    assert!(high < low, "{text}");
+}
+
+#[test]
+fn long_intervals_are_shrunk_to_their_peaks() {
+    let mut values = vec![Some(0.0); 600];
+    values[305] = Some(7.0);
+    let line = table::spark(&values);
+    assert_eq!(line.chars().count(), 60);
+    assert_eq!(line.chars().filter(|c| *c == '█').count(), 1);
+}
+
+#[test]
+fn csv_follows_rfc_4180() {
+    let data = Data { other: Some(Rest { average: 0.0, values: vec![None; 4] }), ..data() };
+    let text = data.csv();
+    let lines: Vec<&str> = text.split("\r\n").collect();
+    assert_eq!(lines[0], r#"time,total,"10.0.0.7, ""lab""",other"#);
+    assert_eq!(lines[1], "1000,4,4,");
+    assert_eq!(lines[3], "1002,,,");
+    assert_eq!(lines.len(), 6, "a line end after each line");
+}

@@ -1,0 +1,118 @@
+//! What `serve` says when it is ready: for people, or as one JSON line for programs.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use control::appliance::{Appliance, ShareStatus};
+use serde_json::{Map, Value, json};
+
+use super::plan::Plan;
+use super::status::Running;
+use crate::out::{self, Failure};
+
+/// Everything that is announced.
+pub struct Announcement<'a> {
+    /// What was asked for.
+    pub plan: &'a Plan,
+    /// What runs.
+    pub running: &'a Running,
+    /// The state directory.
+    pub state: &'a Path,
+    /// The bound admin address.
+    pub admin: SocketAddr,
+    /// Path of the one-time sign-in.
+    pub login: String,
+    /// Name and password of a user who was made now.
+    pub first: Option<(&'a str, &'a str)>,
+}
+
+impl Announcement<'_> {
+    /// Prints it. With `--announce json` standard output gets that line alone; a new password
+    /// goes to standard error then.
+    ///
+    /// # Errors
+    /// If standard output does not take it.
+    pub fn print(&self) -> Result<(), Failure> {
+        let status = self.running.status();
+        let admin = format!("https://{}/", host(self.admin));
+        let login = format!("https://{}{}", host(self.admin), self.login);
+        if self.plan.announce_json {
+            if let Some((user, password)) = self.first {
+                eprintln!("plimsoll: made the user {user} with the password {password}");
+            }
+            let line = json!({
+                "pid": std::process::id(),
+                "admin": admin,
+                "login": login,
+                "shares": shares(&status.shares),
+            });
+            return out::print(&format!("{line}\n"));
+        }
+        let mut text = String::new();
+        for share in &status.shares {
+            let how = if share.read_only { ", read only" } else { "" };
+            text += &format!("plimsoll serves {} as \"{}\"{how}\n\n", share.dir, share.name);
+            for access in &share.access {
+                text += &field("mount it", &access.mount);
+                text += &field("", &access.url);
+                text += &access.note.as_deref().map_or(String::new(), |note| field("", note));
+            }
+        }
+        text += &field("watch it", &admin);
+        text += &field("sign in", &format!("{login}  (works once)"));
+        if let Some((user, password)) = self.first {
+            let once = "(printed this once; --user changes it)";
+            text += &field("", &format!("user {user}, password {password}  {once}"));
+        }
+        text += &field("files", &status.acting_as.note);
+        text += &field("state", &self.state.display().to_string());
+        text += &field("end", "Ctrl-C, or SIGTERM to this process");
+        out::print(&text)
+    }
+}
+
+fn field(name: &str, text: &str) -> String {
+    format!("  {name:<9} {text}\n")
+}
+
+/// `{NAME: {"nfs3": URL, …}, …}`.
+fn shares(shares: &[ShareStatus]) -> Value {
+    let mut all = Map::new();
+    for share in shares {
+        let ways = share.access.iter().map(|a| (a.protocol.clone(), a.url.clone().into()));
+        all.insert(share.name.clone(), Value::Object(ways.collect()));
+    }
+    Value::Object(all)
+}
+
+/// An address that another machine can use: the host's name in place of "all addresses".
+pub fn host(at: SocketAddr) -> String {
+    format!("{}:{}", host_name(at.ip()), at.port())
+}
+
+/// The host part alone; a v6 address in brackets, as URLs and mount commands have it.
+pub fn host_name(ip: IpAddr) -> String {
+    match ip {
+        ip if ip.is_unspecified() => super::status::machine_name(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        IpAddr::V4(ip) => ip.to_string(),
+    }
+}
+
+/// The mount command of DESIGN's form, ready for a shell.
+pub fn mount_command(at: SocketAddr, share: &str) -> String {
+    let port = at.port();
+    let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
+    format!(
+        "mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock \
+         {what} /mnt"
+    )
+}
+
+/// The URL of our own tools.
+pub fn nfs3_url(at: SocketAddr, share: &[u8]) -> String {
+    format!("nfs3://{}/export/{}", host(at), out::url_encode(share))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! What `serve` was asked for, checked before anything is touched.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
+use control::state;
+
+use crate::cli::ServeArgs;
+use crate::out::Failure;
+use crate::services::{ADMIN, NFS};
+
+/// The checked options.
+#[derive(Debug)]
+pub struct Plan {
+    /// The served directory, canonical.
+    pub dir: PathBuf,
+    /// Name of its share.
+    pub share: String,
+    /// The state directory; may not exist yet.
+    pub state: PathBuf,
+    /// Address of all services.
+    pub address: IpAddr,
+    /// Where NFS listens.
+    pub nfs: SocketAddr,
+    /// Where the admin interface listens.
+    pub admin: SocketAddr,
+    /// Names and passwords.
+    pub users: Vec<(String, String)>,
+    /// Whether the announcement is one line of JSON.
+    pub announce_json: bool,
+    /// Whether changes are refused.
+    pub read_only: bool,
+}
+
+impl Plan {
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// The directory cannot be served, or an option is wrong.
+    pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
+        let nfs = NFS.address(args.address, args.port_offset)?;
+        let admin = ADMIN.address(args.address, args.port_offset)?;
+        let dir = served(&args.dir)?;
+        let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
+        let state = match &args.state {
+            Some(state) => state.clone(),
+            None => state::default_dir(&dir)
+                .map_err(|e| Failure::of("find a place for the state", &e))?,
+        };
+        refuse_state(&dir, &state)?;
+        Ok(Self {
+            share: dir
+                .file_name()
+                .map_or("root".into(), |name| name.to_string_lossy().into_owned()),
+            dir,
+            state,
+            address: args.address,
+            nfs,
+            admin,
+            users,
+            announce_json: args.announce.is_some(),
+            read_only: args.read_only,
+        })
+    }
+
+    /// For whom the sign-in URL is made.
+    pub fn login_user<'a>(&'a self, first: &'a str) -> &'a str {
+        self.users.first().map_or(first, |(name, _)| name)
+    }
+}
+
+/// Keys must not be served; a state directory below the share is hidden, one around it cannot be.
+fn refuse_state(dir: &Path, state: &Path) -> Result<(), Failure> {
+    match state.canonicalize() {
+        Ok(state) if dir.starts_with(&state) => Err(Failure::new(
+            &format!("serve {}", dir.display()),
+            "it lies in the state directory, with its keys",
+            "choose another one with --state DIR",
+        )),
+        // It may not exist yet.
+        _ => Ok(()),
+    }
+}
+
+fn served(dir: &Path) -> Result<PathBuf, Failure> {
+    let tried = format!("serve {}", dir.display());
+    let found = dir.canonicalize().map_err(|e| match e.kind() {
+        ErrorKind::NotFound => {
+            Failure::new(&tried, "there is no such directory", "make it, or name another one")
+        }
+        ErrorKind::NotADirectory => not_a_directory(&tried),
+        _ => Failure::of(&tried, &e),
+    })?;
+    let meta = fs::metadata(&found).map_err(|e| Failure::of(&tried, &e))?;
+    if !meta.is_dir() {
+        return Err(not_a_directory(&tried));
+    }
+    // Found out now, not by the first client.
+    fs::read_dir(&found).map_err(|e| Failure::of(&tried, &e))?;
+    Ok(found)
+}
+
+fn not_a_directory(tried: &str) -> Failure {
+    Failure::new(tried, "it is not a directory", "name the directory that holds it")
+}
+
+/// `NAME:PASSWORD` or `NAME:@FILE`, whose first line is the password.
+fn user(text: &str) -> Result<(String, String), Failure> {
+    // Never repeats `text`: what is wrong with it may be its password.
+    let wrong = |failed: &str| {
+        Failure::usage("read --user", failed, "write --user NAME:PASSWORD or --user NAME:@FILE")
+    };
+    let (name, password) = text.split_once(':').ok_or_else(|| wrong("there is no colon in it"))?;
+    if name.is_empty() || name.len() > USER_NAME_MAX || name.chars().any(char::is_control) {
+        return Err(wrong(&format!("a name has 1 to {USER_NAME_MAX} bytes")));
+    }
+    let password = match password.strip_prefix('@') {
+        None => password.to_owned(),
+        Some(file) => {
+            let tried = format!("read the password of {name} from {file}");
+            let text = fs::read_to_string(file).map_err(|e| Failure::of(&tried, &e))?;
+            text.lines().next().unwrap_or("").to_owned()
+        }
+    };
+    if password.is_empty() || password.len() > PASSWORD_MAX {
+        return Err(wrong(&format!("a password has 1 to {PASSWORD_MAX} bytes")));
+    }
+    Ok((name.to_owned(), password))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The running server as the API shows it.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use base::clock::{NS_PER_S, wall_ns};
+use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use probe::hub::Hub;
+
+use super::engine::Statistics;
+use super::storage::Storage;
+use crate::services::{ADMIN, NFS, Service};
+
+/// Free space below this part of a file system is a problem worth telling.
+const SPACE_LOW: f64 = 0.05;
+
+/// Everything that runs.
+pub struct Running {
+    /// Where operations are written down.
+    pub hub: std::sync::Arc<Hub>,
+    /// What is made of them.
+    pub statistics: Statistics,
+    /// Shares and the services on them.
+    pub storage: Storage,
+    /// When the server started, seconds since the epoch.
+    pub started: u64,
+    /// Where the admin interface listens, once it does.
+    pub admin: OnceLock<SocketAddr>,
+}
+
+impl Appliance for Running {
+    fn status(&self) -> Status {
+        let shares = self.storage.shares();
+        let problems = self.problems(&shares);
+        let mut services = vec![online(NFS, self.storage.nfs())];
+        services.extend(self.admin.get().map(|at| online(ADMIN, *at)));
+        Status {
+            name: machine_name(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started,
+            now: wall_ns() / NS_PER_S,
+            pid: std::process::id(),
+            healthy: problems.is_empty(),
+            problems,
+            acting_as: self.storage.acting_as(),
+            shares,
+            services,
+            budgets: self.budgets(),
+        }
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &self.statistics
+    }
+}
+
+impl Running {
+    fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for share in shares {
+            let (left, of) = (share.available_bytes as f64, share.total_bytes as f64);
+            if of > 0.0 && left / of < SPACE_LOW {
+                let left = base::units::bytes(left);
+                problems.push(format!("the file system of {} has {left} left", share.name));
+            }
+        }
+        let gauges = self.hub.gauges();
+        let panics = gauges.panics.get();
+        if panics > 0 {
+            problems.push(format!("{panics} connections or jobs ended by a fault of the server"));
+        }
+        let full = |b: &&Budget| b.id == "server.connections" && b.used >= b.limit;
+        if self.budgets().iter().find(full).is_some() {
+            problems.push("the limit of connections is reached; new ones are refused".to_owned());
+        }
+        problems.extend(self.statistics.queries().problem());
+        problems
+    }
+
+    fn budgets(&self) -> Vec<Budget> {
+        let one = |b: analytics::query::Budget| Budget {
+            id: b.id,
+            sentence: b.sentence,
+            used: b.used,
+            limit: b.limit,
+        };
+        self.statistics.queries().budgets().into_iter().map(one).collect()
+    }
+}
+
+fn online(service: Service, at: SocketAddr) -> ServiceStatus {
+    ServiceStatus {
+        name: service.name.to_owned(),
+        state: "online".to_owned(),
+        listen: at.to_string(),
+        reason: None,
+    }
+}
+
+/// The host's name, which is the appliance's.
+pub fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}

@@ -1,0 +1,172 @@
+//! Shares and the protocol services on them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use control::appliance::{Access, ActingAs, ShareStatus};
+use control::state::{StateDir, effective_uid};
+use probe::hub::Hub;
+use probe::sample::{Sample, Sampler};
+use serve::nfs3::{NfsConfig, NfsService, StartError};
+use serve::pool::{Pool, PoolLimits};
+use serve::transport::budget::Limits;
+use serve::transport::{Runtimes, raise_descriptor_limit};
+use vfs::cred::Cred;
+use vfs::flush::FlushGroup;
+use vfs::fs::Context;
+use vfs::host::{HostFs, HostOptions};
+use vfs::share::{ShareTable, tag};
+
+use super::announce::{mount_command, nfs3_url};
+use super::names::user_name;
+use super::plan::Plan;
+use crate::out::{Failure, chain};
+use crate::services::NFS;
+
+/// What is served, and by whom.
+pub struct Storage {
+    files: Arc<HostFs>,
+    flush: Arc<FlushGroup>,
+    table: Arc<ShareTable>,
+    dir: String,
+    nfs: SocketAddr,
+    service: Mutex<Option<NfsService>>,
+}
+
+impl Storage {
+    /// Opens the share and starts NFS on it.
+    ///
+    /// # Errors
+    /// The directory cannot be opened for serving, or the port is taken.
+    pub fn start(
+        plan: &Plan,
+        state: &StateDir,
+        secret: [u8; 32],
+        hub: &Arc<Hub>,
+    ) -> Result<Self, Failure> {
+        let tried = format!("serve {}", plan.dir.display());
+        let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
+        // The table of files is sized by it.
+        raise_descriptor_limit().map_err(|e| failure(&e))?;
+        let options = HostOptions {
+            state_dir: Some(state.path().to_owned()),
+            hide: vec![state.identity()],
+            ..HostOptions::new(tag(&plan.share), secret)
+        };
+        let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
+        let mut table = ShareTable::default();
+        table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
+        // The same numbers in the same order as in the table of shares.
+        hub.shares().intern(&plan.share);
+        let table = Arc::new(table);
+        let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
+        let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let service = NfsService::start(NfsConfig {
+            addr: plan.nfs,
+            runtimes: Arc::new(runtimes),
+            shares: table.clone(),
+            hub: hub.clone(),
+            flush: flush.clone(),
+            pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
+            limits: Limits::default(),
+        })
+        .map_err(|e| match &e {
+            StartError::Listen { addr, source } => NFS.refused(*addr, source),
+            StartError::NoRuntime => failure(&e),
+        })?;
+        let nfs = service.local_addr();
+        let service = Mutex::new(Some(service));
+        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, service })
+    }
+
+    /// The shares, for names in statistics.
+    pub fn table(&self) -> &Arc<ShareTable> {
+        &self.table
+    }
+
+    /// All shares, with ways to reach them.
+    pub fn shares(&self) -> Vec<ShareStatus> {
+        let root = Cred::root();
+        let context = Context { cred: &root, may_block: true };
+        let one = |share: &Arc<vfs::share::Share>| {
+            let space = share.fs.space(context).ok();
+            ShareStatus {
+                name: share.name.clone(),
+                dir: self.dir.clone(),
+                read_only: share.read_only,
+                total_bytes: space.map_or(0, |s| s.total_bytes),
+                available_bytes: space.map_or(0, |s| s.avail_bytes),
+                access: vec![self.nfs3(&share.name)],
+            }
+        };
+        self.table.iter().map(one).collect()
+    }
+
+    fn nfs3(&self, share: &str) -> Access {
+        Access {
+            protocol: "nfs3".to_owned(),
+            url: nfs3_url(self.nfs, share.as_bytes()),
+            mount: mount_command(self.nfs, share),
+            note: Some("nolock: locks stay on the client that takes them".to_owned()),
+        }
+    }
+
+    /// Where NFS listens.
+    pub fn nfs(&self) -> SocketAddr {
+        self.nfs
+    }
+
+    /// With whose rights files are opened.
+    pub fn acting_as(&self) -> ActingAs {
+        let uid = effective_uid();
+        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        ActingAs {
+            privileged: self.files.privileged(),
+            user: user_name(&passwd, uid).unwrap_or_else(|| uid.to_string()),
+            note: self.files.acting_as(),
+        }
+    }
+
+    /// Looks after the shares once a second, on the collector's thread.
+    pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
+        let (files, flush) = (self.files.clone(), self.flush.clone());
+        Box::new(Keeper { files, flush, hub: hub.clone(), turns: 0 })
+    }
+
+    /// Stops taking requests, and answers those that were taken.
+    pub fn drain(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match service.map(NfsService::drain_blocking) {
+            Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
+            Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
+            Some(Ok(true)) | None => {}
+        }
+    }
+}
+
+/// Seconds between two looks for files that were removed behind our back.
+const SWEEP_EVERY: u64 = 30;
+
+/// Has no samples of its own: it moves levels to the gauges, which the collector reads.
+struct Keeper {
+    files: Arc<HostFs>,
+    flush: Arc<FlushGroup>,
+    hub: Arc<Hub>,
+    turns: u64,
+}
+
+impl Sampler for Keeper {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        self.turns += 1;
+        if self.turns.is_multiple_of(SWEEP_EVERY) {
+            self.files.sweep();
+        }
+        let (files, flushes, gauges) =
+            (self.files.counts(), self.flush.counts(), self.hub.gauges());
+        gauges.open_files.set(files.open_files);
+        gauges.stale_handles.set(files.cold_stale);
+        gauges.flushes.set(flushes.flushes);
+        gauges.flush_waiters.set(flushes.waiting);
+        Vec::new()
+    }
+}

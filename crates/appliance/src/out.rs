@@ -1,0 +1,117 @@
+//! What all commands say alike: failures with a way out, output that survives a closed pipe.
+
+use std::error::Error;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+/// Exit code: failed.
+const FAILED: u8 = 1;
+/// Exit code: wrong usage.
+const USAGE: u8 = 2;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    tried: String,
+    failed: String,
+    hint: String,
+}
+
+impl Failure {
+    /// A failure in words.
+    pub fn new(tried: &str, failed: &str, hint: &str) -> Self {
+        let (tried, failed, hint) = (tried.into(), failed.into(), hint.into());
+        Self { code: FAILED, tried, failed, hint }
+    }
+
+    /// A failure that an error describes, with its sources.
+    pub fn of(tried: &str, error: &dyn Error) -> Self {
+        Self::new(tried, &chain(error), "")
+    }
+
+    /// The caller asked for what does not exist.
+    pub fn usage(tried: &str, failed: &str, hint: &str) -> Self {
+        Self { code: USAGE, ..Self::new(tried, failed, hint) }
+    }
+
+    /// The same with a way out.
+    pub fn hint(self, hint: &str) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// Tells the user, and is the exit code.
+    pub fn report(self) -> ExitCode {
+        let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
+        if !self.hint.is_empty() {
+            text += &format!("  {}\n", self.hint);
+        }
+        // Without a standard error there is nobody to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        ExitCode::from(self.code)
+    }
+}
+
+/// An error and its sources, joined by colons.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::of("write the output", &e)),
+        Err(_) => std::process::exit(0),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Pretty JSON of anything, with a line end.
+pub fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).map_or_else(|_| "null\n".into(), |text| text + "\n")
+}
+
+/// A word as a shell needs it.
+pub fn shell_quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:,=@+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A path segment of a URL (RFC 3986 §3.3): everything but unreserved characters is escaped.
+pub fn url_encode(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |text, byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            text + char::from(*byte).encode_utf8(&mut [0; 4])
+        }
+        _ => text + &format!("%{byte:02X}"),
+    })
+}
+
+/// Seconds since the epoch as `2026-11-20 23:59:59`, UTC.
+pub fn utc(epoch: i64) -> String {
+    let (days, second) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400));
+    // Howard Hinnant's civil_from_days: eras of 400 years that begin on 1 March.
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The system calls that commands need and std does not have: signals, and probes of the kernel.
+
+use std::fs::File;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Holds back SIGTERM and SIGINT in this thread and all that it starts, so that [`wait_to_end`]
+/// is the one place that gets them. To be called before the first thread.
+pub fn hold_signals() {
+    mask(libc::SIG_BLOCK, &[libc::SIGTERM, libc::SIGINT]);
+}
+
+/// Waits for SIGTERM or SIGINT. A second SIGINT then ends the process at once.
+pub fn wait_to_end() {
+    let set = signal_set(&[libc::SIGTERM, libc::SIGINT]);
+    let mut got = 0;
+    // SAFETY: both pointers are to live values of the right type.
+    while unsafe { libc::sigwait(&raw const set, &raw mut got) } != 0 {}
+    mask(libc::SIG_UNBLOCK, &[libc::SIGINT]);
+}
+
+fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
+    // SAFETY: a signal set is plain bits, and sigemptyset fills it.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is live; adding a valid signal cannot fail.
+    unsafe {
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+    }
+    set
+}
+
+fn mask(how: libc::c_int, signals: &[libc::c_int]) {
+    let set = signal_set(signals);
+    // SAFETY: `set` is live, and the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Soft and hard limit of open files.
+pub fn file_limit() -> Result<(u64, u64)> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live rlimit.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
+    Ok((limit.rlim_cur, limit.rlim_max))
+}
+
+/// Whether files of `dir` have kernel handles, and whether this process may open by them.
+pub fn try_handles(dir: &File) -> (Result<()>, Result<()>) {
+    const ROOM: usize = 128;
+    #[repr(C)]
+    struct Handle {
+        head: [u32; 2],
+        bytes: [u8; ROOM],
+    }
+    let mut handle = Handle { head: [ROOM as u32, 0], bytes: [0; ROOM] };
+    let mut mount = 0;
+    let at = (&raw mut handle).cast::<libc::file_handle>();
+    // SAFETY: `handle` has the layout of file_handle with ROOM bytes behind it, as it says itself;
+    // the name is an empty string for AT_EMPTY_PATH.
+    let named = check(i64::from(unsafe {
+        libc::name_to_handle_at(
+            dir.as_raw_fd(),
+            c"".as_ptr(),
+            at,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    }));
+    if let Err(e) = named {
+        let same = Error::from_raw_os_error(e.raw_os_error().unwrap_or(0));
+        return (Err(e), Err(same));
+    }
+    // SAFETY: the kernel has just filled the handle.
+    let opened = take(unsafe { libc::open_by_handle_at(dir.as_raw_fd(), at, libc::O_PATH) });
+    (Ok(()), opened.map(drop))
+}
+
+/// Whether a read that must not wait (RWF_NOWAIT) works on files of `dir`; tried on an unnamed
+/// file. `None` if none can be made there.
+pub fn try_nowait(dir: &std::path::Path) -> Option<Result<()>> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    let file =
+        File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(dir).ok()?;
+    file.write_all_at(&[1], 0).ok()?;
+    let mut byte = 0u8;
+    let part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: one live buffer of one byte.
+    let n = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, 0, libc::RWF_NOWAIT) };
+    Some(check(n as i64))
+}
+
+/// Whether io_uring may be used.
+pub fn try_io_uring() -> Result<()> {
+    // struct io_uring_params is 120 bytes; all zero asks for the defaults.
+    let mut params = [0u64; 15];
+    // SAFETY: the kernel writes at most the 120 bytes of `params`.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1u32, params.as_mut_ptr()) };
+    take(fd as RawFd).map(drop)
+}
+
+/// Whether eBPF maps may be made.
+pub fn try_bpf() -> Result<()> {
+    const BPF_MAP_CREATE: libc::c_int = 0;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    // union bpf_attr: type, key size, value size, entries; the rest zero.
+    let mut attr = [0u32; 32];
+    attr[..4].copy_from_slice(&[BPF_MAP_TYPE_ARRAY, 4, 8, 1]);
+    // SAFETY: the kernel reads the 128 bytes of `attr`.
+    let fd =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attr.as_ptr(), size_of_val(&attr)) };
+    take(fd as RawFd).map(drop)
+}
+
+/// Whether lookups can be limited to what is cached (openat2 with RESOLVE_CACHED).
+pub fn try_resolve_cached() -> Result<()> {
+    const RESOLVE_CACHED: u64 = 0x20;
+    let how = [libc::O_PATH as u64, 0, RESOLVE_CACHED];
+    // SAFETY: `how` is the 24 bytes of struct open_how; the path is a C string.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            libc::AT_FDCWD,
+            c"/".as_ptr(),
+            how.as_ptr(),
+            size_of_val(&how),
+        )
+    };
+    take(fd as RawFd).map(drop)
+}
+
+fn check(result: i64) -> Result<()> {
+    if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+fn take(fd: RawFd) -> Result<OwnedFd> {
+    check(fd.into())?;
+    // SAFETY: the call has just returned this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,41 @@
+//! How the command line reads, held against `tests/golden/help`. `UPDATE_GOLDEN=1` writes the
+//! files anew; look at the difference before you commit it.
+
+use std::path::Path;
+use std::process::Command;
+
+const COMMANDS: [&[&str]; 7] = [
+    &[],
+    &["serve"],
+    &["analytics"],
+    &["analytics", "list"],
+    &["analytics", "show"],
+    &["inspect"],
+    &["doctor"],
+];
+
+#[test]
+fn help_reads_as_agreed() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/help");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut wrong = Vec::new();
+    for command in COMMANDS {
+        let out = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(command)
+            .arg("--help")
+            .env("COLUMNS", "100")
+            .output()
+            .expect("the program starts");
+        assert!(out.status.success(), "{command:?}");
+        let text = String::from_utf8(out.stdout).expect("help is UTF-8");
+        let name = if command.is_empty() { "plimsoll".into() } else { command.join("-") };
+        let path = golden.join(format!("{name}.txt"));
+        if update {
+            std::fs::create_dir_all(&golden).expect("the folder can be made");
+            std::fs::write(&path, &text).expect("the file can be written");
+        } else if std::fs::read_to_string(&path).unwrap_or_default() != text {
+            wrong.push(format!("{}:\n{text}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "differs; UPDATE_GOLDEN=1 accepts it:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,167 @@
+//! `plimsoll serve` as a program: how it starts, what it says, how it ends.
+
+mod harness;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use control::client::{Client, ClientError};
+use harness::{NOBODY, Scratch, Server, address, arg, is_root, run, serve_command};
+use serde_json::Value;
+
+fn status_code(client: &Client, path: &str) -> u16 {
+    match client.get(path) {
+        Ok(_) => 200,
+        Err(ClientError::Refused { status, .. }) => status,
+        Err(e) => panic!("{path}: {e}"),
+    }
+}
+
+#[test]
+fn it_announces_answers_and_ends() {
+    let (scratch, at) = (Scratch::new(), address());
+    let server = Server::start(&scratch, at, None);
+    assert_eq!(server.announced["pid"], server.pid());
+    assert_eq!(server.text("admin"), format!("https://{at}:10215/"));
+    let url = &server.announced["shares"]["data"]["nfs3"];
+    assert_eq!(url.as_str(), Some(format!("nfs3://{at}:12049/export/data").as_str()));
+    assert_eq!(std::fs::metadata(scratch.state()).unwrap().mode() & 0o777, 0o700);
+
+    let (token, certificate) =
+        (scratch.state().join("api-token"), scratch.state().join("certificate.pem"));
+    let remote = Client::remote(server.text("admin"), &token, &certificate).unwrap();
+    let status: Value = serde_json::from_slice(&remote.get("/api/v1/status").unwrap()).unwrap();
+    assert_eq!(status["shares"][0]["name"], "data");
+    let mount = status["shares"][0]["access"][0]["mount"].as_str().unwrap();
+    assert_eq!(
+        mount,
+        format!(
+            "mount -t nfs -o vers=3,proto=tcp,port=12049,mountport=12049,mountproto=tcp,nolock \
+             {at}:/export/data /mnt"
+        )
+    );
+    let login = server.text("login").strip_prefix(&format!("https://{at}:10215")).unwrap();
+    assert_eq!(status_code(&remote, login), 303, "signs in");
+    assert_eq!(status_code(&remote, login), 403, "once");
+
+    let (status, rest, took) = server.end();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(rest, "", "nothing but the announcement on standard output");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(!scratch.state().join("plimsoll.sock").exists());
+}
+
+#[test]
+fn local_commands_find_it() {
+    let (scratch, state) = (Scratch::new(), Scratch::new());
+    let server = Server::start(&scratch, address(), None);
+    let list = run(&["analytics", "list", "--json", "--state", arg(&scratch.state())]);
+    assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
+    assert!(serde_json::from_slice::<Value>(&list.stdout).unwrap().is_array());
+    let wrong = run(&["analytics", "show", "no.such", "--state", arg(&scratch.state())]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let nobody = run(&["analytics", "list", "--state", arg(&state.state())]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("plimsoll serve"));
+    server.end();
+}
+
+#[test]
+fn two_servers_do_not_share_a_state() {
+    let scratch = Scratch::new();
+    let server = Server::start(&scratch, address(), None);
+    let second = serve_command(&scratch, address(), &[]).output().unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    let why = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(why.contains(&format!("pid {}", server.pid())), "{why}");
+    server.end();
+    Server::start(&scratch, address(), None).end();
+}
+
+#[test]
+fn a_killed_server_leaves_nothing_in_the_way() {
+    let (scratch, at) = (Scratch::new(), address());
+    let killed = Server::start(&scratch, at, None);
+    drop(killed);
+    assert!(scratch.state().join("plimsoll.sock").exists(), "it had no time to tidy up");
+    Server::start(&scratch, at, None).end();
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    for port in [12_049, 10_215] {
+        let (scratch, at) = (Scratch::new(), address());
+        let _taken = TcpListener::bind((at, port)).unwrap();
+        let out = serve_command(&scratch, at, &[]).output().unwrap();
+        assert_eq!(out.status.code(), Some(1));
+        let why = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(why.contains(&format!("port {port} is in use")), "{why}");
+        assert!(why.contains("--port-offset"), "{why}");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_told() {
+    let scratch = Scratch::new();
+    let data = scratch.data();
+    let (missing, file) = (data.join("x"), data.join("file"));
+    std::fs::write(&file, "").unwrap();
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["serve", arg(&missing)], 1, "no such directory"),
+        (&["serve", arg(&file)], 1, "not a directory"),
+        (&["serve", arg(&data), "--user", "nobody"], 2, "colon"),
+        (&["serve", arg(&data), "--port-offset", "65000"], 2, "65535"),
+        (&["serve", arg(&data), "--state", arg(&file)], 1, "state"),
+        (&["serve", "--frobnicate"], 2, "--frobnicate"),
+    ];
+    for (args, code, says) in cases {
+        let out = run(args);
+        let why = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {why}");
+        assert!(why.contains(says), "{args:?}: {why}");
+    }
+}
+
+#[test]
+fn people_are_told_what_to_type() {
+    let (scratch, at) = (Scratch::new(), address());
+    let read = || {
+        let mut child = serve_command(&scratch, at, &[]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut text = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        while !text.contains("SIGTERM") {
+            assert_ne!(lines.read_line(&mut text).unwrap(), 0, "ended early: {text}");
+        }
+        // SAFETY: our own child, not yet waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+        lines.read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
+        text
+    };
+    let first = read();
+    assert!(first.contains(&format!("{at}:/export/data /mnt")), "{first}");
+    assert!(first.contains("/login?once="), "{first}");
+    assert!(first.contains("user admin, password "), "{first}");
+    let second = read();
+    assert!(!second.contains("password"), "printed once only: {second}");
+}
+
+#[test]
+fn an_ordinary_user_can_serve() {
+    if !is_root() {
+        println!("SKIP an_ordinary_user_can_serve: not root, so every other test shows it");
+        return;
+    }
+    let scratch = Scratch::new();
+    scratch.give_to(NOBODY);
+    let server = Server::start(&scratch, address(), Some(NOBODY));
+    let meta = std::fs::metadata(scratch.state().join("api-token")).unwrap();
+    assert_eq!((meta.uid(), meta.mode() & 0o777), (NOBODY, 0o600));
+    let local = Client::local(&scratch.state().join("plimsoll.sock"));
+    let status: Value = serde_json::from_slice(&local.get("/api/v1/status").unwrap()).unwrap();
+    assert_eq!(status["acting_as"]["privileged"], false);
+    assert_eq!(server.end().0.code(), Some(0));
+}

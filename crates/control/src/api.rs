@@ -1,0 +1,144 @@
+//! The HTTP API, as `docs/protocols/api.md` describes it: one router, the same on every listener.
+//!
+//! The listener says who the peer is ([`Peer`]) as a request extension; [`guard`] turns that, a
+//! cookie or a bearer token into an [`Identity`], or answers 401.
+
+mod analytics;
+mod error;
+mod guard;
+mod sign_in;
+mod stream;
+mod ui;
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use base::clock::Clock;
+use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_STREAMS_MAX};
+use tokio::sync::Semaphore;
+
+pub use error::{ApiError, Body as ErrorBody};
+pub use guard::Identity;
+
+use crate::appliance::Appliance;
+use crate::sessions::Sessions;
+use crate::state::files::random_hex;
+use crate::state::users::Users;
+
+/// Who sent a request, as the listener knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// Over the network.
+    Remote(IpAddr),
+    /// Over the local socket, with the uid that the kernel vouches for; only root and the serving
+    /// user get this far.
+    Local {
+        /// The peer's uid.
+        uid: u32,
+    },
+}
+
+/// Everything that the handlers share.
+pub struct Control {
+    appliance: Arc<dyn Appliance>,
+    users: Users,
+    api_token: String,
+    clock: Arc<dyn Clock>,
+    sessions: Mutex<Sessions>,
+    hashing: Arc<Semaphore>,
+    queries: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    ending: AtomicBool,
+}
+
+impl Control {
+    /// Joins what the API needs; `clock` tells sessions their age and queries what "now" is.
+    pub fn new(
+        appliance: Arc<dyn Appliance>,
+        users: Users,
+        api_token: String,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            appliance,
+            users,
+            api_token,
+            clock,
+            sessions: Mutex::new(Sessions::default()),
+            hashing: Arc::new(Semaphore::new(1)),
+            queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
+            streams: Arc::new(Semaphore::new(API_STREAMS_MAX)),
+            ending: AtomicBool::new(false),
+        })
+    }
+
+    /// A new one-time sign-in path (`/login?once=…`) for `user`.
+    pub fn login_once(&self, user: &str) -> String {
+        let token = random_hex::<24>();
+        let path = format!("/login?once={token}");
+        self.sessions().offer_once(token, user, self.clock.monotonic_ns());
+        path
+    }
+
+    /// Ends live streams, so that their connections can end.
+    pub fn end(&self) {
+        self.ending.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The router over `control`. Requests must carry a [`Peer`] extension.
+pub fn router(control: Arc<Control>) -> Router {
+    let signed_in = Router::new()
+        .route("/status", get(status))
+        .route("/analytics/statistics", get(analytics::statistics))
+        .route("/analytics/data", get(analytics::data))
+        .route("/analytics/stream", get(stream::stream))
+        .route("/analytics/recorder", get(analytics::recorder))
+        .route("/analytics/collect", post(analytics::collect))
+        .route_layer(from_fn_with_state(control.clone(), guard::require_identity));
+    let session = get(sign_in::who).post(sign_in::sign_in).delete(sign_in::sign_out);
+    let v1 = signed_in
+        .route("/session", session)
+        .fallback(async || ApiError::unknown_path())
+        .method_not_allowed_fallback(async || ApiError::wrong_method());
+    Router::new()
+        .nest("/api/v1", v1)
+        .route("/api", get(async || ApiError::unknown_path()))
+        .route("/api/{*rest}", get(async || ApiError::unknown_path()))
+        .route("/login", get(sign_in::login))
+        .fallback(ui::file)
+        .layer(from_fn(guard::forgery))
+        .layer(from_fn(guard::headers))
+        .layer(DefaultBodyLimit::max(API_BODY_MAX))
+        .with_state(control)
+}
+
+async fn status(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
+    let appliance = control.appliance.clone();
+    // Asking a file system for its size may block.
+    let status = tokio::task::spawn_blocking(move || appliance.status())
+        .await
+        .map_err(|e| ApiError::failed("read the status", &e))?;
+    let text =
+        serde_json::to_string(&status).map_err(|e| ApiError::failed("write the status", &e))?;
+    Ok(json(text))
+}
+
+/// A response of ready JSON text.
+fn json(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

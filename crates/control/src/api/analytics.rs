@@ -1,0 +1,133 @@
+//! Statistics over HTTP: what there is, stored data, the recorder, the switch.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Query, State};
+use axum::response::Response;
+use base::clock::NS_PER_S;
+use base::limits::{
+    API_POINTS_DEFAULT, API_POINTS_MAX, API_QUERIES_WAITING_MAX, API_TOP_DEFAULT, API_TOP_MAX,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::sign_in::bad_body;
+use super::{ApiError, Control, json as text};
+use crate::appliance::{Ask, AskError, Engine, JsonText};
+
+/// The interval when none is named.
+const LAST: i64 = 60;
+/// Steps that are chosen for a caller who names none: whole parts of a minute, an hour, a day.
+const STEPS: [i64; 13] = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 43_200, 86_400];
+
+/// `GET /api/v1/analytics/statistics`.
+pub async fn statistics(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
+    run(&control, "list the statistics", |engine| Ok(engine.statistics())).await
+}
+
+/// `GET /api/v1/analytics/recorder`.
+pub async fn recorder(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
+    run(&control, "describe the flight recorder", |engine| Ok(engine.recorder())).await
+}
+
+/// Query of `GET /api/v1/analytics/data`.
+#[derive(Debug, Default, Deserialize)]
+pub struct DataQuery {
+    stat: String,
+    from: Option<f64>,
+    to: Option<f64>,
+    step: Option<i64>,
+    top: Option<usize>,
+}
+
+/// `GET /api/v1/analytics/data`.
+pub async fn data(
+    State(control): State<Arc<Control>>,
+    query: Result<Query<DataQuery>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let tried = "read a statistic";
+    let Query(query) = query.map_err(|e| {
+        let hint = "?stat=ID&from=T&to=T[&step=S][&top=N], seconds since the epoch";
+        ApiError::wrong(tried, &e.body_text(), hint)
+    })?;
+    let now = (control.clock.wall_ns() / NS_PER_S) as i64;
+    let ask = ask(query, now).map_err(|e| ApiError::from_ask(tried, e))?;
+    run(&control, tried, move |engine| engine.data(&ask)).await
+}
+
+/// Fills in what the caller left out, and refuses what would not end.
+pub(super) fn ask(query: DataQuery, now: i64) -> Result<Ask, AskError> {
+    let wrong = |failed: String, hint: String| Err(AskError::Wrong { failed, hint });
+    let whole = |t: Option<f64>| t.map(|t| t.floor() as i64);
+    let (asked_from, asked_to) = (whole(query.from), whole(query.to));
+    let absolute = |t: i64| if t < 0 { now.saturating_add(t) } else { t };
+    let to = asked_to.map_or(now, absolute);
+    let from = asked_from.map_or(to - LAST, absolute);
+    if from >= to {
+        return wrong(
+            format!("the interval from {from} to {to} is empty"),
+            "from must be before to; negative times count back from now".to_owned(),
+        );
+    }
+    let span = to.saturating_sub(from);
+    let step = match query.step {
+        Some(step) if step < 1 => {
+            return wrong(format!("a step of {step} s"), "the shortest step is 1 s".to_owned());
+        }
+        Some(step) => step,
+        None => STEPS.into_iter().find(|s| span / s <= API_POINTS_DEFAULT).unwrap_or(86_400),
+    };
+    if span / step > API_POINTS_MAX {
+        let least = span / API_POINTS_MAX + 1;
+        return wrong(
+            format!("{} points are more than {API_POINTS_MAX}", span / step),
+            format!("ask for a step of at least {least} s, or a shorter interval"),
+        );
+    }
+    let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
+    Ok(Ask { stat: query.stat, from: asked_from, to: asked_to, step, top })
+}
+
+/// Body of `POST /api/v1/analytics/collect`.
+#[derive(Deserialize)]
+pub struct Collect {
+    on: bool,
+}
+
+/// `POST /api/v1/analytics/collect`.
+pub async fn collect(
+    State(control): State<Arc<Control>>,
+    body: Result<Json<Collect>, JsonRejection>,
+) -> Result<Response, ApiError> {
+    let Json(Collect { on }) = body.map_err(|e| bad_body(&e, r#"send {"on": true}"#))?;
+    run(&control, "switch the breakdowns", move |engine| {
+        engine.set_collect(on);
+        Ok(json!({ "on": on }).to_string())
+    })
+    .await
+}
+
+/// Runs a question on a thread that may block, a few at a time.
+async fn run(
+    control: &Arc<Control>,
+    tried: &'static str,
+    question: impl FnOnce(&dyn Engine) -> Result<JsonText, AskError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    // Each waiter owns the semaphore's Arc; see `sign_in::turn`.
+    if Arc::strong_count(&control.queries) > API_QUERIES_WAITING_MAX {
+        return Err(ApiError::busy(tried, "too many queries wait already"));
+    }
+    let turn = control.queries.clone().acquire_owned().await;
+    let turn = turn.map_err(|e| ApiError::failed(tried, &e))?;
+    let appliance = control.appliance.clone();
+    let answer = tokio::task::spawn_blocking(move || {
+        let answer = question(appliance.engine());
+        // Held until the work is over, also when the caller has gone.
+        drop(turn);
+        answer
+    });
+    let answer = answer.await.map_err(|e| ApiError::failed(tried, &e))?;
+    answer.map(text).map_err(|e| ApiError::from_ask(tried, e))
+}

@@ -1,0 +1,111 @@
+//! The one form of an API error: what was tried, what failed, what to do.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::appliance::AskError;
+
+/// An error with its HTTP status.
+#[derive(Debug)]
+pub struct ApiError {
+    status: StatusCode,
+    body: Body,
+    retry_after: Option<Duration>,
+}
+
+/// What an error says to a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// What was tried, as a verb phrase.
+    pub tried: String,
+    /// What failed, one sentence.
+    pub failed: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: &'a Body,
+}
+
+impl ApiError {
+    /// An error from its parts.
+    pub fn new(status: StatusCode, tried: &str, failed: &str, hint: &str) -> Self {
+        let body =
+            Body { tried: tried.to_owned(), failed: failed.to_owned(), hint: hint.to_owned() };
+        Self { status, body, retry_after: None }
+    }
+
+    /// 400: the caller's arguments are at fault.
+    pub fn wrong(tried: &str, failed: &str, hint: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, tried, failed, hint)
+    }
+
+    /// 500: we are at fault.
+    pub fn failed(tried: &str, error: &dyn std::fmt::Display) -> Self {
+        let hint = "this is a fault of the server; its log says more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, tried, &error.to_string(), hint)
+    }
+
+    /// 503: a limit is reached.
+    pub fn busy(tried: &str, failed: &str) -> Self {
+        let hint = "try again in a few seconds";
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, tried, failed, hint);
+        Self { retry_after: Some(Duration::from_secs(2)), ..error }
+    }
+
+    /// 429: too many wrong passwords.
+    pub fn throttled(wait: Duration) -> Self {
+        let seconds = wait.as_secs_f64().ceil();
+        let hint = format!("wait {seconds} s and try again");
+        let failed = "too many wrong passwords from this address";
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "sign in", failed, &hint);
+        Self { retry_after: Some(wait), ..error }
+    }
+
+    /// 404 below `/api`.
+    pub fn unknown_path() -> Self {
+        let hint = "docs/protocols/api.md lists what there is";
+        Self::new(StatusCode::NOT_FOUND, "find this path", "the API has no such path", hint)
+    }
+
+    /// 405.
+    pub fn wrong_method() -> Self {
+        let failed = "this path does not take that method";
+        let hint = "docs/protocols/api.md lists what there is";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "answer the request", failed, hint)
+    }
+
+    /// 401.
+    pub fn not_signed_in() -> Self {
+        let hint = "POST /api/v1/session, or send Authorization: Bearer with the token of \
+                    STATE/api-token";
+        let failed = "nobody is signed in on this connection";
+        Self::new(StatusCode::UNAUTHORIZED, "answer the request", failed, hint)
+    }
+
+    /// The error of a question for statistics.
+    pub fn from_ask(tried: &str, error: AskError) -> Self {
+        match error {
+            AskError::Wrong { failed, hint } => Self::wrong(tried, &failed, &hint),
+            AskError::Failed(reason) => Self::failed(tried, &reason),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(Envelope { error: &self.body })).into_response();
+        if let Some(wait) = self.retry_after {
+            let seconds = wait.as_secs_f64().ceil() as u64;
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}

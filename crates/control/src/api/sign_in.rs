@@ -1,0 +1,140 @@
+//! Signing in and out: passwords, one-time URLs, the session cookie.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Extension, Query, Request, State};
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
+use base::limits::{SESSION_AGE, SIGN_IN_WAITING_MAX};
+use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::guard::{COOKIE_NAME, identify, session_token};
+use super::{ApiError, Control, Peer, ui};
+use crate::state::files::random_hex;
+
+/// Body of `POST /api/v1/session`.
+#[derive(Deserialize)]
+pub struct SignIn {
+    user: String,
+    password: String,
+}
+
+/// Answer about a session.
+#[derive(Serialize)]
+struct Who {
+    user: String,
+}
+
+/// `POST /api/v1/session`.
+pub async fn sign_in(
+    State(control): State<Arc<Control>>,
+    peer: Option<Extension<Peer>>,
+    body: Result<Json<SignIn>, JsonRejection>,
+) -> Result<Response, ApiError> {
+    let Json(ask) = body.map_err(|e| bad_body(&e, r#"send {"user": "…", "password": "…"}"#))?;
+    let peer = address(peer.map(|p| p.0));
+    let turn = turn(&control).await?;
+    // Looked at after the turn came: requests sent at once do not all get their free try.
+    if let Some(wait) = control.sessions().must_wait(peer, control.clock.monotonic_ns()) {
+        return Err(ApiError::throttled(wait));
+    }
+    let checker = control.clone();
+    let (user, right) = tokio::task::spawn_blocking(move || {
+        let right = checker.users.verify(&ask.user, &ask.password);
+        (ask.user, right)
+    })
+    .await
+    .map_err(|e| ApiError::failed("check the password", &e))?;
+    let now = control.clock.monotonic_ns();
+    if !right {
+        control.sessions().failed(peer, now);
+        let hint = "check both; the first start has printed them, and serve --user sets them";
+        let failed = "the user name or the password is wrong";
+        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "sign in", failed, hint));
+    }
+    drop(turn);
+    control.sessions().succeeded(peer);
+    let cookie = open_session(&control, &user);
+    Ok(([(SET_COOKIE, cookie)], Json(Who { user })).into_response())
+}
+
+/// `GET /api/v1/session`.
+pub async fn who(
+    State(control): State<Arc<Control>>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let identity =
+        identify(&control, peer.map(|p| p.0), &headers).ok_or_else(ApiError::not_signed_in)?;
+    Ok(Json(Who { user: identity.user }).into_response())
+}
+
+/// `DELETE /api/v1/session`.
+pub async fn sign_out(State(control): State<Arc<Control>>, headers: HeaderMap) -> Response {
+    if let Some(token) = session_token(&headers) {
+        control.sessions().close(token);
+    }
+    let gone = format!("{COOKIE_NAME}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, gone)]).into_response()
+}
+
+/// Query of `GET /login`.
+#[derive(Deserialize)]
+pub struct Login {
+    once: Option<String>,
+}
+
+/// `GET /login`: with `once`, the one-time sign-in; without, the interface's own page.
+pub async fn login(
+    State(control): State<Arc<Control>>,
+    Query(login): Query<Login>,
+    request: Request,
+) -> Response {
+    let Some(token) = login.once else { return ui::file(request).await };
+    let user = control.sessions().take_once(&token, control.clock.monotonic_ns());
+    match user {
+        Some(user) => {
+            let cookie = open_session(&control, &user);
+            let to = [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())];
+            (StatusCode::SEE_OTHER, to).into_response()
+        }
+        None => (StatusCode::FORBIDDEN, Html(include_str!("used.html"))).into_response(),
+    }
+}
+
+fn open_session(control: &Control, user: &str) -> String {
+    let token = random_hex::<32>();
+    let age = SESSION_AGE.as_secs();
+    let cookie =
+        format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict");
+    control.sessions().open(token, user, control.clock.monotonic_ns());
+    cookie
+}
+
+/// Waits for the one place at the password hash, in a bounded queue.
+async fn turn(control: &Control) -> Result<OwnedSemaphorePermit, ApiError> {
+    // `Semaphore` does not count its waiters; owners of the Arc are the one user of it and them.
+    if Arc::strong_count(&control.hashing) > SIGN_IN_WAITING_MAX {
+        return Err(ApiError::busy("sign in", "too many sign-ins wait already"));
+    }
+    let turn = control.hashing.clone().acquire_owned().await;
+    turn.map_err(|e| ApiError::failed("sign in", &e))
+}
+
+/// The address that wrong passwords are held against.
+fn address(peer: Option<Peer>) -> IpAddr {
+    match peer {
+        Some(Peer::Remote(ip)) => ip.to_canonical(),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
+}
+
+/// 400 for a body that is not what the path takes.
+pub fn bad_body(error: &JsonRejection, hint: &str) -> ApiError {
+    ApiError::new(error.status(), "read the body", &error.body_text(), hint)
+}

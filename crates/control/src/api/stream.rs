@@ -1,0 +1,132 @@
+//! Live statistics as server-sent events.
+//!
+//! A thread waits for each second and puts it into a bounded channel. A browser that reads too
+//! slowly loses seconds, and is told how many by an event `lost`; nobody waits for it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{RawQuery, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use base::clock::NS_PER_S;
+use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, API_STREAM_STATS_MAX};
+use futures_core::Stream;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::{ApiError, Control};
+use crate::appliance::{Feed, Heard};
+
+const TRIED: &str = "open a live stream";
+/// How soon a waiting thread notices that its listener has gone or the server ends.
+const NOTICE: Duration = Duration::from_millis(250);
+
+/// `GET /api/v1/analytics/stream?stat=ID[&stat=ID…]`.
+pub async fn stream(
+    State(control): State<Arc<Control>>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let stats = stats(query.as_deref().unwrap_or(""));
+    if stats.is_empty() || stats.len() > API_STREAM_STATS_MAX {
+        let failed = format!("{} statistics are named", stats.len());
+        let hint = format!("name 1 to {API_STREAM_STATS_MAX}: ?stat=ID&stat=ID");
+        return Err(ApiError::wrong(TRIED, &failed, &hint));
+    }
+    let place = control
+        .streams
+        .clone()
+        .try_acquire_owned()
+        .map_err(|_| ApiError::busy(TRIED, "too many live streams are open"))?;
+    let feed =
+        control.appliance.engine().subscribe(&stats).map_err(|e| ApiError::from_ask(TRIED, e))?;
+    let (sender, receiver) = channel(API_STREAM_BUFFER);
+    tokio::task::spawn_blocking(move || {
+        pump(&control, feed, &sender);
+        drop(place);
+    });
+    let body = Body::from_stream(Events { receiver });
+    Ok(([(CONTENT_TYPE, "text/event-stream")], body).into_response())
+}
+
+/// All values of `stat` in a query string, in their order.
+pub(super) fn stats(query: &str) -> Vec<String> {
+    query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("stat="))
+        .map(percent_decode)
+        .filter(|stat| !stat.is_empty())
+        .collect()
+}
+
+/// RFC 3986 §2.1, with `+` as a space as browsers' forms and URLSearchParams write it.
+fn percent_decode(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'+', _) => out.push(b' '),
+            (b'%', [high, low, after @ ..]) if hex(*high).is_some() && hex(*low).is_some() => {
+                out.push(hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0));
+                rest = after;
+            }
+            _ => out.push(*first),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|n| n as u8)
+}
+
+fn pump(control: &Control, mut feed: Box<dyn Feed>, sender: &Sender<Bytes>) {
+    let mut lost = 0;
+    let now = || control.clock.monotonic_ns();
+    let mut said = now();
+    while !control.ending.load(Ordering::Relaxed) && !sender.is_closed() {
+        let event = match feed.next(NOTICE) {
+            Heard::Second(data) => {
+                data.iter().fold(String::new(), |text, one| text + "data: " + one + "\n\n")
+            }
+            Heard::Lost(seconds) => {
+                lost += seconds;
+                continue;
+            }
+            Heard::Nothing
+                if now().saturating_sub(said) / NS_PER_S >= API_STREAM_KEEPALIVE.as_secs() =>
+            {
+                ":\n\n".to_owned()
+            }
+            Heard::Nothing => continue,
+            Heard::End => return,
+        };
+        let event = if lost == 0 {
+            event
+        } else {
+            format!("event: lost\ndata: {{\"seconds\": {lost}}}\n\n{event}")
+        };
+        match sender.try_send(Bytes::from(event)) {
+            Ok(()) => (lost, said) = (0, now()),
+            Err(TrySendError::Full(_)) => lost += 1,
+            Err(TrySendError::Closed(_)) => return,
+        }
+    }
+}
+
+struct Events {
+    receiver: Receiver<Bytes>,
+}
+
+impl Stream for Events {
+    type Item = Result<Bytes, std::convert::Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.receiver.poll_recv(cx).map(|event| event.map(Ok))
+    }
+}

@@ -1,0 +1,329 @@
+//! Every endpoint through the router, with a small appliance of the test's own.
+
+pub mod appliance;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::body::{Body, to_bytes};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION,
+    RETRY_AFTER, SET_COOKIE,
+};
+use axum::http::{Request, Response, StatusCode, request};
+use base::clock::ManualClock;
+use base::limits::{API_BODY_MAX, SESSION_IDLE, SIGN_IN_FREE_FAILURES};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use super::{Control, Peer, router};
+use crate::state::StateDir;
+use crate::state::tests::Scratch;
+use crate::state::users::Users;
+use appliance::Fake;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+const NOW: u64 = 1_800_000_000;
+
+struct Server {
+    control: Arc<Control>,
+    clock: Arc<ManualClock>,
+    fake: Arc<Fake>,
+    _scratch: Scratch,
+}
+
+impl Server {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        let state = StateDir::open(scratch.path()).unwrap();
+        let users = Users::open(&state).unwrap();
+        users.set("admin", "right").unwrap();
+        let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
+        let fake = Arc::new(Fake::default());
+        let control = Control::new(fake.clone(), users, TOKEN.to_owned(), clock.clone());
+        Self { control, clock, fake, _scratch: scratch }
+    }
+
+    async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {
+        let peer = Peer::Remote(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
+        let request = request.extension(peer).body(body.into()).unwrap();
+        router(self.control.clone()).oneshot(request).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Response<Body> {
+        let request = Request::get(path).header(AUTHORIZATION, format!("Bearer {TOKEN}"));
+        self.send(request, Body::empty()).await
+    }
+
+    async fn sign_in(&self, password: &str) -> Response<Body> {
+        let body = json!({ "user": "admin", "password": password }).to_string();
+        self.send(post("/api/v1/session"), body).await
+    }
+}
+
+fn post(path: &str) -> request::Builder {
+    Request::post(path).header(CONTENT_TYPE, "application/json")
+}
+
+fn cookie(response: &Response<Body>) -> String {
+    let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+async fn text(response: Response<Body>) -> String {
+    let bytes = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+async fn value(response: Response<Body>) -> Value {
+    serde_json::from_str(&text(response).await).unwrap()
+}
+
+/// The error must have its three parts, each a sentence.
+async fn refusal(response: Response<Body>) -> (StatusCode, String) {
+    let status = response.status();
+    let error = value(response).await;
+    for part in ["tried", "failed", "hint"] {
+        assert!(error["error"][part].as_str().is_some_and(|s| !s.is_empty()), "{part}: {error}");
+    }
+    (status, error["error"]["failed"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn everything_needs_a_sign_in() {
+    let server = Server::new();
+    let paths = [
+        "/api/v1/status",
+        "/api/v1/session",
+        "/api/v1/analytics/statistics",
+        "/api/v1/analytics/data?stat=nfs3.ops",
+        "/api/v1/analytics/stream?stat=nfs3.ops",
+        "/api/v1/analytics/recorder",
+    ];
+    for path in paths {
+        let (status, _) = refusal(server.send(Request::get(path), "").await).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
+    }
+    let collect = server.send(post("/api/v1/analytics/collect"), r#"{"on":false}"#).await;
+    assert_eq!(collect.status(), StatusCode::UNAUTHORIZED);
+    assert!(!server.fake.switched_off());
+}
+
+#[tokio::test]
+async fn a_password_opens_a_session_and_signing_out_ends_it() {
+    let server = Server::new();
+    let response = server.sign_in("right").await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let set = response.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+    for flag in ["HttpOnly", "Secure", "SameSite=Strict", "Path=/"] {
+        assert!(set.contains(flag), "{flag} in {set}");
+    }
+    let cookie = cookie(&response);
+    assert_eq!(value(response).await, json!({ "user": "admin" }));
+
+    let who = || Request::get("/api/v1/session").header(COOKIE, format!("a=b; {cookie}"));
+    assert_eq!(value(server.send(who(), "").await).await, json!({ "user": "admin" }));
+    let end = Request::delete("/api/v1/session").header(COOKIE, &cookie);
+    assert_eq!(server.send(end, "").await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(server.send(who(), "").await.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_session_expires() {
+    let server = Server::new();
+    let cookie = cookie(&server.sign_in("right").await);
+    let status = || Request::get("/api/v1/status").header(COOKIE, &cookie);
+    assert_eq!(server.send(status(), "").await.status(), StatusCode::OK);
+    server.clock.advance(SESSION_IDLE);
+    assert_eq!(server.send(status(), "").await.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn wrong_passwords_are_slowed_down() {
+    let server = Server::new();
+    for _ in 0..SIGN_IN_FREE_FAILURES {
+        let (status, failed) = refusal(server.sign_in("wrong").await).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED);
+        assert!(!failed.contains("admin"), "does not say which of both is wrong");
+    }
+    let response = server.sign_in("right").await;
+    assert_eq!(response.headers()[RETRY_AFTER], "1");
+    let (status, _) = refusal(response).await;
+    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "also for the right one");
+    server.clock.advance(std::time::Duration::from_secs(1));
+    assert_eq!(server.sign_in("right").await.status(), StatusCode::OK);
+    assert_eq!(server.sign_in("wrong").await.status(), StatusCode::UNAUTHORIZED, "forgiven");
+}
+
+#[tokio::test]
+async fn the_one_time_url_works_once() {
+    let server = Server::new();
+    let path = server.control.login_once("admin");
+    assert!(path.starts_with("/login?once="));
+    let first = server.send(Request::get(&path), "").await;
+    assert_eq!(first.status(), StatusCode::SEE_OTHER);
+    assert_eq!(first.headers()[LOCATION], "/");
+    let status = Request::get("/api/v1/status").header(COOKIE, cookie(&first));
+    assert_eq!(server.send(status, "").await.status(), StatusCode::OK);
+
+    let second = server.send(Request::get(&path), "").await;
+    assert_eq!(second.status(), StatusCode::FORBIDDEN);
+    assert!(!second.headers().contains_key(SET_COOKIE));
+}
+
+#[tokio::test]
+async fn tokens_must_be_right() {
+    let server = Server::new();
+    assert_eq!(server.get("/api/v1/status").await.status(), StatusCode::OK);
+    for token in ["", "x", &TOKEN[1..], "1123456789abcdef0123456789abcdef"] {
+        let request =
+            Request::get("/api/v1/status").header(AUTHORIZATION, format!("Bearer {token}"));
+        assert_eq!(server.send(request, "").await.status(), StatusCode::UNAUTHORIZED);
+    }
+}
+
+#[tokio::test]
+async fn the_local_peer_is_signed_in() {
+    let server = Server::new();
+    let request = Request::get("/api/v1/session")
+        .extension(Peer::Local { uid: 0 })
+        .body(Body::empty())
+        .unwrap();
+    let response = router(server.control.clone()).oneshot(request).await.unwrap();
+    assert_eq!(value(response).await, json!({ "user": "root" }));
+}
+
+#[tokio::test]
+async fn another_sites_page_cannot_make_changes() {
+    let server = Server::new();
+    let body = json!({ "user": "admin", "password": "right" }).to_string();
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        let request = Request::post("/api/v1/session").header(CONTENT_TYPE, kind);
+        let response = server.send(request, body.clone()).await;
+        assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+    let request = post("/api/v1/session").header("sec-fetch-site", "cross-site");
+    assert_eq!(server.send(request, body).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn status_is_the_appliances() {
+    let server = Server::new();
+    let response = server.get("/api/v1/status").await;
+    assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    assert_eq!(response.headers()["x-frame-options"], "DENY");
+    let policy = response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'self';"), "{policy}");
+    let status = value(response).await;
+    assert_eq!(status["name"], "test");
+    assert_eq!(status["acting_as"]["privileged"], json!(true));
+}
+
+#[tokio::test]
+async fn data_has_its_interval() {
+    let server = Server::new();
+    let cases = [
+        ("", None, None, 1, 20),
+        ("&from=-3600", Some(-3600), None, 1, 20),
+        ("&from=-120&to=-60&top=5", Some(-120), Some(-60), 1, 5),
+        ("&from=1000&to=2000.9&step=10", Some(1000), Some(2000), 10, 20),
+        ("&from=-86400", Some(-86_400), None, 30, 20),
+    ];
+    for (query, from, to, step, top) in cases {
+        let path = format!("/api/v1/analytics/data?stat=nfs3.ops%5Bop%5D{query}");
+        let data = value(server.get(&path).await).await;
+        let expected = json!({
+            "stat": "nfs3.ops[op]", "from": from, "to": to, "step": step, "top": top
+        });
+        assert_eq!(data, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_questions_are_told_why() {
+    let server = Server::new();
+    let cases = [
+        ("stat=no.such", "no statistic"),
+        ("stat=nfs3.ops&from=10&to=10", "empty"),
+        ("stat=nfs3.ops&step=0", "step"),
+        ("stat=nfs3.ops&from=1&step=1", "points"),
+        ("stat=nfs3.ops&from=yesterday", "from"),
+        ("from=1", "stat"),
+    ];
+    for (query, says) in cases {
+        let path = format!("/api/v1/analytics/data?{query}");
+        let (status, failed) = refusal(server.get(&path).await).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
+        assert!(failed.contains(says), "{query}: {failed}");
+    }
+}
+
+#[tokio::test]
+async fn lists_recorder_and_switch() {
+    let server = Server::new();
+    let list = value(server.get("/api/v1/analytics/statistics").await).await;
+    assert_eq!(list[0]["id"], "nfs3.ops");
+    let recorder = value(server.get("/api/v1/analytics/recorder").await).await;
+    assert_eq!(recorder["bytes"], 64);
+    let switch = post("/api/v1/analytics/collect").header(AUTHORIZATION, format!("Bearer {TOKEN}"));
+    let answer = server.send(switch, r#"{"on": false}"#).await;
+    assert_eq!(value(answer).await, json!({ "on": false }));
+    assert!(server.fake.switched_off());
+}
+
+#[tokio::test]
+async fn the_stream_sends_seconds_and_says_what_was_lost() {
+    let server = Server::new();
+    let path = "/api/v1/analytics/stream?stat=nfs3.ops%5Bop%5D&stat=cpu.utilization";
+    let response = server.get(path).await;
+    assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");
+    assert_eq!(
+        text(response).await,
+        "data: {\"stat\":\"nfs3.ops[op]\"}\n\ndata: {\"stat\":\"cpu.utilization\"}\n\n\
+         event: lost\ndata: {\"seconds\": 3}\n\n\
+         data: {\"stat\":\"nfs3.ops[op]\"}\n\ndata: {\"stat\":\"cpu.utilization\"}\n\n"
+    );
+    for query in ["", "?stat=", "?stat=no.such"] {
+        let path = format!("/api/v1/analytics/stream{query}");
+        let (status, _) = refusal(server.get(&path).await).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_paths_methods_and_bodies() {
+    let server = Server::new();
+    for path in ["/api", "/api/v2/status", "/api/v1/nothing", "/api/v1"] {
+        let (status, _) = refusal(server.get(path).await).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+    }
+    let wrong = server.send(post("/api/v1/status"), "{}").await;
+    assert_eq!(refusal(wrong).await.0, StatusCode::METHOD_NOT_ALLOWED);
+    let wrong = server.send(post("/api/v1/session"), "{").await;
+    assert_eq!(refusal(wrong).await.0, StatusCode::BAD_REQUEST);
+    let large = "x".repeat(API_BODY_MAX + 1);
+    let wrong = server.send(post("/api/v1/session"), large).await;
+    assert_eq!(refusal(wrong).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn pages_fall_back_to_the_interface_and_assets_do_not() {
+    let server = Server::new();
+    for path in ["/", "/analytics?w=x", "/login", "/status/deep"] {
+        let response = server.send(Request::get(path), "").await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        let kind = response.headers()[CONTENT_TYPE].to_str().unwrap();
+        assert!(kind.starts_with("text/html"), "{path}: {kind}");
+        assert!(response.headers().contains_key(CONTENT_SECURITY_POLICY));
+    }
+    let missing = server.send(Request::get("/assets/gone-1234.js"), "").await;
+    assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+    assert_eq!(super::ui::media_type("assets/a.b.js"), "text/javascript; charset=utf-8");
+}
+
+#[test]
+fn stream_queries_are_decoded() {
+    let stats = super::stream::stats("stat=a.b%5Bc%3Dd+e%5D&x=1&stat=%e2%82%ac&stat=50%&stat=%4");
+    assert_eq!(stats, ["a.b[c=d e]", "€", "50%", "%4"]);
+}

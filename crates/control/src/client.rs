@@ -1,0 +1,248 @@
+//! The other side of the API, for the command line: HTTP/1.1 over the local socket or over TLS.
+//!
+//! Blocking, one request per connection (`Connection: close`), answers bounded. A server is
+//! trusted if it shows exactly the pinned certificate (what a self-signed server has), or one that
+//! the pinned certificate has signed.
+
+mod http;
+mod pin;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::limits::CLIENT_TIMEOUT;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+use crate::listen::local;
+
+pub use http::Answer;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there, or not any more.
+    #[error("cannot reach the server at {at}")]
+    Unreachable {
+        /// Socket or address.
+        at: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The URL is not one of ours.
+    #[error("{0}: a server is https://HOST[:PORT]")]
+    Url(String),
+    /// The token or certificate file cannot be read.
+    #[error("cannot read {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The certificate file holds none, or TLS cannot be set up.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The connection failed or what came is not HTTP.
+    #[error("the answer of the server at {at} is broken")]
+    Broken {
+        /// Socket or address.
+        at: String,
+        /// How.
+        source: std::io::Error,
+    },
+    /// The server says no.
+    #[error("{failed} ({hint})")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// What failed.
+        failed: String,
+        /// What to do.
+        hint: String,
+    },
+}
+
+/// A server that can be asked.
+#[derive(Debug, Clone)]
+pub struct Client {
+    way: Way,
+}
+
+#[derive(Debug, Clone)]
+enum Way {
+    Local(PathBuf),
+    Remote { host: String, port: u16, token: String, tls: Arc<ClientConfig> },
+}
+
+impl Client {
+    /// The server behind a local socket.
+    pub fn local(socket: &Path) -> Self {
+        Self { way: Way::Local(socket.to_owned()) }
+    }
+
+    /// The server at `url` (`https://host[:port]`), with the token in `token_file` and trusting
+    /// the PEM certificate in `certificate`.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`], [`ClientError::File`], [`ClientError::Tls`].
+    pub fn remote(url: &str, token_file: &Path, certificate: &Path) -> Result<Self, ClientError> {
+        let read = |path: &Path| {
+            std::fs::read_to_string(path)
+                .map_err(|source| ClientError::File { path: path.to_owned(), source })
+        };
+        let (host, port) = host_and_port(url)?;
+        let token = read(token_file)?.trim().to_owned();
+        let tls = pin::config(&read(certificate)?)?;
+        Ok(Self { way: Way::Remote { host, port, token, tls } })
+    }
+
+    /// Where the server is, for messages.
+    pub fn at(&self) -> String {
+        match &self.way {
+            Way::Local(socket) => socket.display().to_string(),
+            Way::Remote { host, port, .. } => format!("{host}:{port}"),
+        }
+    }
+
+    /// `GET path`; the body of a successful answer.
+    ///
+    /// # Errors
+    /// [`ClientError`]; a refusal carries the server's words.
+    pub fn get(&self, path: &str) -> Result<Vec<u8>, ClientError> {
+        self.request("GET", path, None)
+    }
+
+    /// `POST path` with a JSON body.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn post(&self, path: &str, json: &str) -> Result<Vec<u8>, ClientError> {
+        self.request("POST", path, Some(json))
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        json: Option<&str>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let broken = |source| ClientError::Broken { at: self.at(), source };
+        let mut stream = BufReader::new(self.send(method, path, json)?);
+        let answer = Answer::read_head(&mut stream).map_err(broken)?;
+        let status = answer.status;
+        let body = answer.read_body(&mut stream).map_err(broken)?;
+        if (200..300).contains(&status) { Ok(body) } else { Err(refused(status, &body)) }
+    }
+
+    /// Follows server-sent events: `event` is handed the `data` of each, until it returns false
+    /// or the stream ends.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn follow(
+        &self,
+        path: &str,
+        mut event: impl FnMut(&str) -> bool,
+    ) -> Result<(), ClientError> {
+        let broken = |source| ClientError::Broken { at: self.at(), source };
+        let mut stream = BufReader::new(self.send("GET", path, None)?);
+        let answer = Answer::read_head(&mut stream).map_err(broken)?;
+        if answer.status != 200 {
+            let status = answer.status;
+            let body = answer.read_body(&mut stream).map_err(broken)?;
+            return Err(refused(status, &body));
+        }
+        let mut lines = BufReader::new(answer.body(&mut stream));
+        let mut line = String::new();
+        loop {
+            line.clear();
+            let limit = base::limits::CLIENT_ANSWER_MAX as u64;
+            if lines.by_ref().take(limit).read_line(&mut line).map_err(broken)? == 0 {
+                return Ok(());
+            }
+            if let Some(data) = line.trim_end().strip_prefix("data: ")
+                && !event(data)
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        json: Option<&str>,
+    ) -> Result<Box<dyn Read>, ClientError> {
+        let unreachable = |source| ClientError::Unreachable { at: self.at(), source };
+        let broken = |source| ClientError::Broken { at: self.at(), source };
+        match &self.way {
+            Way::Local(socket) => {
+                let mut stream: UnixStream = local::connect(socket).map_err(unreachable)?;
+                stream.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
+                http::write(&mut stream, method, path, "plimsoll", None, json).map_err(broken)?;
+                Ok(Box::new(stream))
+            }
+            Way::Remote { host, port, token, tls } => {
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| ClientError::Url(host.clone()))?;
+                let tcp = TcpStream::connect((host.as_str(), *port)).map_err(unreachable)?;
+                tcp.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
+                let session = ClientConnection::new(tls.clone(), name)
+                    .map_err(|e| ClientError::Tls(e.to_string()))?;
+                let mut stream = StreamOwned::new(session, tcp);
+                http::write(&mut stream, method, path, host, Some(token), json)
+                    .and_then(|()| stream.flush())
+                    .map_err(broken)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+/// The server's own words if there are any.
+fn refused(status: u16, body: &[u8]) -> ClientError {
+    #[derive(serde::Deserialize)]
+    struct Envelope {
+        error: crate::api::ErrorBody,
+    }
+    match serde_json::from_slice::<Envelope>(body) {
+        Ok(Envelope { error }) => {
+            ClientError::Refused { status, failed: error.failed, hint: error.hint }
+        }
+        Err(_) => ClientError::Refused {
+            status,
+            failed: format!("the server answers with status {status}"),
+            hint: "is that a plimsoll server?".to_owned(),
+        },
+    }
+}
+
+/// The admin port of an appliance with standard ports.
+const ADMIN_PORT: u16 = 215;
+
+fn host_and_port(url: &str) -> Result<(String, u16), ClientError> {
+    let bad = || ClientError::Url(url.to_owned());
+    let rest = url.strip_prefix("https://").ok_or_else(bad)?.trim_end_matches('/');
+    if rest.is_empty() || rest.contains('/') {
+        return Err(bad());
+    }
+    // [v6]:port, [v6], host:port, host.
+    let (host, port) = match (rest.strip_prefix('['), rest.rsplit_once(':')) {
+        (Some(v6), _) => {
+            let (host, after) = v6.split_once(']').ok_or_else(bad)?;
+            (host, after.strip_prefix(':'))
+        }
+        (None, Some((host, port))) => (host, Some(port)),
+        (None, None) => (rest, None),
+    };
+    let port = port.map_or(Ok(ADMIN_PORT), |p| p.parse().map_err(|_| bad()))?;
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! The local socket: plain HTTP, the kernel's word for who the peer is.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use hyper_util::rt::TokioIo;
+
+use super::{ACCEPT_PAUSE, Shared, connection, with_short_path};
+use crate::api::Peer;
+use crate::state::effective_uid;
+
+/// Binds the socket, mode 0600, in place of a left-over.
+///
+/// # Errors
+/// What the operating system says.
+pub fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let listener = with_short_path(path, |short| UnixListener::bind(short))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Connects to a server's socket.
+///
+/// # Errors
+/// What the operating system says; refused or not found means that no server runs there.
+pub fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    with_short_path(path, |short| UnixStream::connect(short))
+}
+
+/// Accepts for ever. Only root and the serving user are let in (`SO_PEERCRED`).
+pub(super) async fn accept(listener: tokio::net::UnixListener, shared: &Shared) {
+    let us = effective_uid();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let Ok(uid) = stream.peer_cred().map(|cred| cred.uid()) else { continue };
+        if uid != 0 && uid != us {
+            continue;
+        }
+        let Ok(place) = shared.places.clone().try_acquire_owned() else { continue };
+        let shared = shared.clone();
+        tokio::spawn(async move {
+            connection(TokioIo::new(stream), Peer::Local { uid }, shared).await;
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,186 @@
+//! State directories: made, locked, refused; secrets and users that survive a restart.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::keys::Keys;
+use super::registry::{self, Entry};
+use super::users::Users;
+use super::{StateDir, StateError, bases, files, folder_name, make_private};
+
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A folder that goes with the test.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        let name = format!("plimsoll-control-{}", files::random_hex::<8>());
+        let path = std::env::temp_dir().join(name);
+        make_private(&path).unwrap();
+        Self(path)
+    }
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o777
+}
+
+#[test]
+fn it_is_private_and_locked() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("a/b");
+    let state = StateDir::open(&path).unwrap();
+    assert_eq!(mode(&path), 0o700);
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!(state.identity(), (meta.dev(), meta.ino()));
+
+    let error = StateDir::open(&path).unwrap_err();
+    assert!(matches!(error, StateError::Locked { .. }));
+    let pid = std::process::id().to_string();
+    assert!(error.to_string().contains(&pid), "names the pid: {error}");
+
+    drop(state);
+    StateDir::open(&path).expect("free again");
+}
+
+#[test]
+fn a_folder_with_other_things_in_it_is_left_alone() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("home");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(path.join("letter"), "dear").unwrap();
+    assert!(matches!(StateDir::open(&path), Err(StateError::NotOurs { .. })));
+    assert_eq!(mode(&path), 0o755);
+    fs::remove_file(path.join("letter")).unwrap();
+    StateDir::open(&path).expect("an empty folder is taken");
+    assert_eq!(mode(&path), 0o700);
+}
+
+#[test]
+fn default_folders_follow_the_user() {
+    let none = |_: &str| None;
+    assert_eq!(bases(0, &none), [PathBuf::from("/var/lib/plimsoll")]);
+    assert_eq!(bases(7, &none), [PathBuf::from("/var/tmp/plimsoll-7")]);
+    let env = |name: &str| match name {
+        "XDG_STATE_HOME" => Some(OsString::from("relative/is/ignored")),
+        "HOME" => Some(OsString::from("/home/a")),
+        _ => None,
+    };
+    let home = PathBuf::from("/home/a/.local/state/plimsoll");
+    assert_eq!(bases(7, &env), [home, PathBuf::from("/var/tmp/plimsoll-7")]);
+}
+
+#[test]
+fn different_directories_have_different_folders() {
+    let a = folder_name(Path::new("/srv/data"));
+    assert!(a.starts_with("data-"), "{a}");
+    assert_eq!(a, folder_name(Path::new("/srv/data")));
+    assert_ne!(a, folder_name(Path::new("/mnt/data")));
+    assert!(folder_name(Path::new("/")).starts_with("root-"));
+    let strange = folder_name(Path::new("/srv/a b\u{e9}/.."));
+    assert!(!strange.contains(['/', ' ']), "{strange}");
+}
+
+#[test]
+fn secrets_survive_a_restart_and_are_private() {
+    let scratch = Scratch::new();
+    let first = {
+        let state = StateDir::open(scratch.path()).unwrap();
+        Keys::open(&state, HERE).unwrap()
+    };
+    let state = StateDir::open(scratch.path()).unwrap();
+    let second = Keys::open(&state, HERE).unwrap();
+    assert_eq!(first.handle_secret, second.handle_secret);
+    assert_eq!(first.api_token, second.api_token);
+    assert_eq!(first.identity.certificate_pem, second.identity.certificate_pem);
+    for name in ["certificate.pem", "key.pem", "api-token", "handle-secret", "lock"] {
+        assert_eq!(mode(&state.file(name)), 0o600, "{name}");
+    }
+    fs::write(state.file("handle-secret"), "short").unwrap();
+    assert!(matches!(Keys::open(&state, HERE), Err(StateError::Damaged { .. })));
+}
+
+#[test]
+fn the_certificate_follows_the_address_unless_it_is_the_administrators() {
+    let scratch = Scratch::new();
+    let state = StateDir::open(scratch.path()).unwrap();
+    let first = Keys::open(&state, HERE).unwrap().identity;
+    let there = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+    let second = Keys::open(&state, there).unwrap().identity;
+    assert_ne!(first.certificate_pem, second.certificate_pem);
+    assert!(second.certificate_pem.lines().next().unwrap().contains("192.0.2.7"));
+
+    let (_, theirs) = first.certificate_pem.split_once('\n').unwrap();
+    fs::write(state.file("certificate.pem"), theirs).unwrap();
+    fs::write(state.file("key.pem"), &first.key_pem).unwrap();
+    assert_eq!(Keys::open(&state, there).unwrap().identity.certificate_pem, theirs);
+}
+
+#[test]
+fn users_survive_a_restart_and_only_their_hashes_are_kept() {
+    let scratch = Scratch::new();
+    {
+        let state = StateDir::open(scratch.path()).unwrap();
+        let users = Users::open(&state).unwrap();
+        assert!(users.is_empty());
+        users.set("admin", "a very good one").unwrap();
+    }
+    let state = StateDir::open(scratch.path()).unwrap();
+    let users = Users::open(&state).unwrap();
+    assert!(users.verify("admin", "a very good one"));
+    assert!(!users.verify("admin", "a very good on"));
+    assert!(!users.verify("nobody", "a very good one"));
+    let text = fs::read_to_string(state.file("users.json")).unwrap();
+    assert!(text.contains("$argon2id$") && !text.contains("very good"));
+    assert_eq!(mode(&state.file("users.json")), 0o600);
+
+    users.set("admin", "a better one").unwrap();
+    assert!(users.verify("admin", "a better one") && !users.verify("admin", "a very good one"));
+}
+
+#[test]
+fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
+    let scratch = Scratch::new();
+    let registry = scratch.path().join("run");
+    let socket = scratch.path().join("s");
+    let _listener = crate::listen::local::bind(&socket).unwrap();
+    let entry = |pid, socket: &Path| Entry {
+        pid,
+        dir: "/srv".into(),
+        state: scratch.path().to_owned(),
+        socket: socket.to_owned(),
+    };
+    let alive = registry::register(&registry, &entry(1, &socket)).unwrap();
+    let stale = registry::register(&registry, &entry(2, &scratch.path().join("x"))).unwrap();
+    fs::write(registry.join("3.json"), "{broken").unwrap();
+    assert_eq!(registry::running(&registry), [entry(1, &socket)]);
+    assert!(!registry.join("2.json").exists() && !registry.join("3.json").exists());
+    drop(stale);
+    drop(alive);
+    assert!(registry::running(&registry).is_empty());
+}
+
+#[test]
+fn files_are_replaced_whole() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("f");
+    files::write_atomic(&path, b"one", 0o600).unwrap();
+    files::write_atomic(&path, b"two", 0o640).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+    assert_eq!(mode(&path), 0o640);
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing is left aside");
+}
