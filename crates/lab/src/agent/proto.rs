@@ -232,7 +232,7 @@ pub fn hello(version: u32) -> FromAgent {
         pid: std::process::id(),
         machine: crate::proc::machine(),
         mono_ns: clock::mono_ns(),
-        wall_ns: base::clock::wall_ns(),
+        wall_ns: clock::wall_ns(),
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Agent {
     pub heard_ns: u64,
     /// How it was lost.
     pub lost: Option<String>,
+    /// When that was noticed, conductor's monotonic clock, ns.
+    pub lost_ns: u64,
     stream: TcpStream,
     child: Option<Child>,
 }
@@ -187,7 +189,10 @@ impl Agents {
                         self.paused.push(format!("client {}: silent for {time}", agent.number));
                     }
                 }
-                None if agent.lost.is_none() => agent.lost = Some(how_it_ended(agent)),
+                None if agent.lost.is_none() => {
+                    agent.lost_ns = event.at_ns;
+                    agent.lost = Some(how_it_ended(agent));
+                }
                 None => {}
             }
         }
@@ -203,6 +208,9 @@ impl Agents {
             if silent > limit.as_nanos() as u64 {
                 let for_ = base::units::time_ns(silent as f64);
                 agent.lost = Some(format!("paused or cut off: silent for {for_}"));
+                agent.lost_ns = now;
+                // When it wakes up it must not go on with load that nobody counts.
+                let _ = agent.stream.shutdown(std::net::Shutdown::Both);
                 found.push(agent.number);
             }
         }
@@ -338,6 +346,7 @@ fn greet(
         wall_skew_ns: 0,
         heard_ns: clock::mono_ns(),
         lost: None,
+        lost_ns: 0,
         stream,
         child,
     })

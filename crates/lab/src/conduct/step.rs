@@ -1,6 +1,6 @@
 //! One step: a common start, windows gathered as they come, a stop as soon as the step is steady.
 
-use super::agents::{Agents, AgentsError};
+use super::agents::{Agent, Agents, AgentsError};
 use super::server::{ServerSample, ServerView};
 use super::steady;
 use crate::agent::clock;
@@ -170,7 +170,8 @@ impl Running<'_> {
         if self.parts.remove(&number).is_none() {
             return Ok(());
         }
-        let how = agents.all.get(number as usize).and_then(|a| a.lost.clone()).unwrap_or_default();
+        let agent = agents.all.get_mut(number as usize);
+        let how = agent.map_or_else(String::new, |agent| self.how_lost(agent));
         self.lost.push(number);
         self.notes.push(format!("client {number} was lost: {how}"));
         match self.wanted.job.on_loss {
@@ -182,6 +183,14 @@ impl Running<'_> {
             LossPolicy::Continue => {}
         }
         if self.parts.is_empty() { Err(StepError::Nobody) } else { Ok(()) }
+    }
+
+    /// How a client was lost, completed with when: steps are numbered from 0, as in the record.
+    fn how_lost(&self, agent: &mut Agent) -> String {
+        let after = agent.lost_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        let how = agent.lost.get_or_insert_default();
+        *how = format!("{how}, {after:.1} s into step {}", self.wanted.number);
+        how.clone()
     }
 
     fn stop(&mut self, agents: &mut Agents) -> Result<(), StepError> {
