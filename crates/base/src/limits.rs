@@ -307,3 +307,8 @@ pub const LAB_SILENCE_MAX: Duration = Duration::from_secs(30);
 pub const LAB_EVENTS_MAX: usize = 16_384;
 /// Windows of one step that are kept: a step of an hour at four a second.
 pub const LAB_WINDOWS_MAX: usize = 16_384;
+
+// --- appliance --------------------------------------------------------------------------------
+
+/// Client processes of the demo: as many as the first published summary of this kind had.
+pub const DEMO_CLIENTS: u32 = 8;

@@ -104,7 +104,7 @@ function overTime(r, per, format, base) {
   cells.forEach((c) => f.svg.append(el("svg:rect", { x: X(c.x), width: Math.max(X(c.x + 1) - X(c.x) - 1, 1), y: y(rate(c)), height: f.top + f.h - y(rate(c)),
     fill: "var(--one)", "fill-opacity": c.used ? 0.85 : 0.25 }, el("svg:title", {}, `${format(rate(c))}${c.used ? "" : ", not counted"}`))));
   stepLabels(f, labels, X);
-  text(f, f.left, 12, "dark: windows that count; light: warm-up and settling");
+  text(f, f.left, 12, "strong: counted; faint: warm-up and settling");
   return f.svg;
 }
 function heat(r) {
