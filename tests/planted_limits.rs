@@ -10,7 +10,6 @@ use std::time::Duration;
 use e2e::cgroup::CpuQuota;
 use e2e::lab::{Agent, Ended, Run, Target};
 use e2e::link::{self, Link};
-use e2e::process;
 use e2e::scratch::Scratch;
 use e2e::{is_root, skip};
 use sim::forget::{self, ForgetFs};
@@ -79,7 +78,7 @@ fn a_slow_back_end() {
     let dir = Scratch::new("slow");
     let mounted = ForgetFs::mount(dir.path()).expect("a mount");
     let target = Target::start(dir.path(), "127.0.0.1", None);
-    let schedule = "[[1,1],[2,1],[2,2]]";
+    let schedule = "[[1,1],[2,1],[2,4]]";
     let control = short("iops-4k", &target.url, schedule, two_clients);
     assert_ne!(control.limiter(), "latency", "{}", control.summary());
 

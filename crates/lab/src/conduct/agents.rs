@@ -199,9 +199,9 @@ impl Agents {
         Some(event)
     }
 
-    /// Marks agents that were not heard for `limit` as lost; returns their numbers.
-    pub fn overdue(&mut self, limit: Duration) -> Vec<u32> {
-        let now = clock::mono_ns();
+    /// Marks agents that were not heard for `limit` before `now`, conductor's monotonic clock in
+    /// ns, as lost; returns their numbers.
+    pub fn overdue(&mut self, now: u64, limit: Duration) -> Vec<u32> {
         let mut found = Vec::new();
         for agent in self.all.iter_mut().filter(|a| a.lost.is_none()) {
             let silent = now.saturating_sub(agent.heard_ns);
