@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,8 +25,6 @@ pub struct Server {
     pub url: String,
     /// The process whose CPU time counts.
     pub pid: u32,
-    /// Its state directory, when it is ours.
-    pub state: Option<PathBuf>,
     children: Vec<Child>,
 }
 
@@ -71,7 +69,6 @@ pub fn plimsoll(binary: &Path, dir: &Path, state: &Path, offset: u16) -> io::Res
         version: env!("CARGO_PKG_VERSION").to_owned(),
         url: url.to_owned(),
         pid: child.id(),
-        state: Some(state.to_owned()),
         children: vec![child],
     })
 }
@@ -98,7 +95,6 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
         version,
         url: format!("nfs3://127.0.0.1:{port}{}?mountport={}", dir.display(), port + 1),
         pid: 0,
-        state: None,
         children: vec![rpcbind],
     };
     await_that("rpcbind's socket", || Path::new("/run/rpcbind.sock").exists())?;
