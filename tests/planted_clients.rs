@@ -12,13 +12,12 @@ use e2e::scratch::Scratch;
 use serde_json::Value;
 
 /// Steps long enough that something can happen to a client in them, and not levelled early.
-const SETTINGS: [&str; 5] = [
-    "warmup_ms=200",
-    "window_ms=200",
-    "file_size=1m",
-    "lost_after_ms=8000",
-    "plateau.min_steps=9",
-];
+const SETTINGS: [&str; 5] =
+    ["warmup_ms=200", "window_ms=200", "file_size=1m", "lost_after_ms=8000", "plateau.min_steps=9"];
+
+/// When a client is killed. There is no event to wait for in the middle of a step.
+const IN_A_STEP: Duration = Duration::from_millis(500);
+const BETWEEN_STEPS: Duration = Duration::ZERO;
 
 /// One at a time: a starved client looks like a paused one.
 fn alone() -> MutexGuard<'static, ()> {
@@ -38,13 +37,14 @@ impl Scene {
     fn new(name: &str, prepare: &[&dyn Fn(&mut Command)]) -> Self {
         let dir = Scratch::below(Path::new("/dev/shm"), name);
         let target = Target::start(dir.path(), "127.0.0.1", None);
-        Self { agents: prepare.iter().map(Agent::start).collect(), target, _dir: dir }
+        let agents = prepare.iter().map(|prepare| Agent::start(prepare)).collect();
+        Self { agents, target, _dir: dir }
     }
 
     fn run(&self, settings: &[&str]) -> Run {
         let addresses: Vec<&str> = self.agents.iter().map(|a| a.address.as_str()).collect();
         let settings = [&SETTINGS, settings].concat();
-        Run::start("iops-4k", &self.target.url, &settings, |command| {
+        Run::start("iops-4k", &self.target, &settings, |command| {
             command.args(["--agents", &addresses.join(",")]);
         })
     }
@@ -127,8 +127,8 @@ fn a_clock_that_jumps_during_the_run_marks_the_result() {
     assert!(marks(&ended).contains("clock skew: client 1"), "{}", ended.summary());
 }
 
-/// Kills client 1 of 3 in the second of three steps.
-fn killed(policy: &str) -> Ended {
+/// Kills client 1 of 3, this long after the first of three steps has ended.
+fn killed(policy: &str, after: Duration) -> Ended {
     let scene = Scene::new(policy, &[&plain, &plain, &plain]);
     let on_loss = format!("on_loss={policy}");
     // No spread is small enough to be steady, so that each step takes its whole time.
@@ -136,8 +136,7 @@ fn killed(policy: &str) -> Ended {
     let schedule = "schedule=[[3,1],[3,2],[3,4]]";
     let mut run = scene.run(&[schedule, "step_max_ms=1600", never_steady, &on_loss]);
     run.wait_for_steps(1);
-    // Half way into the step: there is no event to wait for in its middle.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(after);
     scene.agents[1].signal(libc::SIGKILL);
     let ended = run.end();
     ended.check_code();
@@ -163,7 +162,7 @@ fn told_of(ended: &Ended, text: &str) {
 #[test]
 fn a_killed_client_when_the_job_says_continue() {
     let _alone = alone();
-    let ended = killed("continue");
+    let ended = killed("continue", IN_A_STEP);
     assert_eq!(ended.code, 3, "{}", ended.said);
     told_of(&ended, &ended.degraded());
     assert_eq!(staircase(&ended), [(3, 1), (2, 2), (2, 4)], "{}", ended.said);
@@ -173,7 +172,7 @@ fn a_killed_client_when_the_job_says_continue() {
 #[test]
 fn a_killed_client_when_the_job_says_rebase() {
     let _alone = alone();
-    let ended = killed("rebase");
+    let ended = killed("rebase", BETWEEN_STEPS);
     assert_eq!(ended.code, 3, "{}", ended.said);
     told_of(&ended, &ended.degraded());
     // The broken step is kept, and run again with those who are left.
@@ -183,7 +182,7 @@ fn a_killed_client_when_the_job_says_rebase() {
 #[test]
 fn a_killed_client_when_the_job_says_abort() {
     let _alone = alone();
-    let ended = killed("abort");
+    let ended = killed("abort", IN_A_STEP);
     assert_eq!(ended.code, 1, "{}", ended.said);
     let failed = ended.result["failed"].as_str().unwrap_or_default();
     told_of(&ended, failed);
