@@ -31,6 +31,7 @@ fn short(job: &str, target: &Target, schedule: &str, prepare: impl FnOnce(&mut C
     let ended = Run::start(job, target, &settings, prepare).end();
     ended.check_code();
     assert_ne!(ended.code, 1, "{}", ended.said);
+    println!("{job}: {}: {}", ended.limiter(), ended.why().replace('\n', "; "));
     ended
 }
 

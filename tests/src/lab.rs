@@ -88,6 +88,11 @@ impl Agent {
     pub fn signal(&self, signal: i32) {
         process::signal(self.child.id(), signal);
     }
+
+    /// Whether it ends by itself in time.
+    pub fn ends_within(&mut self, deadline: Duration) -> bool {
+        process::wait(&mut self.child, deadline).is_some()
+    }
 }
 
 impl Drop for Agent {
@@ -152,6 +157,11 @@ impl Run {
                 Err(_) => panic!("no {steps} steps; it said:\n{}", self.said.join("\n")),
             }
         }
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits for its end and reads its record.
