@@ -9,7 +9,9 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 /// Bytes of a request or an answer without data; about what an NFSv3 header takes.
 pub const HEAD: usize = 128;
@@ -81,7 +83,7 @@ pub fn drive(
     depth: usize,
     time: Duration,
 ) -> io::Result<u64> {
-    let until = Instant::now() + time;
+    let until = Deadline::after(time);
     let workers: Vec<_> =
         (0..streams).map(|_| std::thread::spawn(move || stream(to, way, depth, until))).collect();
     let mut bytes = 0;
@@ -91,7 +93,7 @@ pub fn drive(
     Ok(bytes)
 }
 
-fn stream(to: SocketAddr, way: Way, depth: usize, until: Instant) -> io::Result<u64> {
+fn stream(to: SocketAddr, way: Way, depth: usize, until: Deadline) -> io::Result<u64> {
     let mut socket = TcpStream::connect(to)?;
     socket.set_nodelay(true)?;
     let (ask, answer) = match way {
@@ -112,7 +114,7 @@ fn stream(to: SocketAddr, way: Way, depth: usize, until: Instant) -> io::Result<
             })?;
         }
         done += BLOCK as u64;
-        if Instant::now() < until {
+        if !until.passed() {
             socket.write_all(&out)?;
         } else {
             open -= 1;

@@ -8,7 +8,9 @@ use std::io::{self, BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 /// How long a server may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -115,9 +117,9 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
 }
 
 fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()> {
-    let end = Instant::now() + START_TIMEOUT;
+    let end = Deadline::after(START_TIMEOUT);
     while !there() {
-        if Instant::now() > end {
+        if end.passed() {
             return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} did not appear")));
         }
         std::thread::sleep(START_POLL);

@@ -1,9 +1,9 @@
 //! The busiest files of a second in bounded memory.
 //!
-//! Counts are exact until [`FILES_MAX`] (file, operation) pairs were seen. Then the median weight is
-//! taken from every entry and those at zero leave: the batched form of Misra–Gries, which is what
-//! space-saving is too. A row is then too low by at most the sum of the medians taken
-//! (the error bound), never too high, at a constant cost per record.
+//! Counts are exact until [`FILES_MAX`] (file, operation) pairs were seen. Then the median weight
+//! is taken from every entry and those at zero leave: the batched form of Misra–Gries, which is
+//! what space-saving is too. A row is then too low by at most the sum of the medians taken (the
+//! error bound), never too high, at a constant cost per record.
 
 use base::limits::{FILES_MAX, FILES_TOP};
 
