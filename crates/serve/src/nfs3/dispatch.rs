@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use base::clock::stamp;
+use base::limits::REPLAY_ENTRIES_MAX;
 use probe::gauge::Gauges;
 use probe::op::{OpRecord, Protocol, flag};
 use vfs::flush::FlushGroup;
@@ -187,6 +188,17 @@ impl Service {
         out.into_vec()
     }
 
+    /// Tells what the levels of the service are held to.
+    pub(super) fn show_limits(&self, gauges: &Gauges) {
+        let (limits, pool) = (self.budgets.limits(), self.pool.limits());
+        gauges.connections.set_limit(limits.connections as u64);
+        gauges.requests_in_flight.set_limit(limits.requests as u64);
+        gauges.bytes_in_flight.set_limit(limits.bytes as u64);
+        gauges.pool_queue.set_limit(pool.queue as u64);
+        gauges.pool_busy.set_limit(pool.threads as u64);
+        gauges.drc_entries.set_limit(REPLAY_ENTRIES_MAX as u64);
+    }
+
     /// Shows the levels of the service.
     pub(super) fn show(&self, gauges: &Gauges) {
         use std::sync::atomic::Ordering::Relaxed;
@@ -197,7 +209,11 @@ impl Service {
         gauges.refused_connections.set(self.budgets.refused.load(Relaxed));
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.panics.set(self.budgets.panics.load(Relaxed));
+        gauges.requests.set(self.budgets.taken.load(Relaxed));
+        gauges.bytes.set(self.budgets.moved.load(Relaxed));
+        gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
+        gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
     }
 }

@@ -113,6 +113,7 @@ impl NfsService {
             verifier: SystemRandom.next_u64().to_be_bytes(),
             large: LargeBuffers::default(),
         });
+        service.show_limits(config.hub.gauges());
         let (ending, ends) = watch::channel(false);
         let count = config.runtimes.cores();
         let (mut senders, mut cores) = (Vec::new(), Vec::new());
