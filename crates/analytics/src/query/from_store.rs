@@ -78,9 +78,9 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// By how much an element may be too low: what the table says of its first keys. Second keys are
-    /// unknown only of what came while collection was off, which has no operation either; any other
-    /// `Other` size and offset is of an operation that has none.
+    /// By how much an element may be too low: what the table says of its first keys. Second keys
+    /// are unknown only of what came while collection was off, which has no operation either; any
+    /// other `Other` size and offset is of an operation that has none.
     fn error(&self, table: &Table) -> u64 {
         if self.needs.contains(&&*table.dimensions[0]) {
             return table.error[self.column];

@@ -124,6 +124,8 @@ impl Folder {
     fn open(dir: &Path, fidelity: Fidelity) -> Result<Self, StoreError> {
         let dir = dir.join(fidelity.name());
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        // After a power cut a name without its inode could be a folder that we may not open.
+        fs::File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(&dir))?;
         let mut folder = Self { fidelity, dir, starts: BTreeSet::new(), writer: None };
         for entry in fs::read_dir(&folder.dir).map_err(failed(&folder.dir))? {
             let name = entry.map_err(failed(&folder.dir))?.file_name();
@@ -253,6 +255,7 @@ impl Store {
         let folder = |fidelity| Folder::open(dir, fidelity);
         let folders =
             [folder(Fidelity::Second)?, folder(Fidelity::Minute)?, folder(Fidelity::Hour)?];
+        fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))?;
         let store = Self {
             inner: Mutex::new(Inner {
                 folders,

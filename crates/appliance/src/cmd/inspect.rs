@@ -92,8 +92,59 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
-        _ => registered(bytes),
+        _ if name.starts_with("handles-") => handles(name, bytes),
+        _ => run_result(bytes).or_else(|| summary(bytes)).or_else(|| registered(bytes)),
     }
+}
+
+/// The table that keeps handles valid.
+fn handles(name: &str, bytes: &[u8]) -> Option<Value> {
+    let table = vfs::host::dump_table(bytes, name.ends_with("-kernel.redb")).ok()?;
+    Some(json!({
+        "format": "table of file handles",
+        "directories": table.dirs,
+        "moved": table.moved,
+        "unreadable": table.unknown,
+    }))
+}
+
+/// One run of the lab, in short; `plimsoll lab report` makes a page of it.
+fn run_result(bytes: &[u8]) -> Option<Value> {
+    let run: lab::record::RunResult = serde_json::from_slice(bytes).ok()?;
+    let best = run.best_step().map(|step| {
+        let at = format!("{} clients × {} threads", step.clients, step.threads);
+        format!("{} at {at}", run.figure_text(step))
+    });
+    let steps = run
+        .steps
+        .iter()
+        .map(|step| format!("{} × {}: {}", step.clients, step.threads, run.figure_text(step)));
+    Some(json!({
+        "format": "result of a load run",
+        "job": run.job.title,
+        "target": run.target,
+        "best": best,
+        "limit": run.limit.as_ref().map(|limit| limit.why.clone()),
+        "steps": steps.collect::<Vec<_>>(),
+        "degraded": run.degraded,
+        "failed": run.failed,
+    }))
+}
+
+/// The Performance Limit Summary.
+fn summary(bytes: &[u8]) -> Option<Value> {
+    let summary: lab::limits::Summary = serde_json::from_slice(bytes).ok()?;
+    let rows = summary.rows.iter().map(|row| {
+        format!(
+            "{}: {} ({} × {}), {}",
+            row.title, row.text, row.clients, row.threads, row.limiter_text
+        )
+    });
+    Some(json!({
+        "format": "Performance Limit Summary",
+        "target": summary.target,
+        "rows": rows.collect::<Vec<_>>(),
+    }))
 }
 
 /// An entry of the run-time registry.
@@ -108,8 +159,18 @@ fn as_text(found: &Value) -> String {
     let Some(fields) = found.as_object() else { return format!("{found}\n") };
     let mut text = format!("{}\n", fields["format"].as_str().unwrap_or(""));
     for (name, value) in fields.iter().filter(|(name, _)| *name != "format") {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        text += &format!("  {name:<18} {value}\n");
+        match value {
+            Value::Null => {}
+            Value::Array(lines) => {
+                text += &format!("  {name:<18} {}\n", lines.len());
+                lines.iter().for_each(|line| text += &format!("    {}\n", plain(line)));
+            }
+            _ => text += &format!("  {name:<18} {}\n", plain(value)),
+        }
     }
     text
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
