@@ -260,10 +260,11 @@ impl HostFs {
             self.table.note_dir(&moved.0.ident, target.dir.ident, to.as_bytes());
             self.flush_table(&mut flush);
         }
-        self.flush_file(&mut flush, FlushSite::RenameFrom, &source.dir, None);
+        // The new name first: a crash between the two must leave one name too many, not none.
         if across {
             self.flush_file(&mut flush, FlushSite::RenameTo, &target.dir, None);
         }
+        self.flush_file(&mut flush, FlushSite::RenameFrom, &source.dir, None);
         Ok(flush)
     }
 

@@ -72,6 +72,10 @@ impl Table {
     /// Reads the table in `path`, or makes it; without a path it lives as long as the server.
     pub fn open(path: Option<&Path>, kernel: bool) -> std::result::Result<Arc<Self>, redb::Error> {
         let db = path.map(Database::create).transpose()?;
+        // The database flushes its file, not the name of a file that it has just made.
+        if let Some(dir) = path.and_then(Path::parent) {
+            std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(redb::Error::Io)?;
+        }
         let mut state = State::default();
         if let Some(db) = &db {
             load(db, &mut state, kernel)?;
