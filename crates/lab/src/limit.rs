@@ -415,7 +415,8 @@ fn slow_behind(e: &Evidence) -> Found {
     let mut why = Vec::new();
     let mut confidence: f64 = 0.6;
     if let Some((wanted, _)) = e.server_wanted.filter(|_| e.host_busy.is_some_and(|b| b >= 0.8)) {
-        let cores = format!("nothing was full: of {:.0} cores the server wanted {wanted:.2}", e.cores);
+        let cores =
+            format!("nothing was full: of {:.0} cores the server wanted {wanted:.2}", e.cores);
         why.push(format!("{cores}, whatever else kept them busy"));
     } else if let Some(busy) = e.host_busy {
         why.push(format!("nothing was full: the CPU was {} busy", percent(busy)));

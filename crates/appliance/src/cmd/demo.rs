@@ -21,7 +21,8 @@ use crate::out::Failure;
 pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let tried = |what: &'static str| move |error: io::Error| Failure::of(what, &error);
     let scratch = Scratch::make(args.scratch.as_deref()).map_err(tried("make a scratch share"))?;
-    let mut server = Server::start(&scratch, args.port_offset).map_err(tried("start the server"))?;
+    let mut server =
+        Server::start(&scratch, args.port_offset).map_err(tried("start the server"))?;
     eprintln!("demo: serving {} as {}", scratch.share().display(), server.target);
     eprintln!("demo: watch it live at {}", server.login);
     let code = limits(args, &server, &scratch);
@@ -109,12 +110,8 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()?;
         let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
-        let mut server = Self {
-            child,
-            target: String::new(),
-            admin: String::new(),
-            login: String::new(),
-        };
+        let mut server =
+            Self { child, target: String::new(), admin: String::new(), login: String::new() };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let said: Value = serde_json::from_str(&line)
