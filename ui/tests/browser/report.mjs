@@ -1,6 +1,7 @@
 // The pages that `plimsoll lab` writes, opened from disk in a real browser: every chart has shapes and
 // none of them leaves the page, nothing complains, nobody outside is asked.
 //   REPORTS=run/report.html,limits/index.html npm run test:report       files to look at
+//   ANALYTICS=https://nas:10215/                                        links to that server must be there
 //   SHOTS=DIRECTORY                                                     and leave screenshots there
 import test from 'node:test';
 import assert from 'node:assert/strict';
@@ -45,6 +46,10 @@ async function check(browser, file, size, colorScheme) {
   assert.ok(await page.locator('table tbody tr').count() > 0, 'there are no figures');
   const dead = await page.locator('a:not([href]), a[href^="/"]').count();
   assert.equal(dead, 0, 'a link that leads nowhere from a file');
+  if (process.env.ANALYTICS) {
+    const links = page.locator(`a[href^="${process.env.ANALYTICS.replace(/\/$/, '')}/analytics?w="]`);
+    assert.ok(await links.count() > 0, 'no link to Analytics');
+  }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   assert.ok(wide <= 0, `${wide} px too wide`);
   assert.deepEqual(complaints, []);
