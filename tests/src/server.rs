@@ -190,7 +190,10 @@ fn command(options: &Options<'_>, offset: u16) -> Command {
 
 /// The binary under test: `PLIMSOLL_BIN`, or the one that this build left in the target folder. It
 /// is copied to where an ordinary user can run it.
-fn binary() -> &'static Path {
+///
+/// # Panics
+/// When there is none, or it cannot be copied.
+pub fn binary() -> &'static Path {
     let (_, path) = COPY.get_or_init(|| {
         let built = std::env::var_os("PLIMSOLL_BIN").map_or_else(in_target, PathBuf::from);
         let scratch = Scratch::new("binary");

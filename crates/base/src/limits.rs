@@ -56,7 +56,8 @@ pub const AGGREGATE_DELAY_NS: u64 = 10_000_000;
 pub const SECOND_GRACE_NS: u64 = 50_000_000;
 /// Distinct (operation, client, user, share, status) that a core counts in one second.
 pub const COMBINATIONS_MAX: usize = 4096;
-/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB each.
+/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB
+/// each.
 pub const LATENCY_GROUPS_MAX: usize = 512;
 /// Distinct (file, operation) that a core counts before it drops the least busy half.
 pub const FILES_MAX: usize = 8192;
@@ -173,15 +174,16 @@ pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
-/// 64 to 128 calls under way, a load client up to 256.
+/// Operations of one connection that may wait for the pool or a flush at once; a kernel client
+/// keeps 64 to 128 calls under way, a load client up to 256.
 pub const CONNECTION_REQUESTS_MAX: usize = 256;
 /// Operations waiting for the pool or a flush at once, over all connections: each holds its record
 /// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
 pub const REQUESTS_MAX: usize = 16_384;
 /// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
 pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
-/// Records of one core that may be received although its bytes are used up, so that somebody gets on.
+/// Records of one core that may be received although its bytes are used up, so that somebody gets
+/// on.
 pub const OVERDRAFTS_MAX: usize = 8;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;

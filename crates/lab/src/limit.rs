@@ -316,7 +316,8 @@ fn network(e: &Evidence) -> Found {
             };
             let held = base::units::bytes(bytes);
             why.push(format!(
-                "{held} per connection wait at the {who} to be sent while the {other} little to read"
+                "{held} per connection wait at the {who} to be sent while the {other} little to \
+                 read"
             ));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }

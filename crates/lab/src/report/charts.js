@@ -137,7 +137,7 @@ function table(node, heads, rows) {
   for (const row of rows) {
     body.append(el("tr", row.cls ? { class: row.cls } : {}, ...row.cells.map((c, n) => {
       const cell = c !== null && typeof c === "object" ? c : { node: String(c ?? "–") };
-      return el("td", { class: `${heads[n].startsWith("#") ? "n " : ""}${cell.cls || ""}` }, cell.node);
+      return el("td", { class: `${heads[n].startsWith("#") ? "n " : ""}${cell.cls || ""}`, "data-head": heads[n].replace("#", "") }, cell.node);
     })));
   }
   node.append(body);
@@ -151,6 +151,7 @@ function evidence(r, e) {
   const rows = [], add = (what, value, says) => value !== null && value !== undefined && rows.push({ cells: [what, value, { node: says, cls: "wide soft" }] });
   add("CPU of the server's machine", e.host_busy !== null && e.host_busy !== undefined ? percent(e.host_busy) : null, `all ${e.cores} cores; the busiest ${e.hottest_core !== null ? percent(e.hottest_core || 0) : "–"}`);
   add("server process", e.server_cores !== null ? `${digits(e.server_cores)} cores` : null, e.server_hot_thread ? `busiest thread ${e.server_hot_thread[0]}: ${percent(e.server_hot_thread[1])} of a core` : "");
+  if (e.server_wanted) add("cores that the server asked for", digits(e.server_wanted[0]), `used or stood in line for; its busiest thread ${digits(e.server_wanted[1])}`);
   add("server over its CPU quota", e.server_throttled !== null ? percent(e.server_throttled) : null, e.server_quota_cores ? `quota of ${digits(e.server_quota_cores)} cores` : "no quota");
   add("all agents", `${digits(e.generator_cores)} cores`, `the busiest ${percent(e.generator_busiest)} of a core; waited for one ${percent(e.generator_waiting)}${e.same_host ? "; on the server's machine" : ""}`);
   add("agents over their CPU quota", percent(e.generator_throttled), "the worst of them");

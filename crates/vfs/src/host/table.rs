@@ -113,6 +113,12 @@ impl Table {
         state.moved.get(ident).map(|moved| moved.parents.clone()).unwrap_or_default()
     }
 
+    /// How many directories and moved files it holds.
+    pub fn len(&self) -> usize {
+        let state = lock(&self.state);
+        state.dirs.len() + state.moved.len()
+    }
+
     /// Where a directory is.
     pub fn dir(&self, ino: u64) -> Option<DirRecord> {
         lock(&self.state).dirs.get(&ino).cloned()
