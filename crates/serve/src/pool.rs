@@ -90,7 +90,10 @@ impl Pool {
             threads.push(
                 std::thread::Builder::new()
                     .name(format!("pool-{n}"))
-                    .spawn(move || shared.work_off())?,
+                    .spawn(move || {
+                        vfs::host::dedicate_thread();
+                        shared.work_off();
+                    })?,
             );
         }
         Ok(Arc::new(Self { shared, threads }))
