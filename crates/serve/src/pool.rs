@@ -116,6 +116,11 @@ impl Pool {
     pub fn queued(&self) -> usize {
         self.shared.lock().used
     }
+
+    /// Threads that are at work.
+    pub fn busy(&self) -> usize {
+        self.threads.len().saturating_sub(self.shared.lock().idle)
+    }
 }
 
 impl Drop for Pool {

@@ -201,7 +201,8 @@ impl Conn {
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
-        self.input.receive(&mut self.stream).await?;
+        let received = self.input.receive(&mut self.stream).await?;
+        self.core.moved(received);
         Ok(())
     }
 
@@ -323,10 +324,12 @@ impl Conn {
     async fn send(&mut self) -> Result<(), Ended> {
         if !self.out.is_empty() {
             send_all(&self.stream, self.out.as_slice()).await?;
+            self.core.moved(self.out.len());
             self.out.truncate(0);
         }
         for reply in self.large.drain(..) {
             send_all(&self.stream, &reply).await?;
+            self.core.moved(reply.len());
             self.core.service.large.give(reply);
         }
         if !self.spans.is_empty() {

@@ -10,6 +10,7 @@ use base::clock::stamp;
 use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX};
 use probe::core::CoreProbe;
 use probe::hub::Hub;
+use probe::op::flag;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -31,6 +32,10 @@ pub(super) struct Core {
     pub(super) buffers: CoreBuffers,
     probe: RefCell<CoreProbe>,
     since_idle: Cell<usize>,
+    /// Moved since the last tick, for the statistics.
+    requests: Cell<u64>,
+    bytes: Cell<u64>,
+    replays: Cell<u64>,
 }
 
 impl Core {
@@ -44,7 +49,15 @@ impl Core {
             hub,
             buffers: CoreBuffers::default(),
             since_idle: Cell::new(0),
+            requests: Cell::new(0),
+            bytes: Cell::new(0),
+            replays: Cell::new(0),
         }
+    }
+
+    /// Notes that so many bytes were received or sent.
+    pub(super) fn moved(&self, bytes: usize) {
+        self.bytes.set(self.bytes.get() + bytes as u64);
     }
 
     /// Writes down operations whose replies have just left.
@@ -57,7 +70,11 @@ impl Core {
             record.done_ns = done_ns;
             record.latency_ns = done_ns.saturating_sub(span.arrived_ns);
             probe.finish(&record);
+            if record.flags & flag::REPLAY != 0 {
+                self.replays.set(self.replays.get() + 1);
+            }
         }
+        self.requests.set(self.requests.get() + count as u64);
         let since = self.since_idle.get() + count;
         self.since_idle.set(since);
         if since >= CORE_BURST_OPS {
@@ -70,8 +87,12 @@ impl Core {
         self.since_idle.set(0);
         self.probe.borrow_mut().idle(stamp());
         self.budget.publish(&self.service.budgets);
+        let gauges = self.hub.gauges();
+        gauges.requests.add(self.requests.take());
+        gauges.bytes.add(self.bytes.take());
+        gauges.drc_replays.add(self.replays.take());
         if self.id == 0 {
-            self.service.show(self.hub.gauges());
+            self.service.show(gauges);
         }
     }
 }

@@ -198,7 +198,10 @@ impl Service {
         gauges.refused_connections.set(self.budgets.refused.load(Relaxed));
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.panics.set(self.budgets.panics.load(Relaxed));
+        gauges.slow_peers.set(self.budgets.timeouts.load(Relaxed));
+        gauges.stalls.set(self.budgets.stalls.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
+        gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
     }
 }

@@ -123,8 +123,9 @@ impl Input {
         true
     }
 
-    /// Receives what is there, without waiting: mail may come meanwhile. False when it was nothing.
-    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<bool, Ended> {
+    /// Receives what is there, without waiting: mail may come meanwhile. How many bytes that
+    /// was, which may be none.
+    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<usize, Ended> {
         let old = self.buf.len();
         // Into a buffer for one large record only that record, so that the next starts a new one.
         let want = match self.need.max(if old == 0 { self.expect } else { 0 }) {
@@ -135,7 +136,7 @@ impl Input {
         let room = spare.len().min(want.max(1));
         let mut into = ReadBuf::uninit(&mut spare[..room]);
         let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut into)));
-        let Poll::Ready(received) = polled.await else { return Ok(false) };
+        let Poll::Ready(received) = polled.await else { return Ok(0) };
         received?;
         let n = into.filled().len();
         if n == 0 {
@@ -144,7 +145,7 @@ impl Input {
         // SAFETY: `poll_read` has filled, and so initialised, `n` bytes of the spare capacity.
         unsafe { self.buf.set_len(old + n) };
         self.arrived_ns = stamp();
-        Ok(true)
+        Ok(n)
     }
 
     /// Finds the next record.
