@@ -12,13 +12,8 @@ use e2e::scratch::Scratch;
 use serde_json::Value;
 
 /// Steps long enough that something can happen to a client in them, and not levelled early.
-const SETTINGS: [&str; 5] = [
-    "warmup_ms=200",
-    "window_ms=200",
-    "file_size=1m",
-    "lost_after_ms=8000",
-    "plateau.min_steps=9",
-];
+const SETTINGS: [&str; 5] =
+    ["warmup_ms=200", "window_ms=200", "file_size=1m", "lost_after_ms=8000", "plateau.min_steps=9"];
 
 /// One at a time: a starved client looks like a paused one.
 fn alone() -> MutexGuard<'static, ()> {

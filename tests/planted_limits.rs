@@ -120,7 +120,11 @@ fn a_link_with_a_limited_rate() {
     // Payload: what is left of the rate after headers, and never more than it.
     let rate = planted.evidence()["point"]["bytes_s"].as_f64().unwrap_or(0.0);
     let limit = f64::from(MEGABITS) * 1e6 / 8.0;
-    assert!((0.6 * limit..1.05 * limit).contains(&rate), "{rate} of {limit}: {}", planted.summary());
+    assert!(
+        (0.6 * limit..1.05 * limit).contains(&rate),
+        "{rate} of {limit}: {}",
+        planted.summary()
+    );
     let control = over(None).expect("a second link");
     assert_ne!(control.limiter(), "network", "{}", control.summary());
 }
@@ -147,7 +151,11 @@ fn a_throttled_generator() {
     };
     let planted = with_agents(&|command| quota.enter(command));
     assert_eq!(planted.limiter(), "generator", "{}", planted.summary());
-    assert!(planted.why().contains("agent's control group was over its CPU quota"), "{}", planted.why());
+    assert!(
+        planted.why().contains("agent's control group was over its CPU quota"),
+        "{}",
+        planted.why()
+    );
     let control = with_agents(&|_| ());
     assert!(!control.why().contains("quota"), "{}", control.summary());
 }

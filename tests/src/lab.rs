@@ -92,7 +92,8 @@ impl Agent {
         let mut agent = Self { child, address: String::new() };
         let line = lines.recv_timeout(START).unwrap_or_default();
         let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        agent.address = said["listen"].as_str().unwrap_or_else(|| panic!("said {line:?}")).to_owned();
+        agent.address =
+            said["listen"].as_str().unwrap_or_else(|| panic!("said {line:?}")).to_owned();
         agent
     }
 
@@ -141,7 +142,9 @@ impl Run {
     ) -> Self {
         let out = Scratch::new("lab");
         let mut command = command();
-        command.args(["run", job, "--target", target, "--json", "--clean", "--out"]).arg(out.path());
+        command
+            .args(["run", job, "--target", target, "--json", "--clean", "--out"])
+            .arg(out.path());
         command.args(settings.iter().flat_map(|s| ["--set", s]));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         prepare(&mut command);

@@ -29,10 +29,13 @@ impl Link {
         let link = Self { server: end()?, clients: end()? };
         let (server, clients) = (link.server.pid().to_string(), link.clients.pid().to_string());
         // Named only within the namespaces, so that nothing of ours shows up outside.
-        tool(Command::new("ip").args(["link", "add", "wire0", "netns", &server, "type", "veth"]).args(
-            ["peer", "name", "wire0", "netns", &clients],
-        ))?;
-        for (namespace, address) in [(&link.server, "10.0.3.1/24"), (&link.clients, "10.0.3.2/24")] {
+        tool(
+            Command::new("ip")
+                .args(["link", "add", "wire0", "netns", &server, "type", "veth"])
+                .args(["peer", "name", "wire0", "netns", &clients]),
+        )?;
+        for (namespace, address) in [(&link.server, "10.0.3.1/24"), (&link.clients, "10.0.3.2/24")]
+        {
             let within = |command: &mut Command| {
                 namespace.enter(command);
                 tool(command)
