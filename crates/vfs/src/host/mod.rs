@@ -38,6 +38,7 @@ use probe::op::FileId;
 use thiserror::Error;
 
 pub use acting::dedicate_thread;
+pub use table::inspect as handle_table;
 
 use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
