@@ -1,6 +1,9 @@
 //! `plimsoll inspect`: any file of ours as text, without a server. The room that writes a format
 //! reads it; this only finds out which it is.
 
+mod handles;
+mod lab;
+
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -34,9 +37,22 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         return Err(Failure::new(&tried, "this is no file of ours", hint));
     };
     if args.json {
-        return out::print(&out::json(&found));
+        return out::print(&out::json(&found.value));
     }
-    out::print(&as_text(&found))
+    out::print(&found.text)
+}
+
+/// What a file says, for programs and for people.
+struct Found {
+    value: Value,
+    text: String,
+}
+
+impl From<Value> for Found {
+    /// One line for each field.
+    fn from(value: Value) -> Self {
+        Self { text: as_text(&value), value }
+    }
 }
 
 /// First bytes of a segment of statistics (`docs/formats/segments.md`).
@@ -63,9 +79,14 @@ fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
 }
 
 /// What a file of the state directory says. Secrets are described, never shown.
-fn recognise(path: &Path, bytes: &[u8]) -> Option<Value> {
+fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     let name = path.file_name()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok();
+    let state = state_file(name, text, bytes).map(Found::from);
+    state.or_else(|| handles::recognise(name, bytes)).or_else(|| lab::recognise(text?))
+}
+
+fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
     match name {
         "handle-secret" if bytes.len() == 32 => {
             Some(json!({ "format": "key of the file handles", "bytes": 32 }))
@@ -113,3 +134,6 @@ fn as_text(found: &Value) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,6 +42,7 @@ use thiserror::Error;
 
 use acting::Acting;
 pub use acting::dedicate_thread;
+pub use table::inspect as handle_table;
 
 use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;

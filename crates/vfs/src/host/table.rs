@@ -18,6 +18,8 @@ use crate::host::ids::Ident;
 use crate::host::node::lock;
 use crate::status::Status;
 
+pub mod inspect;
+
 /// Inode of a directory → where it is.
 const DIRS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("dirs");
 /// Identity of a file → the directory in its handle, and others that have had it.
