@@ -1,6 +1,6 @@
-//! The books balance: after a run of eight clients has drained, each has exactly as many operations in
-//! the statistics as it made, every breakdown of a second sums to the same, store and recorder agree,
-//! and so do API and command line.
+//! The books balance: after a run of eight clients has drained, each has exactly as many operations
+//! in the statistics as it made, every breakdown of a second sums to the same, store and recorder
+//! agree, and so do API and command line.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Handles taken over the wire before a restart work after it, or are stale where they must be: with
-//! kernel handles and through the table, on a disk and in memory, whatever happened to names.
+//! Handles taken over the wire before a restart work after it, or are stale where they must be:
+//! with kernel handles and through the table, on a disk and in memory, whatever happened to names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,7 +165,8 @@ fn check_names(client: &mut Client, root: &[u8], kept: &Kept, when: &str) {
     }
 }
 
-/// Changes through us; then the server is killed, then it ends in order, with cold caches after each.
+/// Changes through us; then the server is killed, then it ends in order, with cold caches after
+/// each.
 fn renamed_through_us(place: &Path, unprivileged: bool) {
     let (scene, mut server) = Scene::new(place, "handles", unprivileged);
     let (mut client, root) = server.mount(0, 0);

@@ -1,5 +1,5 @@
-//! Peers that send nonsense, stop half way, read nothing, or come in thousands: a well-behaved client
-//! notices nothing, the statistics show it, and memory stays bounded.
+//! Peers that send nonsense, stop half way, read nothing, or come in thousands: a well-behaved
+//! client notices nothing, the statistics show it, and memory stays bounded.
 
 #[path = "robust/replay.rs"]
 mod replay;

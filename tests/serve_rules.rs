@@ -1,5 +1,6 @@
-//! What the server promises about a share, seen from the wire: read-only means that, nothing leads out,
-//! callers' ids decide where they can, an end is orderly, listings and verifiers keep their word.
+//! What the server promises about a share, seen from the wire: read-only means that, nothing leads
+//! out, callers' ids decide where they can, an end is orderly, listings and verifiers keep their
+//! word.
 
 #[path = "serve_rules/borders.rs"]
 mod borders;

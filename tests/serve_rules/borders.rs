@@ -178,7 +178,8 @@ fn state_below_the_share_is_not_there() {
     fs::write(own.join("before"), "x").expect("a file");
     fs::write(scene.dir.join("file"), "x").expect("a file");
 
-    // Handles of what is going to be the state directory, good by their MAC: the secret moves there.
+    // Handles of what is going to be the state directory, good by their MAC: the secret moves
+    // there.
     let mut server = scene.start();
     let (mut client, root) = server.mount(0, 0);
     let handle = client.lookup(&root, "own").expect("still a directory").handle;

@@ -1,4 +1,5 @@
-//! Whose rights count: with privilege the caller's uid, gid and groups; without, the serving user's.
+//! Whose rights count: with privilege the caller's uid, gid and groups; without, the serving
+//! user's.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

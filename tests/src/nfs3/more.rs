@@ -1,5 +1,5 @@
-//! What few tests need of the client: groups, ACCESS, READDIRPLUS page by page, records sent as they
-//! are.
+//! What few tests need of the client: groups, ACCESS, READDIRPLUS page by page, records sent as
+//! they are.
 
 use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
