@@ -56,8 +56,7 @@ impl Engine for Fake {
     fn data(&self, ask: &Ask) -> Result<JsonText, AskError> {
         known(&ask.stat)?;
         let Ask { stat, from, to, step, top, source } = ask;
-        let mut answer =
-            json!({ "stat": stat, "from": from, "to": to, "step": step, "top": top });
+        let mut answer = json!({ "stat": stat, "from": from, "to": to, "step": step, "top": top });
         if let Some(source) = source {
             answer["source"] = json!(source);
         }
