@@ -108,6 +108,9 @@ pub const PAUSES_MAX: usize = 256;
 
 /// Connections served at once; descriptors are shared between these and open files.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// This part of the descriptors is for neither connections nor open files: the admin listener, the
+/// store, operations under way.
+pub const DESCRIPTORS_OTHER_PART: usize = 8;
 /// Operations one connection may do before others get their turn.
 pub const TURN_OPS_MAX: usize = 64;
 /// Time one connection may take before others get their turn.
