@@ -68,6 +68,9 @@ fn switch(state: &Path, on: bool) -> io::Result<()> {
     socket.read_to_string(&mut answer)?;
     match answer.split(' ').nth(1) {
         Some(code) if code.starts_with('2') => Ok(()),
-        _ => Err(io::Error::other(format!("could not switch: {}", answer.lines().next().unwrap_or("")))),
+        _ => Err(io::Error::other(format!(
+            "could not switch: {}",
+            answer.lines().next().unwrap_or("")
+        ))),
     }
 }

@@ -21,8 +21,7 @@ const OFFSET: u16 = 27_500;
 pub fn run(cli: &Cli, c: Option<&Path>, rounds: usize, seconds: f64) -> io::Result<()> {
     let base = cli.scratch.join(format!("bench.{}", std::process::id()));
     std::fs::create_dir_all(base.join("share"))?;
-    let server =
-        servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
+    let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
     println!("| case | lab µs/op | C client µs/op | ratio |");
     println!("|---|---:|---:|---:|");
     for (name, kind, block, op) in [

@@ -4,7 +4,10 @@
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
 
+pub mod cgroup;
 pub mod crash;
+pub mod lab;
+pub mod link;
 pub mod netns;
 pub mod nfs3;
 pub mod process;

@@ -1,5 +1,5 @@
-//! A network namespace of a test's own, with a tap device for a guest: the host is 10.0.2.2, the
-//! guest 10.0.2.15.
+//! Network namespaces of a test's own: one with a tap device for a guest (the host is 10.0.2.2, the
+//! guest 10.0.2.15), or any that a few shell lines set up.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -15,12 +15,15 @@ pub const HOST: &str = "10.0.2.2";
 /// The tap device's name.
 pub const TAP: &str = "tap0";
 
-/// Sets the namespace up, says so, and keeps it alive until its input ends.
+/// Sets up the tap device.
 const SETUP: &str = "set -e
 ip link set lo up
 ip tuntap add dev tap0 mode tap
 ip addr add 10.0.2.2/24 dev tap0
 ip link set tap0 up
+";
+/// Ends every setup: says so, and keeps the namespace alive until the input ends.
+const READY: &str = "
 echo ready
 read -r _ || :";
 
@@ -31,13 +34,22 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one. Needs root, `unshare`, `ip` and `/dev/net/tun`.
+    /// Makes one with a tap device. Needs root, `unshare`, `ip` and `/dev/net/tun`.
     ///
     /// # Errors
     /// What is missing.
     pub fn new() -> io::Result<Self> {
+        Self::with(SETUP)
+    }
+
+    /// Makes one in which the shell lines `setup` have run. Needs root, `unshare`, and what
+    /// `setup` uses.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn with(setup: &str) -> io::Result<Self> {
         let mut holder = Command::new("unshare")
-            .args(["-n", "sh", "-c", SETUP])
+            .args(["-n", "sh", "-c", &format!("{setup}{READY}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -54,6 +66,11 @@ impl Namespace {
         }
         let file = Arc::new(File::open(format!("/proc/{}/ns/net", holder.id()))?);
         Ok(Self { holder, file })
+    }
+
+    /// Process that keeps it alive; names the namespace for `ip link … netns`.
+    pub fn pid(&self) -> u32 {
+        self.holder.id()
     }
 
     /// Makes `command` start in this namespace.

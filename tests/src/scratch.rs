@@ -18,10 +18,18 @@ impl Scratch {
     /// # Panics
     /// When the folder cannot be made.
     pub fn new(name: &str) -> Self {
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// Makes a folder below `place`, for instance one in memory.
+    ///
+    /// # Panics
+    /// When the folder cannot be made.
+    pub fn below(place: &Path, name: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("plimsoll-test-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = place.join(name);
         fs::create_dir_all(&path).expect("a scratch folder");
         open_to_all(&path);
         Self { path }

@@ -190,8 +190,10 @@ fn command(options: &Options<'_>, offset: u16) -> Command {
 
 /// The binary under test: `PLIMSOLL_BIN`, or the one that this build left in the target folder. It
 /// is copied to where an ordinary user can run it.
-fn binary() -> &'static Path {
-    static COPY: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
+///
+/// # Panics
+/// When there is none, or it cannot be copied.
+pub fn binary() -> &'static Path {
     let (_, path) = COPY.get_or_init(|| {
         let built = std::env::var_os("PLIMSOLL_BIN").map_or_else(in_target, PathBuf::from);
         let scratch = Scratch::new("binary");
@@ -199,10 +201,21 @@ fn binary() -> &'static Path {
         let copied = fs::copy(&built, &path);
         copied.unwrap_or_else(|e| panic!("{}: {e}: build it first (cargo build)", built.display()));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("making it runnable");
+        // SAFETY: a plain function that takes nothing; what is static is never dropped.
+        unsafe { libc::atexit(remove_copy) };
         (scratch, path)
     });
     path
 }
+
+extern "C" fn remove_copy() {
+    if let Some((scratch, _)) = COPY.get() {
+        let _left = fs::remove_dir_all(scratch.path());
+    }
+}
+
+/// The copy that all servers of this process are started from.
+static COPY: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
 
 /// `target/PROFILE/plimsoll`, from this test's own `target/PROFILE/deps/NAME`.
 fn in_target() -> PathBuf {

@@ -100,7 +100,7 @@ fn sample_table(sample: &Sample) -> Table {
         rows.add(key(a), key(b), whole(*value));
     }
     let dimensions = sample.dimensions.map(Arc::from);
-    let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, 0);
+    let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, [0; 2]);
     table.total = whole(sample.total);
     table
 }

@@ -1,11 +1,15 @@
-//! A second (or minute, or hour) as the collector makes it, the store keeps it, and queries read it.
+//! A second (or minute, or hour) as the collector makes it, the store keeps it, and queries read
+//! it.
 //!
 //! Every table has rows with two keys and two figures. One table by client and operation answers
-//! `[client]`, `[op]`, `[client=…][op]` and `[op=…][client]`. Figures add up, so a minute is the sum
-//! of its seconds, and a mean is that sum over the seconds covered.
+//! `[client]`, `[op]`, `[client=…][op]` and `[op=…][client]`. Figures add up, so a minute is the
+//! sum of its seconds, and a mean is that sum over the seconds covered.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use probe::second::Cell;
 
 /// A figure of a sample is kept as a whole number of hundredths.
 pub const SAMPLE_SCALE: f64 = 100.0;
@@ -59,8 +63,9 @@ pub struct Table {
     pub dimensions: [Arc<str>; 2],
     /// The statistic as a whole.
     pub total: Figures,
-    /// By how much the first figure of a row may be too low.
-    pub error: u64,
+    /// By how much the figures of a first key may be too low, added up over its second keys. Never
+    /// too high: what a row lacks is in a row whose first key is `Other`.
+    pub error: Figures,
     /// Sorted by keys, each pair once.
     pub rows: Vec<(Key, Key, Figures)>,
 }
@@ -82,28 +87,50 @@ pub struct Frame {
 
 impl Table {
     /// A table of these rows, sorted and each pair of keys once; the total is their sum.
-    pub fn from_rows(stat: Arc<str>, dimensions: [Arc<str>; 2], rows: Rows, error: u64) -> Self {
+    pub fn from_rows(
+        stat: Arc<str>,
+        dimensions: [Arc<str>; 2],
+        rows: Rows,
+        error: Figures,
+    ) -> Self {
         let mut rows: Vec<_> = rows.into_iter().map(|((a, b), f)| (a, b, f)).collect();
         rows.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
         let mut total = [0; 2];
         rows.iter().for_each(|(_, _, figures)| add(&mut total, *figures));
-        Self { stat, dimensions, total, error, rows }
+        let mut table = Self { stat, dimensions, total, error, rows };
+        table.tighten();
+        table
     }
 
-    /// Keeps the `max` busiest first keys and makes one `other` of the rest.
+    /// What a row lacks is in `Other`, so it lacks no more than that.
+    fn tighten(&mut self) {
+        let mut other = [0; 2];
+        let others = self.rows.iter().filter(|(a, ..)| *a == Key::Other);
+        others.for_each(|(_, _, figures)| add(&mut other, *figures));
+        self.error = [self.error[0].min(other[0]), self.error[1].min(other[1])];
+    }
+
+    /// Keeps the `max` busiest first keys, by operations and bytes alike, and makes one `other` of
+    /// the rest. The largest of those raises the error: it is what a key may lack now.
     pub fn trim(&mut self, max: usize) {
-        let mut sums: HashMap<&Key, u64> = HashMap::new();
-        for (a, _, figures) in self.rows.iter().filter(|(a, ..)| *a != Key::Other) {
-            *sums.entry(a).or_default() += figures[0].max(1);
+        let (mut sums, mut all) = (HashMap::<&Key, Cell>::new(), Cell::default());
+        for (a, _, [count, bytes]) in self.rows.iter().filter(|(a, ..)| *a != Key::Other) {
+            let cell = Cell { count: *count, bytes: *bytes };
+            sums.entry(a).or_default().merge(cell);
+            all.merge(cell);
         }
         if sums.len() <= max {
             return;
         }
-        let mut ranked: Vec<(u64, &Key)> = sums.into_iter().map(|(key, n)| (n, key)).collect();
-        ranked.sort_unstable_by(|x, y| (y.0, x.1).cmp(&(x.0, y.1)));
-        let cut = ranked[max].0;
-        let keep: std::collections::HashSet<Key> =
-            ranked[..max].iter().map(|(_, key)| (*key).clone()).collect();
+        let mut ranked: Vec<(Cell, &Key)> =
+            sums.into_iter().map(|(key, cell)| (cell, key)).collect();
+        ranked.sort_unstable_by_key(|(cell, key)| (Reverse(cell.share_of(all)), *key));
+        let mut error = self.error;
+        let cut = ranked[max..].iter().fold([0; 2], |cut: Figures, (cell, _)| {
+            [cut[0].max(cell.count), cut[1].max(cell.bytes)]
+        });
+        add(&mut error, cut);
+        let keep: HashSet<Key> = ranked[..max].iter().map(|(_, key)| (*key).clone()).collect();
         let mut rows = Rows::default();
         for (a, b, figures) in self.rows.drain(..) {
             let a = if keep.contains(&a) { a } else { Key::Other };
@@ -111,7 +138,7 @@ impl Table {
         }
         let (stat, dimensions) = (self.stat.clone(), self.dimensions.clone());
         let total = self.total;
-        *self = Self::from_rows(stat, dimensions, rows, self.error + cut);
+        *self = Self::from_rows(stat, dimensions, rows, error);
         self.total = total;
     }
 }
@@ -176,13 +203,14 @@ impl Sum {
             let same =
                 |(t, _): &(Table, Rows)| t.stat == table.stat && t.dimensions == table.dimensions;
             let at = self.tables.iter().position(same).unwrap_or_else(|| {
-                let empty = Table { rows: Vec::new(), total: [0; 2], error: 0, ..table.clone() };
+                let empty =
+                    Table { rows: Vec::new(), total: [0; 2], error: [0; 2], ..table.clone() };
                 self.tables.push((empty, Rows::default()));
                 self.tables.len() - 1
             });
             let (sum, rows) = &mut self.tables[at];
             add(&mut sum.total, table.total);
-            sum.error += table.error;
+            add(&mut sum.error, table.error);
             for (a, b, figures) in &table.rows {
                 rows.add(a.clone(), b.clone(), *figures);
             }

@@ -71,11 +71,11 @@ impl Names {
         self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Forgets everything but what cannot change, so that a renamed file or user shows.
+    /// Forgets everything but what cannot change, so that a renamed file or user shows, and a client
+    /// that has told its name.
     pub fn refresh(&self) {
-        self.known().retain(|(_, dimension, _), _| {
-            !matches!(dimension, Dimension::User | Dimension::File | Dimension::Share)
-        });
+        self.known()
+            .retain(|(_, dimension, _), _| matches!(dimension, Dimension::Op | Dimension::Status));
     }
 
     /// The name of `number`, `Other` for `None` and for what has no value in this dimension.
@@ -106,7 +106,10 @@ impl Names {
         match dimension {
             Dimension::Op => (labels::op_name(p, n as u8).into_owned(), None),
             Dimension::Status => (labels::status_name(p, n as u16).into_owned(), None),
-            Dimension::Client => (self.hub.clients().name_of(n as u32), None),
+            Dimension::Client => {
+                let clients = self.hub.clients();
+                (clients.name_of(n as u32), clients.label_of(n as u32))
+            }
             Dimension::User if n as u32 == NO_USER => ("none".into(), Some("no user".into())),
             Dimension::User => (n.to_string(), self.resolver.user(n as u32)),
             Dimension::Share if n as u16 == NO_SHARE => ("none".into(), Some("no share".into())),

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use base::limits::DEMO_CLIENTS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// An open storage appliance in one program: serves a directory, shows who does what to it, and
@@ -25,8 +26,33 @@ pub enum Command {
     Analytics(AnalyticsArgs),
     /// Read a file that plimsoll has written, without a server
     Inspect(InspectArgs),
+    /// Serve a scratch share, drive it with eight clients, find its load limits
+    Demo(DemoArgs),
+    /// Drive a server to its load limit, and say what sets it
+    Lab(lab::cli::LabArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
     Doctor(DoctorArgs),
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Where results and reports go
+    #[arg(long, default_value = "demo-results", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Directory for the scratch share, which takes about 3 GB [default: the system's temporary
+    /// directory]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Added to every standard port
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub port_offset: u16,
+    /// Client processes
+    #[arg(long, value_name = "N", default_value_t = DEMO_CLIENTS)]
+    pub clients: u32,
+    /// End when the summary is there, even with a terminal
+    #[arg(long)]
+    pub once: bool,
 }
 
 /// Options of `serve`.

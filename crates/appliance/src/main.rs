@@ -15,6 +15,11 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
+        Command::Lab(args) => return lab::cli::run(args),
+        Command::Demo(args) => match cmd::demo::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),

@@ -56,7 +56,8 @@ pub const AGGREGATE_DELAY_NS: u64 = 10_000_000;
 pub const SECOND_GRACE_NS: u64 = 50_000_000;
 /// Distinct (operation, client, user, share, status) that a core counts in one second.
 pub const COMBINATIONS_MAX: usize = 4096;
-/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB each.
+/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB
+/// each.
 pub const LATENCY_GROUPS_MAX: usize = 512;
 /// Distinct (file, operation) that a core counts before it drops the least busy half.
 pub const FILES_MAX: usize = 8192;
@@ -173,15 +174,16 @@ pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
-/// 64 to 128 calls under way, a load client up to 256.
+/// Operations of one connection that may wait for the pool or a flush at once; a kernel client
+/// keeps 64 to 128 calls under way, a load client up to 256.
 pub const CONNECTION_REQUESTS_MAX: usize = 256;
 /// Operations waiting for the pool or a flush at once, over all connections: each holds its record
 /// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
 pub const REQUESTS_MAX: usize = 16_384;
 /// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
 pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
-/// Records of one core that may be received although its bytes are used up, so that somebody gets on.
+/// Records of one core that may be received although its bytes are used up, so that somebody gets
+/// on.
 pub const OVERDRAFTS_MAX: usize = 8;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;
@@ -191,11 +193,10 @@ pub const LARGE_RECORD: usize = 32 << 10;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// A read longer than this is answered piece by piece through one buffer of this size, so that the
-/// data is still in the second-level cache when it is sent.
-pub const READ_PIECE: usize = 128 << 10;
 /// Small buffers that a core keeps for connections that wake up (64 KiB each).
 pub const BUFFERS_KEPT: usize = 64;
+/// Reply buffers grown by large reads that a core keeps (about 1.3 MiB each).
+pub const LARGE_REPLIES_KEPT: usize = 4;
 /// Large buffers kept for all connections (about 1 MiB each).
 pub const LARGE_BUFFERS_KEPT: usize = 32;
 /// A record that has begun must be complete within this time.
@@ -318,3 +319,8 @@ pub const LAB_SILENCE_MAX: Duration = Duration::from_secs(30);
 pub const LAB_EVENTS_MAX: usize = 16_384;
 /// Windows of one step that are kept: a step of an hour at four a second.
 pub const LAB_WINDOWS_MAX: usize = 16_384;
+
+// --- appliance --------------------------------------------------------------------------------
+
+/// Client processes of the demo: as many as the first published summary of this kind had.
+pub const DEMO_CLIENTS: u32 = 8;

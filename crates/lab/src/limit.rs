@@ -16,6 +16,9 @@ const THROTTLED: f64 = 0.05;
 const LARGE: f64 = 0.15;
 /// One side that uses this share of all cores used them alone.
 const ALONE: f64 = 0.75;
+/// Who neither runs nor stands in line for a core for this share of the time does not lack one,
+/// however busy others keep the machine.
+const UNWANTED: f64 = 0.50;
 /// A link counts as full from this share of its rate on; headers take the rest.
 const LINK_FULL: f64 = 0.85;
 /// A disk counts as saturated from this share of busy time on.
@@ -24,6 +27,8 @@ const DISK_BUSY: f64 = 0.85;
 const QUEUED: f64 = 32_768.0;
 /// Throughput within this share of what the generator reaches against nothing.
 const NEAR_NULL: f64 = 0.70;
+/// What a step gains at least where throughput still rises.
+const GAIN: f64 = 0.03;
 /// Latency that changes by less than this while concurrency changes is constant.
 const CONSTANT: f64 = 0.30;
 /// A clock further off than this, ns, cannot be laid beside the server's seconds.
@@ -98,6 +103,8 @@ pub struct Evidence {
     pub server_cores: Option<f64>,
     /// The busiest thread of the server, share of a core, and its name.
     pub server_hot_thread: Option<(String, f64)>,
+    /// Cores that the server's threads used or stood in line for: all together, the busiest.
+    pub server_wanted: Option<(f64, f64)>,
     /// All cores of the server's machine, share busy.
     pub host_busy: Option<f64>,
     /// The busiest core, share.
@@ -229,8 +236,17 @@ fn server_quota(e: &Evidence) -> Found {
     Some((Limiter::CpuQuota, beyond(share, THROTTLED, 0.4, 0.85), why))
 }
 
+/// Whether neither server nor agents lacked a core: all cores may be busy, but with other things,
+/// and the scheduler gave these two what they asked for.
+fn cpu_is_not_it(e: &Evidence) -> bool {
+    let Some((all, busiest)) = e.server_wanted else { return false };
+    let agents = e.generator_busiest + e.generator_waiting;
+    let here = if e.same_host { e.generator_cores } else { 0.0 };
+    busiest < UNWANTED && agents < UNWANTED && all + here < UNWANTED * e.cores
+}
+
 fn all_cores(e: &Evidence) -> Found {
-    let busy = e.host_busy.filter(|b| *b >= BUSY)?;
+    let busy = e.host_busy.filter(|b| *b >= BUSY && !cpu_is_not_it(e))?;
     let server = e.server_cores.unwrap_or(0.0) / e.cores.max(1.0);
     let generator = if e.same_host { e.generator_cores / e.cores.max(1.0) } else { 0.0 };
     let mut confidence = beyond(busy, BUSY, 1.0, 0.8);
@@ -288,7 +304,7 @@ fn network(e: &Evidence) -> Found {
         }
     }
     if let (Some(send), Some(read)) = (e.queued_to_send, e.queued_to_read) {
-        let idle = e.host_busy.is_none_or(|b| b < BUSY);
+        let idle = e.host_busy.is_none_or(|b| b < BUSY) || cpu_is_not_it(e);
         // Data that waits to leave while the other side has nothing to read is in the network.
         let from_server = send.0 >= QUEUED && read.1 < send.0 / 4.0;
         let from_client = send.1 >= QUEUED && read.0 < send.1 / 4.0;
@@ -299,14 +315,16 @@ fn network(e: &Evidence) -> Found {
                 ("client", send.1, "server has")
             };
             let held = base::units::bytes(bytes);
-            why.push(format!(
-                "{held} per connection wait at the {who} to be sent while the {other} little to read"
-            ));
+            let there = format!("{held} per connection wait at the {who} to be sent");
+            why.push(format!("{there} while the {other} little to read"));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }
     }
     if why.is_empty() {
         return None;
+    }
+    if let Some((name, rate, None)) = &e.link {
+        why.push(format!("the busiest link, {name}, carried {}/s", base::units::bytes(*rate)));
     }
     if e.retransmitted > 0.001 {
         why.push(format!("{:.2} % of the TCP segments were sent again", e.retransmitted * 100.0));
@@ -341,7 +359,10 @@ fn hot_core(e: &Evidence) -> Found {
         ];
         return spread.then(|| (Limiter::HotCore, beyond(*share, BUSY, 1.0, 0.75), why));
     }
-    let hottest = e.hottest_core.filter(|h| *h >= 0.95 && spread && e.server_cores.is_some())?;
+    // On one machine the hot core may be somebody else's.
+    let theirs = e.same_host && cpu_is_not_it(e);
+    let seen = spread && e.server_cores.is_some() && !theirs;
+    let hottest = e.hottest_core.filter(|h| *h >= 0.95 && seen)?;
     // Without a thread to blame it may be interrupts; with the agents elsewhere it is his.
     let confidence = if e.same_host { 0.5 } else { 0.8 };
     let why = format!(
@@ -353,7 +374,7 @@ fn hot_core(e: &Evidence) -> Found {
 }
 
 fn still_rising(e: &Evidence) -> Found {
-    if e.levelled || e.curve.len() < 2 || latency_is_constant(e) {
+    if e.levelled || !last_step_gained(e) || latency_is_constant(e) {
         return None;
     }
     let why = format!(
@@ -361,6 +382,13 @@ fn still_rising(e: &Evidence) -> Found {
         e.point.in_flight
     );
     Some((Limiter::NotReached, 0.8, vec![why]))
+}
+
+/// A schedule may be too short for the rule of levelling and still end on the level.
+fn last_step_gained(e: &Evidence) -> bool {
+    let Some((last, before)) = e.curve.split_last() else { return false };
+    let best = before.iter().map(|p| p.ops_s).reduce(f64::max);
+    best.is_some_and(|best| last.ops_s > best * (1.0 + GAIN))
 }
 
 fn generator_near_null(e: &Evidence) -> Found {
@@ -380,14 +408,19 @@ fn latency_is_constant(e: &Evidence) -> bool {
 }
 
 fn slow_behind(e: &Evidence) -> Found {
-    let idle = e.host_busy.is_none_or(|b| b < 0.8) && e.generator_busiest < 0.8;
+    let idle = e.host_busy.is_none_or(|b| b < 0.8) || cpu_is_not_it(e);
+    let idle = idle && e.generator_busiest < 0.8;
     if !idle || e.server_cores.is_none() && e.server_latency_ns.is_none() && !latency_is_constant(e)
     {
         return None;
     }
     let mut why = Vec::new();
     let mut confidence: f64 = 0.6;
-    if let Some(busy) = e.host_busy {
+    if let Some((wanted, _)) = e.server_wanted.filter(|_| e.host_busy.is_some_and(|b| b >= 0.8)) {
+        let cores =
+            format!("nothing was full: of {:.0} cores the server wanted {wanted:.2}", e.cores);
+        why.push(format!("{cores}, whatever else kept them busy"));
+    } else if let Some(busy) = e.host_busy {
         why.push(format!("nothing was full: the CPU was {} busy", percent(busy)));
         // The emptier the machine, the surer.
         confidence += (0.8 - busy).max(0.0) * 0.2;

@@ -20,6 +20,8 @@ pub struct ProcessCpu {
     pub seconds: f64,
     /// The same by thread: `(thread, name, seconds)`.
     pub threads: Vec<(u32, String, f64)>,
+    /// Time that each thread was ready but had no core: `(thread, seconds)`.
+    pub waits: Vec<(u32, f64)>,
     /// Time its control group was over its quota, seconds.
     pub throttled_s: f64,
     /// The group's quota in cores, if it has one.
@@ -96,16 +98,18 @@ pub fn process_cpu(pid: u32) -> Option<ProcessCpu> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, seconds) = parse_stat(&stat)?;
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut waits = Vec::new();
     let threads = tasks.filter_map(|task| {
         let id = task.file_name().to_str()?.parse().ok()?;
         let (name, ticks) = parse_stat(&fs::read_to_string(task.path().join("stat")).ok()?)?;
         let sched = fs::read_to_string(task.path().join("schedstat")).ok();
-        let exact = sched.and_then(|text| parse_schedstat(&text)).map(|s| s.0 as f64 / 1e9);
-        Some((id, name, exact.unwrap_or(ticks)))
+        let exact = sched.and_then(|text| parse_schedstat(&text));
+        waits.extend(exact.map(|s| (id, s.1 as f64 / 1e9)));
+        Some((id, name, exact.map_or(ticks, |s| s.0 as f64 / 1e9)))
     });
     let threads = threads.collect();
     let (throttled_s, quota_cores) = throttling(&pid.to_string());
-    Some(ProcessCpu { seconds, threads, throttled_s, quota_cores })
+    Some(ProcessCpu { seconds, threads, waits, throttled_s, quota_cores })
 }
 
 /// Name and CPU seconds from a `stat` line (proc(5): fields 2, 14 and 15).

@@ -49,12 +49,25 @@ fn name_of<K: Clone>(table: &RwLock<Table<K>>, number: u32) -> Option<K> {
     table.read().unwrap_or_else(|e| e.into_inner()).names.get(index).cloned()
 }
 
+/// Longest label of a client that is kept, in bytes: a host name's first part (RFC 1035 §2.3.4).
+const LABEL_MAX: usize = 63;
+
+/// What the machines at an address call themselves.
+enum Label {
+    One(String),
+    /// Behind one address there are several (NAT).
+    Several(String),
+}
+
 /// Clients by address: every address that ever connected keeps its number for the process's life.
-pub struct Clients(RwLock<Table<IpAddr>>);
+pub struct Clients {
+    table: RwLock<Table<IpAddr>>,
+    labels: RwLock<HashMap<u32, Label>>,
+}
 
 impl Default for Clients {
     fn default() -> Self {
-        Self(Table::new())
+        Self { table: Table::new(), labels: RwLock::default() }
     }
 }
 
@@ -62,12 +75,55 @@ impl Clients {
     /// The number of the client at `address`; a v4 address mapped into v6 is the v4 address.
     /// [`OTHER_CLIENT`] when the table is full. Called at accept, not for each operation.
     pub fn intern(&self, address: IpAddr) -> u32 {
-        intern(&self.0, address.to_canonical(), CLIENT_NAMES_MAX)
+        intern(&self.table, address.to_canonical(), CLIENT_NAMES_MAX)
     }
 
     /// The address of client `number` as text, `other` for [`OTHER_CLIENT`] and unknown numbers.
     pub fn name_of(&self, number: u32) -> String {
-        name_of(&self.0, number).map_or_else(|| "other".to_owned(), |a: IpAddr| a.to_string())
+        name_of(&self.table, number).map_or_else(|| "other".to_owned(), |a: IpAddr| a.to_string())
+    }
+
+    /// A machine at the address of client `number` calls itself `machine` (AUTH_SYS, RFC 5531
+    /// appendix A): a label for people, an identity for nobody. Called once for each connection.
+    pub fn label(&self, number: u32, machine: &[u8]) {
+        let text: String = String::from_utf8_lossy(machine)
+            .chars()
+            .filter(|c| !c.is_control())
+            .scan(0, |length, c| {
+                *length += c.len_utf8();
+                (*length <= LABEL_MAX).then_some(c)
+            })
+            .collect();
+        // As many as there are numbers, which are bounded.
+        if text.is_empty() || name_of(&self.table, number).is_none() {
+            return;
+        }
+        let known = |labels: &HashMap<u32, Label>| match labels.get(&number) {
+            None => false,
+            Some(Label::One(name)) => *name == text,
+            Some(Label::Several(_)) => true,
+        };
+        if known(&self.labels.read().unwrap_or_else(|e| e.into_inner())) {
+            return;
+        }
+        let mut labels = self.labels.write().unwrap_or_else(|e| e.into_inner());
+        let label = match labels.remove(&number) {
+            None => Label::One(text),
+            Some(Label::One(name)) if name == text => Label::One(name),
+            Some(Label::One(name) | Label::Several(name)) => Label::Several(name),
+        };
+        labels.insert(number, label);
+    }
+
+    /// Address and machine name for people: `10.0.0.7 (anna)`, `10.0.0.7 (anna and others)`; `None`
+    /// while no name was told.
+    pub fn label_of(&self, number: u32) -> Option<String> {
+        let labels = self.labels.read().unwrap_or_else(|e| e.into_inner());
+        let address = self.name_of(number);
+        labels.get(&number).map(|label| match label {
+            Label::One(name) => format!("{address} ({name})"),
+            Label::Several(name) => format!("{address} ({name} and others)"),
+        })
     }
 }
 

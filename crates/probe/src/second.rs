@@ -37,6 +37,12 @@ impl Cell {
         self.count += other.count;
         self.bytes += other.bytes;
     }
+    /// How much it weighs among `all`, for choosing what gets a row: a share of the operations and a
+    /// share of the bytes count alike, so that one large stream outweighs many idle glances.
+    pub fn share_of(self, all: Self) -> u128 {
+        u128::from(self.count) * u128::from(all.bytes.max(1))
+            + u128::from(self.bytes) * u128::from(all.count.max(1))
+    }
 }
 
 /// A combination that occurred, `None` standing for `other`.
@@ -112,8 +118,8 @@ pub struct CoreSecond {
     pub ranges: Vec<RangeGroup>,
     /// The busiest files, busiest first.
     pub files: Vec<FileRow>,
-    /// By how many operations a row of `files`, or one that is missing, may be too low.
-    pub file_error: u64,
+    /// By how much a file, over all of its operations, may be too low in `files`.
+    pub file_error: Cell,
     /// Operations counted with client and user `other` because the table was full.
     pub folded: u64,
     /// Records overwritten before they were aggregated.

@@ -115,6 +115,16 @@ impl Pool {
         Some(Slot { shared: Arc::clone(&self.shared), client, open: true })
     }
 
+    /// How big it is.
+    pub fn limits(&self) -> PoolLimits {
+        self.shared.limits
+    }
+
+    /// Threads that are at work.
+    pub fn busy(&self) -> usize {
+        self.threads.len().saturating_sub(self.shared.lock().idle)
+    }
+
     /// Operations that wait for a thread.
     pub fn queued(&self) -> usize {
         self.shared.lock().used

@@ -99,6 +99,17 @@ impl Paths {
         }
     }
 
+    /// How many names it holds.
+    pub fn len(&self) -> usize {
+        let len = |s: &Mutex<Shard>| s.lock().unwrap_or_else(PoisonError::into_inner).known.len();
+        self.shards.iter().map(len).sum()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The name by which `file` was last met, and where.
     pub fn last(&self, file: FileId) -> Option<(FileId, Box<[u8]>)> {
         match self.shard(file).known.get(&file)? {

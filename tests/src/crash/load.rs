@@ -86,6 +86,8 @@ pub struct Worker {
     pub files: Vec<File>,
     /// The write verifier before the crash.
     pub verifier: Option<Writeverf3>,
+    /// What it did to names, in order, for the message when something is lost.
+    pub history: Vec<String>,
     random: SeededRandom,
     focus: Vec<Op>,
     next_name: u32,
@@ -98,8 +100,16 @@ impl Worker {
     /// A worker that does `focus` half of the time and everything else otherwise.
     pub fn new(name: String, seed: u64, focus: Vec<Op>) -> Self {
         let random = SeededRandom::new(seed);
-        let (dirs, files) = (Vec::new(), Vec::new());
-        Self { name, dirs, files, verifier: None, random, focus, next_name: 0 }
+        Self {
+            name,
+            dirs: Vec::new(),
+            files: Vec::new(),
+            verifier: None,
+            history: Vec::new(),
+            random,
+            focus,
+            next_name: 0,
+        }
     }
 
     /// Works until the connection ends.
@@ -213,10 +223,15 @@ impl Worker {
     }
 
     fn doubt(&mut self, dir: usize, name: &str) {
+        self.history.push(format!("directory {dir}: {name} changes"));
         self.dirs[dir].doubtful.insert(name.to_owned());
     }
 
     fn settle(&mut self, dir: usize, name: &str, node: Option<Node>) {
+        self.history.push(match &node {
+            Some(node) => format!("directory {dir}: {name} is {node:?}"),
+            None => format!("directory {dir}: {name} is gone"),
+        });
         let dir = &mut self.dirs[dir];
         dir.doubtful.remove(name);
         match node {

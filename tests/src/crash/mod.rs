@@ -200,8 +200,10 @@ impl<'a, V: Victim> Trial<'a, V> {
         let mut client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
         let root = client.mnt(&self.victim.export())?;
         for worker in workers {
-            let verifier = verify::check(worker, &mut client, &root)
-                .map_err(|what| what.within(&worker.name))?;
+            let verifier = verify::check(worker, &mut client, &root).map_err(|what| {
+                eprintln!("{}:\n  {}", worker.name, worker.history.join("\n  "));
+                what.within(&worker.name)
+            })?;
             if verifier.is_some() && verifier == worker.verifier {
                 let what = "the write verifier did not change with the restart";
                 return Err(Trouble::Other(what.to_owned()));

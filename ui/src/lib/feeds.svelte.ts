@@ -81,6 +81,8 @@ export class Feeds {
     this.#stream = new LiveStream({
       data: (second) => this.#second(second),
       state: (state) => this.#streamState(state),
+      // The gap that this leaves is healed at the next tick, however recently that was tried.
+      lost: () => this.#feeds.forEach((feed) => (feed.askedAt = -Infinity)),
       signedOut: () => session.lost(),
     });
     this.#poll = setInterval(() => this.#tick(), 500);
@@ -111,8 +113,8 @@ export class Feeds {
     this.#subscribe();
     const fresh = [...this.#feeds.values()].some((feed) => feed.loaded === null);
     clearTimeout(this.#settle);
-    if (fresh) this.#fetchAll();
-    else this.#settle = setTimeout(() => this.#fetchAll(), SETTLE_MS);
+    if (fresh) this.#loadAll();
+    else this.#settle = setTimeout(() => this.#loadAll(), SETTLE_MS);
   }
 
   #moving(): boolean {
@@ -127,18 +129,18 @@ export class Feeds {
     else this.#stream.close();
   }
 
-  #fetchAll(): void {
+  #loadAll(): void {
     const step = stepFor(spanOf(this.#view));
     const { from, to } = intervalOf(this.#view, this.#view.live ? Math.floor(session.now()) : this.now);
     for (const feed of this.#feeds.values()) {
       const known = feed.loaded;
       const enough = known !== null && known.step === step && known.from <= from && known.to >= to;
       const following = known !== null && this.#moving() && known.step === 1 && known.from <= from;
-      if (!enough && !following) void this.#fetch(feed, from, to, step);
+      if (!enough && !following) void this.#load(feed, from, to, step);
     }
   }
 
-  async #fetch(feed: Feed, from: number, to: number, step: number): Promise<void> {
+  async #load(feed: Feed, from: number, to: number, step: number): Promise<void> {
     const request = (feed.request += 1);
     feed.loading = true;
     try {
@@ -185,7 +187,7 @@ export class Feeds {
     this.#interrupted = false;
     // What was missed may be in the store; what is not there stays a gap.
     for (const feed of this.#feeds.values()) feed.loaded = null;
-    this.#fetchAll();
+    this.#loadAll();
   }
   #interrupted = false;
 
@@ -203,7 +205,7 @@ export class Feeds {
       if (performance.now() - feed.askedAt < POLL_MS) continue;
       feed.asked = end;
       feed.askedAt = performance.now();
-      void this.#fetch(feed, from, Math.floor(session.now()), 1);
+      void this.#load(feed, from, Math.floor(session.now()), 1);
     }
   }
 
@@ -214,6 +216,6 @@ export class Feeds {
     const every = Math.max(POLL_MS, stepFor(this.#view.span) * 1000);
     if (Date.now() - this.#polled < every) return;
     this.#polled = Date.now();
-    this.#fetchAll();
+    this.#loadAll();
   }
 }

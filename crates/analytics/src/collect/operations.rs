@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use probe::names::OTHER_CLIENT;
 use probe::op::Protocol;
-use probe::second::{Cell, CoreSecond};
+use probe::second::{Cell, Combination, CoreSecond};
 
 use crate::model::{Figures, Key, Rows, Table};
 use crate::names::{Dimension, Names};
@@ -34,7 +35,8 @@ pub(super) fn tables(cores: &[&CoreSecond], names: &Names) -> Vec<Table> {
         }
         if counts.replays.sum() != [0, 0] {
             let stat = format!("{}.replays", protocol.group()).into();
-            tables.push(Table::from_rows(stat, dimensions("client", "op"), counts.replays, 0));
+            let (by, lacks) = (dimensions("client", "op"), counts.lacks.replays);
+            tables.push(Table::from_rows(stat, by, counts.replays, lacks));
         }
     }
     tables
@@ -48,8 +50,44 @@ fn figures(cell: Cell) -> Figures {
     [cell.count, cell.bytes]
 }
 
+fn plus(into: &mut Figures, by: Figures) {
+    *into = [into[0] + by[0], into[1] + by[1]];
+}
+
 fn minus(a: Figures, b: Figures) -> Figures {
     [a[0].saturating_sub(b[0]), a[1].saturating_sub(b[1])]
+}
+
+/// Whether the client is one of those that share a number, or nobody knows which.
+fn is_other_client(client: Option<u32>) -> bool {
+    client.is_none_or(|number| number == OTHER_CLIENT)
+}
+
+/// What is counted without a value that it has, because a table was full or collection was off:
+/// by how much the elements of a dimension may be too low.
+#[derive(Default)]
+struct Lacks {
+    op: Figures,
+    client: Figures,
+    user: Figures,
+    share: Figures,
+    status: Figures,
+    replays: Figures,
+}
+
+impl Lacks {
+    fn add(&mut self, who: &Combination, cell: Figures) {
+        let lacking = [
+            (&mut self.op, who.op.is_none()),
+            (&mut self.client, is_other_client(who.client)),
+            (&mut self.user, who.user.is_none()),
+            (&mut self.share, who.share.is_none()),
+            (&mut self.status, who.status.is_none()),
+        ];
+        for (lacks, _) in lacking.into_iter().filter(|(_, lacking)| *lacking) {
+            plus(lacks, cell);
+        }
+    }
 }
 
 /// Rows by dimensions, while they are added up.
@@ -62,6 +100,7 @@ struct Counts<'a> {
     share: Rows,
     status: Rows,
     replays: Rows,
+    lacks: Lacks,
 }
 
 impl<'a> Counts<'a> {
@@ -74,6 +113,7 @@ impl<'a> Counts<'a> {
             share: Rows::default(),
             status: Rows::default(),
             replays: Rows::default(),
+            lacks: Lacks::default(),
         };
         let all = cores.iter().flat_map(|c| &c.combinations);
         for (who, cell) in all.filter(|(who, _)| who.protocol == protocol as u8) {
@@ -82,14 +122,17 @@ impl<'a> Counts<'a> {
             let client = key(Dimension::Client, who.client.map(u64::from));
             let cell = figures(*cell);
             if who.replay {
+                if is_other_client(who.client) {
+                    plus(&mut counts.lacks.replays, cell);
+                }
                 counts.replays.add(client, op, cell);
                 continue;
             }
+            counts.lacks.add(who, cell);
             let user = key(Dimension::User, who.user.map(u64::from));
             let share = key(Dimension::Share, who.share.map(u64::from));
             let status = key(Dimension::Status, who.status.map(u64::from));
-            let sum = counts.ops.entry(op.clone()).or_default();
-            *sum = [sum[0] + cell[0], sum[1] + cell[1]];
+            plus(counts.ops.entry(op.clone()).or_default(), cell);
             counts.client.add(client, op.clone(), cell);
             counts.user.add(user, op.clone(), cell);
             counts.share.add(share, op.clone(), cell);
@@ -100,26 +143,27 @@ impl<'a> Counts<'a> {
 
     fn tables(&self, cores: &[&CoreSecond], protocol: Protocol) -> Vec<Table> {
         let stat: Arc<str> = format!("{}.ops", protocol.group()).into();
-        let folded: u64 = cores.iter().map(|c| c.folded).sum();
+        let lacks = &self.lacks;
         let copy = |rows: &Rows| rows.clone();
         let table = |a: &str, b: &str, rows, error| {
             Table::from_rows(stat.clone(), dimensions(a, b), rows, error)
         };
         let mut tables = vec![
-            table("share", "op", copy(&self.share), 0),
-            table("status", "op", copy(&self.status), 0),
-            table("client", "op", copy(&self.client), folded),
-            table("user", "op", copy(&self.user), folded),
+            table("share", "op", copy(&self.share), lacks.share),
+            table("status", "op", copy(&self.status), lacks.status),
+            table("client", "op", copy(&self.client), lacks.client),
+            table("user", "op", copy(&self.user), lacks.user),
         ];
         let [op, client, share] = self.latencies(cores, protocol);
-        tables.push(table("op", "latency", op, 0));
-        tables.push(table("client", "latency", client, folded));
-        tables.push(table("share", "latency", share, 0));
+        tables.push(table("op", "latency", op.0, op.1));
+        tables.push(table("client", "latency", client.0, client.1));
+        tables.push(table("share", "latency", share.0, share.1));
         if protocol == Protocol::Nfs3 {
             let [size, offset] = self.ranges(cores, protocol);
-            tables.push(table("op", "size", size, 0));
-            tables.push(table("op", "offset", offset, 0));
-            let error = cores.iter().map(|c| c.file_error).sum();
+            tables.push(table("op", "size", size, lacks.op));
+            tables.push(table("op", "offset", offset, lacks.op));
+            let mut error = lacks.op;
+            cores.iter().for_each(|c| plus(&mut error, figures(c.file_error)));
             tables.push(table("file", "op", self.files(cores, protocol), error));
         }
         tables
@@ -129,29 +173,37 @@ impl<'a> Counts<'a> {
         self.ops.values().fold([0; 2], |sum, f| [sum[0] + f[0], sum[1] + f[1]])
     }
 
-    fn latencies(&self, cores: &[&CoreSecond], protocol: Protocol) -> [Rows; 3] {
-        let [mut ops, mut clients, mut shares] =
-            [Rows::default(), Rows::default(), Rows::default()];
-        let all = cores.iter().flat_map(|c| &c.latencies);
-        for group in all.filter(|g| g.protocol == protocol as u8) {
+    /// By op, client and share, each with what its elements may lack.
+    fn latencies(&self, cores: &[&CoreSecond], protocol: Protocol) -> [(Rows, Figures); 3] {
+        let mut all: [(Rows, Figures); 3] = Default::default();
+        let [ops, clients, shares] = &mut all;
+        let groups = cores.iter().flat_map(|c| &c.latencies);
+        for group in groups.filter(|g| g.protocol == protocol as u8) {
             let key = |dimension, number| self.names.key(protocol, dimension, number);
             let op = key(Dimension::Op, Some(u64::from(group.op)));
             let client = key(Dimension::Client, group.client.map(u64::from));
             let share = key(Dimension::Share, group.share.map(u64::from));
             for (bucket, cell) in &group.buckets {
                 let (bucket, cell) = (Key::Bucket(*bucket), figures(*cell));
-                ops.add(op.clone(), bucket.clone(), cell);
-                clients.add(client.clone(), bucket.clone(), cell);
-                shares.add(share.clone(), bucket, cell);
+                ops.0.add(op.clone(), bucket.clone(), cell);
+                clients.0.add(client.clone(), bucket.clone(), cell);
+                shares.0.add(share.clone(), bucket, cell);
+                if is_other_client(group.client) {
+                    plus(&mut clients.1, cell);
+                }
+                if group.share.is_none() {
+                    plus(&mut shares.1, cell);
+                }
             }
         }
-        for rows in [&mut ops, &mut clients, &mut shares] {
+        for (rows, lacks) in &mut all {
             let rest = minus(self.total(), rows.sum());
             if rest[0] > 0 {
                 rows.add(Key::Other, Key::Other, rest);
+                plus(lacks, rest);
             }
         }
-        [ops, clients, shares]
+        all
     }
 
     fn ranges(&self, cores: &[&CoreSecond], protocol: Protocol) -> [Rows; 2] {

@@ -78,9 +78,10 @@ pub struct Data {
     pub dropped: Vec<u64>,
     /// Where it came from.
     pub source: Source,
-    /// Whether every row is complete.
+    /// Whether every row is complete: the error bound is 0.
     pub exact: bool,
-    /// By how much per second a row may be too low, in operations.
+    /// By how much a row, or one that is missing, may be too low, in the unit of the values; proven,
+    /// and never too high. What rows lack is in `other`, but for what was `dropped`.
     pub error_bound: f64,
     /// What the reader should know.
     pub note: Option<String>,

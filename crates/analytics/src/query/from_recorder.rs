@@ -78,6 +78,8 @@ pub(super) struct Plan<'a> {
     replay: bool,
     bytes: bool,
     filters: Vec<Filter>,
+    /// Whether one filter is by client.
+    by_client: bool,
     breakdown: Option<Field>,
 }
 
@@ -111,7 +113,8 @@ impl<'a> Plan<'a> {
             None => None,
         };
         let (replay, bytes) = (stat.metric == "replays", stat.metric == "bytes");
-        Some(Self { names, protocol, replay, bytes, filters, breakdown })
+        let by_client = filters.iter().any(|f| f.field == Field::Named(Dimension::Client));
+        Some(Self { names, protocol, replay, bytes, filters, by_client, breakdown })
     }
 
     fn passes(&self, filter: &Filter, record: &OpRecord) -> bool {
@@ -141,7 +144,11 @@ impl<'a> Plan<'a> {
         let mut complete = true;
         let after = hub.scan(from * NS_PER_S, to * NS_PER_S, |record| {
             let second = record.done_ns / NS_PER_S;
-            let Some(step) = seconds.grid.at(second).filter(|_| self.wants(record)) else { return };
+            let Some(step) = seconds.grid.at(second).filter(|_| self.wants(record)) else {
+                // It may be of the client that was asked for.
+                complete &= !self.by_client || record.client != OTHER_CLIENT;
+                return;
+            };
             let value = if self.bytes { f64::from(record.bytes) } else { 1.0 };
             seconds.total[step] += value;
             let Some(breakdown) = self.breakdown else { return };
@@ -153,6 +160,10 @@ impl<'a> Plan<'a> {
             {
                 complete = false;
                 element = None;
+                seconds.error[step] += value;
+            } else if breakdown == Field::Named(Dimension::Client) && element.is_none() {
+                complete = false;
+                seconds.error[step] += value;
             }
             if value > 0.0 {
                 seconds.add(step, element, value);
@@ -175,6 +186,7 @@ impl<'a> Plan<'a> {
                 kept[(second - from) as usize] = Some(step);
                 bins.covered[step] += 1;
                 bins.total[step] += seconds.total[(second - from) as usize];
+                bins.error[step] += seconds.error[(second - from) as usize];
             }
         }
         let (elements, other) = seconds.by_step();

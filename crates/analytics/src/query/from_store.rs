@@ -4,10 +4,11 @@ use probe::schema::{Source, Statistic, schema};
 use probe::stat::{StatId, range};
 
 use base::buckets;
+use base::limits::IO_SIZE_MAX;
 
 use super::bins::Bins;
 use crate::collect::PAIRS;
-use crate::model::{Frame, Key, SAMPLE_SCALE, Table};
+use crate::model::{Figures, Frame, Key, SAMPLE_SCALE, Table};
 
 /// How a statistic is read from frames.
 pub(super) struct Plan<'a> {
@@ -16,6 +17,7 @@ pub(super) struct Plan<'a> {
     pub table: String,
     column: usize,
     scale: f64,
+    operations: bool,
     /// Which dimensions the table must have.
     needs: Vec<&'a str>,
     filters: Vec<Filter<'a>>,
@@ -70,9 +72,28 @@ impl<'a> Plan<'a> {
             table: format!("{}.{metric}", stat.group),
             column: usize::from(bytes),
             scale: if operations { 1.0 } else { 1.0 / SAMPLE_SCALE },
+            operations,
             needs,
             filters,
         })
+    }
+
+    /// By how much an element may be too low: what the table says of its first keys. Second keys are
+    /// unknown only of what came while collection was off, which has no operation either; any other
+    /// `Other` size and offset is of an operation that has none.
+    fn error(&self, table: &Table) -> u64 {
+        if self.needs.contains(&&*table.dimensions[0]) {
+            return table.error[self.column];
+        }
+        let op_first = *table.dimensions[0] == *"op";
+        let always = matches!(&*table.dimensions[1], "op" | "latency");
+        let unknown = |(a, b, _): &&(Key, Key, Figures)| {
+            *b == Key::Other && (always || op_first && *a == Key::Other)
+        };
+        if !self.operations || self.needs.is_empty() {
+            return 0;
+        }
+        table.rows.iter().filter(unknown).map(|(.., figures)| figures[self.column]).sum()
     }
 
     /// Adds a frame to the answer.
@@ -80,6 +101,11 @@ impl<'a> Plan<'a> {
         let Some(step) = bins.grid.at(frame.time) else { return };
         bins.covered[step] += u64::from(frame.covered);
         bins.dropped[step] += frame.dropped;
+        if self.operations {
+            // Nobody knows what they were: each may belong to any element.
+            let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
+            bins.error[step] += frame.dropped.saturating_mul(most) as f64;
+        }
         let fits = |t: &&Table| {
             *t.stat == *self.table
                 && self.needs.iter().all(|d| t.dimensions.iter().any(|have| **have == **d))
@@ -89,9 +115,7 @@ impl<'a> Plan<'a> {
             bins.total[step] += table.total[self.column] as f64 * self.scale;
             return;
         }
-        if self.needs.contains(&&*table.dimensions[0]) {
-            bins.error[step] += table.error as f64;
-        }
+        bins.error[step] += self.error(table) as f64 * self.scale;
         let mut sum = 0;
         for (a, b, figures) in &table.rows {
             let key = |dimension: &str| if *table.dimensions[0] == *dimension { a } else { b };

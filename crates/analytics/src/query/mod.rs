@@ -286,7 +286,7 @@ impl Engine {
         let closed = self.hub.closed().min(newest.max(wall_ns() / NS_PER_S));
         let found = plan.scan(&self.hub, grid, closed);
         let mut data = self.answer(stat, statistic, found.bins, top, Source::Recorder);
-        data.exact = found.complete;
+        data.exact &= found.complete;
         let mut notes = Vec::new();
         if found.since > grid.from {
             let back = (wall_ns() / NS_PER_S).saturating_sub(found.since);

@@ -31,7 +31,7 @@ fn frame(time: u64) -> Frame {
     let read = Key::Name(Name::plain("read"));
     rows.add(Key::Name(Name::plain("a")), read.clone(), [1, 10]);
     rows.add(Key::Name(Name::plain("b")), read, [time % 60, 0]);
-    let table = Table::from_rows("nfs3.ops".into(), ["client".into(), "op".into()], rows, 0);
+    let table = Table::from_rows("nfs3.ops".into(), ["client".into(), "op".into()], rows, [0; 2]);
     Frame { time, span: 1, covered: 1, dropped: 0, tables: vec![table] }
 }
 

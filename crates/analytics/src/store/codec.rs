@@ -1,7 +1,7 @@
 //! Frames as bytes: variable-length numbers, names by number from the segment's dictionary.
 //!
-//! The layout is in `docs/formats/segments.md`. Reading checks every length; damage is an error with
-//! a place, never a panic.
+//! The layout is in `docs/formats/segments.md`. Reading checks every length; damage is an error
+//! with a place, never a panic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Encoder {
 
     /// Rows in runs of one first key; the second keys of a run go up in steps.
     fn table(&mut self, table: &Table, out: &mut Vec<u8>) {
-        for n in [table.total[0], table.total[1], table.error] {
+        for n in table.total.into_iter().chain(table.error) {
             put(out, n);
         }
         let mut rows: Vec<_> =
@@ -291,7 +291,7 @@ impl Decoder {
     ) -> Result<Table, Damage> {
         let mut reader = Reader::new(bytes);
         let total = [reader.number("total")?, reader.number("total")?];
-        let error = reader.number("error bound")?;
+        let error = [reader.number("error bound")?, reader.number("error bound")?];
         let mut rows = Vec::new();
         for _ in 0..reader.number("number of runs")? {
             let a = reader.number("key")?;

@@ -35,9 +35,9 @@ fn text(frame: &Frame) -> String {
     let Frame { time, span, covered, dropped, tables } = frame;
     let mut out = format!("frame {time} span {span} covered {covered} dropped {dropped}\n");
     for table in tables {
-        let ([a, b], [x, y]) = (&table.dimensions, table.total);
+        let ([a, b], [x, y], [e, f]) = (&table.dimensions, table.total, table.error);
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "  {} [{a}][{b}] total {x} {y} error {}", table.stat, table.error);
+        let _ = writeln!(out, "  {} [{a}][{b}] total {x} {y} error {e} {f}", table.stat);
         for (a, b, [x, y]) in &table.rows {
             let _ = writeln!(out, "    {} | {} | {x} {y}", key(a), key(b));
         }

@@ -14,7 +14,7 @@ use super::codec::{Damage, Decoder, Encoder, Reader, crc32, put, split};
 use crate::model::Frame;
 
 const MAGIC: &[u8; 8] = b"PLIMSTAT";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 pub(crate) const HEADER_LEN: usize = 32;
 /// Kind, length, checksum.
 const BLOCK_HEADER_LEN: usize = 9;

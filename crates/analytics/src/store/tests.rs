@@ -41,7 +41,7 @@ fn frame(time: u64) -> Frame {
     rows.add(Key::Name(Name::plain(&format!("file {time}"))), Key::Other, [2, 0]);
     rows.add(Key::Other, Key::Other, [5, 7]);
     let dimensions = ["client".into(), "latency".into()];
-    let table = Table::from_rows("nfs3.ops".into(), dimensions, rows, time % 3);
+    let table = Table::from_rows("nfs3.ops".into(), dimensions, rows, [time % 3, time % 2]);
     Frame { time, span: 1, covered: 1, dropped: time % 2, tables: vec![table] }
 }
 

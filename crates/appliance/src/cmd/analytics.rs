@@ -176,9 +176,11 @@ fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -
         })
         .collect();
     let near = near::to(&args.stat, &known);
-    if near.is_empty() || known.iter().any(|k| *k == args.stat) {
+    if near.is_empty() || known.contains(&args.stat) {
         return Failure::usage(tried, failed, hint);
     }
+    // The server's own suggestion knows no breakdowns.
+    let failed = failed.split("; did you mean").next().unwrap_or(failed);
     Failure::usage(tried, failed, &format!("did you mean {}?", near.join(", ")))
 }
 

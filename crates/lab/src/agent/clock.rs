@@ -7,12 +7,46 @@
 
 use serde::{Deserialize, Serialize};
 use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+
+/// For tests only: names a file with the number of milliseconds by which an agent's clocks are to
+/// be wrong. The file is read again and again, so that a clock can be made to jump.
+pub const TEST_SKEW_FILE: &str = "PLIMSOLL_TEST_CLOCK_SKEW_FILE";
+
+/// How far this process's clocks are wrong on purpose, ns; 0 but in an agent under test.
+static TEST_SKEW_NS: AtomicI64 = AtomicI64::new(0);
 
 /// `CLOCK_MONOTONIC` in nanoseconds; on one machine the same in every process.
 #[inline]
 pub fn mono_ns() -> u64 {
-    read(libc::CLOCK_MONOTONIC)
+    read(libc::CLOCK_MONOTONIC).saturating_add_signed(TEST_SKEW_NS.load(Ordering::Relaxed))
+}
+
+/// The wall clock, nanoseconds since the Unix epoch, wrong by as much as [`mono_ns`] is.
+pub fn wall_ns() -> u64 {
+    base::clock::wall_ns().saturating_add_signed(TEST_SKEW_NS.load(Ordering::Relaxed))
+}
+
+/// Makes this process's clocks wrong if [`TEST_SKEW_FILE`] says so.
+pub fn skew_for_test() {
+    let Some(file) = std::env::var_os(TEST_SKEW_FILE) else { return };
+    set_skew(file.as_ref());
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(10));
+            set_skew(file.as_ref());
+        }
+    });
+}
+
+fn set_skew(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    // A file that is just being written keeps the skew as it was.
+    if let Ok(ms) = text.trim().parse::<i64>() {
+        TEST_SKEW_NS.store(ms.saturating_mul(1_000_000), Ordering::Relaxed);
+    }
 }
 
 /// CPU time of the calling thread, in nanoseconds.

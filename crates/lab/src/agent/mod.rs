@@ -63,6 +63,7 @@ pub enum AgentError {
 /// # Errors
 /// When it cannot listen, or, with `once`, when the conversation fails.
 pub fn run(options: &AgentOptions) -> Result<(), AgentError> {
+    clock::skew_for_test();
     if options.token.is_none() && !options.listen.ip().is_loopback() {
         return Err(AgentError::Open(options.listen));
     }
@@ -158,7 +159,7 @@ fn obey(
                 reply.send(&FromAgent::Pong {
                     id,
                     mono_ns: clock::mono_ns(),
-                    wall_ns: base::clock::wall_ns(),
+                    wall_ns: clock::wall_ns(),
                 })?;
                 continue;
             }

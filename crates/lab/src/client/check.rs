@@ -58,7 +58,7 @@ impl Checker {
         let edge = |number: u64| number == first || number == last;
         // A place in each group that moves from group to group: a period in the damage cannot
         // hide between the samples for long.
-        let due = |number: u64| (number + number / n) % n == 0 || edge(number);
+        let due = |number: u64| (number + number / n).is_multiple_of(n) || edge(number);
         here.filter(|number| due(*number)).all(check)
     }
 }

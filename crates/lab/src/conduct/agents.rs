@@ -2,13 +2,14 @@
 
 use crate::agent::clock::{self, Exchange, Offset};
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
+use base::clock::Deadline;
 use base::limits::LAB_EVENTS_MAX;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Exchanges by which a clock is compared; the least disturbed one counts.
 const PINGS: u64 = 16;
@@ -74,6 +75,8 @@ pub struct Agent {
     pub heard_ns: u64,
     /// How it was lost.
     pub lost: Option<String>,
+    /// When that was noticed, conductor's monotonic clock, ns.
+    pub lost_ns: u64,
     stream: TcpStream,
     child: Option<Child>,
 }
@@ -95,8 +98,8 @@ impl Drop for Agent {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         if let Some(child) = &mut self.child {
             // It ends by itself when its conductor leaves; a stopped one does not.
-            let deadline = Instant::now() + Duration::from_millis(500);
-            while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+            let deadline = Deadline::after(Duration::from_millis(500));
+            while !deadline.passed() && matches!(child.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_millis(5));
             }
             let _ = child.kill();
@@ -187,22 +190,28 @@ impl Agents {
                         self.paused.push(format!("client {}: silent for {time}", agent.number));
                     }
                 }
-                None if agent.lost.is_none() => agent.lost = Some(how_it_ended(agent)),
+                None if agent.lost.is_none() => {
+                    agent.lost_ns = event.at_ns;
+                    agent.lost = Some(how_it_ended(agent));
+                }
                 None => {}
             }
         }
         Some(event)
     }
 
-    /// Marks agents that were not heard for `limit` as lost; returns their numbers.
-    pub fn overdue(&mut self, limit: Duration) -> Vec<u32> {
-        let now = clock::mono_ns();
+    /// Marks agents that were not heard for `limit` before `now`, conductor's monotonic clock in
+    /// ns, as lost; returns their numbers.
+    pub fn overdue(&mut self, now: u64, limit: Duration) -> Vec<u32> {
         let mut found = Vec::new();
         for agent in self.all.iter_mut().filter(|a| a.lost.is_none()) {
             let silent = now.saturating_sub(agent.heard_ns);
             if silent > limit.as_nanos() as u64 {
                 let for_ = base::units::time_ns(silent as f64);
                 agent.lost = Some(format!("paused or cut off: silent for {for_}"));
+                agent.lost_ns = now;
+                // When it wakes up it must not go on with load that nobody counts.
+                let _ = agent.stream.shutdown(std::net::Shutdown::Both);
                 found.push(agent.number);
             }
         }
@@ -244,8 +253,8 @@ impl Agents {
         number: u32,
         mut pick: impl FnMut(FromAgent) -> Option<(u64, u64)>,
     ) -> Result<(u64, u64, u64), AgentsError> {
-        let deadline = Instant::now() + ANSWER_WITHIN;
-        while Instant::now() < deadline {
+        let deadline = Deadline::after(ANSWER_WITHIN);
+        while !deadline.passed() {
             let Some(event) = self.next(Duration::from_millis(100)) else { continue };
             if event.agent != number {
                 continue;
@@ -338,6 +347,7 @@ fn greet(
         wall_skew_ns: 0,
         heard_ns: clock::mono_ns(),
         lost: None,
+        lost_ns: 0,
         stream,
         child,
     })
@@ -358,9 +368,9 @@ fn listen(number: u32, mut from: TcpStream, sender: SyncSender<Event>) {
 }
 
 fn how_it_ended(agent: &mut Agent) -> String {
-    let deadline = Instant::now() + Duration::from_millis(200);
+    let deadline = Deadline::after(Duration::from_millis(200));
     let Some(child) = &mut agent.child else { return "its connection ended".to_owned() };
-    while Instant::now() < deadline {
+    while !deadline.passed() {
         if let Ok(Some(status)) = child.try_wait() {
             return format!("its process ended: {status}");
         }

@@ -110,10 +110,26 @@ fn process(first: &ProcessCpu, last: &ProcessCpu, seconds: f64, e: &mut Evidence
         (format!("{name} ({id})"), (cpu - before.get(id).copied().unwrap_or(0.0)) / seconds)
     });
     e.server_hot_thread = busy.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(n, s)| (n, s.min(1.0)));
+    e.server_wanted = wanted(first, last, seconds);
     let throttled = (last.throttled_s - first.throttled_s).max(0.0) / seconds;
     // Several cores of a group can be throttled at once.
     e.server_throttled = Some(throttled.min(1.0));
     e.server_quota_cores = last.quota_cores;
+}
+
+/// Cores that the server's threads used or stood in line for: all, the busiest. `None` where the
+/// kernel does not tell of the line.
+fn wanted(first: &ProcessCpu, last: &ProcessCpu, seconds: f64) -> Option<(f64, f64)> {
+    let used: HashMap<u32, f64> = first.threads.iter().map(|t| (t.0, t.2)).collect();
+    let waited: HashMap<u32, f64> = first.waits.iter().copied().collect();
+    let now: HashMap<u32, f64> = last.threads.iter().map(|t| (t.0, t.2)).collect();
+    let before = |map: &HashMap<u32, f64>, id: &u32| map.get(id).copied().unwrap_or(0.0);
+    let each = last.waits.iter().map(|(id, wait)| {
+        (before(&now, id) - before(&used, id) + wait - before(&waited, id)) / seconds
+    });
+    let each: Vec<f64> = each.collect();
+    let busiest = each.iter().copied().reduce(f64::max)?;
+    Some((each.iter().sum(), busiest))
 }
 
 fn machine(first: &ServerSample, last: &ServerSample, seconds: f64, e: &mut Evidence) {

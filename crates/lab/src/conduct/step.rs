@@ -1,6 +1,6 @@
 //! One step: a common start, windows gathered as they come, a stop as soon as the step is steady.
 
-use super::agents::{Agents, AgentsError};
+use super::agents::{Agent, Agents, AgentsError};
 use super::server::{ServerSample, ServerView};
 use super::steady;
 use crate::agent::clock;
@@ -8,7 +8,7 @@ use crate::agent::proto::{FromAgent, Start, StepEnd, ToAgent, Window};
 use crate::hist;
 use crate::job::{Job, LossPolicy};
 use crate::record::{Latency, Little, StartProof, Steadiness, SteadyVerdict, Step, WindowRecord};
-use base::limits::{LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
+use base::limits::{LAB_HEARTBEAT, LAB_SILENCE_MAX, LAB_WINDOWS_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use std::time::Duration;
 const LEAD_NS: u64 = 30_000_000;
 /// A shorter look at the events keeps samples of the server close to the edges of windows.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How often silent agents are looked for, ns: as often as they beat.
+const CHECK_NS: u64 = LAB_HEARTBEAT.as_nanos() as u64;
 
 /// What a step needs.
 pub struct Wanted<'a> {
@@ -89,26 +92,30 @@ pub fn run(
     let mut running = begin(wanted, agents)?;
     let until = running.at_ns + wanted.job.step_max_ms * 1_000_000;
     let give_up = until + LAB_SILENCE_MAX.as_nanos() as u64 + 5_000_000_000;
-    let mut sample_ns = running.at_ns;
+    let (mut sample_ns, mut check_ns) = (running.at_ns, running.at_ns);
     while !running.parts.values().all(|p| p.end.is_some()) {
         let now = clock::mono_ns();
         if now >= sample_ns {
             running.samples.extend(view.sample());
             sample_ns = now.max(sample_ns + running.window_ns);
         }
-        match agents.next(LOOK) {
-            Some(event) => match event.message {
-                Some(message) => running.note(event.agent, message)?,
-                None => running.lose(event.agent, agents)?,
-            },
-            None => {
-                let limit = Duration::from_millis(wanted.job.lost_after_ms);
-                for number in agents.overdue(limit) {
-                    running.lose(number, agents)?;
-                }
+        let event = agents.next(LOOK);
+        // With many agents there is always an event. All that came before it was taken, so its
+        // time is the one by which silence is judged.
+        let at_ns = event.as_ref().map_or_else(clock::mono_ns, |event| event.at_ns);
+        match event.map(|event| (event.agent, event.message)) {
+            Some((agent, Some(message))) => running.note(agent, message)?,
+            Some((agent, None)) => running.lose(agent, agents)?,
+            None => {}
+        }
+        if at_ns >= check_ns {
+            check_ns = at_ns + CHECK_NS;
+            let limit = Duration::from_millis(wanted.job.lost_after_ms);
+            for number in agents.overdue(at_ns, limit) {
+                running.lose(number, agents)?;
             }
         }
-        running.stop_if_steady(agents)?;
+        running.stop_if_steady(agents);
         if now > give_up {
             return Err(StepError::Endless(wanted.number));
         }
@@ -134,7 +141,8 @@ fn begin<'a>(wanted: &'a Wanted<'a>, agents: &mut Agents) -> Result<Running<'a>,
             until_ns: agent.offset.to_theirs(at_ns + wanted.job.step_max_ms * 1_000_000),
             window_ns,
         };
-        agent.tell(&ToAgent::Start(start))?;
+        // One that is gone cannot be told; its reader says so, and the policy decides.
+        let _ = agent.tell(&ToAgent::Start(start));
     }
     Ok(Running {
         wanted,
@@ -170,29 +178,38 @@ impl Running<'_> {
         if self.parts.remove(&number).is_none() {
             return Ok(());
         }
-        let how = agents.all.get(number as usize).and_then(|a| a.lost.clone()).unwrap_or_default();
+        let agent = agents.all.get_mut(number as usize);
+        let how = agent.map_or_else(String::new, |agent| self.how_lost(agent));
         self.lost.push(number);
         self.notes.push(format!("client {number} was lost: {how}"));
         match self.wanted.job.on_loss {
             LossPolicy::Abort => {
-                self.stop(agents)?;
+                self.stop(agents);
                 return Err(StepError::Aborted(number, how));
             }
-            LossPolicy::Rebase => self.stop(agents)?,
+            LossPolicy::Rebase => self.stop(agents),
             LossPolicy::Continue => {}
         }
         if self.parts.is_empty() { Err(StepError::Nobody) } else { Ok(()) }
     }
 
-    fn stop(&mut self, agents: &mut Agents) -> Result<(), StepError> {
+    /// How a client was lost, completed with when: steps are numbered from 0, as in the record.
+    fn how_lost(&self, agent: &mut Agent) -> String {
+        let after = agent.lost_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        let how = agent.lost.get_or_insert_default();
+        *how = format!("{how}, {after:.1} s into step {}", self.wanted.number);
+        how.clone()
+    }
+
+    fn stop(&mut self, agents: &mut Agents) {
         let now = clock::mono_ns();
         for number in self.parts.keys() {
             let Some(agent) = agents.all.get_mut(*number as usize) else { continue };
             let at_ns = agent.offset.to_theirs(now);
-            agent.tell(&ToAgent::Stop { at_ns })?;
+            // As for the start.
+            let _ = agent.tell(&ToAgent::Stop { at_ns });
         }
         self.stopped_with.get_or_insert(self.common());
-        Ok(())
     }
 
     /// Windows that all clients have finished.
@@ -210,15 +227,17 @@ impl Running<'_> {
         (from..to).map(|n| sum(n) as f64).collect()
     }
 
-    fn stop_if_steady(&mut self, agents: &mut Agents) -> Result<(), StepError> {
+    fn stop_if_steady(&mut self, agents: &mut Agents) {
         let common = self.common();
         if self.stopped_with.is_some()
             || common < self.warmup + self.wanted.job.steady.windows as usize
         {
-            return Ok(());
+            return;
         }
         let found = steady::test(&self.rates(self.warmup, common), &self.wanted.job.steady);
-        if found.verdict == SteadyVerdict::Steady { self.stop(agents) } else { Ok(()) }
+        if found.verdict == SteadyVerdict::Steady {
+            self.stop(agents);
+        }
     }
 
     fn finish(mut self, agents: &Agents) -> Result<Ran, StepError> {

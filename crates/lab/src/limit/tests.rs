@@ -175,3 +175,54 @@ fn lost_paused_and_skewed_clients_are_marks_on_the_verdict() {
     assert_eq!(verdict.marks.len(), 3);
     assert!(verdict.confidence < sure.confidence);
 }
+
+/// As measured: 2 cores that others keep full, a server and agents that hardly ask for them.
+fn full_of_other_things() -> Evidence {
+    Evidence {
+        cores: 2.0,
+        same_host: true,
+        host_busy: Some(1.0),
+        hottest_core: Some(1.0),
+        server_cores: Some(0.06),
+        server_wanted: Some((0.21, 0.09)),
+        generator_cores: 0.06,
+        generator_busiest: 0.04,
+        generator_waiting: 0.12,
+        ..quiet()
+    }
+}
+
+#[test]
+fn a_machine_full_of_other_things_hides_neither_network_nor_latency() {
+    let link = Evidence {
+        queued_to_send: Some((2_076_341.0, 0.0)),
+        queued_to_read: Some((66.0, 8_688.0)),
+        ..full_of_other_things()
+    };
+    assert_eq!(named(&link), Limiter::Network);
+    let slow = Evidence {
+        queued_to_send: Some((1_510.0, 0.0)),
+        queued_to_read: Some((8.0, 0.0)),
+        ..full_of_other_things()
+    };
+    assert_eq!(named(&slow), Limiter::Latency);
+    // Who stands in line for a core lacks one.
+    let starved = Evidence { server_wanted: Some((0.9, 0.8)), ..link };
+    assert_eq!(named(&starved), Limiter::Unknown);
+    // And where the line cannot be seen, nothing is claimed.
+    assert_eq!(named(&Evidence { server_wanted: None, ..slow }), Limiter::Unknown);
+}
+
+#[test]
+fn somebody_elses_hot_core_is_not_the_servers() {
+    let e = Evidence { cores: 8.0, host_busy: Some(0.3), ..full_of_other_things() };
+    assert_eq!(named(&e), Limiter::Latency);
+    assert_eq!(named(&Evidence { server_wanted: None, ..e }), Limiter::HotCore);
+}
+
+#[test]
+fn a_short_schedule_that_ends_on_the_level_did_not_end_rising() {
+    let mut e = Evidence { levelled: false, ..quiet() };
+    e.curve.truncate(3);
+    assert_ne!(named(&e), Limiter::NotReached);
+}

@@ -42,7 +42,7 @@ pub(crate) fn made_up() -> RunResult {
 #[test]
 fn pages_ask_nobody_for_anything() {
     let result = made_up();
-    let summary = crate::limits::summarise(&[result.clone()]);
+    let summary = crate::limits::summarise(std::slice::from_ref(&result));
     for page in [page(&result), summary_page(&summary)] {
         assert!(!page.contains("{{") && !page.contains("/*STYLE*/"));
         for outside in ["src=", "@import", "url(", "fetch(", "https://"] {
@@ -59,6 +59,16 @@ fn the_page_carries_the_record() {
     let read: RunResult = serde_json::from_str(data).unwrap();
     assert_eq!(read.target, made_up().target);
     assert_eq!(read.steps.len(), 3);
+}
+
+#[test]
+fn the_page_links_every_step_when_the_server_is_known() {
+    let mut result = made_up();
+    assert!(!page(&result).contains("\"analytics\":"));
+    let services = serde_json::json!([{"name": "admin", "listen": "10.0.0.2:10215"}]);
+    result.server.status = Some(serde_json::json!({"services": services}));
+    let page = page(&result);
+    assert_eq!(page.matches("https://10.0.0.2:10215/analytics?w=nfs3.ops%5Bclient%5D").count(), 3);
 }
 
 #[test]

@@ -36,3 +36,24 @@ fn shares_have_numbers_from_one() {
     assert_eq!(shares.name_of(2).as_deref(), Some("home"));
     assert_eq!(shares.name_of(NO_SHARE), None);
 }
+
+#[test]
+fn a_client_has_the_name_that_its_machine_tells() {
+    let clients = Clients::default();
+    let one = clients.intern("10.0.0.7".parse().expect("an address"));
+    assert_eq!(clients.label_of(one), None);
+    clients.label(one, b"an\x1bna");
+    clients.label(one, b"anna");
+    assert_eq!(clients.label_of(one).as_deref(), Some("10.0.0.7 (anna)"));
+    clients.label(one, b"bert");
+    clients.label(one, b"anna");
+    assert_eq!(clients.label_of(one).as_deref(), Some("10.0.0.7 (anna and others)"));
+    // No label for who has no row, nor an empty one, nor a long one.
+    clients.label(OTHER_CLIENT, b"eve");
+    assert_eq!(clients.label_of(OTHER_CLIENT), None);
+    let two = clients.intern("10.0.0.8".parse().expect("an address"));
+    clients.label(two, b"");
+    assert_eq!(clients.label_of(two), None);
+    clients.label(two, "\u{00e4}".repeat(200).as_bytes());
+    assert!(clients.label_of(two).is_some_and(|l| l.len() <= LABEL_MAX + 20));
+}

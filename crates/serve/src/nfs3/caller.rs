@@ -20,13 +20,22 @@ pub(super) struct Caller {
     core: u8,
     /// The identity of the call at hand.
     pub(super) cred: Cred,
+    /// What its first call says that the machine is called, until it is taken.
+    machine: Option<Box<[u8]>>,
+    named: bool,
 }
 
 impl Caller {
     /// The peer at `address`, `client` in the statistics, served by `core`.
     pub(super) fn new(address: IpAddr, client: u32, core: u8) -> Self {
         let cred = Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
-        Self { address, client, core, cred }
+        Self { address, client, core, cred, machine: None, named: false }
+    }
+
+    /// Its number in the statistics, and the name of its machine once a call has told it; once.
+    #[inline]
+    pub(super) fn take_name(&mut self) -> Option<(u32, Box<[u8]>)> {
+        self.machine.take().map(|machine| (self.client, machine))
     }
 
     /// What is known of an operation before its call is read.
@@ -50,7 +59,13 @@ impl Caller {
     pub(super) fn identify(&mut self, auth: &Auth<'_>) -> Result<(), AuthStat> {
         let (uid, gid, gids) = match auth {
             Auth::None => (NOBODY, NOBODY, &[][..]),
-            Auth::Sys(sys) => (sys.uid, sys.gid, sys.gids.as_slice()),
+            Auth::Sys(sys) => {
+                if !self.named {
+                    self.named = true;
+                    self.machine = Some(sys.machine.into());
+                }
+                (sys.uid, sys.gid, sys.gids.as_slice())
+            }
             Auth::Raw { .. } => return Err(AuthStat::TOOWEAK),
         };
         let cred = &mut self.cred;

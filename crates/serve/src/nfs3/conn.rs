@@ -201,7 +201,8 @@ impl Conn {
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
-        self.input.receive(&mut self.stream).await?;
+        let received = self.input.receive(&mut self.stream).await?;
+        self.core.budget.count_moved(received);
         Ok(())
     }
 
@@ -273,6 +274,9 @@ impl Conn {
             service.budgets.panics.fetch_add(1, Relaxed);
             return Err(Ended::Panicked);
         };
+        if let Some((client, machine)) = self.caller.take_name() {
+            self.core.hub.clients().label(client, &machine);
+        }
         match step.map_err(Ended::BadCall)? {
             Step::Answered => self.spans.push(span),
             Step::Refused => {
@@ -298,6 +302,7 @@ impl Conn {
                 let later = Later::new(service, &self.mailbox, &self.caller, span, held);
                 self.take_up(held);
                 later.pool(slot, key, record, at);
+                self.core.budget.count_taken();
                 return Ok(true);
             }
             Step::Durable { flush, key, start } => {
@@ -309,6 +314,7 @@ impl Conn {
                 later.durable(flush, key, reply);
             }
         }
+        self.core.budget.count_taken();
         self.input.consume();
         Ok(true)
     }
@@ -323,10 +329,12 @@ impl Conn {
     async fn send(&mut self) -> Result<(), Ended> {
         if !self.out.is_empty() {
             send_all(&self.stream, self.out.as_slice()).await?;
+            self.core.budget.count_moved(self.out.len());
             self.out.truncate(0);
         }
         for reply in self.large.drain(..) {
             send_all(&self.stream, &reply).await?;
+            self.core.budget.count_moved(reply.len());
             self.core.service.large.give(reply);
         }
         if !self.spans.is_empty() {

@@ -1,5 +1,6 @@
-//! What the connections of one core share: budget, buffers, the core's probe; and the core's own task,
-//! which takes accepted sockets, aggregates in idle moments, and ends the connections in the end.
+//! What the connections of one core share: budget, buffers, the core's probe; and the core's own
+//! task, which takes accepted sockets, aggregates in idle moments, and ends the connections in the
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use base::clock::stamp;
 use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX};
 use probe::core::CoreProbe;
 use probe::hub::Hub;
+use probe::op::flag;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -56,6 +58,9 @@ impl Core {
             let mut record = span.facts;
             record.done_ns = done_ns;
             record.latency_ns = done_ns.saturating_sub(span.arrived_ns);
+            if record.flags & flag::REPLAY != 0 {
+                self.budget.count_replay();
+            }
             probe.finish(&record);
         }
         let since = self.since_idle.get() + count;

@@ -1,9 +1,10 @@
-//! From a record to its handler and back to a reply: program, version, procedure, identity, repeats;
-//! and the facts of each operation.
+//! From a record to its handler and back to a reply: program, version, procedure, identity,
+//! repeats; and the facts of each operation.
 
 use std::sync::{Arc, Mutex};
 
 use base::clock::stamp;
+use base::limits::REPLAY_ENTRIES_MAX;
 use probe::gauge::Gauges;
 use probe::op::{OpRecord, Protocol, flag};
 use vfs::flush::FlushGroup;
@@ -148,7 +149,6 @@ impl Service {
 
     /// Runs the handler; nothing is left in `out` of one that would block. `None` when the
     /// arguments were garbage, which is then the reply.
-    #[expect(clippy::too_many_arguments, reason = "the one place where everything meets")]
     fn handle(
         &self,
         operation: Operation,
@@ -188,6 +188,17 @@ impl Service {
         out.into_vec()
     }
 
+    /// Tells what the levels of the service are held to.
+    pub(super) fn show_limits(&self, gauges: &Gauges) {
+        let (limits, pool) = (self.budgets.limits(), self.pool.limits());
+        gauges.connections.set_limit(limits.connections as u64);
+        gauges.requests_in_flight.set_limit(limits.requests as u64);
+        gauges.bytes_in_flight.set_limit(limits.bytes as u64);
+        gauges.pool_queue.set_limit(pool.queue as u64);
+        gauges.pool_busy.set_limit(pool.threads as u64);
+        gauges.drc_entries.set_limit(REPLAY_ENTRIES_MAX as u64);
+    }
+
     /// Shows the levels of the service.
     pub(super) fn show(&self, gauges: &Gauges) {
         use std::sync::atomic::Ordering::Relaxed;
@@ -198,7 +209,11 @@ impl Service {
         gauges.refused_connections.set(self.budgets.refused.load(Relaxed));
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.panics.set(self.budgets.panics.load(Relaxed));
+        gauges.requests.set(self.budgets.taken.load(Relaxed));
+        gauges.bytes.set(self.budgets.moved.load(Relaxed));
+        gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
+        gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
     }
 }
@@ -322,7 +337,8 @@ fn refuse(out: &mut ReplyBuf, how: impl FnOnce(&mut Writer<'_>)) {
     rpc::end_record(&mut w, mark);
 }
 
-/// Writes a failure of the operation in `facts`, without attributes: whatever they were is in doubt.
+/// Writes a failure of the operation in `facts`, without attributes: whatever they were is in
+/// doubt.
 fn failure(xid: u32, status: Status, out: &mut ReplyBuf, facts: &mut OpRecord) {
     let status: Nfsstat3 = nfsstat3(status);
     facts.status = status.0 as u16;

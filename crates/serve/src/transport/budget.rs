@@ -1,7 +1,7 @@
 //! How much of everything may be in use at once, and the figures that show how much is.
 //!
-//! Bytes and requests are held per core, as plain cells: each core has an equal part of the whole, so
-//! that no counter moves between cores on the request path. Their sums are published each tick.
+//! Bytes and requests are held per core, as plain cells: each core has an equal part of the whole,
+//! so that no counter moves between cores on the request path. Their sums are published each tick.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -32,6 +32,12 @@ pub struct Budgets {
     connections: AtomicI64,
     requests: AtomicI64,
     bytes: AtomicI64,
+    /// Requests taken from sockets so far.
+    pub taken: AtomicU64,
+    /// Bytes received and sent so far.
+    pub moved: AtomicU64,
+    /// Replies repeated from the duplicate-request cache so far.
+    pub replays: AtomicU64,
     /// Connections closed at once because there were too many.
     pub refused: AtomicU64,
     /// Records, calls or arguments that made no sense.
@@ -96,6 +102,9 @@ pub struct CoreBudget {
     bytes: Cell<usize>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
+    taken: Cell<u64>,
+    moved: Cell<u64>,
+    replays: Cell<u64>,
 }
 
 impl CoreBudget {
@@ -109,6 +118,9 @@ impl CoreBudget {
             bytes: Cell::new(0),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),
+            taken: Cell::new(0),
+            moved: Cell::new(0),
+            replays: Cell::new(0),
         }
     }
 
@@ -160,11 +172,29 @@ impl CoreBudget {
         self.bytes.set(self.bytes.get().saturating_sub(n));
     }
 
+    /// Counts a request taken from a socket.
+    pub fn count_taken(&self) {
+        self.taken.set(self.taken.get() + 1);
+    }
+
+    /// Counts bytes received or sent.
+    pub fn count_moved(&self, n: usize) {
+        self.moved.set(self.moved.get() + n as u64);
+    }
+
+    /// Counts a repeated reply.
+    pub fn count_replay(&self) {
+        self.replays.set(self.replays.get() + 1);
+    }
+
     /// Brings the sums of `all` up to date with this core.
     pub fn publish(&self, all: &Budgets) {
         let (requests, bytes) = self.shown.replace((self.requests.get(), self.bytes.get()));
         all.requests.fetch_add(self.requests.get() as i64 - requests as i64, Relaxed);
         all.bytes.fetch_add(self.bytes.get() as i64 - bytes as i64, Relaxed);
+        all.taken.fetch_add(self.taken.take(), Relaxed);
+        all.moved.fetch_add(self.moved.take(), Relaxed);
+        all.replays.fetch_add(self.replays.take(), Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Mutex;
 
 use base::limits::{
-    BUFFERS_KEPT, LARGE_BUFFERS_KEPT, LARGE_RECORD, RECEIVE_BUFFER, SEND_BATCH_MAX,
+    BUFFERS_KEPT, LARGE_BUFFERS_KEPT, LARGE_RECORD, LARGE_REPLIES_KEPT, RECEIVE_BUFFER,
 };
 
 /// A reply under construction: a `Vec` that remembers how much of its memory has ever been written,
@@ -134,10 +134,13 @@ impl CoreBuffers {
         self.replies.borrow_mut().pop().unwrap_or_else(|| ReplyBuf::with_capacity(RECEIVE_BUFFER))
     }
 
-    /// Takes a reply buffer back.
+    /// Takes a reply buffer back. Of those grown by large reads a few are kept, and given out
+    /// first: to clear a fresh megabyte for each read would cost as much as sending it.
     pub fn give_reply(&self, mut buffer: ReplyBuf) {
         let mut kept = self.replies.borrow_mut();
-        if kept.len() < BUFFERS_KEPT && buffer.bytes.capacity() <= 2 * SEND_BATCH_MAX {
+        let large = |b: &ReplyBuf| b.capacity() > 2 * RECEIVE_BUFFER;
+        let many = large(&buffer) && kept.iter().filter(|b| large(b)).count() >= LARGE_REPLIES_KEPT;
+        if kept.len() < BUFFERS_KEPT && !many && buffer.capacity() > 0 {
             buffer.truncate(0);
             kept.push(buffer);
         }

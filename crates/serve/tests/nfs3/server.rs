@@ -123,8 +123,7 @@ pub fn directory() -> Arc<dyn FileSystem> {
     let path = std::path::Path::new("/dev/shm").join(name);
     std::fs::create_dir(&path).unwrap();
     SCRATCH.with_borrow_mut(|all| all.push(Scratch(path.clone())));
-    let fs = HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap();
-    fs
+    HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap()
 }
 
 fn shares(fs: Arc<dyn FileSystem>) -> Arc<vfs::share::ShareTable> {

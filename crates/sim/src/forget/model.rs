@@ -137,6 +137,8 @@ struct State {
 #[derive(Debug)]
 struct Inode {
     now: State,
+    /// Attributes as it was made with: the inode as a whole is written when it is first flushed.
+    born: Attr,
     disk: Option<State>,
     dirty_blocks: BTreeSet<u64>,
     dirty_names: BTreeSet<Vec<u8>>,
@@ -183,6 +185,7 @@ impl Inode {
         let attr = Attr { mode, uid, gid, rdev, atime: at, mtime: at, ctime: at };
         Self {
             now: State { attr, body },
+            born: attr,
             disk: None,
             dirty_blocks: BTreeSet::new(),
             dirty_names: BTreeSet::new(),
@@ -489,8 +492,8 @@ impl Model {
     /// Brings a file to disk: data and size, and with `attributes` those too.
     pub fn flush_file(&mut self, ino: u64, attributes: bool) -> Result<()> {
         let inode = self.get_mut(ino)?;
-        let lost = inode.lost();
-        let disk = inode.disk.get_or_insert(lost);
+        let first = State { attr: inode.born, ..inode.lost() };
+        let disk = inode.disk.get_or_insert(first);
         if let (Body::File(now), Body::File(disk)) = (&inode.now.body, &mut disk.body) {
             for index in std::mem::take(&mut inode.dirty_blocks) {
                 match now.blocks.get(&index) {

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -101,6 +101,19 @@ fn datasync_leaves_attributes_behind() {
     place.crash();
     assert_eq!(fs::read(place.at("a")).unwrap(), b"data");
     assert_ne!(fs::metadata(place.at("a")).unwrap().permissions().mode() & 0o777, 0o611);
+}
+
+#[test]
+fn the_first_datasync_brings_the_attributes_of_birth() {
+    let Some(place) = Place::new("birth") else { return };
+    let path = place.at("a");
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o604).open(path).unwrap();
+    file.set_permissions(fs::Permissions::from_mode(0o611)).unwrap();
+    file.sync_data().unwrap();
+    place.sync_dir("");
+    drop(file);
+    place.crash();
+    assert_eq!(fs::metadata(place.at("a")).unwrap().permissions().mode() & 0o777, 0o604);
 }
 
 #[test]

@@ -168,6 +168,12 @@ pub struct HostCounts {
     pub dirty: u64,
     /// Flushes that failed.
     pub flush_failures: u64,
+    /// Most descriptors kept for reading and writing.
+    pub open_files_max: u64,
+    /// Files whose name is remembered for statistics.
+    pub names: u64,
+    /// Entries of the durable table of handles.
+    pub handles: u64,
 }
 
 /// A directory of this machine, served.
@@ -294,6 +300,9 @@ impl HostFs {
             searches: self.searches.load(Ordering::Relaxed),
             dirty: self.shared.dirty.load(Ordering::Relaxed),
             flush_failures: self.shared.failures.load(Ordering::Relaxed),
+            open_files_max: self.files.capacity() as u64,
+            names: self.paths.len() as u64,
+            handles: self.table.len() as u64,
         }
     }
 

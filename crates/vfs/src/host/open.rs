@@ -99,6 +99,11 @@ pub struct OpenFiles {
 }
 
 impl OpenFiles {
+    /// How many descriptors it keeps at most.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// At most `capacity` descriptors.
     pub fn new(capacity: usize) -> Self {
         Self { order: Mutex::default(), capacity: capacity.max(1) }

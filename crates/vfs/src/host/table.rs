@@ -72,6 +72,10 @@ impl Table {
     /// Reads the table in `path`, or makes it; without a path it lives as long as the server.
     pub fn open(path: Option<&Path>, kernel: bool) -> std::result::Result<Arc<Self>, redb::Error> {
         let db = path.map(Database::create).transpose()?;
+        // The database flushes its file, not the name of a file that it has just made.
+        if let Some(dir) = path.and_then(Path::parent) {
+            std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(redb::Error::Io)?;
+        }
         let mut state = State::default();
         if let Some(db) = &db {
             load(db, &mut state, kernel)?;
@@ -107,6 +111,12 @@ impl Table {
     pub fn parents(&self, ident: &Ident) -> Vec<Ident> {
         let state = lock(&self.state);
         state.moved.get(ident).map(|moved| moved.parents.clone()).unwrap_or_default()
+    }
+
+    /// How many directories and moved files it holds.
+    pub fn len(&self) -> usize {
+        let state = lock(&self.state);
+        state.dirs.len() + state.moved.len()
     }
 
     /// Where a directory is.

@@ -164,6 +164,9 @@ impl Sampler for Keeper {
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);
+        gauges.open_files.set_limit(files.open_files_max);
+        gauges.known_files.set(files.names);
+        gauges.known_handles.set(files.handles);
         gauges.stale_handles.set(files.cold_stale);
         gauges.flushes.set(flushes.flushes);
         gauges.flush_waiters.set(flushes.waiting);

@@ -1,8 +1,9 @@
-//! What a connection has received: buffers taken when there is data and given back when there is none,
-//! records found in place.
+//! What a connection has received: buffers taken when there is data and given back when there is
+//! none, records found in place.
 //!
-//! A large record (a WRITE) gets a buffer of exactly its size, which the pool can take over. After one
-//! large record the next is expected to be as large, so that in a stream of them nothing is copied.
+//! A large record (a WRITE) gets a buffer of exactly its size, which the pool can take over. After
+//! one large record the next is expected to be as large, so that in a stream of them nothing is
+//! copied.
 
 use std::future::poll_fn;
 use std::ops::Range;
@@ -124,7 +125,8 @@ impl Input {
     }
 
     /// Receives what is there, without waiting: mail may come meanwhile. False when it was nothing.
-    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<bool, Ended> {
+    /// Returns how many bytes came.
+    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<usize, Ended> {
         let old = self.buf.len();
         // Into a buffer for one large record only that record, so that the next starts a new one.
         let want = match self.need.max(if old == 0 { self.expect } else { 0 }) {
@@ -135,7 +137,7 @@ impl Input {
         let room = spare.len().min(want.max(1));
         let mut into = ReadBuf::uninit(&mut spare[..room]);
         let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut into)));
-        let Poll::Ready(received) = polled.await else { return Ok(false) };
+        let Poll::Ready(received) = polled.await else { return Ok(0) };
         received?;
         let n = into.filled().len();
         if n == 0 {
@@ -144,7 +146,7 @@ impl Input {
         // SAFETY: `poll_read` has filled, and so initialised, `n` bytes of the spare capacity.
         unsafe { self.buf.set_len(old + n) };
         self.arrived_ns = stamp();
-        Ok(true)
+        Ok(n)
     }
 
     /// Finds the next record.
@@ -184,8 +186,8 @@ impl Input {
         self.whole = None;
     }
 
-    /// Takes the record found out: its buffer, and where in it the message is. A large record that is
-    /// alone in its buffer is not copied.
+    /// Takes the record found out: its buffer, and where in it the message is. A large record that
+    /// is alone in its buffer is not copied.
     pub(super) fn take_record(&mut self, core: &Core) -> (Vec<u8>, Range<usize>) {
         let taken = if let Some(whole) = self.whole.take() {
             let len = whole.len();

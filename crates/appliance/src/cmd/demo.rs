@@ -1,0 +1,138 @@
+//! `plimsoll demo`: the main job end to end, on a scratch share that is removed afterwards.
+//!
+//! It starts `plimsoll serve` and the lab's clients as processes of their own, as a user would, so
+//! that each one's CPU time is its own. With a terminal it then keeps serving and says where to
+//! look; without one it ends.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use serde_json::Value;
+
+use crate::cli::DemoArgs;
+use crate::out::Failure;
+
+/// Serves a scratch share, finds its limits, says where to look.
+///
+/// # Errors
+/// When the server does not start or the lab cannot run.
+pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
+    let tried = |what: &'static str| move |error: io::Error| Failure::of(what, &error);
+    let scratch = Scratch::make(args.scratch.as_deref()).map_err(tried("make a scratch share"))?;
+    let mut server =
+        Server::start(&scratch, args.port_offset).map_err(tried("start the server"))?;
+    eprintln!("demo: serving {} as {}", scratch.share().display(), server.target);
+    eprintln!("demo: watch it live at {}", server.login);
+    let code = limits(args, &server, &scratch);
+    println!("report: {}", absolute(&args.out.join("index.html")).display());
+    if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Ok(code);
+    }
+    println!("still serving; Ctrl-C ends it and removes the scratch share");
+    println!("  browser       {}", server.admin);
+    println!(
+        "  command line  plimsoll analytics show 'nfs3.ops[client]' --state {}",
+        scratch.state().display()
+    );
+    server.wait().map_err(tried("wait for the server"))?;
+    Ok(code)
+}
+
+fn limits(args: &DemoArgs, server: &Server, scratch: &Scratch) -> ExitCode {
+    let words: Vec<std::ffi::OsString> = vec![
+        "limits".into(),
+        "--target".into(),
+        server.target.clone().into(),
+        "--clients".into(),
+        args.clients.to_string().into(),
+        "--out".into(),
+        args.out.clone().into(),
+        "--server-socket".into(),
+        scratch.state().join("plimsoll.sock").into(),
+        "--server-pid".into(),
+        server.child.id().to_string().into(),
+    ];
+    lab::cli::main(words)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A directory of our own with the share and the server's state in it; goes with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make(below: Option<&Path>) -> io::Result<Self> {
+        let below = below.map_or_else(std::env::temp_dir, Path::to_owned);
+        let dir = below.join(format!("plimsoll-demo.{}", std::process::id()));
+        fs::create_dir(&dir)?;
+        let made = Self(dir);
+        fs::create_dir(made.share())?;
+        Ok(made)
+    }
+
+    fn share(&self) -> PathBuf {
+        self.0.join("demo")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("demo: could not remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// The server as a process of its own; ends with the value.
+struct Server {
+    child: Child,
+    target: String,
+    admin: String,
+    login: String,
+}
+
+impl Server {
+    fn start(scratch: &Scratch, offset: u16) -> io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("serve")
+            .arg(scratch.share())
+            .arg("--state")
+            .arg(scratch.state())
+            .args(["--announce", "json", "--port-offset", &offset.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+        let mut server =
+            Self { child, target: String::new(), admin: String::new(), login: String::new() };
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let said: Value = serde_json::from_str(&line)
+            .map_err(|_| io::Error::other("the server ended; what it said is above"))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        server.target = text(&said["shares"]["demo"]["nfs3"]);
+        (server.admin, server.login) = (text(&said["admin"]), text(&said["login"]));
+        Ok(server)
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        self.child.wait().map(drop)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id()) {
+            // SAFETY: a signal to a child of ours that was not waited for.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        let _ = self.child.wait();
+    }
+}

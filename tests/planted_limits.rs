@@ -1,0 +1,162 @@
+//! Limits that are planted must be named: a CPU quota on the server, a slow back end, a link with a
+//! limited rate, a throttled generator. Each has a control run without the plant, which must name
+//! something else.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use e2e::cgroup::CpuQuota;
+use e2e::lab::{Agent, Ended, Run, Target};
+use e2e::link::{self, Link};
+use e2e::scratch::Scratch;
+use e2e::{is_root, skip};
+use sim::forget::{self, ForgetFs};
+
+/// Steps of about a second and a half at most: this is about the verdict, not about the figure.
+const SHORT: [&str; 4] = ["warmup_ms=200", "window_ms=200", "step_max_ms=1600", "file_size=2m"];
+
+/// One at a time: each of them is about who gets the CPU.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `job` with two clients, short, and checks that the exit code fits the record.
+fn short(job: &str, target: &Target, schedule: &str, prepare: impl FnOnce(&mut Command)) -> Ended {
+    let schedule = format!("schedule={schedule}");
+    let mut settings = SHORT.to_vec();
+    settings.push(&schedule);
+    let ended = Run::start(job, target, &settings, prepare).end();
+    ended.check_code();
+    assert_ne!(ended.code, 1, "{}", ended.said);
+    println!("{job}: {}: {}", ended.limiter(), ended.why().replace('\n', "; "));
+    ended
+}
+
+fn two_clients(command: &mut Command) {
+    command.args(["--clients", "2"]);
+}
+
+/// A directory in memory, so that no disk has a part in it.
+fn memory(name: &str) -> Scratch {
+    Scratch::below(Path::new("/dev/shm"), name)
+}
+
+#[test]
+fn a_cpu_quota_on_the_server() {
+    const CORES: f64 = 0.2;
+    let _alone = alone();
+    if !is_root() {
+        skip!("planted-quota", "needs root");
+    }
+    let quota = match CpuQuota::new(CORES) {
+        Ok(quota) => quota,
+        Err(why) => skip!("planted-quota", "{why}"),
+    };
+    let dir = memory("quota");
+    let target = Target::start(dir.path(), "127.0.0.1", None);
+    let schedule = "[[1,1],[2,4],[2,16]]";
+    let control = short("iops-4k", &target, schedule, two_clients);
+    assert_ne!(control.limiter(), "cpu-quota", "{}", control.summary());
+
+    quota.take(target.pid());
+    let planted = short("iops-4k", &target, schedule, two_clients);
+    assert_eq!(planted.limiter(), "cpu-quota", "{}", planted.summary());
+    assert!(planted.why().contains("CPU quota of 0.20 cores"), "{}", planted.summary());
+    let used = planted.evidence()["server_cores"].as_f64().unwrap_or(0.0);
+    assert!((0.3 * CORES..1.5 * CORES).contains(&used), "{used} cores: {}", planted.summary());
+}
+
+#[test]
+fn a_slow_back_end() {
+    const EACH: Duration = Duration::from_millis(5);
+    let _alone = alone();
+    if let Err(why) = forget::available() {
+        skip!("planted-slow-back-end", "{why}");
+    }
+    let dir = Scratch::new("slow");
+    let mounted = ForgetFs::mount(dir.path()).expect("a mount");
+    let target = Target::start(dir.path(), "127.0.0.1", None);
+    let schedule = "[[1,1],[2,1],[2,4]]";
+    let control = short("iops-4k", &target, schedule, two_clients);
+    assert_ne!(control.limiter(), "latency", "{}", control.summary());
+
+    mounted.set_op_delay(EACH);
+    let planted = short("iops-4k", &target, schedule, two_clients);
+    assert_eq!(planted.limiter(), "latency", "{}", planted.summary());
+    let latency = planted.evidence()["point"]["latency_ns"].as_f64().unwrap_or(0.0);
+    assert!(latency >= EACH.as_nanos() as f64, "{}", planted.summary());
+    let told = planted.why();
+    let shown = base::units::time_ns(latency);
+    assert!(told.contains(&format!("an operation took {shown}")), "{}", planted.summary());
+}
+
+#[test]
+fn a_link_with_a_limited_rate() {
+    const MEGABITS: u32 = 200;
+    let _alone = alone();
+    if !is_root() {
+        skip!("planted-link", "needs root");
+    }
+    let over = |megabits| -> Result<Ended, String> {
+        let link = Link::new(megabits)?;
+        let dir = memory("link");
+        let target = Target::start(dir.path(), link::SERVER, Some(&link.server));
+        let agents: Vec<Agent> =
+            (0..2).map(|_| Agent::start(|command| link.clients.enter(command))).collect();
+        let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
+        Ok(short("dram-read-stream", &target, "[[1,1],[2,2],[2,4]]", |command| {
+            command.args(["--agents", &addresses.join(",")]);
+            link.clients.enter(command);
+        }))
+    };
+    let planted = match over(Some(MEGABITS)) {
+        Ok(ended) => ended,
+        Err(why) => skip!("planted-link", "{why}"),
+    };
+    assert_eq!(planted.limiter(), "network", "{}", planted.summary());
+    // Payload: what is left of the rate after headers, and never more than it.
+    let rate = planted.evidence()["point"]["bytes_s"].as_f64().unwrap_or(0.0);
+    let limit = f64::from(MEGABITS) * 1e6 / 8.0;
+    assert!(
+        (0.6 * limit..1.05 * limit).contains(&rate),
+        "{rate} of {limit}: {}",
+        planted.summary()
+    );
+    assert!(planted.why().contains("the busiest link, wire0, carried"), "{}", planted.summary());
+    let control = over(None).expect("a second link");
+    assert_ne!(control.limiter(), "network", "{}", control.summary());
+}
+
+#[test]
+fn a_throttled_generator() {
+    const CORES: f64 = 0.1;
+    let _alone = alone();
+    if !is_root() {
+        skip!("planted-generator", "needs root");
+    }
+    let quota = match CpuQuota::new(CORES) {
+        Ok(quota) => quota,
+        Err(why) => skip!("planted-generator", "{why}"),
+    };
+    let dir = memory("generator");
+    let target = Target::start(dir.path(), "127.0.0.1", None);
+    let with_agents = |prepare: &dyn Fn(&mut Command)| {
+        let agents: Vec<Agent> = (0..2).map(|_| Agent::start(prepare)).collect();
+        let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
+        short("iops-4k", &target, "[[1,1],[2,4],[2,16]]", |command| {
+            command.args(["--agents", &addresses.join(",")]);
+        })
+    };
+    let planted = with_agents(&|command| quota.enter(command));
+    assert_eq!(planted.limiter(), "generator", "{}", planted.summary());
+    assert!(
+        planted.why().contains("agent's control group was over its CPU quota"),
+        "{}",
+        planted.why()
+    );
+    let control = with_agents(&|_| ());
+    assert!(!control.why().contains("quota"), "{}", control.summary());
+}

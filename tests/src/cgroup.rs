@@ -1,0 +1,91 @@
+//! A CPU quota of a test's own, by whichever version of control groups this machine has.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Length of a scheduling period, µs. Much shorter than a window of a job, or each window would
+/// see another part of it.
+const PERIOD_US: u32 = 10_000;
+/// How long the members of a group may take to be gone once they were told.
+const EMPTY_WITHIN: Duration = Duration::from_secs(5);
+
+/// A control group with a quota. Dropping it removes it; whoever was in it must be told to end
+/// before.
+pub struct CpuQuota {
+    dir: PathBuf,
+}
+
+impl CpuQuota {
+    /// Makes a group that may use `cores` cores.
+    ///
+    /// # Errors
+    /// Why it cannot be had here, for a SKIP line.
+    pub fn new(cores: f64) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("plimsoll-test-{}-{number}", std::process::id());
+        let quota_us = (cores * f64::from(PERIOD_US)) as u32;
+        let v1 = PathBuf::from("/sys/fs/cgroup/cpu");
+        let v2 = PathBuf::from("/sys/fs/cgroup");
+        let controllers = fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap_or_default();
+        if v1.join("cpu.cfs_quota_us").exists() {
+            let group = Self::make(v1.join(name))?;
+            group.set("cpu.cfs_period_us", PERIOD_US.to_string())?;
+            group.set("cpu.cfs_quota_us", quota_us.to_string())?;
+            Ok(group)
+        } else if controllers.split_whitespace().any(|c| c == "cpu") {
+            let group = Self::make(v2.join(name))?;
+            group.set("cpu.max", format!("{quota_us} {PERIOD_US}"))?;
+            Ok(group)
+        } else {
+            Err("no CPU controller of control groups".to_owned())
+        }
+    }
+
+    fn make(dir: PathBuf) -> Result<Self, String> {
+        fs::create_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        Ok(Self { dir })
+    }
+
+    fn set(&self, name: &str, value: String) -> Result<(), String> {
+        fs::write(self.dir.join(name), value).map_err(|e| format!("{name}: {e}"))
+    }
+
+    /// Makes `command` start in this group.
+    ///
+    /// # Panics
+    /// When the group's list of members cannot be opened.
+    pub fn enter(&self, command: &mut Command) {
+        let list = self.dir.join("cgroup.procs");
+        let list = OpenOptions::new().write(true).open(list).expect("the group's members");
+        // "0" is the process that writes.
+        let enter = move || (&list).write_all(b"0");
+        // SAFETY: between fork and exec there is one write to an open descriptor, which allocates
+        // nothing.
+        unsafe { command.pre_exec(enter) };
+    }
+
+    /// Moves a running process with all its threads into this group.
+    ///
+    /// # Panics
+    /// When the kernel refuses.
+    pub fn take(&self, pid: u32) {
+        self.set("cgroup.procs", pid.to_string()).expect("moving a process into the group");
+    }
+}
+
+impl Drop for CpuQuota {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + EMPTY_WITHIN;
+        // There is no event for "the last member is gone" in version 1; the group's removal is
+        // refused until then.
+        while fs::remove_dir(&self.dir).is_err() && self.dir.exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
