@@ -108,6 +108,9 @@ pub const PAUSES_MAX: usize = 256;
 
 /// Connections served at once; descriptors are shared between these and open files.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// This part of the descriptors is for neither connections nor open files: the admin listener, the
+/// store, operations under way.
+pub const DESCRIPTORS_OTHER_PART: usize = 8;
 /// Operations one connection may do before others get their turn.
 pub const TURN_OPS_MAX: usize = 64;
 /// Time one connection may take before others get their turn.
@@ -291,6 +294,16 @@ pub const KNOWN_MOVED_MAX: usize = 262_144;
 pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Names remembered for statistics: some 100 bytes each.
 pub const NAMES_MAX: usize = 131_072;
+/// Names looked up lately that are found without a walk: some 100 bytes each.
+pub const NAMES_RECENT_MAX: usize = 65_536;
+/// A directory that changed later than this ago may change again with the same change time: two
+/// of the slowest kernel ticks (10 ms), and something for clocks read in between.
+pub const NAME_SETTLED: Duration = Duration::from_millis(50);
+/// How often one part of the table of held files is swept; each part's turn comes every 32 s.
+pub const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// How long the outcome of a search through the tree answers for handles that are not found: a
+/// flood of stale handles costs one search in this time.
+pub const COLD_SEARCH_FRESH: Duration = Duration::from_secs(2);
 /// Most shares: ids are 16 bits and the table is searched on every call.
 pub const SHARES_MAX: usize = 1_024;
 

@@ -9,6 +9,7 @@ use base::limits::IO_SIZE_MAX;
 use super::bins::Bins;
 use crate::collect::PAIRS;
 use crate::model::{Figures, Frame, Key, SAMPLE_SCALE, Table};
+use crate::store::Part;
 
 /// How a statistic is read from frames.
 pub(super) struct Plan<'a> {
@@ -18,6 +19,8 @@ pub(super) struct Plan<'a> {
     column: usize,
     scale: f64,
     operations: bool,
+    /// The pairs of dimensions that are kept of operations.
+    pairs: &'static [[&'static str; 2]],
     /// Which dimensions the table must have.
     needs: Vec<&'a str>,
     filters: Vec<Filter<'a>>,
@@ -63,7 +66,8 @@ impl<'a> Plan<'a> {
         }
         let bytes = operations && stat.metric == "bytes";
         let metric = if bytes { "ops" } else { &stat.metric };
-        let pairs: &[[&str; 2]] = if metric == "ops" { &PAIRS } else { &[["client", "op"]] };
+        let pairs: &'static [[&'static str; 2]] =
+            if metric == "ops" { &PAIRS } else { &[["client", "op"]] };
         if operations && !pairs.iter().any(|pair| needs.iter().all(|d| pair.contains(d))) {
             return None;
         }
@@ -73,9 +77,30 @@ impl<'a> Plan<'a> {
             column: usize::from(bytes),
             scale: if operations { 1.0 } else { 1.0 / SAMPLE_SCALE },
             operations,
+            pairs,
             needs,
             filters,
         })
+    }
+
+    /// Which tables of a frame the answer needs: one of the operations', and of samples all that
+    /// fit.
+    pub fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part {
+        let first = self.pairs.iter().find(|pair| self.fits(**pair));
+        if stat != self.table || !self.fits(dimensions) {
+            Part::Nothing
+        } else if self.needs.is_empty() {
+            // Any table has it.
+            Part::Total
+        } else if self.operations && first.is_some_and(|pair| *pair != dimensions) {
+            Part::Nothing
+        } else {
+            Part::Rows
+        }
+    }
+
+    fn fits(&self, have: [&str; 2]) -> bool {
+        self.needs.iter().all(|d| have.contains(d))
     }
 
     /// By how much an element may be too low: what the table says of its first keys. Second keys
@@ -107,8 +132,8 @@ impl<'a> Plan<'a> {
             bins.error[step] += frame.dropped.saturating_mul(most) as f64;
         }
         let fits = |t: &&Table| {
-            *t.stat == *self.table
-                && self.needs.iter().all(|d| t.dimensions.iter().any(|have| **have == **d))
+            let [a, b] = &t.dimensions;
+            self.wants(&t.stat, [a, b]) != Part::Nothing
         };
         let Some(table) = frame.tables.iter().find(fits) else { return };
         if self.needs.is_empty() {

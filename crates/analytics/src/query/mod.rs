@@ -228,7 +228,7 @@ impl Engine {
         if fidelity == Fidelity::Second && memory <= grid.from || self.store.is_none() {
             recent.iter().for_each(|frame| plan.add(&mut bins, frame));
         } else if let Some(store) = &self.store {
-            let want = |stat: &str| stat == plan.table;
+            let want = |stat: &str, dimensions: [&str; 2]| plan.wants(stat, dimensions);
             // The coarse frames, then finer ones for what they do not reach yet.
             let mut from = grid.from;
             for fidelity in Fidelity::ALL.into_iter().rev().filter(|f| *f <= fidelity) {

@@ -203,11 +203,38 @@ impl Encoder {
     }
 }
 
-/// The dictionary of a segment, while it is being read.
+/// How much of a table a reader wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Not at all.
+    Nothing,
+    /// Its total and error bound, without rows.
+    Total,
+    /// All of it.
+    Rows,
+}
+
+/// Says of a statistic and its two dimensions which part of their table is wanted.
+pub type Want<'a> = &'a dyn Fn(&str, [&str; 2]) -> Part;
+
+/// Wants everything.
+pub fn everything(_: &str, _: [&str; 2]) -> Part {
+    Part::Rows
+}
+
+/// What the numbers at the head of a table mean.
+#[derive(Clone)]
+struct Head {
+    part: Part,
+    stat: Arc<str>,
+    dimensions: [Arc<str>; 2],
+}
+
+/// The dictionary of a segment, while it is being read with one question.
 #[derive(Default)]
 pub(crate) struct Decoder {
     pub(crate) names: Vec<Arc<Name>>,
-    words: HashMap<u64, Arc<str>>,
+    heads: HashMap<[u64; 3], Head>,
 }
 
 /// Splits a frame into the names that it adds, with their number, and its body.
@@ -236,13 +263,17 @@ impl Decoder {
         name.ok_or(Damage { what: "number of a name", at })
     }
 
-    fn word(&mut self, number: u64, at: usize) -> Result<Arc<str>, Damage> {
-        if let Some(word) = self.words.get(&number) {
-            return Ok(word.clone());
+    fn head(&mut self, numbers: [u64; 3], at: usize, want: Want<'_>) -> Result<Head, Damage> {
+        if let Some(head) = self.heads.get(&numbers) {
+            return Ok(head.clone());
         }
-        let word: Arc<str> = self.name(number, at)?.key.as_str().into();
-        self.words.insert(number, word.clone());
-        Ok(word)
+        let word = |number| Ok(Arc::<str>::from(self.name(number, at)?.key.as_str()));
+        let [stat, a, b] = numbers.map(word);
+        let (stat, dimensions) = (stat?, [a?, b?]);
+        let part = want(&stat, [&dimensions[0], &dimensions[1]]);
+        let head = Head { part, stat, dimensions };
+        self.heads.insert(numbers, head.clone());
+        Ok(head)
     }
 
     fn key(&self, n: u64, at: usize) -> Result<Key, Damage> {
@@ -256,13 +287,8 @@ impl Decoder {
         }
     }
 
-    /// The frame in `body`, with the tables of the statistics that `want` wants.
-    pub(crate) fn body(
-        &mut self,
-        body: &[u8],
-        span: u32,
-        want: &dyn Fn(&str) -> bool,
-    ) -> Result<Frame, Damage> {
+    /// The frame in `body`, with the tables that `want` wants.
+    pub(crate) fn body(&mut self, body: &[u8], span: u32, want: Want<'_>) -> Result<Frame, Damage> {
         let mut reader = Reader::new(body);
         let time = reader.number("time")?;
         let covered = reader.number("seconds covered")?.min(u64::from(u32::MAX)) as u32;
@@ -270,29 +296,30 @@ impl Decoder {
         let tables = reader.number("number of tables")?;
         let mut frame = Frame { time, span, covered, dropped, tables: Vec::new() };
         for _ in 0..tables {
-            let stat = reader.number("statistic")?;
-            let dimensions = [reader.number("dimension")?, reader.number("dimension")?];
+            let numbers = [
+                reader.number("statistic")?,
+                reader.number("dimension")?,
+                reader.number("dimension")?,
+            ];
             let len = reader.number("length of a table")?;
             let bytes = reader.take(len, "table")?;
-            let stat = self.word(stat, reader.at())?;
-            if want(&stat) {
-                let [a, b] = dimensions.map(|d| self.word(d, reader.at()));
-                frame.tables.push(self.table(stat, [a?, b?], bytes)?);
+            let head = self.head(numbers, reader.at(), want)?;
+            if head.part != Part::Nothing {
+                frame.tables.push(self.table(head, bytes)?);
             }
         }
         Ok(frame)
     }
 
-    fn table(
-        &self,
-        stat: Arc<str>,
-        dimensions: [Arc<str>; 2],
-        bytes: &[u8],
-    ) -> Result<Table, Damage> {
+    fn table(&self, head: Head, bytes: &[u8]) -> Result<Table, Damage> {
+        let Head { part, stat, dimensions } = head;
         let mut reader = Reader::new(bytes);
         let total = [reader.number("total")?, reader.number("total")?];
         let error = [reader.number("error bound")?, reader.number("error bound")?];
         let mut rows = Vec::new();
+        if part == Part::Total {
+            return Ok(Table { stat, dimensions, total, error, rows });
+        }
         for _ in 0..reader.number("number of runs")? {
             let a = reader.number("key")?;
             let a = self.key(a, reader.at())?;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use base::buckets;
 
+use super::codec::everything;
 use super::segment::{self, SegmentError};
 use crate::model::{Frame, Key};
 
@@ -22,7 +23,7 @@ pub fn inspect(path: &Path, out: &mut dyn io::Write) -> Result<(), SegmentError>
             failed = Some(error);
         }
     };
-    let header = segment::read(path, (0, u64::MAX), &|_| true, &mut visit)?;
+    let header = segment::read(path, (0, u64::MAX), &everything, &mut visit)?;
     if let Some(error) = failed {
         return Err(error.into());
     }

@@ -15,12 +15,14 @@ use crate::model::{Frame, Sum};
 
 mod codec;
 mod inspect;
+mod sealer;
 mod segment;
 
-pub use codec::Damage;
+pub use codec::{Damage, Part, Want, everything};
 pub use inspect::inspect;
 pub use segment::{Header, SegmentError};
 
+use sealer::Sealer;
 use segment::Writer;
 
 /// How often the newest seconds are brought to the disk, in seconds of data.
@@ -118,6 +120,7 @@ struct Folder {
     /// Starts of its segments, sealed and live.
     starts: BTreeSet<u64>,
     writer: Option<Writer>,
+    sealer: Sealer,
 }
 
 impl Folder {
@@ -126,7 +129,13 @@ impl Folder {
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
         // After a power cut a name without its inode could be a folder that we may not open.
         fs::File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(&dir))?;
-        let mut folder = Self { fidelity, dir, starts: BTreeSet::new(), writer: None };
+        let mut folder = Self {
+            fidelity,
+            dir,
+            starts: BTreeSet::new(),
+            writer: None,
+            sealer: Sealer::default(),
+        };
         for entry in fs::read_dir(&folder.dir).map_err(failed(&folder.dir))? {
             let name = entry.map_err(failed(&folder.dir))?.file_name();
             let path = Path::new(&name);
@@ -145,12 +154,12 @@ impl Folder {
         self.dir.join(format!("{start:012}.{extension}"))
     }
 
-    /// The live segment for `time`; the one before is sealed.
+    /// The live segment for `time`; those before are sealed, off this thread.
     fn writer(&mut self, time: u64) -> Result<&mut Writer, StoreError> {
         let start = time - time % self.fidelity.segment();
         if self.writer.as_ref().is_none_or(|w| w.header.start != start) {
             self.writer = None;
-            self.seal_before(start)?;
+            self.seal_before(start);
             let path = self.path(start, "live");
             let header = Header { sealed: false, span: self.fidelity.span() as u32, start };
             self.starts.insert(start);
@@ -162,19 +171,11 @@ impl Folder {
         }
     }
 
-    fn seal_before(&self, start: u64) -> Result<(), StoreError> {
-        for &old in self.starts.range(..start).rev() {
-            let (live, sealed) = (self.path(old, "live"), self.path(old, "seg"));
-            if !live.exists() {
-                continue;
-            }
-            if let Err(error) = segment::seal(&live, &sealed, self.fidelity.pack()) {
-                // A damaged one stays as it is and is read as far as it can be.
-                fs::rename(&live, live.with_extension("bad")).map_err(failed(&live))?;
-                return Err(failed(&live)(error));
-            }
-        }
-        Ok(())
+    fn seal_before(&mut self, start: u64) {
+        let jobs =
+            self.starts.range(..start).map(|old| [self.path(*old, "live"), self.path(*old, "seg")]);
+        let jobs = jobs.filter(|[live, _]| live.exists()).collect();
+        self.sealer.seal(jobs, self.fidelity.pack());
     }
 
     /// Appends unless there is a frame of this time or a later one already.
@@ -189,7 +190,7 @@ impl Folder {
         if sync {
             writer.sync().map_err(failed(&path))?;
         }
-        Ok(true)
+        self.sealer.failure().map_or(Ok(true), Err)
     }
 
     /// Time of the newest frame on disk.
@@ -200,7 +201,7 @@ impl Folder {
             for extension in ["live", "seg"] {
                 let path = self.path(start, extension);
                 // What cannot be read has no newest frame.
-                drop(segment::read(&path, (0, u64::MAX), &|_| false, &mut visit));
+                drop(segment::read(&path, (0, u64::MAX), &|_, _| Part::Nothing, &mut visit));
             }
             if newest.is_some() {
                 break;
@@ -278,12 +279,12 @@ impl Store {
             |f: Fidelity| self.inner().folders[f as usize].newest().map_or(0, |t| t + f.span());
         let mut frames = Vec::new();
         let from = after(Fidelity::Hour);
-        self.read(Fidelity::Minute, (from, u64::MAX), &|_| true, &mut |f| frames.push(f))?;
+        self.read(Fidelity::Minute, (from, u64::MAX), &everything, &mut |f| frames.push(f))?;
         for frame in frames.drain(..) {
             self.inner().add_minute(&frame)?;
         }
         let from = after(Fidelity::Minute);
-        self.read(Fidelity::Second, (from, u64::MAX), &|_| true, &mut |f| frames.push(f))?;
+        self.read(Fidelity::Second, (from, u64::MAX), &everything, &mut |f| frames.push(f))?;
         for frame in frames {
             self.inner().add_second(&frame)?;
         }
@@ -303,8 +304,25 @@ impl Store {
         Ok(true)
     }
 
-    /// Shows every frame that starts within `from..to`, oldest first, with the tables of wanted
-    /// statistics. Segments that cannot be read are passed over.
+    /// Appends a frame of a minute or an hour that was not added up here: a history from elsewhere.
+    /// `false` when there is a later one already.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn import(&self, fidelity: Fidelity, frame: &Frame) -> Result<bool, StoreError> {
+        self.inner().folders[fidelity as usize].append(frame)
+    }
+
+    /// Waits until all finished segments are packed.
+    pub fn settle(&self) {
+        for n in 0..Fidelity::ALL.len() {
+            let thread = self.inner().folders[n].sealer.take();
+            Sealer::join(thread);
+        }
+    }
+
+    /// Shows every frame that starts within `from..to`, oldest first, with the tables that are
+    /// wanted. Segments that cannot be read are passed over.
     ///
     /// # Errors
     /// When a file that is there cannot be opened for reasons other than damage.
@@ -312,7 +330,7 @@ impl Store {
         &self,
         fidelity: Fidelity,
         (from, to): (u64, u64),
-        want: &dyn Fn(&str) -> bool,
+        want: Want<'_>,
         visit: &mut dyn FnMut(Frame),
     ) -> Result<(), StoreError> {
         let paths: Vec<[PathBuf; 3]> = {
@@ -323,12 +341,16 @@ impl Store {
             // A live segment may be sealed between here and there.
             starts.map(|s| ["seg", "live", "seg"].map(|e| folder.path(*s, e))).collect()
         };
-        for path in paths.iter().flat_map(|three| three.iter().find(|p| p.exists())) {
-            match segment::read(path, (from, to), want, visit) {
-                Err(SegmentError::Io(e)) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed(path)(e));
+        for names in &paths {
+            // Sealed this moment, it is found under the next name.
+            let none = io::ErrorKind::NotFound;
+            let gone = |e: &SegmentError| matches!(e, SegmentError::Io(e) if e.kind() == none);
+            for path in names {
+                match segment::read(path, (from, to), want, visit) {
+                    Err(e) if gone(&e) => continue,
+                    Err(SegmentError::Io(e)) => return Err(failed(path)(e)),
+                    _ => break,
                 }
-                _ => {}
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use base::limits::{BLOCK_MAX, FRAME_MAX};
 
-use super::codec::{Damage, Decoder, Encoder, Reader, crc32, put, split};
+use super::codec::{Damage, Decoder, Encoder, Reader, Want, crc32, put, split};
 use crate::model::Frame;
 
 const MAGIC: &[u8; 8] = b"PLIMSTAT";
@@ -174,7 +174,7 @@ fn pack_times(payload: &[u8]) -> Option<(u64, u64)> {
     Some((word(0)?, word(8)?))
 }
 
-/// Shows the frames of a segment within `from..to`, with the tables of wanted statistics. Ends at
+/// Shows the frames of a segment within `from..to`, with the tables that are wanted. Ends at
 /// the first bad block of a live segment; that is how far it was written.
 ///
 /// # Errors
@@ -182,16 +182,18 @@ fn pack_times(payload: &[u8]) -> Option<(u64, u64)> {
 pub(crate) fn read(
     path: &Path,
     (from, to): (u64, u64),
-    want: &dyn Fn(&str) -> bool,
+    want: Want<'_>,
     visit: &mut dyn FnMut(Frame),
 ) -> Result<Header, SegmentError> {
     let mut blocks = Blocks::open(path)?;
     let span = blocks.header.span;
     let mut decoder = Decoder::default();
-    let mut show = |frame: Frame| {
-        if (from..to).contains(&frame.time) {
-            visit(frame);
+    let mut show = |decoder: &mut Decoder, body: &[u8]| {
+        let time = Reader::new(body).number("time")?;
+        if (from..to).contains(&time) {
+            visit(decoder.body(body, span, want)?);
         }
+        Ok::<(), Damage>(())
     };
     loop {
         match blocks.next(&|first, last| first < to && last >= from)? {
@@ -200,7 +202,7 @@ pub(crate) fn read(
             Step::Block(kind::FRAME, payload) => {
                 let (count, names, body) = split(&payload)?;
                 decoder.add(count, names)?;
-                show(decoder.body(body, span, want)?);
+                show(&mut decoder, body)?;
             }
             Step::Block(kind::DICTIONARY, payload) => {
                 let names = unpack(&payload)?;
@@ -213,7 +215,7 @@ pub(crate) fn read(
                 let mut reader = Reader::new(&bodies);
                 while !reader.is_empty() {
                     let len = reader.number("length of a frame")?;
-                    show(decoder.body(reader.take(len, "frame")?, span, want)?);
+                    show(&mut decoder, reader.take(len, "frame")?)?;
                 }
             }
             // A kind that a later version has added: not for us.

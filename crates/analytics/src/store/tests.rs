@@ -47,7 +47,7 @@ fn frame(time: u64) -> Frame {
 
 fn read(store: &Store, fidelity: Fidelity, range: (u64, u64)) -> Vec<Frame> {
     let mut frames = Vec::new();
-    store.read(fidelity, range, &|_| true, &mut |f| frames.push(f)).expect("read");
+    store.read(fidelity, range, &everything, &mut |f| frames.push(f)).expect("read");
     frames
 }
 
@@ -62,6 +62,7 @@ fn seconds_are_read_back_live_and_sealed() {
     let folder = Folder::new();
     let store = Store::open(&folder.0, Retention::default()).expect("open");
     fill(&store, T..T + 3700);
+    store.settle();
     assert!(folder.0.join(format!("second/{T:012}.seg")).exists());
     let frames = read(&store, Fidelity::Second, (T, T + 4000));
     assert_eq!(frames, (T..T + 3700).map(frame).collect::<Vec<_>>());
@@ -147,7 +148,7 @@ fn a_damaged_byte_ends_a_segment_and_nothing_panics() {
         bytes[at] ^= 0x55;
         fs::write(&path, &bytes).expect("written");
         let mut frames = Vec::new();
-        segment::read(&path, (0, u64::MAX), &|_| true, &mut |f| frames.push(f)).expect("read");
+        segment::read(&path, (0, u64::MAX), &everything, &mut |f| frames.push(f)).expect("read");
         assert!(frames.len() < 4);
         assert_eq!(frames, (T..T + frames.len() as u64).map(frame).collect::<Vec<_>>());
     }
@@ -155,7 +156,7 @@ fn a_damaged_byte_ends_a_segment_and_nothing_panics() {
     let mut bytes = whole;
     bytes[20] ^= 1;
     fs::write(&path, &bytes).expect("written");
-    let read = segment::read(&path, (0, u64::MAX), &|_| true, &mut |_| {});
+    let read = segment::read(&path, (0, u64::MAX), &everything, &mut |_| {});
     assert!(matches!(read, Err(SegmentError::Foreign(_))));
 }
 
@@ -189,4 +190,31 @@ fn a_segment_can_be_read_as_text() {
     assert!(text.contains("  nfs3.ops [client][latency] total"));
     assert!(text.contains("    10.0.0.1 (host 1) | 2048-2560 | "), "{text}");
     assert!(text.ends_with(&format!("segment live span 1 start {T}\n")));
+}
+
+#[test]
+fn only_what_is_wanted_is_unpacked() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("open");
+    fill(&store, T..T + 3700);
+    let some = |want: Want<'_>| {
+        let mut frames = Vec::new();
+        store.read(Fidelity::Second, (T, T + 3700), want, &mut |f| frames.push(f)).expect("read");
+        frames
+    };
+    // While the first hour is being sealed, and once it is.
+    for _ in 0..2 {
+        let none = some(&|_, _| Part::Nothing);
+        assert!(none.len() == 3700 && none.iter().all(|f| f.tables.is_empty()));
+        let totals = some(&|stat, by| match (stat, by) {
+            ("nfs3.ops", ["client", "latency"]) => Part::Total,
+            _ => Part::Nothing,
+        });
+        for (found, whole) in totals.iter().zip((T..).map(frame)) {
+            assert!(found.tables[0].rows.is_empty());
+            assert_eq!(found.tables[0].total, whole.tables[0].total);
+            assert_eq!(found.tables[0].error, whole.tables[0].error);
+        }
+        store.settle();
+    }
 }

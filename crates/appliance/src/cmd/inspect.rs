@@ -1,6 +1,9 @@
 //! `plimsoll inspect`: any file of ours as text, without a server. The room that writes a format
 //! reads it; this only finds out which it is.
 
+mod handles;
+mod lab;
+
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -34,9 +37,22 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         return Err(Failure::new(&tried, "this is no file of ours", hint));
     };
     if args.json {
-        return out::print(&out::json(&found));
+        return out::print(&out::json(&found.value));
     }
-    out::print(&as_text(&found))
+    out::print(&found.text)
+}
+
+/// What a file says, for programs and for people.
+struct Found {
+    value: Value,
+    text: String,
+}
+
+impl From<Value> for Found {
+    /// One line for each field.
+    fn from(value: Value) -> Self {
+        Self { text: as_text(&value), value }
+    }
 }
 
 /// First bytes of a segment of statistics (`docs/formats/segments.md`).
@@ -63,9 +79,14 @@ fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
 }
 
 /// What a file of the state directory says. Secrets are described, never shown.
-fn recognise(path: &Path, bytes: &[u8]) -> Option<Value> {
+fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     let name = path.file_name()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok();
+    let state = state_file(name, text, bytes).map(Found::from);
+    state.or_else(|| handles::recognise(name, bytes)).or_else(|| lab::recognise(text?))
+}
+
+fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
     match name {
         "handle-secret" if bytes.len() == 32 => {
             Some(json!({ "format": "key of the file handles", "bytes": 32 }))
@@ -92,59 +113,8 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
-        _ if name.starts_with("handles-") => handles(name, bytes),
-        _ => run_result(bytes).or_else(|| summary(bytes)).or_else(|| registered(bytes)),
+        _ => registered(bytes),
     }
-}
-
-/// The table that keeps handles valid.
-fn handles(name: &str, bytes: &[u8]) -> Option<Value> {
-    let table = vfs::host::dump_table(bytes, name.ends_with("-kernel.redb")).ok()?;
-    Some(json!({
-        "format": "table of file handles",
-        "directories": table.dirs,
-        "moved": table.moved,
-        "unreadable": table.unknown,
-    }))
-}
-
-/// One run of the lab, in short; `plimsoll lab report` makes a page of it.
-fn run_result(bytes: &[u8]) -> Option<Value> {
-    let run: lab::record::RunResult = serde_json::from_slice(bytes).ok()?;
-    let best = run.best_step().map(|step| {
-        let at = format!("{} clients × {} threads", step.clients, step.threads);
-        format!("{} at {at}", run.figure_text(step))
-    });
-    let steps = run
-        .steps
-        .iter()
-        .map(|step| format!("{} × {}: {}", step.clients, step.threads, run.figure_text(step)));
-    Some(json!({
-        "format": "result of a load run",
-        "job": run.job.title,
-        "target": run.target,
-        "best": best,
-        "limit": run.limit.as_ref().map(|limit| limit.why.clone()),
-        "steps": steps.collect::<Vec<_>>(),
-        "degraded": run.degraded,
-        "failed": run.failed,
-    }))
-}
-
-/// The Performance Limit Summary.
-fn summary(bytes: &[u8]) -> Option<Value> {
-    let summary: lab::limits::Summary = serde_json::from_slice(bytes).ok()?;
-    let rows = summary.rows.iter().map(|row| {
-        format!(
-            "{}: {} ({} × {}), {}",
-            row.title, row.text, row.clients, row.threads, row.limiter_text
-        )
-    });
-    Some(json!({
-        "format": "Performance Limit Summary",
-        "target": summary.target,
-        "rows": rows.collect::<Vec<_>>(),
-    }))
 }
 
 /// An entry of the run-time registry.
@@ -159,18 +129,11 @@ fn as_text(found: &Value) -> String {
     let Some(fields) = found.as_object() else { return format!("{found}\n") };
     let mut text = format!("{}\n", fields["format"].as_str().unwrap_or(""));
     for (name, value) in fields.iter().filter(|(name, _)| *name != "format") {
-        match value {
-            Value::Null => {}
-            Value::Array(lines) => {
-                text += &format!("  {name:<18} {}\n", lines.len());
-                lines.iter().for_each(|line| text += &format!("    {}\n", plain(line)));
-            }
-            _ => text += &format!("  {name:<18} {}\n", plain(value)),
-        }
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text += &format!("  {name:<18} {value}\n");
     }
     text
 }
 
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
+#[cfg(test)]
+mod tests;

@@ -212,6 +212,8 @@ impl Service {
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
+        gauges.slow_peers.set(self.budgets.timeouts.load(Relaxed));
+        gauges.stalls.set(self.budgets.stalls.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
         gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);

@@ -7,7 +7,7 @@ use wire::nfs3::*;
 
 use crate::client::Client;
 use crate::procedures::{at, create, getattr, mode};
-use crate::server::Server;
+use crate::server::{Server, wait_for};
 
 fn create_record(client: &mut Client, root: &[u8], name: &str) -> Vec<u8> {
     let how = CreateHow::Guarded(mode(0o644));
@@ -32,6 +32,10 @@ fn a_repeat_over_a_new_connection_gets_the_same_bytes() {
     assert!(getattr(&mut again, &file).is_ok());
     let replays = server.records(5).iter().filter(|r| r.flags & flag::REPLAY != 0).count();
     assert_eq!(replays, 1, "counted apart");
+    let gauges = server.hub.gauges();
+    wait_for("gauges move", || (gauges.drc_replays.get() == 1).then_some(()));
+    assert!(gauges.drc_entries.get() >= 2 && gauges.requests.get() >= 5);
+    assert!(gauges.bytes.get() > record.len() as u64 * 2);
 }
 
 #[test]

@@ -5,8 +5,6 @@
 //! files before the reply of the operation that moved them. `docs/formats/handles.md` says what
 //! the two tables of the file hold. An entry too many does no harm: it is a place to look.
 
-mod dump;
-
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -20,7 +18,7 @@ use crate::host::ids::Ident;
 use crate::host::node::lock;
 use crate::status::Status;
 
-pub use dump::{TableDump, dump_table};
+pub mod inspect;
 
 /// Inode of a directory → where it is.
 const DIRS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("dirs");

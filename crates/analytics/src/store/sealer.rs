@@ -1,0 +1,60 @@
+//! Packs finished segments on a thread of its own: compressing an hour takes longer than the
+//! collector may be late.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::{StoreError, failed, segment};
+
+/// What packs the segments of one folder.
+#[derive(Default)]
+pub(super) struct Sealer {
+    thread: Option<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<StoreError>>>,
+}
+
+impl Sealer {
+    /// Packs live segments into sealed ones, `pack` frames to a block. While it is still busy it
+    /// does nothing: what is left live is readable, and is asked for again with the next segment.
+    pub(super) fn seal(&mut self, jobs: Vec<[PathBuf; 2]>, pack: usize) {
+        if jobs.is_empty() || self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
+            return;
+        }
+        let failure = self.failure.clone();
+        let run = move || {
+            for [live, sealed] in jobs {
+                if let Err(error) = segment::seal(&live, &sealed, pack) {
+                    // A damaged one stays as it is; moved aside, it is not tried for ever.
+                    drop(std::fs::rename(&live, live.with_extension("bad")));
+                    let error = failed(&live)(error);
+                    *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+            }
+        };
+        // Without a thread it stays live until the next time.
+        self.thread = std::thread::Builder::new().name("sealer".into()).spawn(run).ok();
+    }
+
+    /// Why the last packing failed; once.
+    pub(super) fn failure(&self) -> Option<StoreError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The packing under way.
+    pub(super) fn take(&mut self) -> Option<JoinHandle<()>> {
+        self.thread.take()
+    }
+
+    /// Waits for the end of a packing.
+    pub(super) fn join(thread: Option<JoinHandle<()>>) {
+        // A panic in it has left the segment live, where it is readable.
+        drop(thread.map(JoinHandle::join));
+    }
+}
+
+impl Drop for Sealer {
+    fn drop(&mut self) {
+        Self::join(self.take());
+    }
+}
