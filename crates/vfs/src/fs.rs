@@ -219,6 +219,15 @@ pub mod access {
     pub const EXECUTE: u32 = 0x20;
 }
 
+/// What people are told a file is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileName {
+    /// Its last known path below the root of the share, without a leading slash.
+    Path(Vec<u8>),
+    /// Its inode number: it was met by its handle only.
+    Inode(u64),
+}
+
 /// A tree of files that can be served. Handles are its own; a handle that it did not make is
 /// `BadHandle`, one whose file is gone is `Stale`. Nothing it does reaches outside its root.
 ///
@@ -346,4 +355,9 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// A file's last known path from the root, for people; `None` when it was never met.
     fn path_of(&self, file: probe::op::FileId) -> Option<Vec<u8>>;
+
+    /// The best name there is for a file, for people: `None` when nothing at all is known of it.
+    fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
+        self.path_of(file).map(FileName::Path)
+    }
 }
