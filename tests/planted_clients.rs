@@ -15,6 +15,10 @@ use serde_json::Value;
 const SETTINGS: [&str; 5] =
     ["warmup_ms=200", "window_ms=200", "file_size=1m", "lost_after_ms=8000", "plateau.min_steps=9"];
 
+/// When a client is killed. There is no event to wait for in the middle of a step.
+const IN_A_STEP: Duration = Duration::from_millis(500);
+const BETWEEN_STEPS: Duration = Duration::ZERO;
+
 /// One at a time: a starved client looks like a paused one.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
@@ -33,13 +37,14 @@ impl Scene {
     fn new(name: &str, prepare: &[&dyn Fn(&mut Command)]) -> Self {
         let dir = Scratch::below(Path::new("/dev/shm"), name);
         let target = Target::start(dir.path(), "127.0.0.1", None);
-        Self { agents: prepare.iter().map(Agent::start).collect(), target, _dir: dir }
+        let agents = prepare.iter().map(|prepare| Agent::start(prepare)).collect();
+        Self { agents, target, _dir: dir }
     }
 
     fn run(&self, settings: &[&str]) -> Run {
         let addresses: Vec<&str> = self.agents.iter().map(|a| a.address.as_str()).collect();
         let settings = [&SETTINGS, settings].concat();
-        Run::start("iops-4k", &self.target.url, &settings, |command| {
+        Run::start("iops-4k", &self.target, &settings, |command| {
             command.args(["--agents", &addresses.join(",")]);
         })
     }
@@ -65,6 +70,13 @@ fn marks(ended: &Ended) -> String {
     ended.result["limit"]["marks"].to_string()
 }
 
+/// A client's clock against the conductor's: by how much it is off and how sure that is, ns.
+fn offset(ended: &Ended, client: usize, when: &str) -> (i64, i64) {
+    let offset = &ended.result["clients"][client][when];
+    let (by, error) = (offset["offset_ns"].as_i64(), offset["error_ns"].as_i64());
+    (by.expect("an offset"), error.expect("its error"))
+}
+
 fn steps(ended: &Ended) -> &[Value] {
     ended.result["steps"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -84,14 +96,9 @@ fn a_skewed_clock_is_measured_corrected_and_told() {
     assert!(!ended.degraded().contains("client 0"), "{}", ended.said);
     assert!(marks(&ended).contains("clock skew: client 1"), "{}", ended.summary());
 
-    let offset = |client: usize| {
-        let offset = &ended.result["clients"][client]["offset_before"];
-        let (by, error) = (offset["offset_ns"].as_i64(), offset["error_ns"].as_i64());
-        (by.expect("an offset"), error.expect("its error"))
-    };
-    let (by, error) = offset(1);
+    let (by, error) = offset(&ended, 1, "offset_before");
     assert!((by - SKEW_MS * 1_000_000).abs() <= error, "{by} ± {error}");
-    let (by, error) = offset(0);
+    let (by, error) = offset(&ended, 0, "offset_before");
     assert!(by.abs() <= error, "{by} ± {error}");
     // Corrected: they begin together, and no window is missing.
     for step in steps(&ended) {
@@ -105,6 +112,7 @@ fn a_skewed_clock_is_measured_corrected_and_told() {
 
 #[test]
 fn a_clock_that_jumps_during_the_run_marks_the_result() {
+    const JUMP_MS: i64 = 700;
     let _alone = alone();
     let place = Scratch::new("jump");
     let file = place.path().join("ms");
@@ -112,18 +120,21 @@ fn a_clock_that_jumps_during_the_run_marks_the_result() {
     let scene = Scene::new("jump", &[&plain, &skewed_by(&file)]);
     let mut run = scene.run(&["schedule=[[2,1],[2,2],[2,4]]", "step_max_ms=2000"]);
     run.wait_for_steps(1);
-    set_skew(&file, 700);
+    set_skew(&file, JUMP_MS);
     let ended = run.end();
     ended.check_code();
     assert_eq!(ended.code, 3, "{}", ended.said);
     let told = ended.degraded();
-    assert!(told.contains("client 1: its clock moved by 7"), "{}", ended.said);
+    assert!(told.contains("client 1: its clock moved by"), "{}", ended.said);
+    let (before, after) = (offset(&ended, 1, "offset_before"), offset(&ended, 1, "offset_after"));
+    let moved = after.0 - before.0 - JUMP_MS * 1_000_000;
+    assert!(moved.abs() <= before.1 + after.1, "{before:?} to {after:?}");
     assert!(!told.contains("client 0"), "{}", ended.said);
     assert!(marks(&ended).contains("clock skew: client 1"), "{}", ended.summary());
 }
 
-/// Kills client 1 of 3 in the second of three steps.
-fn killed(policy: &str) -> Ended {
+/// Kills client 1 of 3, this long after the first of three steps has ended.
+fn killed(policy: &str, after: Duration) -> Ended {
     let scene = Scene::new(policy, &[&plain, &plain, &plain]);
     let on_loss = format!("on_loss={policy}");
     // No spread is small enough to be steady, so that each step takes its whole time.
@@ -131,8 +142,7 @@ fn killed(policy: &str) -> Ended {
     let schedule = "schedule=[[3,1],[3,2],[3,4]]";
     let mut run = scene.run(&[schedule, "step_max_ms=1600", never_steady, &on_loss]);
     run.wait_for_steps(1);
-    // Half way into the step: there is no event to wait for in its middle.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(after);
     scene.agents[1].signal(libc::SIGKILL);
     let ended = run.end();
     ended.check_code();
@@ -158,7 +168,7 @@ fn told_of(ended: &Ended, text: &str) {
 #[test]
 fn a_killed_client_when_the_job_says_continue() {
     let _alone = alone();
-    let ended = killed("continue");
+    let ended = killed("continue", IN_A_STEP);
     assert_eq!(ended.code, 3, "{}", ended.said);
     told_of(&ended, &ended.degraded());
     assert_eq!(staircase(&ended), [(3, 1), (2, 2), (2, 4)], "{}", ended.said);
@@ -168,7 +178,7 @@ fn a_killed_client_when_the_job_says_continue() {
 #[test]
 fn a_killed_client_when_the_job_says_rebase() {
     let _alone = alone();
-    let ended = killed("rebase");
+    let ended = killed("rebase", BETWEEN_STEPS);
     assert_eq!(ended.code, 3, "{}", ended.said);
     told_of(&ended, &ended.degraded());
     // The broken step is kept, and run again with those who are left.
@@ -178,7 +188,7 @@ fn a_killed_client_when_the_job_says_rebase() {
 #[test]
 fn a_killed_client_when_the_job_says_abort() {
     let _alone = alone();
-    let ended = killed("abort");
+    let ended = killed("abort", IN_A_STEP);
     assert_eq!(ended.code, 1, "{}", ended.said);
     let failed = ended.result["failed"].as_str().unwrap_or_default();
     told_of(&ended, failed);
@@ -188,35 +198,54 @@ fn a_killed_client_when_the_job_says_abort() {
 
 #[test]
 fn a_paused_client_is_named_and_the_run_degraded() {
+    /// Longer than the heartbeats allow, shorter than what means lost.
+    const PAUSE: Duration = Duration::from_millis(3_500);
     let _alone = alone();
     let scene = Scene::new("paused", &[&plain, &plain]);
     let mut run = scene.run(&["schedule=[[2,1],[2,2],[2,4]]", "step_max_ms=6000"]);
     run.wait_for_steps(1);
     scene.agents[1].signal(libc::SIGSTOP);
-    // This is the pause itself: longer than the heartbeats allow, shorter than what means lost.
-    std::thread::sleep(Duration::from_millis(3_500));
+    std::thread::sleep(PAUSE);
     scene.agents[1].signal(libc::SIGCONT);
     let ended = run.end();
     ended.check_code();
     assert_eq!(ended.code, 3, "{}", ended.said);
-    assert!(ended.degraded().contains("paused client 1: silent for 3"), "{}", ended.said);
+    let told = ended.degraded();
+    let (_, silent) = told.split_once("paused client 1: silent for ").expect(&ended.said);
+    assert!(seconds(silent) >= PAUSE.as_secs_f64() - 0.5, "{silent}");
     assert!(!ended.degraded().contains("client 0"), "{}", ended.said);
     assert!(ended.result["clients"][1]["lost"].is_null(), "{}", ended.result["clients"]);
     assert!(marks(&ended).contains("client paused: client 1"), "{}", ended.summary());
 }
 
 #[test]
-fn a_client_paused_for_too_long_is_lost() {
+fn a_client_paused_for_too_long_is_lost_and_makes_no_more_load() {
+    const LOST_AFTER_S: f64 = 2.0;
     let _alone = alone();
-    let scene = Scene::new("stopped", &[&plain, &plain]);
-    let settings = ["schedule=[[2,1],[2,2]]", "step_max_ms=4000", "lost_after_ms=2000"];
-    let mut run = scene.run(&settings);
+    let mut scene = Scene::new("stopped", &[&plain, &plain]);
+    let schedule = "schedule=[[2,1],[2,2],[2,4]]";
+    let steps = ["step_max_ms=3000", "steady.range_percent=0"];
+    let mut run = scene.run(&[&[schedule, "lost_after_ms=2000"][..], &steps].concat());
     run.wait_for_steps(1);
     scene.agents[1].signal(libc::SIGSTOP);
+    run.wait_for_steps(2);
+    // Its conductor has given it up: it wakes up, finds that out and ends, with a step to go.
+    scene.agents[1].signal(libc::SIGCONT);
+    assert!(scene.agents[1].ends_within(Duration::from_secs(10)), "it goes on");
+    assert!(run.is_running(), "the run was over before the agent");
     let ended = run.end();
     ended.check_code();
     assert_eq!(ended.code, 3, "{}", ended.said);
+    assert_eq!(staircase(&ended), [(2, 1), (1, 2), (1, 4)], "{}", ended.said);
     let lost = ended.result["clients"][1]["lost"].as_str().unwrap_or_default();
-    assert!(lost.contains("paused or cut off: silent for 2"), "{lost}");
+    let (_, silent) = lost.split_once("paused or cut off: silent for ").expect(lost);
+    assert!(seconds(silent) >= LOST_AFTER_S, "{lost}");
     assert!(ended.degraded().contains("lost client 1"), "{}", ended.said);
+}
+
+/// The number that a text like "3.61 s, …" begins with.
+fn seconds(text: &str) -> f64 {
+    let (number, rest) = text.split_once(' ').expect(text);
+    assert!(rest.starts_with('s'), "not in seconds: {text}");
+    number.parse().expect(text)
 }

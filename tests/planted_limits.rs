@@ -24,13 +24,14 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Runs `job` with two clients, short, and checks that the exit code fits the record.
-fn short(job: &str, target: &str, schedule: &str, prepare: impl FnOnce(&mut Command)) -> Ended {
+fn short(job: &str, target: &Target, schedule: &str, prepare: impl FnOnce(&mut Command)) -> Ended {
     let schedule = format!("schedule={schedule}");
     let mut settings = SHORT.to_vec();
     settings.push(&schedule);
     let ended = Run::start(job, target, &settings, prepare).end();
     ended.check_code();
     assert_ne!(ended.code, 1, "{}", ended.said);
+    println!("{job}: {}: {}", ended.limiter(), ended.why().replace('\n', "; "));
     ended
 }
 
@@ -57,11 +58,11 @@ fn a_cpu_quota_on_the_server() {
     let dir = memory("quota");
     let target = Target::start(dir.path(), "127.0.0.1", None);
     let schedule = "[[1,1],[2,4],[2,16]]";
-    let control = short("iops-4k", &target.url, schedule, two_clients);
+    let control = short("iops-4k", &target, schedule, two_clients);
     assert_ne!(control.limiter(), "cpu-quota", "{}", control.summary());
 
     quota.take(target.pid());
-    let planted = short("iops-4k", &target.url, schedule, two_clients);
+    let planted = short("iops-4k", &target, schedule, two_clients);
     assert_eq!(planted.limiter(), "cpu-quota", "{}", planted.summary());
     assert!(planted.why().contains("CPU quota of 0.20 cores"), "{}", planted.summary());
     let used = planted.evidence()["server_cores"].as_f64().unwrap_or(0.0);
@@ -79,11 +80,11 @@ fn a_slow_back_end() {
     let mounted = ForgetFs::mount(dir.path()).expect("a mount");
     let target = Target::start(dir.path(), "127.0.0.1", None);
     let schedule = "[[1,1],[2,1],[2,4]]";
-    let control = short("iops-4k", &target.url, schedule, two_clients);
+    let control = short("iops-4k", &target, schedule, two_clients);
     assert_ne!(control.limiter(), "latency", "{}", control.summary());
 
     mounted.set_op_delay(EACH);
-    let planted = short("iops-4k", &target.url, schedule, two_clients);
+    let planted = short("iops-4k", &target, schedule, two_clients);
     assert_eq!(planted.limiter(), "latency", "{}", planted.summary());
     let latency = planted.evidence()["point"]["latency_ns"].as_f64().unwrap_or(0.0);
     assert!(latency >= EACH.as_nanos() as f64, "{}", planted.summary());
@@ -106,9 +107,8 @@ fn a_link_with_a_limited_rate() {
         let agents: Vec<Agent> =
             (0..2).map(|_| Agent::start(|command| link.clients.enter(command))).collect();
         let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
-        let pid = target.pid().to_string();
-        Ok(short("dram-read-stream", &target.url, "[[1,1],[2,2],[2,4]]", |command| {
-            command.args(["--agents", &addresses.join(","), "--server-pid", &pid]);
+        Ok(short("dram-read-stream", &target, "[[1,1],[2,2],[2,4]]", |command| {
+            command.args(["--agents", &addresses.join(",")]);
             link.clients.enter(command);
         }))
     };
@@ -125,6 +125,7 @@ fn a_link_with_a_limited_rate() {
         "{rate} of {limit}: {}",
         planted.summary()
     );
+    assert!(planted.why().contains("the busiest link, wire0, carried"), "{}", planted.summary());
     let control = over(None).expect("a second link");
     assert_ne!(control.limiter(), "network", "{}", control.summary());
 }
@@ -145,7 +146,7 @@ fn a_throttled_generator() {
     let with_agents = |prepare: &dyn Fn(&mut Command)| {
         let agents: Vec<Agent> = (0..2).map(|_| Agent::start(prepare)).collect();
         let addresses: Vec<&str> = agents.iter().map(|a| a.address.as_str()).collect();
-        short("iops-4k", &target.url, "[[1,1],[2,4],[2,16]]", |command| {
+        short("iops-4k", &target, "[[1,1],[2,4],[2,16]]", |command| {
             command.args(["--agents", &addresses.join(",")]);
         })
     };

@@ -4,12 +4,14 @@
 //! (send), or takes a megabyte, writes it into a file and answers with [`HEAD`] bytes (receive).
 //! It runs as a process of its own, so that its CPU time is its alone.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 /// Bytes of a request or an answer without data; about what an NFSv3 header takes.
 pub const HEAD: usize = 128;
@@ -17,6 +19,9 @@ pub const HEAD: usize = 128;
 pub const BLOCK: usize = 1 << 20;
 /// Each stream writes over this many blocks again and again, as the NFS load does.
 const FILE_BLOCKS: u64 = 64;
+
+/// Files that connections share out among themselves: one to each of the eight streams.
+const FILES: usize = 8;
 
 /// Which way the data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +41,8 @@ pub fn serve(way: Way, dir: &Path) -> io::Result<()> {
     println!("{}", listener.local_addr()?.port());
     io::stdout().flush()?;
     for (n, stream) in listener.incoming().enumerate() {
-        let (stream, path) = (stream?, dir.join(format!("bare.{n}")));
+        // The warm-up's files are used again: fresh pages cost many times what touched ones do.
+        let (stream, path) = (stream?, dir.join(format!("bare.{}", n % FILES)));
         std::thread::spawn(move || match way {
             Way::Send => send_loop(stream),
             Way::Receive => receive_loop(stream, &path),
@@ -55,7 +61,7 @@ fn send_loop(mut stream: TcpStream) -> io::Result<()> {
 }
 
 fn receive_loop(mut stream: TcpStream, path: &Path) -> io::Result<()> {
-    let file = File::create(path)?;
+    let file = OpenOptions::new().create(true).write(true).truncate(false).open(path)?;
     let mut request = vec![0; HEAD + BLOCK];
     for n in 0u64.. {
         stream.read_exact(&mut request)?;
@@ -77,7 +83,7 @@ pub fn drive(
     depth: usize,
     time: Duration,
 ) -> io::Result<u64> {
-    let until = Instant::now() + time;
+    let until = Deadline::after(time);
     let workers: Vec<_> =
         (0..streams).map(|_| std::thread::spawn(move || stream(to, way, depth, until))).collect();
     let mut bytes = 0;
@@ -87,7 +93,7 @@ pub fn drive(
     Ok(bytes)
 }
 
-fn stream(to: SocketAddr, way: Way, depth: usize, until: Instant) -> io::Result<u64> {
+fn stream(to: SocketAddr, way: Way, depth: usize, until: Deadline) -> io::Result<u64> {
     let mut socket = TcpStream::connect(to)?;
     socket.set_nodelay(true)?;
     let (ask, answer) = match way {
@@ -108,7 +114,7 @@ fn stream(to: SocketAddr, way: Way, depth: usize, until: Instant) -> io::Result<
             })?;
         }
         done += BLOCK as u64;
-        if Instant::now() < until {
+        if !until.passed() {
             socket.write_all(&out)?;
         } else {
             open -= 1;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::{NS_PER_S, monotonic_ns};
 use lab::workload::Kind;
 
 use crate::bare::{self, Way};
@@ -152,11 +153,11 @@ fn bare_figure(way: Way, dir: &Path, case: &Case, time: Duration) -> io::Result<
     let (streams, depth) = (case.connections as usize, case.depth as usize);
     bare::drive(to, way, streams, depth, time / 2)?;
     let pid = child.0.id();
-    let (start, before, own) = (Instant::now(), cpu::of(pid)?, cpu::own()?);
+    let (start, before, own) = (monotonic_ns(), cpu::of(pid)?, cpu::own()?);
     let bytes = bare::drive(to, way, streams, depth, time)?;
     let (used, own) = (cpu::of(pid)? - before, cpu::own()? - own);
     let ops = bytes as f64 / bare::BLOCK as f64;
-    let wall = start.elapsed().as_secs_f64();
+    let wall = (monotonic_ns() - start) as f64 / NS_PER_S as f64;
     Ok(Figure {
         ops_s: ops / wall,
         bytes_s: bytes as f64 / wall,

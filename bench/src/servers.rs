@@ -6,9 +6,11 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use base::clock::Deadline;
 
 /// How long a server may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
@@ -25,8 +27,6 @@ pub struct Server {
     pub url: String,
     /// The process whose CPU time counts.
     pub pid: u32,
-    /// Its state directory, when it is ours.
-    pub state: Option<PathBuf>,
     children: Vec<Child>,
 }
 
@@ -71,7 +71,6 @@ pub fn plimsoll(binary: &Path, dir: &Path, state: &Path, offset: u16) -> io::Res
         version: env!("CARGO_PKG_VERSION").to_owned(),
         url: url.to_owned(),
         pid: child.id(),
-        state: Some(state.to_owned()),
         children: vec![child],
     })
 }
@@ -98,7 +97,6 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
         version,
         url: format!("nfs3://127.0.0.1:{port}{}?mountport={}", dir.display(), port + 1),
         pid: 0,
-        state: None,
         children: vec![rpcbind],
     };
     await_that("rpcbind's socket", || Path::new("/run/rpcbind.sock").exists())?;
@@ -119,9 +117,9 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
 }
 
 fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()> {
-    let end = Instant::now() + START_TIMEOUT;
+    let end = Deadline::after(START_TIMEOUT);
     while !there() {
-        if Instant::now() > end {
+        if end.passed() {
             return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{what} did not appear")));
         }
         std::thread::sleep(START_POLL);

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::netns::Namespace;
 use crate::process;
 use crate::scratch::Scratch;
+use crate::server::{self, Options, Server};
 
 /// How long a short job may take on a busy machine.
 const JOB: Duration = Duration::from_secs(90);
@@ -19,54 +20,40 @@ const START: Duration = Duration::from_secs(30);
 
 /// `plimsoll lab`.
 pub fn command() -> Command {
-    let mut command = Command::new(example("lab"));
-    command.stdin(Stdio::null());
+    let mut command = Command::new(server::binary());
+    command.arg("lab").stdin(Stdio::null());
     command
-}
-
-fn example(name: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("this program's path");
-    own.ancestors().nth(2).expect("the target folder").join("examples").join(name)
 }
 
 /// A server to be driven. Dropping it kills it.
 pub struct Target {
-    child: Child,
+    server: Server,
+    state: Scratch,
     /// URL of its share.
     pub url: String,
 }
 
 impl Target {
-    /// Serves `dir` at `address`, in `namespace` if one is given.
+    /// Serves `dir` at `address`, in `namespace` if one is given, with its state in memory.
     ///
     /// # Panics
     /// When it does not get ready.
     pub fn start(dir: &Path, address: &str, namespace: Option<&Namespace>) -> Self {
-        let mut command = Command::new(example("nfs3_server"));
-        command.arg(dir).arg(format!("{address}:0"));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        if let Some(namespace) = namespace {
-            namespace.enter(&mut command);
-        }
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-        let lines = lines(child.stdout.take().expect("a pipe"));
-        let mut target = Self { child, url: String::new() };
-        let line = lines.recv_timeout(START).unwrap_or_default();
-        let (_, url) = line.split_once("nfs://").unwrap_or_else(|| panic!("said {line:?}"));
-        target.url = format!("nfs3://{}", url.trim());
-        target
+        let state = Scratch::below(Path::new("/dev/shm"), "state");
+        let options = Options { address, namespace, ..Options::new(dir, state.path()) };
+        let server = Server::start(&options);
+        let url = format!("nfs3://{address}:{}{}", server.nfs_port(), server.export());
+        Self { server, state, url }
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.server.pid()
     }
-}
 
-impl Drop for Target {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
+    /// Its local socket, for its statistics.
+    pub fn socket(&self) -> PathBuf {
+        self.state.path().join("plimsoll.sock")
     }
 }
 
@@ -100,6 +87,11 @@ impl Agent {
     /// Sends it a signal.
     pub fn signal(&self, signal: i32) {
         process::signal(self.child.id(), signal);
+    }
+
+    /// Whether it ends by itself in time.
+    pub fn ends_within(&mut self, deadline: Duration) -> bool {
+        process::wait(&mut self.child, deadline).is_some()
     }
 }
 
@@ -136,15 +128,14 @@ impl Run {
     /// When the program does not start.
     pub fn start(
         job: &str,
-        target: &str,
+        target: &Target,
         settings: &[&str],
         prepare: impl FnOnce(&mut Command),
     ) -> Self {
         let out = Scratch::new("lab");
         let mut command = command();
-        command
-            .args(["run", job, "--target", target, "--json", "--clean", "--out"])
-            .arg(out.path());
+        command.args(["run", job, "--target", &target.url, "--json", "--clean"]);
+        command.arg("--out").arg(out.path()).arg("--server-socket").arg(target.socket());
         command.args(settings.iter().flat_map(|s| ["--set", s]));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         prepare(&mut command);
@@ -166,6 +157,11 @@ impl Run {
                 Err(_) => panic!("no {steps} steps; it said:\n{}", self.said.join("\n")),
             }
         }
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits for its end and reads its record.

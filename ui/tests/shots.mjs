@@ -1,12 +1,16 @@
-// Screenshots of every page, desktop and phone, light and dark, to be opened and looked at.
+// Screenshots of every page, desktop and phone, light and dark, to be opened and looked at. Against
+// the mock, or against BASE_URL with whatever load is on it; the busiest clients and the busiest file
+// are the ones that are drilled into.
 //   npm run shots [DIRECTORY]        default /tmp/ui-shots
+//   SHOTS=status,analytics           only these pages
+//   SIZE=desktop SCHEME=light        only this size, only this scheme
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { launch, target } from './browser/chromium.mjs';
 
 const OUT = process.argv[2] ?? '/tmp/ui-shots';
 const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-const SHEET = '/analytics?w=nfs3.ops[client]!hl=10.0.0.11,10.0.0.12,10.0.0.21&w=nfs3.ops[latency]&w=nfs3.ops[op=read][file]!line!hl=home/ines/sim/run7.h5&w=cpu.utilization[mode]';
+const only = (name, all) => (process.env[name] ? process.env[name].split(',') : all);
 
 async function signIn(page, { url, user, password }) {
   await page.goto(`${url}/login`);
@@ -16,48 +20,95 @@ async function signIn(page, { url, user, password }) {
   await page.getByRole('navigation', { name: 'Places' }).waitFor();
 }
 
-const shot = (page, name) => page.screenshot({ path: join(OUT, `${name}.png`) });
+/** The keys of the elements that did most in the last minute, ready for a URL. */
+async function busiest(page, stat) {
+  const keys = await page.evaluate(async (id) => {
+    const answer = await fetch(`/api/v1/analytics/data?stat=${encodeURIComponent(id)}&from=-60&to=-1`);
+    return answer.ok ? ((await answer.json()).rows ?? []).map((row) => row.key) : [];
+  }, stat);
+  return keys.map(encodeURIComponent);
+}
 
-/** Waits for data, not for time: the list beside each graph has rows. */
-const drawn = (page) => page.locator('article .row').nth(5).waitFor();
-
-async function pages(page, where, name) {
-  await page.goto(`${where.url}/login`);
-  await page.getByLabel('User').waitFor();
-  await shot(page, `login-${name}`);
-  await signIn(page, where);
-  await page.locator('[data-live="rate"]').first().waitFor();
-  // The latencies per client come with their own stream, two seconds later.
-  await page.waitForFunction(() => !document.querySelector('section[aria-labelledby="clients"] tbody')?.textContent?.includes('–'));
-  await shot(page, `status-${name}`);
-  await page.screenshot({ path: join(OUT, `status-full-${name}.png`), fullPage: true });
-  await page.goto(where.url + SHEET);
-  await drawn(page);
+/** Waits for data, not for time: every list beside a graph has a row. */
+async function drawn(page) {
+  for (const panel of await page.getByRole('article').all()) await panel.locator('.row').first().waitFor({ timeout: 10_000 });
   await page.waitForTimeout(1200);
-  await page.getByRole('img').first().hover({ position: { x: 180, y: 60 } });
-  await shot(page, `analytics-${name}`);
-  await page.goto(`${where.url}/analytics`);
-  await page.getByRole('button', { name: 'Add statistic' }).click();
-  await shot(page, `add-${name}`);
-  await page.goto(`${where.url}/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]&span=3600`);
+}
+
+const open = async (page, where, sheet) => {
+  await page.goto(`${where.url}/analytics${sheet}`);
   await drawn(page);
-  await page.locator('article .row').first().click({ button: 'right' });
-  await page.getByRole('menu').waitFor();
-  await shot(page, `drill-${name}`);
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('/');
-  await page.keyboard.type('lat');
-  await shot(page, `search-${name}`);
+};
+
+const PAGES = {
+  login: async (page, { url }) => {
+    await page.context().clearCookies();
+    await page.goto(`${url}/login`);
+    await page.getByLabel('User').waitFor();
+  },
+  status: async (page, { url }) => {
+    await page.goto(url);
+    await page.locator('[data-live="rate"]').first().waitFor({ timeout: 5000 }).catch(() => undefined);
+    // The latencies per client come with their own stream, two seconds later.
+    await page.waitForFunction(() => !document.querySelector('section[aria-labelledby="clients"] tbody')?.textContent?.includes('–'));
+  },
+  analytics: async (page, where) => {
+    const clients = await busiest(page, 'nfs3.ops[client]');
+    await open(page, where, `?w=nfs3.ops[client]!hl=${clients.slice(0, 5).join()}&w=nfs3.ops[latency]&w=cpu.utilization[mode]&span=180`);
+    await page.getByRole('img').first().hover({ position: { x: 180, y: 60 } });
+  },
+  chain: async (page, where) => {
+    const [client] = await busiest(page, 'nfs3.ops[op=read][client]');
+    const [file] = await busiest(page, `nfs3.ops[op=read][client=${client}][file]`);
+    const chain = `nfs3.ops[op=read][client=${client}]`;
+    await open(page, where, `?w=${chain}[file]!hl=${file ?? ''}&w=${chain}[latency]&w=nfs3.ops[user]&w=nfs3.bytes[op]!line`);
+  },
+  machine: async (page, where) => {
+    await open(page, where, '?w=cpu.utilization[mode]&w=nic.kilobytes[device]&w=io.bytes[op]&w=mem.bytes[use]');
+  },
+  long: (page, where) => open(page, where, '?w=nfs3.ops[client]&w=nfs3.ops[latency]&w=nfs3.ops[op]&span=3600'),
+  empty: (page, where) => page.goto(`${where.url}/analytics`),
+  add: async (page, where) => {
+    await page.goto(`${where.url}/analytics`);
+    await page.getByRole('button', { name: 'Add statistic' }).click();
+  },
+  drill: async (page, where) => {
+    await open(page, where, '?w=nfs3.ops[client]&w=nfs3.ops[latency]');
+    await page.getByRole('article').first().locator('.row').first().click({ button: 'right' });
+    await page.getByRole('menu').waitFor();
+  },
+  search: async (page, { url }) => {
+    await page.goto(url);
+    await page.getByRole('navigation', { name: 'Places' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('lat');
+  },
+};
+
+async function all(page, where, name) {
+  await signIn(page, where);
+  // The sign-in page last: it is looked at signed out.
+  const wanted = only('SHOTS', Object.keys(PAGES)).sort((a, b) => (a === 'login' ? 1 : 0) - (b === 'login' ? 1 : 0));
+  for (const one of wanted) {
+    try {
+      await PAGES[one](page, where);
+    } catch (error) {
+      console.log(`${one}-${name}: ${String(error).split('\n')[0]}`);
+    }
+    await page.screenshot({ path: join(OUT, `${one}-${name}.png`) });
+    if (one !== 'status' && !name.startsWith('phone')) continue;
+    await page.screenshot({ path: join(OUT, `${one}-full-${name}.png`), fullPage: true });
+  }
 }
 
 const browser = await launch();
 if (browser !== null) {
   await mkdir(OUT, { recursive: true });
   const where = await target();
-  for (const [size, viewport] of Object.entries(SIZES)) {
-    for (const colorScheme of ['light', 'dark']) {
-      const context = await browser.newContext({ viewport, colorScheme, ignoreHTTPSErrors: true, hasTouch: size === 'phone' });
-      await pages(await context.newPage(), where, `${size}-${colorScheme}`);
+  for (const size of only('SIZE', Object.keys(SIZES))) {
+    for (const colorScheme of only('SCHEME', ['light', 'dark'])) {
+      const context = await browser.newContext({ viewport: SIZES[size], colorScheme, ignoreHTTPSErrors: true, hasTouch: size === 'phone' });
+      await all(await context.newPage(), where, `${size}-${colorScheme}`);
       await context.close();
     }
   }

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::Deadline;
 use base::limits::{SUBSCRIBER_QUEUE_MAX, SUBSCRIBERS_MAX};
 
 use crate::model::Frame;
@@ -118,13 +119,13 @@ impl Ticks {
 
     /// For threads: the next second; `None` at the end or when none came within `wait`.
     pub fn recv_timeout(&mut self, wait: Duration) -> Option<Tick> {
-        let until = Instant::now() + wait;
+        let until = Deadline::after(wait);
         let mut queue = self.0.queue();
         loop {
             if let Some(tick) = take(&mut queue) {
                 return Some(tick);
             }
-            let left = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero())?;
+            let left = until.left()?;
             if queue.closed {
                 return None;
             }

@@ -1,8 +1,9 @@
-//! A second (or minute, or hour) as the collector makes it, the store keeps it, and queries read it.
+//! A second (or minute, or hour) as the collector makes it, the store keeps it, and queries read
+//! it.
 //!
 //! Every table has rows with two keys and two figures. One table by client and operation answers
-//! `[client]`, `[op]`, `[client=…][op]` and `[op=…][client]`. Figures add up, so a minute is the sum
-//! of its seconds, and a mean is that sum over the seconds covered.
+//! `[client]`, `[op]`, `[client=…][op]` and `[op=…][client]`. Figures add up, so a minute is the
+//! sum of its seconds, and a mean is that sum over the seconds covered.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};

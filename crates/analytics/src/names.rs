@@ -71,8 +71,8 @@ impl Names {
         self.known.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Forgets everything but what cannot change, so that a renamed file or user shows, and a client
-    /// that has told its name.
+    /// Forgets everything but what cannot change, so that a renamed file or user shows, and a
+    /// client that has told its name.
     pub fn refresh(&self) {
         self.known()
             .retain(|(_, dimension, _), _| matches!(dimension, Dimension::Op | Dimension::Status));

@@ -1,5 +1,5 @@
-//! What an answer says of its own exactness is true: whatever was folded, cut or purged, no row is too
-//! high, none lacks more than the error bound, and "exact" means that nothing lacks anything.
+//! What an answer says of its own exactness is true: whatever was folded, cut or purged, no row is
+//! too high, none lacks more than the error bound, and "exact" means that nothing lacks anything.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -36,7 +36,8 @@ struct Run {
 fn record(random: &mut SeededRandom, spread: Spread, start: u64) -> OpRecord {
     let op = [1, 3, 6, 7, 21][random.below(5) as usize];
     let data = op == 6 || op == 7;
-    // Large ones are rare and of all clients and files: what has few operations may have many bytes.
+    // Large ones are rare and of all clients and files: what has few operations may have many
+    // bytes.
     let size = if data { 1u32 << (10 + 10 * u32::from(random.below(200) == 0)) } else { 0 };
     // Squared, so that low numbers are busier.
     let mut skewed = |n: u64| (random.below(n) * random.below(n) + n - 1) / n;
@@ -184,7 +185,8 @@ impl Run {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
 
-    /// Around every limit: 50 stored files, 200 stored clients, 512 latency groups, 4096 combinations.
+    /// Around every limit: 50 stored files, 200 stored clients, 512 latency groups, 4096
+    /// combinations.
     #[test]
     fn no_row_lacks_more_than_the_bound(
         seed in any::<u64>(),

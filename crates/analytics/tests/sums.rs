@@ -110,7 +110,10 @@ fn check_sums(data: &Data) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(12)
+    })]
 
     #[test]
     fn breakdowns_sum_up_and_recorder_and_store_agree(seed in any::<u64>(), count in 1u64..3000) {

@@ -1,5 +1,5 @@
-//! Under load every gauge of the server moves, names are resolved, and each file that the server and
-//! the lab have written can be inspected.
+//! Under load every gauge of the server moves, names are resolved, and each file that the server
+//! and the lab have written can be inspected.
 
 mod harness;
 

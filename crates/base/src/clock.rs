@@ -68,6 +68,29 @@ pub fn monotonic_ns() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
+/// A moment of this process's clock until which something is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline {
+    at_ns: u64,
+}
+
+impl Deadline {
+    /// The moment that lies `wait` ahead; one too far to be counted is never reached.
+    pub fn after(wait: Duration) -> Self {
+        let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        Self { at_ns: monotonic_ns().saturating_add(wait_ns) }
+    }
+    /// Whether it has passed.
+    pub fn passed(self) -> bool {
+        monotonic_ns() >= self.at_ns
+    }
+    /// The time until then, `None` when it has passed.
+    pub fn left(self) -> Option<Duration> {
+        let left_ns = self.at_ns.saturating_sub(monotonic_ns());
+        (left_ns > 0).then(|| Duration::from_nanos(left_ns))
+    }
+}
+
 /// How cycle counts become wall nanoseconds: `ns = (cycles * mult) >> 32 + offset`.
 struct Scale {
     mult: u64,

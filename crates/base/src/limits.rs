@@ -56,7 +56,8 @@ pub const AGGREGATE_DELAY_NS: u64 = 10_000_000;
 pub const SECOND_GRACE_NS: u64 = 50_000_000;
 /// Distinct (operation, client, user, share, status) that a core counts in one second.
 pub const COMBINATIONS_MAX: usize = 4096;
-/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB each.
+/// Distinct (operation, client, share) whose latencies a core keeps apart in one second: 4 KiB
+/// each.
 pub const LATENCY_GROUPS_MAX: usize = 512;
 /// Distinct (file, operation) that a core counts before it drops the least busy half.
 pub const FILES_MAX: usize = 8192;
@@ -108,6 +109,9 @@ pub const PAUSES_MAX: usize = 256;
 
 /// Connections served at once; descriptors are shared between these and open files.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// This part of the descriptors is for neither connections nor open files: the admin listener, the
+/// store, operations under way.
+pub const DESCRIPTORS_OTHER_PART: usize = 8;
 /// Operations one connection may do before others get their turn.
 pub const TURN_OPS_MAX: usize = 64;
 /// Time one connection may take before others get their turn.
@@ -174,15 +178,16 @@ pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Operations of one connection that may wait for the pool or a flush at once; a kernel client keeps
-/// 64 to 128 calls under way, a load client up to 256.
+/// Operations of one connection that may wait for the pool or a flush at once; a kernel client
+/// keeps 64 to 128 calls under way, a load client up to 256.
 pub const CONNECTION_REQUESTS_MAX: usize = 256;
 /// Operations waiting for the pool or a flush at once, over all connections: each holds its record
 /// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
 pub const REQUESTS_MAX: usize = 16_384;
 /// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
 pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
-/// Records of one core that may be received although its bytes are used up, so that somebody gets on.
+/// Records of one core that may be received although its bytes are used up, so that somebody gets
+/// on.
 pub const OVERDRAFTS_MAX: usize = 8;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;
@@ -293,6 +298,16 @@ pub const KNOWN_MOVED_MAX: usize = 262_144;
 pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Names remembered for statistics: some 100 bytes each.
 pub const NAMES_MAX: usize = 131_072;
+/// Names looked up lately that are found without a walk: some 100 bytes each.
+pub const NAMES_RECENT_MAX: usize = 65_536;
+/// A directory that changed later than this ago may change again with the same change time: two
+/// of the slowest kernel ticks (10 ms), and something for clocks read in between.
+pub const NAME_SETTLED: Duration = Duration::from_millis(50);
+/// How often one part of the table of held files is swept; each part's turn comes every 32 s.
+pub const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// How long the outcome of a search through the tree answers for handles that are not found: a
+/// flood of stale handles costs one search in this time.
+pub const COLD_SEARCH_FRESH: Duration = Duration::from_secs(2);
 /// Most shares: ids are 16 bits and the table is searched on every call.
 pub const SHARES_MAX: usize = 1_024;
 

@@ -49,6 +49,18 @@ pub struct Ask {
     pub step: i64,
     /// Rows at most.
     pub top: usize,
+    /// Where the answer must come from, if that can answer; by default the store where it can.
+    pub source: Option<AskSource>,
+}
+
+/// Where an answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AskSource {
+    /// The statistics of each second.
+    Store,
+    /// The flight recorder.
+    Recorder,
 }
 
 /// A live subscription.

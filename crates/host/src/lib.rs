@@ -3,7 +3,8 @@
 //! Readers open a file and call a pure parser; where `/proc` and `/sys` are is a [`Root`], so tests
 //! read captured text. What a kernel does not offer is absent from the result, never an error.
 //!
-//! - [`counters`]: `/proc/stat`, `meminfo`, `diskstats`, `net/dev`, `net/snmp`, `net/netstat`, pressure.
+//! - [`counters`]: `/proc/stat`, `meminfo`, `diskstats`, `net/dev`, `net/snmp`, `net/netstat`,
+//!   pressure.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`inventory`]: the machine for reports.

@@ -40,7 +40,8 @@ fn proc_net_dev() {
 
 #[test]
 fn proc_diskstats() {
-    let text = " 254       0 vda 15306 2 1094146 5137 23119 1204 2213552 40322 3 21960 46150 100 0 78 12 500 689
+    let text = "\
+ 254       0 vda 15306 2 1094146 5137 23119 1204 2213552 40322 3 21960 46150 100 0 78 12 500 689
  254       1 vda1 10 0 80 1 0 0 0 0 0 1 1
 ";
     let disks = counters::disks(text);
@@ -79,7 +80,9 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
 
 #[test]
 fn proc_pid_stat_with_a_hostile_name() {
-    let text = "11980 (a) R 1 (b) S 11654 11654 11876 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 5 0 269824 3133440 418 18446744073709551615 1 1";
+    let text = "11980 (a) R 1 (b) S 11654 11654 11876 0 -1 4194304 100 0 0 0 7 3 0 0 20 0 5 0 \
+                269824 3133440 418 \
+                18446744073709551615 1 1";
     let process = process::stat(text, 4096).expect("a process");
     assert_eq!((process.user_ns, process.kernel_ns), (70_000_000, 30_000_000));
     assert_eq!((process.threads, process.started, process.resident), (5, 269_824, 418 * 4096));

@@ -5,7 +5,8 @@
 //! meets the server as bytes on a socket, and its statistics through [`conduct::server`].
 //!
 //! - [`pattern`]: content that is a pure function of (seed, file, offset).
-//! - [`client`]: targets: NFSv3, a local path, and nothing at all (what the generator itself costs).
+//! - [`client`]: targets: NFSv3, a local path, and nothing at all (what the generator itself
+//!   costs).
 //! - [`workload`]: which operation comes next.
 //! - [`job`]: an experiment as a TOML file.
 //! - [`agent`]: one client process, and the protocol it is conducted by.

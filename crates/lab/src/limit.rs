@@ -315,14 +315,16 @@ fn network(e: &Evidence) -> Found {
                 ("client", send.1, "server has")
             };
             let held = base::units::bytes(bytes);
-            why.push(format!(
-                "{held} per connection wait at the {who} to be sent while the {other} little to read"
-            ));
+            let there = format!("{held} per connection wait at the {who} to be sent");
+            why.push(format!("{there} while the {other} little to read"));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }
     }
     if why.is_empty() {
         return None;
+    }
+    if let Some((name, rate, None)) = &e.link {
+        why.push(format!("the busiest link, {name}, carried {}/s", base::units::bytes(*rate)));
     }
     if e.retransmitted > 0.001 {
         why.push(format!("{:.2} % of the TCP segments were sent again", e.retransmitted * 100.0));

@@ -39,7 +39,7 @@ pub struct Row {
     pub why: Vec<String>,
     /// Whether the best step was steady.
     pub steady: bool,
-    /// The interval in Analytics: path of the browser interface.
+    /// The interval in Analytics: its URL, or only the path when the server is not known.
     pub analytics: String,
     /// The same as a command.
     pub command: String,
@@ -125,12 +125,8 @@ pub fn row(result: &RunResult) -> Row {
     let stream = result.job.workload.is_stream();
     let step = result.best_step();
     let value = step.map_or(0.0, |s| result.figure(s));
-    let begin = step.map_or(result.started, |s| s.started + s.used.0 as f64 * s.window_s);
-    let end = step.map_or(result.ended, |s| s.started + s.used.1 as f64 * s.window_s);
-    // Whole seconds around the interval, and one more on either side to see the edges.
-    let (from, to) = (begin.floor() as i64 - 1, end.ceil() as i64 + 1);
-    let stat = if stream { "nfs3.bytes[client]" } else { "nfs3.ops[client]" };
-    let escaped = stat.replace('[', "%5B").replace(']', "%5D");
+    let (from, to) = report::link::interval(result, step);
+    let stat = report::link::statistic(result);
     let limit = result.limit.as_ref();
     let mut doubts: Vec<String> = result.failed.iter().chain(&result.degraded).cloned().collect();
     doubts.dedup();
@@ -149,7 +145,7 @@ pub fn row(result: &RunResult) -> Row {
         confidence: limit.map_or(0.0, |v| v.confidence),
         why: limit.map(|v| v.why.clone()).unwrap_or_default(),
         steady: step.is_some_and(|s| s.steady.verdict == SteadyVerdict::Steady),
-        analytics: format!("/analytics?stat={escaped}&from={from}&to={to}"),
+        analytics: report::link::worksheet(result, step),
         command: format!("plimsoll analytics show '{stat}' --from {from} --to {to}"),
         report: format!("{}/report.html", result.job.name),
         doubts,

@@ -4,6 +4,7 @@
 //! anything and prints as it looks.
 
 mod compare;
+pub(crate) mod link;
 
 use crate::limits::Summary;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict};
@@ -34,8 +35,12 @@ pub fn page(result: &RunResult) -> String {
         step.server.clear();
     }
     let title = format!("{} on {}", result.job.title, result.target);
-    let data = serde_json::to_string(&slim).unwrap_or_default();
-    fill(PAGE, &title, &data)
+    let mut data = serde_json::to_value(&slim).unwrap_or_default();
+    if link::admin(result).is_some() {
+        // A path alone would lead nowhere from a file.
+        data["analytics"] = result.steps.iter().map(|s| link::worksheet(result, Some(s))).collect();
+    }
+    fill(PAGE, &title, &data.to_string())
 }
 
 /// The page of a Performance Limit Summary.

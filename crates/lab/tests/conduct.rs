@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         eprintln!("test {name}");
         test();
     }
+    println!("test result: ok. {} passed; 0 failed", tests.len());
     ExitCode::SUCCESS
 }
 

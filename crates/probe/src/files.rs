@@ -1,13 +1,13 @@
 //! The busiest files of a second in bounded memory.
 //!
-//! Counts are exact until [`FILES_MAX`] (file, operation) pairs were seen. Then the median weight is
-//! taken from every entry and those at zero leave: the batched form of Misra–Gries, which is what
-//! space-saving is too, at a constant cost per record.
+//! Counts are exact until [`FILES_MAX`] (file, operation) pairs were seen. Then the median weight
+//! is taken from every entry and those at zero leave: the batched form of Misra–Gries, which is
+//! what space-saving is too, at a constant cost per record.
 //!
-//! The error bound is proven by what leaves. A row is never too high, and too low only by what it had
-//! counted each time it left: at most once per purge and once in the end. So for each operation the
-//! most that any one entry took along, summed over the purges, bounds what a file may lack; so does
-//! all that left together. A file over all operations lacks at most the sum of these bounds.
+//! The error bound is proven by what leaves. A row is never too high, and too low only by what it
+//! had counted each time it left: at most once per purge and once in the end. So for each operation
+//! the most that any one entry took along, summed over the purges, bounds what a file may lack; so
+//! does all that left together. A file over all operations lacks at most the sum of these bounds.
 
 use base::limits::{FILES_MAX, FILES_TOP};
 

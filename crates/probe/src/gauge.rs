@@ -67,7 +67,9 @@ macro_rules! gauges {
 gauges! {
     connections = "server.connections", "Connections open now.";
     refused_connections = "server.refused_connections", "Connections closed at accept, ever.";
-    requests = "server.requests", "Requests taken from sockets, ever.";
+    slow_peers = "server.slow_peers", "Connections ended because the peer was too slow, ever.";
+    stalls = "server.stalls", "Times a connection was left unread for want of room, ever.";
+    requests = "server.requests", "Requests answered, ever.";
     requests_in_flight = "server.requests_in_flight", "Requests taken and not yet answered.";
     bytes = "server.bytes", "Bytes of requests and replies, ever.";
     bytes_in_flight = "server.bytes_in_flight", "Bytes of buffered requests and replies now.";

@@ -37,8 +37,8 @@ impl Cell {
         self.count += other.count;
         self.bytes += other.bytes;
     }
-    /// How much it weighs among `all`, for choosing what gets a row: a share of the operations and a
-    /// share of the bytes count alike, so that one large stream outweighs many idle glances.
+    /// How much it weighs among `all`, for choosing what gets a row: a share of the operations and
+    /// a share of the bytes count alike, so that one large stream outweighs many idle glances.
     pub fn share_of(self, all: Self) -> u128 {
         u128::from(self.count) * u128::from(all.bytes.max(1))
             + u128::from(self.bytes) * u128::from(all.count.max(1))

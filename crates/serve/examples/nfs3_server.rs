@@ -1,5 +1,5 @@
-//! Serves a directory over NFSv3 as the share `t` until standard input ends, without statistics kept:
-//! for measuring the request path.
+//! Serves a directory over NFSv3 as the share `t` until standard input ends, without statistics
+//! kept: for measuring the request path.
 //!
 //! `nfs3_server DIR [ADDR:PORT] [CORES]`
 

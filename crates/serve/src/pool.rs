@@ -87,11 +87,12 @@ impl Pool {
         let mut threads = Vec::new();
         for n in 0..limits.threads.max(1) {
             let shared = Arc::clone(&shared);
-            threads.push(
-                std::thread::Builder::new()
-                    .name(format!("pool-{n}"))
-                    .spawn(move || shared.work_off())?,
-            );
+            threads.push(std::thread::Builder::new().name(format!("pool-{n}")).spawn(
+                move || {
+                    vfs::host::dedicate_thread();
+                    shared.work_off();
+                },
+            )?);
         }
         Ok(Arc::new(Self { shared, threads }))
     }

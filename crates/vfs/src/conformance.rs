@@ -14,9 +14,12 @@ use crate::status::Status;
 
 mod data;
 mod handles;
+mod inline_first;
 mod listing;
 mod names;
 mod owners;
+
+pub use inline_first::InlineFirst;
 
 /// A back end under test.
 pub struct Bench {

@@ -5,8 +5,8 @@
 //! [`Status::WouldBlock`] having changed nothing. With `may_block` true it runs on a pool thread.
 //!
 //! A method that changed something returns what must reach the disk before the reply may leave, as
-//! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the path (one
-//! flush serving many callers); methods never flush by themselves.
+//! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the
+//! path (one flush serving many callers); methods never flush by themselves.
 
 use std::sync::Arc;
 

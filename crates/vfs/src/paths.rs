@@ -5,23 +5,41 @@
 //! what was not met lately is forgotten.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{DEPTH_MAX, NAMES_MAX};
 use probe::op::FileId;
 
+use crate::host::Spread;
+
 /// Parts with a lock each.
 const SHARDS: usize = 32;
 
-struct Known {
-    parent: FileId,
-    name: Box<[u8]>,
+enum Known {
+    Name {
+        parent: FileId,
+        name: Box<[u8]>,
+    },
+    /// Met by its handle only.
+    Inode(u64),
 }
 
 #[derive(Default)]
 struct Shard {
-    known: HashMap<FileId, Known>,
+    known: HashMap<FileId, Known, BuildHasherDefault<Spread>>,
     order: VecDeque<FileId>,
+}
+
+impl Shard {
+    /// Room for a file that is not known yet.
+    fn make_room(&mut self, file: FileId, most: usize) {
+        while self.order.len() >= most {
+            let Some(oldest) = self.order.pop_front() else { break };
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(file);
+    }
 }
 
 /// File id → (parent, last name).
@@ -54,18 +72,31 @@ impl Paths {
             return;
         }
         let mut shard = self.shard(file);
-        if let Some(known) = shard.known.get_mut(&file) {
-            if known.parent != parent || &*known.name != name {
-                *known = Known { parent, name: name.into() };
+        match shard.known.get(&file) {
+            Some(Known::Name { parent: old, name: last }) if *old == parent && **last == *name => {
+                return;
             }
-            return;
+            Some(_) => {}
+            None => shard.make_room(file, self.per_shard),
         }
-        while shard.order.len() >= self.per_shard {
-            let Some(oldest) = shard.order.pop_front() else { break };
-            shard.known.remove(&oldest);
+        shard.known.insert(file, Known::Name { parent, name: name.into() });
+    }
+
+    /// `file` was met by its handle: a name that is known stays.
+    pub fn note_inode(&self, file: FileId, ino: u64) {
+        let mut shard = self.shard(file);
+        if !shard.known.contains_key(&file) {
+            shard.make_room(file, self.per_shard);
+            shard.known.insert(file, Known::Inode(ino));
         }
-        shard.order.push_back(file);
-        shard.known.insert(file, Known { parent, name: name.into() });
+    }
+
+    /// The inode number of a file that was met by its handle only.
+    pub fn inode(&self, file: FileId) -> Option<u64> {
+        match self.shard(file).known.get(&file)? {
+            Known::Inode(ino) => Some(*ino),
+            Known::Name { .. } => None,
+        }
     }
 
     /// How many names it holds.
@@ -81,7 +112,10 @@ impl Paths {
 
     /// The name by which `file` was last met, and where.
     pub fn last(&self, file: FileId) -> Option<(FileId, Box<[u8]>)> {
-        self.shard(file).known.get(&file).map(|known| (known.parent, known.name.clone()))
+        match self.shard(file).known.get(&file)? {
+            Known::Name { parent, name } => Some((*parent, name.clone())),
+            Known::Inode(_) => None,
+        }
     }
 
     /// The path of `file` below `root`, without a leading slash; empty for the root itself.

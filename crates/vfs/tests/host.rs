@@ -61,6 +61,18 @@ fn suite(base: &Path, name: &str, kernel_handles: bool) {
     conformance::run(&Bench { fs, privileged, reopen: None });
 }
 
+/// As the server does it: inline first.
+fn inline_first(base: &Path, name: &str) {
+    let scratch = Scratch::new(base, name);
+    let fs = scratch.open(true);
+    let privileged = fs.privileged();
+    let fs = conformance::InlineFirst::new(fs);
+    conformance::run(&Bench { fs: fs.clone(), privileged, reopen: None });
+    let (inline, pooled) = fs.counts();
+    println!("{name}: {inline} operations inline, {pooled} on the pool");
+    assert!(inline > 0);
+}
+
 fn restart(base: &Path, name: &str, kernel_handles: bool) {
     let scratch = Scratch::new(base, name);
     let fs: Arc<dyn FileSystem> = scratch.open(kernel_handles);
@@ -79,6 +91,16 @@ fn conforms_on_disk() {
 #[test]
 fn conforms_on_tmpfs() {
     suite(&memory(), "tmpfs", true);
+}
+
+#[test]
+fn conforms_inline_first_on_disk() {
+    inline_first(&disk(), "inline-disk");
+}
+
+#[test]
+fn conforms_inline_first_on_tmpfs() {
+    inline_first(&memory(), "inline-tmpfs");
 }
 
 #[test]
@@ -103,5 +125,11 @@ fn handles_survive_restart_without_kernel_handles() {
 
 #[path = "host/inside.rs"]
 mod inside;
+#[path = "host/lists.rs"]
+mod lists;
+#[path = "host/media.rs"]
+mod media;
 #[path = "host/nobody.rs"]
 mod nobody;
+#[path = "host/upkeep.rs"]
+mod upkeep;

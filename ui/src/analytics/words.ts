@@ -2,7 +2,6 @@
 import type { BreakdownInfo, Statistic } from '../api/types.ts';
 import { range } from '../lib/format.ts';
 import type { Element } from '../lib/series.ts';
-import { parseRange, type Filter } from '../lib/statid.ts';
 
 export const unitOf = (statistic: Statistic | undefined, breakdown: string | null): string =>
   statistic?.breakdowns.find((one) => one.id === breakdown)?.unit ?? (breakdown === 'latency' ? 'ns' : 'bytes');
@@ -10,24 +9,6 @@ export const unitOf = (statistic: Statistic | undefined, breakdown: string | nul
 export function elementName(element: Element, unit: string, kind: string): string {
   if (kind === 'range') return range(element.low, element.high, unit);
   return element.label || element.key || '(no name)';
-}
-
-/** Labels of elements that were drilled into: a filter names a user by his uid. */
-const labels = new Map<string, string>();
-const LABELS_MAX = 1000;
-
-export function remember(name: string, value: string, label: string): void {
-  if (labels.size >= LABELS_MAX) labels.clear();
-  if (label !== '') labels.set(`${name}=${value}`, label);
-}
-
-export function filterName(filter: Filter, statistic: Statistic | undefined): string {
-  const bounds = parseRange(filter.value);
-  const known = statistic?.breakdowns.find((one) => one.id === filter.name);
-  if (bounds !== null && known?.kind !== 'discrete') {
-    return range(bounds.low, bounds.high, unitOf(statistic, filter.name));
-  }
-  return labels.get(`${filter.name}=${filter.value}`) ?? filter.value;
 }
 
 const GROUPS: Record<string, string> = { nfs3: 'NFSv3', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',

@@ -14,6 +14,8 @@ export interface StreamListener {
   data(second: Data): void;
   /** `live` after an interruption means that seconds may be missing. */
   state(state: StreamState): void;
+  /** Seconds that the server could not get through in time; it has them. */
+  lost(): void;
   signedOut(): void;
 }
 
@@ -68,6 +70,10 @@ export class LiveStream {
         // A frame that is not JSON is not data; the second stays a gap.
       }
     };
+    source.addEventListener('lost', () => {
+      this.#alive();
+      this.#listener.lost();
+    });
     source.onerror = () => this.#broken();
     this.#arm();
   }

@@ -81,6 +81,8 @@ export class Feeds {
     this.#stream = new LiveStream({
       data: (second) => this.#second(second),
       state: (state) => this.#streamState(state),
+      // The gap that this leaves is healed at the next tick, however recently that was tried.
+      lost: () => this.#feeds.forEach((feed) => (feed.askedAt = -Infinity)),
       signedOut: () => session.lost(),
     });
     this.#poll = setInterval(() => this.#tick(), 500);

@@ -2,7 +2,7 @@
 import type { Statistic, Status } from '../api/types.ts';
 import { sentence } from '../analytics/words.ts';
 import { type StatId } from './statid.ts';
-import { graphHref } from './worksheet.ts';
+import { graphHref, HIGHLIGHTS_MAX, panel, sheetHref } from './worksheet.ts';
 
 export interface Hit {
   kind: 'Page' | 'Share' | 'Client' | 'Statistic';
@@ -16,10 +16,23 @@ const HITS_MAX = 12;
 
 const stat = (base: string, breakdown: string | null, filters: StatId['filters'] = []): StatId => ({ base, filters, breakdown });
 
-/** Graphs of one element: what it does, and how long that takes. */
+/** What one asks next of an element: of a client its files, of a file or a share its clients. */
+const NEXT: Record<string, string[]> = {
+  client: ['file', 'op', 'latency'],
+  file: ['client', 'op', 'latency'],
+  share: ['client', 'file', 'latency'],
+};
+
+/** Graphs of one element: whom or what it concerns, what it does, and how long that takes. */
 export function elementHref(name: string, value: string): string {
   const filters = [{ name, value }];
-  return graphHref(stat('nfs3.ops', 'op', filters), stat('nfs3.ops', 'latency', filters), stat('nfs3.ops', 'file', filters));
+  return graphHref(...(NEXT[name] ?? ['client', 'op', 'latency']).map((breakdown) => stat('nfs3.ops', breakdown, filters)));
+}
+
+/** The graph of a breakdown with its foremost elements in colour. */
+export function topHref(breakdown: string, keys: string[], next: string): string {
+  const first = { ...panel(stat('nfs3.ops', breakdown)), highlights: keys.slice(0, HIGHLIGHTS_MAX) };
+  return sheetHref([first, panel(stat('nfs3.ops', next)), panel(stat('nfs3.ops', 'latency'))]);
 }
 
 export function everything(catalogue: Statistic[], status: Status | null, clients: { key: string; label: string }[]): Hit[] {

@@ -15,9 +15,12 @@ export function recent(series: Series | undefined, values: Values | undefined, n
   return found;
 }
 
+/** What is older than this is not "now" (seconds): a figure of a server that has gone is no figure. */
+const NOW = 8;
+
 /** What is shown as "now": the mean of the newest three known seconds, so that figures can be read. */
 export function level(values: Values): number | null {
-  const known = values.filter((value) => value !== null).slice(-3);
+  const known = values.slice(-NOW).filter((value) => value !== null).slice(-3);
   return known.length === 0 ? null : mean(known, 0, known.length);
 }
 

@@ -88,10 +88,12 @@ export function formatWorksheet({ panels, view }: Worksheet): string {
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }
 
-/** The address of a worksheet with these statistics, for links from other pages. */
-export function graphHref(...stats: StatId[]): string {
-  return `/analytics${formatWorksheet({ panels: stats.map(panel), view: { live: true, span: MINUTE } })}`;
+/** The address of a live worksheet with these panels, for links from other pages. */
+export function sheetHref(panels: PanelState[]): string {
+  return `/analytics${formatWorksheet({ panels, view: { live: true, span: MINUTE } })}`;
 }
+
+export const graphHref = (...stats: StatId[]): string => sheetHref(stats.map(panel));
 
 export const SPANS = [
   { name: 'Minute', span: MINUTE },

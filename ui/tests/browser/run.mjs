@@ -68,6 +68,7 @@ async function suite() {
   await test('the status page', (t) => statusPage(t, all));
   await test('a worksheet', (t) => worksheet(t, all));
   await test('NFS activity', (t) => activity(t, all));
+  await test('who is hammering it', (t) => hammering(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
@@ -208,7 +209,10 @@ async function activity(t, { page, where }) {
   await page.goto(`${where.url}/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]`);
   const clients = page.getByRole('article', { name: /by client/ });
   const some = await clients.locator('.row').first().waitFor({ timeout: PATIENCE }).then(() => true, () => false);
-  if (!some) return t.skip('no client has used the server in the last minute');
+  if (!some) {
+    assert.ok(!process.env.EXPECT_ACTIVITY, 'no client in the list, though there is load');
+    return t.skip('no client has used the server in the last minute');
+  }
   const heat = page.getByRole('article', { name: /by latency/ }).getByRole('img');
   await t.test('the heat map is drawn', async () => {
     await page.getByRole('article', { name: /by latency/ }).locator('.row').first().waitFor();
@@ -264,6 +268,40 @@ async function interruptions(t, { page, where }) {
     const figures = page.getByRole('article', { name: /utilization/i }).locator('.list');
     await figures.locator('.row').first().waitFor();
     await waitForChange(figures, await figures.textContent());
+  });
+}
+
+/** From the first page to who hammers which file, and back. */
+async function hammering(t, { page, where }) {
+  await page.goto(where.url);
+  const client = page.getByRole('region', { name: 'On it now' }).getByRole('link', { name: /^[\d.:a-f]+$/ }).first();
+  const some = await client.waitFor({ timeout: PATIENCE }).then(() => true, () => false);
+  if (!some) {
+    assert.ok(!process.env.EXPECT_ACTIVITY, 'no client on the status page, though there is load');
+    return t.skip('no client has used the server in the last minute');
+  }
+  await t.test('one click on a client shows its files', async () => {
+    await client.click();
+    await waitForSearch(page, /^\?w=nfs3\.ops\[client=[^\]]+\]\[file\]/);
+    await page.getByRole('article', { name: /by file/ }).locator('.row').first().waitFor();
+  });
+  await t.test('a file is drilled into; its name outlives a reload', async () => {
+    const panel = page.getByRole('article').first();
+    const name = (await panel.locator('.row .name').first().textContent()).trim();
+    await panel.locator('.row').first().focus();
+    await page.keyboard.press('d');
+    await page.getByRole('menuitem', { name: 'by latency' }).click();
+    await waitForSearch(page, /\[client=[^\]]+\]\[file=[^\]]+\]\[latency\]/);
+    await page.getByRole('button', { name: `Remove the filter file ${name}` }).waitFor();
+    await page.getByRole('article').first().locator('.row').first().waitFor();
+    await page.reload();
+    await page.getByRole('button', { name: `Remove the filter file ${name}` }).waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+  });
+  await t.test('two steps back is the status page', async () => {
+    await page.goBack();
+    await page.goBack();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
   });
 }
 

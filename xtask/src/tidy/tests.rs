@@ -52,6 +52,10 @@ fn long_functions_files_and_lines_are_found() {
     assert!(rules("crates/vfs/src/a/tests.rs", &file).is_empty());
     let wide = format!("//! Doc.\nconst A: &str = \"{}\";\n", "a".repeat(90));
     assert_eq!(rules("crates/vfs/src/a.rs", &wide), ["width"]);
+    assert_eq!(rules("crates/vfs/src/a/tests.rs", &wide), ["width"]);
+    let captured = format!("//! Doc.\nconst A: &str = \"\n{}\n\";\n", "a".repeat(120));
+    assert_eq!(rules("crates/vfs/src/a.rs", &captured), ["width"]);
+    assert!(rules("crates/vfs/src/a/tests.rs", &captured).is_empty());
 }
 
 #[test]

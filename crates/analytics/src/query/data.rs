@@ -80,8 +80,8 @@ pub struct Data {
     pub source: Source,
     /// Whether every row is complete: the error bound is 0.
     pub exact: bool,
-    /// By how much a row, or one that is missing, may be too low, in the unit of the values; proven,
-    /// and never too high. What rows lack is in `other`, but for what was `dropped`.
+    /// By how much a row, or one that is missing, may be too low, in the unit of the values;
+    /// proven, and never too high. What rows lack is in `other`, but for what was `dropped`.
     pub error_bound: f64,
     /// What the reader should know.
     pub note: Option<String>,

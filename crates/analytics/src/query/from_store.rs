@@ -83,7 +83,8 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Which tables of a frame the answer needs: one of the operations', and of samples all that fit.
+    /// Which tables of a frame the answer needs: one of the operations', and of samples all that
+    /// fit.
     pub fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part {
         let first = self.pairs.iter().find(|pair| self.fits(**pair));
         if stat != self.table || !self.fits(dimensions) {
@@ -102,9 +103,9 @@ impl<'a> Plan<'a> {
         self.needs.iter().all(|d| have.contains(d))
     }
 
-    /// By how much an element may be too low: what the table says of its first keys. Second keys are
-    /// unknown only of what came while collection was off, which has no operation either; any other
-    /// `Other` size and offset is of an operation that has none.
+    /// By how much an element may be too low: what the table says of its first keys. Second keys
+    /// are unknown only of what came while collection was off, which has no operation either; any
+    /// other `Other` size and offset is of an operation that has none.
     fn error(&self, table: &Table) -> u64 {
         if self.needs.contains(&&*table.dimensions[0]) {
             return table.error[self.column];

@@ -1,7 +1,7 @@
 //! Frames as bytes: variable-length numbers, names by number from the segment's dictionary.
 //!
-//! The layout is in `docs/formats/segments.md`. Reading checks every length; damage is an error with
-//! a place, never a panic.
+//! The layout is in `docs/formats/segments.md`. Reading checks every length; damage is an error
+//! with a place, never a panic.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -95,6 +95,7 @@ fn examine(path: &Path, dir: &File) -> Vec<Finding> {
         },
     });
     findings.extend(kernel());
+    findings.extend(network());
     findings
 }
 
@@ -155,6 +156,11 @@ fn kernel() -> Vec<Finding> {
             },
             has_word("/proc/sys/net/ipv4/tcp_available_ulp", "tls") || module("tls"),
         ),
+    ]
+}
+
+fn network() -> Vec<Finding> {
+    vec![
         present(
             Finding {
                 id: "netem",

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::sign_in::bad_body;
 use super::{ApiError, Control, json as text};
-use crate::appliance::{Ask, AskError, Engine, JsonText};
+use crate::appliance::{Ask, AskError, AskSource, Engine, JsonText};
 
 /// The interval when none is named.
 const LAST: i64 = 60;
@@ -40,6 +40,7 @@ pub struct DataQuery {
     to: Option<f64>,
     step: Option<i64>,
     top: Option<usize>,
+    source: Option<AskSource>,
 }
 
 /// `GET /api/v1/analytics/data`.
@@ -49,7 +50,7 @@ pub async fn data(
 ) -> Result<Response, ApiError> {
     let tried = "read a statistic";
     let Query(query) = query.map_err(|e| {
-        let hint = "?stat=ID&from=T&to=T[&step=S][&top=N], seconds since the epoch";
+        let hint = "?stat=ID&from=T&to=T[&step=S][&top=N][&source=store|recorder], seconds since the epoch";
         ApiError::wrong(tried, &e.body_text(), hint)
     })?;
     let now = (control.clock.wall_ns() / NS_PER_S) as i64;
@@ -87,7 +88,8 @@ pub(super) fn ask(query: DataQuery, now: i64) -> Result<Ask, AskError> {
         );
     }
     let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
-    Ok(Ask { stat: query.stat, from: asked_from, to: asked_to, step, top })
+    let (stat, source) = (query.stat, query.source);
+    Ok(Ask { stat, from: asked_from, to: asked_to, step, top, source })
 }
 
 /// Body of `POST /api/v1/analytics/collect`.

@@ -211,7 +211,7 @@ pub enum ProtoError {
     #[error("the conductor does not know the token")]
     Token,
     /// No common version.
-    #[error("they speak versions {0} to {1}, we {min} to {max}", min = VERSIONS.0, max = VERSIONS.1)]
+    #[error("they speak versions {0} to {1}, we {a} to {b}", a = VERSIONS.0, b = VERSIONS.1)]
     Version(u32, u32),
 }
 

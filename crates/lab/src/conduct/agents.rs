@@ -2,13 +2,14 @@
 
 use crate::agent::clock::{self, Exchange, Offset};
 use crate::agent::proto::{self, FromAgent, ProtoError, ToAgent};
+use base::clock::Deadline;
 use base::limits::LAB_EVENTS_MAX;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Exchanges by which a clock is compared; the least disturbed one counts.
 const PINGS: u64 = 16;
@@ -97,8 +98,8 @@ impl Drop for Agent {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
         if let Some(child) = &mut self.child {
             // It ends by itself when its conductor leaves; a stopped one does not.
-            let deadline = Instant::now() + Duration::from_millis(500);
-            while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
+            let deadline = Deadline::after(Duration::from_millis(500));
+            while !deadline.passed() && matches!(child.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_millis(5));
             }
             let _ = child.kill();
@@ -252,8 +253,8 @@ impl Agents {
         number: u32,
         mut pick: impl FnMut(FromAgent) -> Option<(u64, u64)>,
     ) -> Result<(u64, u64, u64), AgentsError> {
-        let deadline = Instant::now() + ANSWER_WITHIN;
-        while Instant::now() < deadline {
+        let deadline = Deadline::after(ANSWER_WITHIN);
+        while !deadline.passed() {
             let Some(event) = self.next(Duration::from_millis(100)) else { continue };
             if event.agent != number {
                 continue;
@@ -367,9 +368,9 @@ fn listen(number: u32, mut from: TcpStream, sender: SyncSender<Event>) {
 }
 
 fn how_it_ended(agent: &mut Agent) -> String {
-    let deadline = Instant::now() + Duration::from_millis(200);
+    let deadline = Deadline::after(Duration::from_millis(200));
     let Some(child) = &mut agent.child else { return "its connection ended".to_owned() };
-    while Instant::now() < deadline {
+    while !deadline.passed() {
         if let Ok(Some(status)) = child.try_wait() {
             return format!("its process ended: {status}");
         }

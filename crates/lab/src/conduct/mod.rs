@@ -17,10 +17,11 @@ use crate::limit::{self, CLOCK_SKEW_MAX_NS};
 use crate::pattern::Content;
 use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
 use agents::{Agents, AgentsError, Source};
+use base::clock::Deadline;
 use base::limits::LAB_SILENCE_MAX;
 use server::{LocalApi, LocalProcess, Machine, ServerView, Unseen};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use step::{Ran, StepError, Wanted};
 
 /// How a run is made.
@@ -275,9 +276,9 @@ fn answers(
 ) -> Result<Vec<(u32, f64)>, StepError> {
     let mut waiting: Vec<u32> = agents.live().map(|a| a.number).collect();
     let mut found = Vec::new();
-    let deadline = Instant::now() + within;
+    let deadline = Deadline::after(within);
     while let Some(first) = waiting.first().copied() {
-        if Instant::now() > deadline {
+        if deadline.passed() {
             return Err(AgentsError::Silent(first, within).into());
         }
         let Some(event) = agents.next(Duration::from_millis(100)) else { continue };

@@ -8,7 +8,7 @@ fn a_row_names_value_load_limiter_and_interval() {
     let row = row(&made_up());
     assert_eq!((row.clients, row.threads, row.text.as_str()), (8, 3, "1.2 K ops/s"));
     assert_eq!(row.report, "iops-4k/report.html");
-    assert!(row.analytics.starts_with("/analytics?stat=nfs3.ops%5Bclient%5D&from="));
+    assert!(row.analytics.starts_with("/analytics?w=nfs3.ops%5Bclient%5D&w="));
     assert!(row.command.starts_with("plimsoll analytics show 'nfs3.ops[client]' --from "));
     assert_eq!(row.doubts, ["lost client 1: <killed>"]);
 }

@@ -29,7 +29,8 @@ fn machine_counters() {
     assert_eq!(parse_cores(stat), [(15, 100), (100, 100)]);
     let dev = "Inter-| Receive\n face |bytes\n  lo: 100 1 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n";
     assert_eq!(parse_nics(dev), [("lo".to_owned(), 100, 200)]);
-    let disk = " 254 0 vda 1 2 3 4 10 6 7 80 0 500 90 0 0 0 0 3 20\n   7 0 loop0 1 2 3 4 5 6 7 8 9 10 11\n";
+    let disk = " 254 0 vda 1 2 3 4 10 6 7 80 0 500 90 0 0 0 0 3 20\n\
+        \x20  7 0 loop0 1 2 3 4 5 6 7 8 9 10 11\n";
     assert_eq!(parse_disks(disk), [("vda".to_owned(), 500, 13, 100)]);
     let snmp = "Tcp: RtoAlgorithm OutSegs RetransSegs\nTcp: 1 1000 7\n";
     assert_eq!(parse_tcp(snmp), (1000, 7));
@@ -37,9 +38,12 @@ fn machine_counters() {
 
 #[test]
 fn sockets() {
-    let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
-    let listens = "   0: 0100007F:5E24 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1 x\n";
-    let open = "   1: 0100007F:5E24 0B00007F:9C40 01 00010000:00000020 00:00000000 00000000     0        0 778 1 x\n";
+    let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+                retrnsmt   uid  timeout inode\n";
+    let listens = "   0: 0100007F:5E24 00000000:0000 0A 00000000:00000000 \
+                   00:00000000 00000000     0        0 777 1 x\n";
+    let open = "   1: 0100007F:5E24 0B00007F:9C40 01 00010000:00000020 \
+                00:00000000 00000000     0        0 778 1 x\n";
     let text = format!("{head}{listens}{open}");
     assert_eq!(parse_listeners(&text, 24_100), [777]);
     assert_eq!(parse_queues(&text, 24_100), [(65_536, 32)]);

@@ -14,7 +14,15 @@ const count = (v) => scaled(v, 1000, ["", " K", " M", " G"]).join("");
 const bytes = (v) => scaled(v, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]).join(" ");
 const time = (ns) => ns < 1e6 ? scaled(ns, 1000, ["ns", "µs"]).join(" ") : ns < 1e9 ? digits(ns / 1e6) + " ms" : digits(ns / 1e9) + " s";
 const percent = (share) => (share * 100).toFixed(share < 0.1 ? 1 : 0) + " %";
-const when = (s) => new Date(s * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+// The reader's own time, with its zone: the server's graphs use it too.
+const two = (n) => String(n).padStart(2, "0");
+function when(s) {
+  const d = new Date(s * 1000), off = -d.getTimezoneOffset(), far = Math.abs(off);
+  const zone = off === 0 ? "UTC" : `UTC${off < 0 ? "−" : "+"}${two(Math.floor(far / 60))}:${two(far % 60)}`;
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())} ${zone}`;
+}
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+const link = (href, text, title) => el("a", { href, title: title || "" }, text);
 // Buckets of base::buckets: four to each power of two.
 const low = (i) => i < 4 ? i : (4 + (i - 4) % 4) * 2 ** Math.floor((i - 4) / 4);
 
@@ -129,7 +137,7 @@ function table(node, heads, rows) {
   for (const row of rows) {
     body.append(el("tr", row.cls ? { class: row.cls } : {}, ...row.cells.map((c, n) => {
       const cell = c !== null && typeof c === "object" ? c : { node: String(c ?? "–") };
-      return el("td", { class: `${heads[n].startsWith("#") ? "n " : ""}${cell.cls || ""}` }, cell.node);
+      return el("td", { class: `${heads[n].startsWith("#") ? "n " : ""}${cell.cls || ""}`, "data-head": heads[n].replace("#", "") }, cell.node);
     })));
   }
   node.append(body);
@@ -143,6 +151,7 @@ function evidence(r, e) {
   const rows = [], add = (what, value, says) => value !== null && value !== undefined && rows.push({ cells: [what, value, { node: says, cls: "wide soft" }] });
   add("CPU of the server's machine", e.host_busy !== null && e.host_busy !== undefined ? percent(e.host_busy) : null, `all ${e.cores} cores; the busiest ${e.hottest_core !== null ? percent(e.hottest_core || 0) : "–"}`);
   add("server process", e.server_cores !== null ? `${digits(e.server_cores)} cores` : null, e.server_hot_thread ? `busiest thread ${e.server_hot_thread[0]}: ${percent(e.server_hot_thread[1])} of a core` : "");
+  if (e.server_wanted) add("cores that the server asked for", digits(e.server_wanted[0]), `used or stood in line for; its busiest thread ${digits(e.server_wanted[1])}`);
   add("server over its CPU quota", e.server_throttled !== null ? percent(e.server_throttled) : null, e.server_quota_cores ? `quota of ${digits(e.server_quota_cores)} cores` : "no quota");
   add("all agents", `${digits(e.generator_cores)} cores`, `the busiest ${percent(e.generator_busiest)} of a core; waited for one ${percent(e.generator_waiting)}${e.same_host ? "; on the server's machine" : ""}`);
   add("agents over their CPU quota", percent(e.generator_throttled), "the worst of them");
@@ -163,11 +172,13 @@ function run(r) {
   const best = r.steps[r.best];
   if (best) {
     $("value").textContent = full(figure(best));
-    $("at").textContent = `at ${best.clients} clients × ${best.threads} threads`;
+    $("at").textContent = `at ${many(best.clients, "client")} × ${many(best.threads, "thread")}`;
     $("latency").textContent = `median ${time(best.latency.p50)}, 99 % below ${time(best.latency.p99)}`;
+    if (r.analytics) $("see").append(link(r.analytics[r.best], "This step in Analytics", "The server's own graphs of this interval"));
   } else $("value").textContent = "no result";
   if (r.limit) {
-    $("limiter").textContent = (r.limit.limiter === "not-reached" ? "" : "Limited by: ") + TITLES[r.limit.limiter] + ` (${(r.limit.confidence * 100).toFixed(0)} % sure)`;
+    const sure = ` (${(r.limit.confidence * 100).toFixed(0)} % sure)`;
+    $("limiter").textContent = r.limit.limiter === "unknown" ? "What limits it is not known" : (r.limit.limiter === "not-reached" ? "" : "Limited by: ") + TITLES[r.limit.limiter] + sure;
     $("why").append(...r.limit.why.map((s) => el("li", {}, s)));
     $("ruled").textContent = r.limit.ruled_out.length ? "Not it: " + r.limit.ruled_out.join("; ") + "." : "";
   }
@@ -177,7 +188,7 @@ function run(r) {
   $("time").append(overTime(r, (w) => stream ? w.bytes : w.ops, format, base)); $("heat").append(heat(r));
   const mark = (ok, string) => ({ node: string, cls: ok ? "good" : "warn" });
   table($("steps"), ["clients × threads", "#throughput", "#mean", "#median", "#99 %", "#99.9 %", "#worst", "#clients × threads", "#rate × latency", "#Little's law", "steady", "#spread", "#slope", "#faults"],
-    r.steps.map((s, n) => ({ cls: n === r.best ? "best" : "", cells: [`${s.clients} × ${s.threads}`, full(figure(s)), time(s.latency.mean), time(s.latency.p50), time(s.latency.p99), time(s.latency.p999), time(s.latency.max),
+    r.steps.map((s, n) => ({ cls: n === r.best ? "best" : "", cells: [r.analytics ? { node: link(r.analytics[n], `${s.clients} × ${s.threads}`, "This step in Analytics") } : `${s.clients} × ${s.threads}`, full(figure(s)), time(s.latency.mean), time(s.latency.p50), time(s.latency.p99), time(s.latency.p999), time(s.latency.max),
       s.little.nominal, digits(s.little.x_times_r), mark(s.little.holds, digits(s.little.deviation_percent) + " %"), mark(s.steady.verdict === "steady", s.steady.verdict),
       digits(s.steady.range_percent) + " %", digits(s.steady.slope_percent) + " %", s.errors ? { node: String(s.errors), cls: "bad" } : "0"] })));
   evidence(r, best.evidence);
@@ -197,7 +208,10 @@ function summary(s) {
   table($("rows"), ["", "#limit", "#clients × threads", "#median", "#99 %", "limited by", "see"], s.rows.map((row) => {
     const why = el("span", {}, el("strong", {}, `${row.limiter_text} (${(row.confidence * 100).toFixed(0)} %)`), ...row.why.flatMap((w) => [el("br"), w]),
       ...row.doubts.flatMap((d) => [el("br"), el("span", { class: "warn" }, d)]));
-    const see = el("span", {}, el("a", { href: row.report }, "report"), el("br"), el("a", { href: row.analytics, title: "within the appliance's own interface" }, "Analytics"));
+    const see = el("span", {}, link(row.report, "Report"));
+    // Without its host the address would lead nowhere from a file.
+    if (!row.analytics.startsWith("/")) see.append(el("br"), link(row.analytics, "Analytics", row.command));
+    else see.append(el("br"), el("code", {}, row.command));
     return { cells: [{ node: el("strong", {}, row.title), cls: "wide" }, { node: el("strong", {}, row.text) }, `${row.clients} × ${row.threads}`, time(row.p50_ns), time(row.p99_ns), { node: why, cls: "wide" }, { node: see }] };
   }));
   pairs($("server"), [["seen", s.server.seen], ["process", s.server.pid], ...machine(s.server.machine)]);

@@ -62,6 +62,16 @@ fn the_page_carries_the_record() {
 }
 
 #[test]
+fn the_page_links_every_step_when_the_server_is_known() {
+    let mut result = made_up();
+    assert!(!page(&result).contains("\"analytics\":"));
+    let services = serde_json::json!([{"name": "admin", "listen": "10.0.0.2:10215"}]);
+    result.server.status = Some(serde_json::json!({"services": services}));
+    let page = page(&result);
+    assert_eq!(page.matches("https://10.0.0.2:10215/analytics?w=nfs3.ops%5Bclient%5D").count(), 3);
+}
+
+#[test]
 fn text_names_steps_limiter_and_what_degrades() {
     let text = text(&made_up());
     for part in ["8 × 3", "1.2 K ops/s", "limit: ", "degraded: lost client 1"] {

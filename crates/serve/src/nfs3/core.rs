@@ -1,5 +1,6 @@
-//! What the connections of one core share: budget, buffers, the core's probe; and the core's own task,
-//! which takes accepted sockets, aggregates in idle moments, and ends the connections in the end.
+//! What the connections of one core share: budget, buffers, the core's probe; and the core's own
+//! task, which takes accepted sockets, aggregates in idle moments, and ends the connections in the
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

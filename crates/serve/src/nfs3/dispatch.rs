@@ -1,5 +1,5 @@
-//! From a record to its handler and back to a reply: program, version, procedure, identity, repeats;
-//! and the facts of each operation.
+//! From a record to its handler and back to a reply: program, version, procedure, identity,
+//! repeats; and the facts of each operation.
 
 use std::sync::{Arc, Mutex};
 
@@ -149,7 +149,6 @@ impl Service {
 
     /// Runs the handler; nothing is left in `out` of one that would block. `None` when the
     /// arguments were garbage, which is then the reply.
-    #[expect(clippy::too_many_arguments, reason = "the one place where everything meets")]
     fn handle(
         &self,
         operation: Operation,
@@ -213,6 +212,8 @@ impl Service {
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
+        gauges.slow_peers.set(self.budgets.timeouts.load(Relaxed));
+        gauges.stalls.set(self.budgets.stalls.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
         gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
@@ -338,7 +339,8 @@ fn refuse(out: &mut ReplyBuf, how: impl FnOnce(&mut Writer<'_>)) {
     rpc::end_record(&mut w, mark);
 }
 
-/// Writes a failure of the operation in `facts`, without attributes: whatever they were is in doubt.
+/// Writes a failure of the operation in `facts`, without attributes: whatever they were is in
+/// doubt.
 fn failure(xid: u32, status: Status, out: &mut ReplyBuf, facts: &mut OpRecord) {
     let status: Nfsstat3 = nfsstat3(status);
     facts.status = status.0 as u16;

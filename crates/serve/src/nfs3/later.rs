@@ -115,8 +115,8 @@ impl Later {
         }
     }
 
-    /// Notes that the call is being done. If another connection of the client was faster by a moment,
-    /// the client gets its answer there, and this one comes to nothing.
+    /// Notes that the call is being done. If another connection of the client was faster by a
+    /// moment, the client gets its answer there, and this one comes to nothing.
     fn begin(&self, key: Option<Key>) -> bool {
         let Some(key) = key else { return true };
         if self.service.replays.of(&key).begin(key) {

@@ -1,8 +1,9 @@
 //! NFS version 3 and MOUNT version 3 over TCP on one port (RFC 1813, RFC 5531).
 //!
-//! - [`conn`]: a connection; the only file that does I/O. [`core`]: what a core's connections share.
-//! - [`dispatch`]: from a record to its handler; [`call`]: a call in its handler's hands; [`caller`]:
-//!   who calls.
+//! - [`conn`]: a connection; the only file that does I/O. [`core`]: what a core's connections
+//!   share.
+//! - [`dispatch`]: from a record to its handler; [`call`]: a call in its handler's hands;
+//!   [`caller`]: who calls.
 //! - [`attr`], [`io`], [`names`], [`dir`], [`info`], [`mount`]: the operations.
 //! - [`later`]: operations on the pool and in the flush group.
 //! - [`state`]: the duplicate-request cache. [`status`], [`convert`]: to the wire and back.

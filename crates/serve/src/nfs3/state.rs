@@ -1,10 +1,10 @@
 //! The duplicate-request cache: replies of calls that must not be done twice.
 //!
 //! A client that loses its connection sends its unanswered calls again over a new one. For CREATE,
-//! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo what
-//! came between. So a call that changes something is known by (client address, xid, procedure,
-//! checksum of its arguments), not by its connection; its repeat waits for the first or gets the
-//! first one's reply, byte for byte.
+//! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo
+//! what came between. So a call that changes something is known by (client address, xid,
+//! procedure, checksum of its arguments), not by its connection; its repeat waits for the first or
+//! gets the first one's reply, byte for byte.
 //!
 //! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
 
@@ -37,8 +37,8 @@ impl Key {
     }
 }
 
-/// FNV-1a over 64-bit words of the length and the first [`REPLAY_CHECKSUM_BYTES`] bytes. Chance, not
-/// malice, is what it guards against: a client can only confuse its own calls.
+/// FNV-1a over 64-bit words of the length and the first [`REPLAY_CHECKSUM_BYTES`] bytes. Chance,
+/// not malice, is what it guards against: a client can only confuse its own calls.
 fn checksum(args: &[u8]) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let head = args.get(..REPLAY_CHECKSUM_BYTES).unwrap_or(args);
@@ -96,8 +96,8 @@ enum Entry<W> {
 pub struct ReplayTable<W> {
     limits: ReplayLimits,
     entries: HashMap<Key, Entry<W>>,
-    /// Finished calls, oldest first. Calls in progress are never forgotten; the budget of operations
-    /// bounds them.
+    /// Finished calls, oldest first. Calls in progress are never forgotten; the budget of
+    /// operations bounds them.
     finished: VecDeque<(Key, u64)>,
     bytes: usize,
 }

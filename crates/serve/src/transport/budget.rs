@@ -1,7 +1,7 @@
 //! How much of everything may be in use at once, and the figures that show how much is.
 //!
-//! Bytes and requests are held per core, as plain cells: each core has an equal part of the whole, so
-//! that no counter moves between cores on the request path. Their sums are published each tick.
+//! Bytes and requests are held per core, as plain cells: each core has an equal part of the whole,
+//! so that no counter moves between cores on the request path. Their sums are published each tick.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};

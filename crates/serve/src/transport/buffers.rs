@@ -134,8 +134,8 @@ impl CoreBuffers {
         self.replies.borrow_mut().pop().unwrap_or_else(|| ReplyBuf::with_capacity(RECEIVE_BUFFER))
     }
 
-    /// Takes a reply buffer back. Of those grown by large reads a few are kept, and given out first:
-    /// to clear a fresh megabyte for each read would cost as much as sending it.
+    /// Takes a reply buffer back. Of those grown by large reads a few are kept, and given out
+    /// first: to clear a fresh megabyte for each read would cost as much as sending it.
     pub fn give_reply(&self, mut buffer: ReplyBuf) {
         let mut kept = self.replies.borrow_mut();
         let large = |b: &ReplyBuf| b.capacity() > 2 * RECEIVE_BUFFER;

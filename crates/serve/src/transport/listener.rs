@@ -42,8 +42,8 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepts until `ending` turns true, dealing to `cores` in turn. A connection for which there is no
-/// place, or whose core does not take it, is closed and counted.
+/// Accepts until `ending` turns true, dealing to `cores` in turn. A connection for which there is
+/// no place, or whose core does not take it, is closed and counted.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.

@@ -4,8 +4,8 @@
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-/// A connection's mailbox. Any thread puts letters in; only the connection takes them out. Bounded by
-/// the number of operations that a connection may have under way.
+/// A connection's mailbox. Any thread puts letters in; only the connection takes them out. Bounded
+/// by the number of operations that a connection may have under way.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     state: Mutex<State<T>>,

@@ -6,8 +6,9 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::Deadline;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
@@ -71,10 +72,10 @@ impl Runtimes {
     pub fn shutdown(mut self, wait: Duration) -> bool {
         self.cores.clear();
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(|e| e.into_inner()));
-        let until = Instant::now() + wait;
+        let until = Deadline::after(wait);
         let mut ended = true;
         for thread in threads {
-            while !thread.is_finished() && Instant::now() < until {
+            while !thread.is_finished() && !until.passed() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             ended &= thread.is_finished();

@@ -1,4 +1,5 @@
-//! A file system whose operations block, wait, fail to flush or panic as a test wants, over a real one.
+//! A file system whose operations block, wait, fail to flush or panic as a test wants, over a real
+//! one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use crate::cred::Cred;
 use crate::fs::Result;
-use crate::host::sys;
+use crate::host::sys::{self, Capabilities};
 use crate::status::Status;
 
 thread_local! {
@@ -19,6 +19,8 @@ thread_local! {
     static DEDICATED: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread has a umask of its own; `None` before it was tried.
     static OWN_UMASK: Cell<Option<bool>> = const { Cell::new(None) };
+    /// Whether this thread has given up its right to reserved blocks.
+    static SPARED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Declares that this thread belongs to a pool of file operations: it keeps the last caller's
@@ -45,6 +47,11 @@ pub struct Acting {
 }
 
 impl Acting {
+    /// Changes nothing: the thread is who it must be already.
+    pub const fn unchanged() -> Self {
+        Self { restore: None, umask: None }
+    }
+
     /// Acts as `cred`. [`Status::Access`] if the kernel does not let us: then nothing is done.
     pub fn as_caller(cred: &Cred) -> Result<Self> {
         // The superuser needs no groups, and most calls come with the same ones.
@@ -59,6 +66,15 @@ impl Acting {
         Self::switch(None)
     }
 
+    /// Acts as the process itself, or goes on as `cred` if the thread does: for what both may do.
+    /// A change of identity costs more than most operations.
+    pub fn as_server_or(cred: &Cred) -> Result<Self> {
+        if CURRENT.with_borrow(|now| now.as_ref() == Some(cred)) {
+            return Ok(Self::unchanged());
+        }
+        Self::as_server()
+    }
+
     /// The same, and files made meanwhile get the mode asked for, not less a umask.
     pub fn without_umask(mut self) -> Self {
         if !DEDICATED.get() && own_umask() {
@@ -70,8 +86,8 @@ impl Acting {
     fn switch(cred: Option<&Cred>) -> Result<Self> {
         let previous =
             CURRENT.with_borrow(|now| if now.as_ref() == cred { None } else { Some(now.clone()) });
-        let Some(previous) = previous else { return Ok(Self { restore: None, umask: None }) };
-        become_(cred)?;
+        let Some(previous) = previous else { return Ok(Self::unchanged()) };
+        become_(previous.as_ref(), cred)?;
         let restore = if DEDICATED.get() { None } else { Some(previous) };
         Ok(Self { restore, umask: None })
     }
@@ -85,30 +101,79 @@ impl Drop for Acting {
         if let Some(previous) = self.restore.take() {
             // Going back cannot be refused where going there was allowed; if it were, the next
             // guard on this thread finds the identity wrong and tries again.
-            let _ = become_(previous.as_ref());
+            let now = CURRENT.with_borrow(Clone::clone);
+            let _ = become_(now.as_ref(), previous.as_ref());
         }
     }
 }
 
+/// The supplementary groups that go with an identity. The superuser needs none.
+fn groups_of(cred: Option<&Cred>) -> &[u32] {
+    match cred {
+        Some(c) if c.uid != 0 => &c.groups,
+        _ => &own().groups,
+    }
+}
+
+/// What is neither the old identity nor the new, and must not be taken for either.
+const UNKNOWN: Cred = Cred { uid: u32::MAX, gid: u32::MAX, groups: Vec::new() };
+
 /// Changes the thread's identity and makes sure that it is so.
-fn become_(cred: Option<&Cred>) -> Result<()> {
+fn become_(previous: Option<&Cred>, cred: Option<&Cred>) -> Result<()> {
     let own = own();
     let (uid, gid) = cred.map_or((own.uid, own.gid), |c| (c.uid, c.gid));
-    let groups = match cred {
-        Some(c) if c.uid != 0 => &c.groups,
-        _ => &own.groups,
-    };
-    // An identity that is neither the old nor the new must not be taken for either.
-    CURRENT.set(Some(Cred { uid: u32::MAX, gid: u32::MAX, groups: Vec::new() }));
-    sys::set_groups(groups).map_err(|_| Status::Access)?;
+    if uid == u32::MAX || gid == u32::MAX {
+        return Err(Status::Access);
+    }
+    CURRENT.set(Some(UNKNOWN));
+    if previous == Some(&UNKNOWN) || groups_of(previous) != groups_of(cred) {
+        sys::set_groups(groups_of(cred)).map_err(|_| Status::Access)?;
+    }
     sys::set_fsgid(gid);
     sys::set_fsuid(uid);
     // The calls have no way to fail visibly: an id that the user namespace does not know is
     // silently not set. An invalid id changes nothing and returns the present one.
-    if sys::set_fsuid(u32::MAX) != uid || sys::set_fsgid(u32::MAX) != gid {
+    if !knows_all_ids() && !is_now(uid, gid) {
         return Err(Status::Access);
     }
+    spare_resources(uid == 0)?;
     CURRENT.set(cred.cloned());
+    Ok(())
+}
+
+/// Whether the thread has these ids.
+fn is_now(uid: u32, gid: u32) -> bool {
+    sys::set_fsuid(u32::MAX) == uid && sys::set_fsgid(u32::MAX) == gid
+}
+
+/// Whether every id exists in our user namespace, so that setting one cannot fail in silence
+/// once another was set.
+fn knows_all_ids() -> bool {
+    static ALL: OnceLock<bool> = OnceLock::new();
+    *ALL.get_or_init(|| {
+        ["/proc/self/uid_map", "/proc/self/gid_map"].iter().all(|map| {
+            let text = std::fs::read_to_string(map).unwrap_or_default();
+            text.split_whitespace().eq(["0", "0", "4294967295"])
+        })
+    })
+}
+
+/// Gives up the right to the blocks reserved for root and to pass over quotas (CAP_SYS_RESOURCE),
+/// or takes it back. The kernel does it with the other rights over files, not with this one.
+fn spare_resources(root: bool) -> Result<()> {
+    static OWN: OnceLock<Option<Capabilities>> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let own = sys::capabilities().ok()?;
+        (own.effective & sys::CAP_SYS_RESOURCE != 0).then_some(own)
+    });
+    let Some(own) = own else { return Ok(()) };
+    if SPARED.get() != root {
+        return Ok(());
+    }
+    let gone = if root { 0 } else { sys::CAP_SYS_RESOURCE | sys::CAPS_OVER_FILES };
+    let wanted = Capabilities { effective: own.effective & !gone, ..*own };
+    sys::set_capabilities(&wanted).map_err(|_| Status::Access)?;
+    SPARED.set(!root);
     Ok(())
 }
 
@@ -124,6 +189,9 @@ pub fn own() -> &'static Cred {
 /// Whether this process may act as others; found by trying.
 pub fn can_switch() -> bool {
     let nobody = Cred { uid: 65_534, gid: 65_534, groups: vec![65_534] };
-    let could = Acting::as_caller(&nobody).is_ok();
+    let could = Acting::as_caller(&nobody).is_ok_and(|_acting| is_now(nobody.uid, nobody.gid));
     could && Acting::as_server().is_ok()
 }
+
+#[cfg(test)]
+mod tests;

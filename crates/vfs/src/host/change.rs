@@ -10,8 +10,9 @@ use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::flush::FlushSite;
 use crate::fs::{Change, Changed, Context, Failed, Flush, Result, Stable};
 use crate::handle::Handle;
+use crate::host::acting::Acting;
 use crate::host::create::Place;
-use crate::host::durable::{NodeFlush, Waiter};
+use crate::host::durable::{AllFlush, NodeFlush, Waiter};
 use crate::host::node::{Node, lock};
 use crate::host::open::Stamp;
 use crate::host::table::TableFlush;
@@ -22,10 +23,18 @@ use crate::status::Status;
 /// Bits that a write by anyone but root must clear, which the kernel does only for such a thread.
 const SET_ID_BITS: u32 = 0o6000;
 
+/// A file that is about to lose a name.
+struct Victim {
+    node: Arc<Node>,
+    /// Whether it is its last.
+    last: bool,
+}
+
 impl HostFs {
     /// Asks for a flush of a file or directory that has just been changed. A file system in
-    /// memory has nothing to flush to; what cannot be opened without side effects (a device, a
-    /// link) is on disk with its directory.
+    /// memory has nothing to flush to. What cannot be opened without side effects (a device, a
+    /// link) is on disk with its directory; a later change of its attributes is not, and takes
+    /// a flush of everything.
     pub(super) fn flush_file(
         &self,
         flush: &mut Flush,
@@ -34,12 +43,25 @@ impl HostFs {
         fd: Option<Arc<OwnedFd>>,
     ) {
         let waiter = Waiter::Change(node.flush.changed());
-        if self.inline.all || !matches!(node.kind, FileType::Regular | FileType::Directory) {
+        if self.inline.all {
+            return;
+        }
+        if !matches!(node.kind, FileType::Regular | FileType::Directory) {
+            if site == FlushSite::Setattr {
+                self.flush_all(flush, site);
+            }
             return;
         }
         let data_only = site == FlushSite::WriteDataSync;
         let (node, shared) = (Arc::clone(node), Arc::clone(&self.shared));
         flush.and(site, Arc::new(NodeFlush { node, fd, data_only, waiter, shared }));
+    }
+
+    /// Asks for a flush of the whole file system, for what cannot be flushed by itself.
+    pub(super) fn flush_all(&self, flush: &mut Flush, site: FlushSite) {
+        if !self.inline.all {
+            flush.and(site, Arc::new(AllFlush(Arc::clone(&self.shared))));
+        }
     }
 
     pub(super) fn set_attributes(
@@ -128,7 +150,9 @@ impl HostFs {
             return Err(Status::TooLarge);
         }
         let open = self.open_for(cx, node, before, true)?;
-        let _caller = if before.mode & SET_ID_BITS != 0 { self.as_caller(cx)? } else { None };
+        // Blocks are given out to whoever writes: reserved ones and those over quota not to all.
+        let privileged = cx.may_block || before.mode & SET_ID_BITS != 0;
+        let _caller = if privileged { self.as_caller(cx)? } else { Acting::unchanged() };
         let count = write_all(open.fd.as_fd(), data, offset)?;
         let after = self.attr(node)?;
         {
@@ -204,16 +228,20 @@ impl HostFs {
     }
 
     /// What a name leads to that may be about to lose it; hidden ones are not there.
-    fn victim(&self, place: &Place, name: &Name) -> Result<Option<Arc<Node>>> {
+    fn victim(&self, place: &Place, name: &Name) -> Result<Option<Victim>> {
         let (attr, _) = self.child_attr(place.dir.fd(), name.as_cstr())?;
-        Ok(self.nodes.by_ino(attr.fileid))
+        let last = attr.kind == FileType::Directory || attr.nlink <= 1;
+        Ok(self.nodes.by_ino(attr.fileid).map(|node| Victim { node, last }))
     }
 
     /// Lets go of a file that has lost a name, if it was the last.
-    fn let_go(&self, node: Option<Arc<Node>>) {
-        if let Some(node) = node {
+    fn let_go(&self, victim: Option<Victim>) {
+        match victim {
+            // If somebody has linked it meanwhile it is found again by its handle.
+            Some(gone) if gone.last => self.nodes.forget(&gone.node),
             // Taking the attributes of a removed file lets it go.
-            let _ = self.attr(&node);
+            Some(gone) => drop(self.attr(&gone.node)),
+            None => {}
         }
     }
 
@@ -254,13 +282,15 @@ impl HostFs {
         }
         sys::rename_at((source.dir.fd(), from.as_cstr()), (target.dir.fd(), to.as_cstr()))?;
         drop(caller);
-        self.let_go(gone);
+        // A name that was renamed to itself, or to another name of the same file, has lost nothing.
+        self.let_go(gone.filter(|gone| gone.node.ino != moved.0.ino));
         self.paths.note(moved.0.id, target.dir.id, to.as_bytes());
         if !self.kernel && moved.0.kind == FileType::Directory {
             self.table.note_dir(&moved.0.ident, target.dir.ident, to.as_bytes());
             self.flush_table(&mut flush);
         }
-        // The new name first: a crash between the two must leave one name too many, not none.
+        // Where the name came to goes first: between the two the file has both names or the new
+        // one, never none. What the file holds was flushed when that was promised.
         if across {
             self.flush_file(&mut flush, FlushSite::RenameTo, &target.dir, None);
         }

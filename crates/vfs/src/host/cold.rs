@@ -5,24 +5,35 @@
 //! still inside the share. Without, it is looked for where it was met, where the table says, and
 //! then, bounded, in the whole tree.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::limits::{COLD_SEARCH_ENTRIES_MAX, DEPTH_MAX};
+use base::limits::{COLD_SEARCH_ENTRIES_MAX, COLD_SEARCH_FRESH, DEPTH_MAX};
 
 use crate::attr::{Attr, FileType};
 use crate::fs::{Context, Result};
 use crate::handle::Handle;
 use crate::host::ids::{self, Ident, Parsed};
 use crate::host::list::Stream;
-use crate::host::node::Node;
+use crate::host::node::{Node, lock};
 use crate::host::sys::KernelHandle;
 use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::status::Status;
+
+/// [`COLD_SEARCH_FRESH`] in nanoseconds.
+const FRESH_NS: u64 = COLD_SEARCH_FRESH.as_nanos() as u64;
+
+/// What a search through the tree has found.
+pub struct Searched {
+    /// When it ended (monotonic, nanoseconds).
+    at: u64,
+    /// Inode number → the directory in which it was met.
+    places: HashMap<u64, Ident>,
+}
 
 impl HostFs {
     /// The node of a handle, held or found.
@@ -56,6 +67,7 @@ impl HostFs {
             return Err(Status::Stale);
         }
         let kind = attr.kind;
+        self.paths.note_inode(ids::file_id(handle), attr.fileid);
         Ok(self.nodes.insert(Node::new(fd, attr.fileid, kind, *handle, parsed.ident)))
     }
 
@@ -120,17 +132,23 @@ impl HostFs {
         if inside { Ok((fd, attr)) } else { Err(Status::Stale) }
     }
 
+    /// The path below the root by which the kernel knows a file: it knows none, or an old one,
+    /// when its caches are cold.
+    pub(super) fn kernel_path(&self, fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
+        let root = sys::path_of(self.root.fd()).ok()?;
+        let path = sys::path_of(fd).ok()?;
+        let below = path.strip_prefix(&root[..])?;
+        let below = if root == b"/" { below } else { below.strip_prefix(b"/")? };
+        (!below.is_empty()).then(|| below.to_vec())
+    }
+
     /// Whether the path by which the kernel knows the file lies below the root and leads to it.
-    /// It knows none, or an old one, when its caches are cold.
     fn path_is_inside(&self, fd: BorrowedFd<'_>, attr: &Attr) -> bool {
         let inside = || {
-            let root = sys::path_of(self.root.fd()).ok()?;
-            let path = sys::path_of(fd).ok()?;
-            let below = path.strip_prefix(&root[..])?;
-            let below = if root == b"/" { below } else { below.strip_prefix(b"/")? };
+            let below = self.kernel_path(fd)?;
             let (dir, name) = match below.iter().rposition(|b| *b == b'/') {
                 Some(at) => (below.get(..at)?, below.get(at + 1..)?),
-                None => (&b"."[..], below),
+                None => (&b"."[..], &below[..]),
             };
             let dir = CString::new(dir).ok()?;
             let resolve = sys::BENEATH | sys::NO_SYMLINKS | sys::NO_XDEV;
@@ -225,6 +243,30 @@ impl HostFs {
         self.search(ino, parsed).filter(ours).ok_or(Status::Stale)
     }
 
+    /// A file somewhere in the tree, by the outcome of the last search or of a new one.
+    fn search(&self, ino: u64, parsed: &Parsed) -> Option<(OwnedFd, Attr)> {
+        // Whoever comes meanwhile waits for this search instead of making one more.
+        let mut searched = lock(&self.searched);
+        let now = base::clock::monotonic_ns();
+        let fresh = searched.as_ref().is_some_and(|last| now.saturating_sub(last.at) < FRESH_NS);
+        if !fresh {
+            let places = self.search_tree();
+            self.searches.fetch_add(1, Ordering::Relaxed);
+            *searched = Some(Searched { at: base::clock::monotonic_ns(), places });
+        }
+        let here = *searched.as_ref()?.places.get(&ino)?;
+        drop(searched);
+        let Ident::Inode { ino: parent, .. } = here else { return None };
+        let (dir, _) = self.known_dir(parent)?;
+        let dir = sys::open_at(dir.as_fd(), c".", libc::O_RDONLY, 0).ok()?;
+        let found = self.entry_of(dir, None, ino)?;
+        if !parsed.is_dir {
+            let hint = parsed.parent.unwrap_or(here);
+            self.table.note_moved(&parsed.ident, hint, &[here]);
+        }
+        Some(found)
+    }
+
     /// A directory by its inode number: from the root down along the names of the table, each
     /// step checked.
     fn known_dir(&self, ino: u64) -> Option<(OwnedFd, Attr)> {
@@ -256,36 +298,32 @@ impl HostFs {
         Some((fd, attr))
     }
 
-    /// Looks through the tree, level by level, for an inode number; bounded. What is learnt on
-    /// the way goes into the table, so that the next handle is found there.
-    fn search(&self, ino: u64, parsed: &Parsed) -> Option<(OwnedFd, Attr)> {
+    /// Looks through the tree, level by level, bounded: for every inode number the directory that
+    /// it was met in. The directories themselves go into the table.
+    fn search_tree(&self) -> HashMap<u64, Ident> {
+        let mut places = HashMap::new();
         let mut left = COLD_SEARCH_ENTRIES_MAX;
         let mut queue = VecDeque::from([(Vec::<Vec<u8>>::new(), self.root.ident)]);
         while let Some((path, here)) = queue.pop_front() {
             let Some(dir) = self.descend(&path) else { continue };
             let mut stream = Stream::new(dir);
             while let Ok(Some(dent)) = stream.peek() {
-                left = left.checked_sub(1)?;
-                let (name, wanted) = (dent.name.to_vec(), dent.ino == ino);
+                let Some(less) = left.checked_sub(1) else { return places };
+                left = less;
+                let (name, ino) = (dent.name.to_vec(), dent.ino);
                 stream.pass();
-                if matches!(&name[..], b"." | b"..") {
+                if matches!(&name[..], b"." | b"..") || self.hidden(ino) {
                     continue;
                 }
+                places.insert(ino, here);
                 if let Some(ident) = self.dir_below(stream.fd(), &name) {
                     self.table.note_dir(&ident, here, &name);
                     let below = path.iter().cloned().chain([name.clone()]).collect();
                     queue.push_back((below, ident));
                 }
-                if wanted && let Some(found) = self.named(stream.fd(), &name, ino) {
-                    if !parsed.is_dir {
-                        let hint = parsed.parent.unwrap_or(here);
-                        self.table.note_moved(&parsed.ident, hint, &[here]);
-                    }
-                    return Some(found);
-                }
             }
         }
-        None
+        places
     }
 
     /// Opens a directory by names from the root; `None` if it is not there any more.

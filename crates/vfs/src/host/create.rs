@@ -12,7 +12,7 @@ use crate::fs::{Change, Changed, Context, CreateHow, Entry, Failed, Flush, Resul
 use crate::handle::Handle;
 use crate::host::change::apply;
 use crate::host::node::Node;
-use crate::host::open::OpenFile;
+use crate::host::open::{Mode, OpenFile};
 use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::status::Status;
@@ -87,7 +87,7 @@ impl HostFs {
             CreateHow::Unchecked(set) | CreateHow::Guarded(set) => set,
             CreateHow::Exclusive(verifier) => exclusive(verifier),
         };
-        let caller = self.as_caller(cx)?.map(|caller| caller.without_umask());
+        let caller = self.as_caller(cx)?.without_umask();
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NOCTTY;
         let mode = set.mode.unwrap_or(FILE_MODE) & 0o7777;
         let fd = match sys::open_at(place.dir.fd(), name.as_cstr(), flags, mode) {
@@ -98,22 +98,39 @@ impl HostFs {
             Err(e) => return Err(e.into()),
         };
         let applied = self.apply_new(&fd, &set);
+        let held = self.hold_new(place, name, &fd);
         drop(caller);
-        let (node, attr) = self.met(place, name, fd.as_fd())?;
-        let who = self.who(cx);
-        for write in [false, true] {
-            let open = OpenFile::new(Arc::clone(&fd), write, who, &attr);
-            self.files.keep(&node, Arc::new(open));
-        }
+        let (path_fd, attr) = held?;
+        let node = self.met(place, name, path_fd, &attr)?;
+        self.files.keep(&node, OpenFile::new(Arc::clone(&fd), Mode::BOTH, self.who(cx), &attr));
         applied?;
         let flush = self.flush_new(place, &node, Some(fd));
         Ok((Entry { handle: node.handle, attr }, flush))
+    }
+
+    /// The O_PATH descriptor and the attributes of a new file. By its name, which is much quicker
+    /// than through `/proc`; what is found must be what was made.
+    fn hold_new(&self, place: &Place, name: &Name, made: &OwnedFd) -> Result<(OwnedFd, Attr)> {
+        let st = sys::stat(made.as_fd())?;
+        let attr = attrs::from_stat(&st, self.fsid);
+        if let Ok(fd) = sys::open_at(place.dir.fd(), name.as_cstr(), libc::O_PATH, 0)
+            && let Ok(found) = sys::stat(fd.as_fd())
+            && (found.st_ino, found.st_dev) == (st.st_ino, st.st_dev)
+        {
+            return Ok((fd, attr));
+        }
+        // Renamed or removed in this very moment.
+        Ok((sys::reopen(made.as_fd(), libc::O_PATH)?, attr))
     }
 
     /// What is set on a new file beyond the mode that it was made with.
     fn apply_new(&self, fd: &OwnedFd, set: &SetAttr) -> Result<()> {
         if let Some(size) = set.size.filter(|size| *size > 0) {
             sys::truncate(fd.as_fd(), size)?;
+        }
+        let more = (set.uid, set.gid, set.atime, set.mtime);
+        if more == (None, None, SetTime::Keep, SetTime::Keep) {
+            return Ok(());
         }
         let st = sys::stat(fd.as_fd())?;
         let uid = set.uid.filter(|uid| *uid != st.st_uid);
@@ -124,18 +141,11 @@ impl HostFs {
         apply(fd.as_fd(), &rest)
     }
 
-    /// The node and attributes of a file that has just been made under `name`.
-    fn met(
-        &self,
-        place: &Place,
-        name: &Name,
-        made: std::os::fd::BorrowedFd<'_>,
-    ) -> Result<(Arc<Node>, Attr)> {
-        let attr = attrs::from_stat(&sys::stat(made)?, self.fsid);
-        let fd = sys::reopen_path(made)?;
-        let node = self.adopt(fd, &attr, Some((&place.dir, name.as_bytes())))?;
+    /// The node of a file that has just been made under `name`.
+    fn met(&self, place: &Place, name: &Name, fd: OwnedFd, attr: &Attr) -> Result<Arc<Node>> {
+        let node = self.adopt(fd, attr, Some((&place.dir, name.as_bytes())))?;
         self.paths.note(node.id, place.dir.id, name.as_bytes());
-        Ok((node, attr))
+        Ok(node)
     }
 
     fn flush_new(&self, place: &Place, node: &Arc<Node>, fd: Option<Arc<OwnedFd>>) -> Flush {
@@ -163,7 +173,11 @@ impl HostFs {
             CreateHow::Guarded(_) => Err(Status::Exists),
             CreateHow::Unchecked(_) if !regular => Err(Status::Exists),
             CreateHow::Unchecked(set) => {
-                let Some(size) = set.size else { return Ok((entry, Flush::NONE)) };
+                // Whoever made it may still be waiting for his flush; nobody is told that the
+                // file is there before it is.
+                let Some(size) = set.size else {
+                    return Ok((entry, self.flush_new(place, &node, None)));
+                };
                 let open = self.open_for(cx, &node, &attr, true)?;
                 sys::truncate(open.fd.as_fd(), size)?;
                 let attr = self.attr(&node)?;
@@ -204,7 +218,7 @@ impl HostFs {
         set: &SetAttr,
     ) -> Result<(Entry, Flush)> {
         let (at, cname) = (place.dir.fd(), name.as_cstr());
-        let caller = self.as_caller(cx)?.map(|caller| caller.without_umask());
+        let caller = self.as_caller(cx)?.without_umask();
         match &what {
             What::Directory => {
                 sys::mkdir_at(at, cname, set.mode.unwrap_or(DIR_MODE) & 0o7777)?;
@@ -235,29 +249,37 @@ impl HostFs {
         let rest = SetAttr { mode: set.mode.filter(|m| !is_link && m & 0o6000 != 0), ..*set };
         let applied = self.apply_new_other(&fd, &rest);
         drop(caller);
-        let (node, attr) = self.met(place, name, fd.as_fd())?;
-        applied?;
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        let node = self.met(place, name, fd, &attr)?;
+        let changed = applied?;
         let mut flush = Flush::NONE;
-        match what {
+        let site = match what {
             What::Directory => {
                 self.flush_file(&mut flush, FlushSite::MkdirNew, &node, None);
                 self.flush_file(&mut flush, FlushSite::MkdirParent, &place.dir, None);
+                return Ok((Entry { handle: node.handle, attr }, flush));
             }
-            What::Symlink(_) => {
-                self.flush_file(&mut flush, FlushSite::SymlinkDirectory, &place.dir, None);
-            }
-            What::Special(_) => {
-                self.flush_file(&mut flush, FlushSite::MknodDirectory, &place.dir, None);
-            }
+            What::Symlink(_) => FlushSite::SymlinkDirectory,
+            What::Special(_) => FlushSite::MknodDirectory,
+        };
+        self.flush_file(&mut flush, site, &place.dir, None);
+        // Nothing of the kind can be flushed by itself. On the file systems that we know, the
+        // name and what it names are made in one transaction; what was changed afterwards, or
+        // is made elsewhere, takes a flush of everything.
+        if changed || !self.inline.attr {
+            self.flush_all(&mut flush, site);
         }
         Ok((Entry { handle: node.handle, attr }, flush))
     }
 
-    fn apply_new_other(&self, fd: &OwnedFd, set: &SetAttr) -> Result<()> {
+    /// Sets what a new file that is not regular was not made with; tells whether there was any.
+    fn apply_new_other(&self, fd: &OwnedFd, set: &SetAttr) -> Result<bool> {
         let st = sys::stat(fd.as_fd())?;
         let uid = set.uid.filter(|uid| *uid != st.st_uid);
         let gid = set.gid.filter(|gid| *gid != st.st_gid);
-        apply(fd.as_fd(), &SetAttr { uid, gid, size: None, ..*set })
+        let rest = SetAttr { uid, gid, size: None, ..*set };
+        apply(fd.as_fd(), &rest)?;
+        Ok(rest != SetAttr::default())
     }
 }
 

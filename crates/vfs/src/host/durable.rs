@@ -177,6 +177,25 @@ impl NodeFlush {
     }
 }
 
+/// The whole file system, for a link or a special file whose attributes were changed: there is no
+/// descriptor to flush one by. Where the kernel hands syncfs(2) on to nobody (FUSE), the flush of
+/// its directory has to do.
+pub struct AllFlush(pub Arc<FlushShared>);
+
+impl Durable for AllFlush {
+    fn key(&self) -> u64 {
+        // Nodes have small numbers; this, like a table, has an address.
+        Arc::as_ptr(&self.0) as u64 | 1 << 63
+    }
+
+    fn flush(&self) -> Result<()> {
+        sys::sync_all(self.0.mount.as_fd()).map_err(|_| {
+            self.0.failures.fetch_add(1, Ordering::Relaxed);
+            Status::Io
+        })
+    }
+}
+
 impl Durable for NodeFlush {
     fn key(&self) -> u64 {
         self.node.flush.key() << 1 | u64::from(self.data_only)

@@ -14,7 +14,7 @@ use base::limits::{DIR_BUFFER, DIR_STREAMS_PER_NODE};
 use crate::attr::{FileType, Time};
 use crate::fs::{Context, DirEntry, Entry, ListDone, Result};
 use crate::handle::Handle;
-use crate::host::node::{Node, lock};
+use crate::host::node::{Counted, Node, lock};
 use crate::host::{HostFs, sys};
 use crate::name::Name;
 use crate::rights;
@@ -42,12 +42,17 @@ pub struct Stream {
     end: usize,
     /// Change time of the directory when `buf` was filled.
     filled: Time,
+    /// Whether a sweep has met it since it was parked.
+    pub idle: bool,
+    _counted: Counted,
 }
 
 impl Stream {
     /// Reads a directory from its start.
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, cookie: 0, buf: vec![0; DIR_BUFFER], at: 0, end: 0, filled: Time::default() }
+        let (buf, filled) = (vec![0; DIR_BUFFER], Time::default());
+        let (cookie, at, end) = (0, 0, 0);
+        Self { fd, cookie, buf, at, end, filled, idle: false, _counted: Counted::new() }
     }
 
     /// The descriptor, for calls on the names in it.
@@ -124,7 +129,7 @@ impl HostFs {
         if granted & rights::R == 0 {
             return Err(Status::Access);
         }
-        let _server = self.as_server(cx)?;
+        let _either = self.as_either(cx)?;
         let mut stream = self.stream(&dir, cookie)?;
         stream.go(cookie, attr.ctime)?;
         let plus = plus && granted & rights::X != 0;
@@ -134,6 +139,7 @@ impl HostFs {
             if parked.len() >= DIR_STREAMS_PER_NODE {
                 parked.remove(0);
             }
+            stream.idle = false;
             parked.push(stream);
         }
         Ok(ListDone { dir: self.attr(&dir)?, verifier: [0; 8], eof })

@@ -5,6 +5,7 @@
 //! - [`ids`]: the bytes of a handle; [`table`]: the durable memory that keeps handles valid;
 //!   [`cold`]: finding the file of a handle that we hold no descriptor on.
 //! - [`node`]: files we hold a descriptor on; [`open`]: descriptors for reading and writing.
+//! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs.
 //! - [`read`], [`list`], [`create`], [`change`]: the operations; [`durable`]: their flushes.
 //!
 //! What it can do is found by trying. With privilege the caller's identity decides; without it
@@ -22,6 +23,8 @@ mod list;
 mod node;
 mod open;
 mod read;
+mod recent;
+mod sweep;
 pub mod sys;
 mod table;
 
@@ -30,27 +33,32 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base::limits::{NODE_SHARDS, NODES_MAX, NODES_MIN, OPEN_FILES_MAX};
 use probe::op::FileId;
 use thiserror::Error;
 
+use acting::Acting;
 pub use acting::dedicate_thread;
 pub use table::inspect as handle_table;
 
 use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileSystem, ListDone, ReadDone,
-    Result, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileName, FileSystem, ListDone,
+    ReadDone, Result, Space, Special, Stable,
 };
 use crate::handle::Handle;
+use crate::host::cold::Searched;
 use crate::host::durable::FlushShared;
 use crate::host::ids::{Ident, Keys, Parsed};
+pub(crate) use crate::host::node::Spread;
 use crate::host::node::{Node, Nodes};
 use crate::host::open::OpenFiles;
+use crate::host::recent::Recent;
+use crate::host::sweep::Sweeper;
 use crate::host::table::Table;
 use crate::paths::Paths;
 use crate::status::Status;
@@ -155,6 +163,8 @@ pub struct HostCounts {
     pub cold_found: u64,
     /// Handles whose file was not found, or had left the share.
     pub cold_stale: u64,
+    /// Searches through the whole tree for such a handle.
+    pub searches: u64,
     /// Files with unstable writes not yet on disk.
     pub dirty: u64,
     /// Flushes that failed.
@@ -185,11 +195,16 @@ pub struct HostFs {
     inline: Inline,
     hide: Vec<u64>,
     keys: Keys,
-    nodes: Nodes,
+    nodes: Arc<Nodes>,
+    recent: Recent,
+    _sweeper: Sweeper,
     files: OpenFiles,
     table: Arc<Table>,
     paths: Paths,
     shared: Arc<FlushShared>,
+    /// What the last search through the tree found.
+    searched: Mutex<Option<Searched>>,
+    searches: AtomicU64,
     cold_found: AtomicU64,
     cold_stale: AtomicU64,
 }
@@ -222,7 +237,8 @@ impl HostFs {
         let table = open_table(&options, kernel)?;
         let switches = options.credentials && acting::own().uid == 0 && acting::can_switch();
         let budget = options.descriptors.unwrap_or_else(|| sys::descriptor_limit() / 2);
-        let nodes = Nodes::new((budget / 4 * 3).clamp(NODES_MIN, NODES_MAX));
+        let nodes = Arc::new(Nodes::new((budget / 4 * 3).clamp(NODES_MIN, NODES_MAX)));
+        let sweeper = Sweeper::start(Arc::clone(&nodes), switches).map_err(OpenError::Thread)?;
         let node = Node::new(fd, sx.stx_ino, FileType::Directory, handle, ident).pinned();
         Ok(Arc::new(Self {
             root: nodes.insert(node),
@@ -236,6 +252,8 @@ impl HostFs {
             hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
             keys,
             nodes,
+            recent: Recent::default(),
+            _sweeper: sweeper,
             files: OpenFiles::new((budget / 4).clamp(NODES_MIN, OPEN_FILES_MAX)),
             table,
             paths: Paths::default(),
@@ -244,6 +262,8 @@ impl HostFs {
                 failures: AtomicU64::new(0),
                 dirty: AtomicU64::new(0),
             }),
+            searched: Mutex::default(),
+            searches: AtomicU64::new(0),
             cold_found: AtomicU64::new(0),
             cold_stale: AtomicU64::new(0),
             mount,
@@ -278,6 +298,7 @@ impl HostFs {
             open_files: self.files.len() as u64,
             cold_found: self.cold_found.load(Ordering::Relaxed),
             cold_stale: self.cold_stale.load(Ordering::Relaxed),
+            searches: self.searches.load(Ordering::Relaxed),
             dirty: self.shared.dirty.load(Ordering::Relaxed),
             flush_failures: self.shared.failures.load(Ordering::Relaxed),
             open_files_max: self.files.capacity() as u64,
@@ -286,11 +307,11 @@ impl HostFs {
         }
     }
 
-    /// Lets go of files that were removed behind our back, so that their space is given back.
-    /// To be called now and then, off the request path. Returns how many there were.
+    /// Lets go at once of files that were removed behind our back, and of descriptors not used
+    /// since the last time. A thread does it anyway, a part at a time; this is for those who
+    /// cannot wait. Returns how many files there were.
     pub fn sweep(&self) -> usize {
-        let held = (0..NODE_SHARDS).flat_map(|shard| self.nodes.of_shard(shard));
-        held.filter(|node| self.attr(node) == Err(Status::Stale)).count()
+        (0..NODE_SHARDS).map(|shard| sweep::sweep(&self.nodes, shard, self.switches)).sum()
     }
 
     /// Whose rights decide.
@@ -300,19 +321,27 @@ impl HostFs {
 
     /// Acts as the caller on a pool thread. On a connection's thread, which never changes its
     /// identity, only where that is the caller's anyway.
-    fn as_caller(&self, cx: Context<'_>) -> Result<Option<acting::Acting>> {
+    fn as_caller(&self, cx: Context<'_>) -> Result<Acting> {
         if !self.switches {
-            return if cx.may_block { acting::Acting::as_server().map(Some) } else { Ok(None) };
+            // The thread may serve another share as well, and have stayed somebody there.
+            return if cx.may_block { Acting::as_server() } else { Ok(Acting::unchanged()) };
         }
         if cx.may_block {
-            return acting::Acting::as_caller(cx.cred).map(Some);
+            return Acting::as_caller(cx.cred);
         }
-        if cx.cred.uid == 0 && cx.cred.gid == 0 { Ok(None) } else { Err(Status::WouldBlock) }
+        let same = cx.cred.uid == 0 && cx.cred.gid == 0;
+        if same { Ok(Acting::unchanged()) } else { Err(Status::WouldBlock) }
     }
 
     /// Acts as the server; a connection's thread always does.
-    fn as_server(&self, cx: Context<'_>) -> Result<Option<acting::Acting>> {
-        if self.switches && cx.may_block { acting::Acting::as_server().map(Some) } else { Ok(None) }
+    fn as_server(&self, cx: Context<'_>) -> Result<Acting> {
+        if self.switches && cx.may_block { Acting::as_server() } else { Ok(Acting::unchanged()) }
+    }
+
+    /// Acts as the server or goes on as the caller, for what was found allowed to both.
+    fn as_either(&self, cx: Context<'_>) -> Result<Acting> {
+        let switch = self.switches && cx.may_block;
+        if switch { Acting::as_server_or(cx.cred) } else { Ok(Acting::unchanged()) }
     }
 
     fn hidden(&self, ino: u64) -> bool {
@@ -514,6 +543,13 @@ impl FileSystem for HostFs {
         }
     }
     fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
-        self.paths.path_of(file, self.root.id)
+        self.paths.path_of(file, self.root.id).or_else(|| {
+            // The name was forgotten, or never met; of a file that we hold the kernel knows one.
+            self.kernel_path(self.nodes.by_id(file)?.fd())
+        })
+    }
+    fn describe(&self, file: FileId) -> Option<FileName> {
+        let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
+        self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
     }
 }

@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use base::limits::NODE_SHARDS;
 use probe::op::FileId;
@@ -19,6 +19,34 @@ use crate::host::durable::FlushState;
 use crate::host::ids::{self, Ident};
 use crate::host::list::Stream;
 use crate::host::open::OpenFile;
+use crate::host::sys;
+
+/// One descriptor in the count of all that the back ends of this process hold: several shares
+/// have one limit between them.
+pub struct Counted(());
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    /// One more.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        HELD.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Whether there are more than there should be.
+    fn too_many() -> bool {
+        static MOST: OnceLock<usize> = OnceLock::new();
+        HELD.load(Ordering::Relaxed) > *MOST.get_or_init(|| sys::descriptor_limit() / 2)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        HELD.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A file we hold.
 pub struct Node {
@@ -46,6 +74,7 @@ pub struct Node {
     pub acl_ctime: AtomicU64,
     used: AtomicBool,
     pinned: bool,
+    _counted: Counted,
 }
 
 impl Node {
@@ -65,6 +94,7 @@ impl Node {
             acl_ctime: AtomicU64::new(0),
             used: AtomicBool::new(false),
             pinned: false,
+            _counted: Counted::new(),
         }
     }
 
@@ -112,12 +142,28 @@ impl Hasher for Spread {
     }
 }
 
+/// Nodes given up for one that comes, while all shares together hold too many descriptors.
+const EVICTED_AT_ONCE: usize = 4;
+
+/// Nodes let go that may wait in the queue of a part beyond as many as are held.
+const ORDER_SLACK: usize = 64;
+
 type Map<K> = HashMap<K, Arc<Node>, BuildHasherDefault<Spread>>;
 
 #[derive(Default)]
 struct ByHandle {
     nodes: Map<Key>,
-    order: VecDeque<Arc<Node>>,
+    /// In the order in which they came. Those that were let go are taken out later.
+    order: VecDeque<Weak<Node>>,
+}
+
+impl ByHandle {
+    /// Keeps the queue from growing with files that come and go.
+    fn tidy(&mut self) {
+        if self.order.len() > 2 * self.nodes.len() + ORDER_SLACK {
+            self.order.retain(|node| node.strong_count() > 0);
+        }
+    }
 }
 
 /// The table of nodes.
@@ -176,14 +222,17 @@ impl Nodes {
         }
         let mut shard = self.handle_shard(&node.handle);
         let mut gone = Vec::new();
-        while shard.order.len() >= self.per_shard {
+        while shard.nodes.len() >= self.per_shard
+            || (Counted::too_many() && shard.nodes.len() > 1 && gone.len() < EVICTED_AT_ONCE)
+        {
             match second_chance(&mut shard) {
                 Some(old) => gone.push(old),
                 None => break,
             }
         }
         shard.nodes.insert(Key(node.handle), Arc::clone(&node));
-        shard.order.push_back(Arc::clone(&node));
+        shard.order.push_back(Arc::downgrade(&node));
+        shard.tidy();
         drop(shard);
         for old in gone {
             self.drop_ino(&old);
@@ -199,7 +248,7 @@ impl Nodes {
         }
         let mut shard = self.handle_shard(&node.handle);
         shard.nodes.remove(&Key(node.handle));
-        shard.order.retain(|other| !Arc::ptr_eq(other, node));
+        shard.tidy();
         drop(shard);
         self.drop_ino(node);
         lock(&node.files).clear();
@@ -215,7 +264,7 @@ impl Nodes {
 
     /// Nodes held, for statistics.
     pub fn len(&self) -> usize {
-        self.by_handle.iter().map(|shard| lock(shard).order.len()).sum()
+        self.by_handle.iter().map(|shard| lock(shard).nodes.len()).sum()
     }
 
     /// Nodes given up for room since the start, for statistics.
@@ -225,7 +274,13 @@ impl Nodes {
 
     /// Nodes of one shard, for the sweep that finds files removed behind our back.
     pub fn of_shard(&self, shard: usize) -> Vec<Arc<Node>> {
-        lock(&self.by_handle[shard % NODE_SHARDS]).order.iter().cloned().collect()
+        lock(&self.by_handle[shard % NODE_SHARDS]).nodes.values().cloned().collect()
+    }
+
+    /// The node with this id in statistics, if we hold it. Looks through a part: off the path.
+    pub fn by_id(&self, id: FileId) -> Option<Arc<Node>> {
+        let shard = lock(&self.by_handle[(id >> 40) as usize % NODE_SHARDS]);
+        shard.nodes.values().find(|node| node.id == id).cloned()
     }
 }
 
@@ -233,11 +288,11 @@ impl Nodes {
 /// round all are in use.
 fn second_chance(shard: &mut ByHandle) -> Option<Arc<Node>> {
     for _ in 0..shard.order.len() * 2 {
-        let node = shard.order.pop_front()?;
-        // The two maps and this queue hold it; anybody else is in the middle of something.
+        let Some(node) = shard.order.pop_front()?.upgrade() else { continue };
+        // The two maps and this function hold it; anybody else is in the middle of something.
         let busy = node.pinned || Arc::strong_count(&node) > 3 || node.flush.is_dirty();
         if busy || node.used.swap(false, Ordering::Relaxed) {
-            shard.order.push_back(node);
+            shard.order.push_back(Arc::downgrade(&node));
             continue;
         }
         shard.nodes.remove(&Key(node.handle));

@@ -13,7 +13,7 @@ use base::limits::OPEN_FILES_PER_NODE;
 
 use crate::attr::{Attr, Time};
 use crate::cred::Cred;
-use crate::host::node::{Node, lock};
+use crate::host::node::{Counted, Node, lock};
 
 /// What the rights were decided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,29 +41,54 @@ impl Stamp {
     }
 }
 
+/// What a descriptor is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mode {
+    /// For reading.
+    pub read: bool,
+    /// For writing.
+    pub write: bool,
+}
+
+impl Mode {
+    /// Reading only.
+    pub const READ: Self = Self { read: true, write: false };
+    /// Writing only.
+    pub const WRITE: Self = Self { read: false, write: true };
+    /// Both: a new file's.
+    pub const BOTH: Self = Self { read: true, write: true };
+
+    /// Whether it is good for everything that `wanted` is.
+    fn covers(self, wanted: Self) -> bool {
+        (self.read || !wanted.read) && (self.write || !wanted.write)
+    }
+}
+
 /// A descriptor that its caller may use.
 pub struct OpenFile {
-    /// For reading or for writing; a new file's descriptor is kept as both.
+    /// The descriptor.
     pub fd: Arc<OwnedFd>,
-    /// Whether it is for writing.
-    pub write: bool,
+    /// What it was opened for.
+    pub mode: Mode,
     /// Whose rights were checked.
     pub cred: Cred,
     /// By what.
     pub stamp: Mutex<Stamp>,
     used: AtomicBool,
+    _counted: Counted,
 }
 
 impl OpenFile {
     /// A descriptor opened for `cred` when the file was as `attr` says.
-    pub fn new(fd: Arc<OwnedFd>, write: bool, cred: &Cred, attr: &Attr) -> Self {
-        Self {
+    pub fn new(fd: Arc<OwnedFd>, mode: Mode, cred: &Cred, attr: &Attr) -> Arc<Self> {
+        Arc::new(Self {
             fd,
-            write,
+            mode,
             cred: cred.clone(),
             stamp: Mutex::new(Stamp::of(attr)),
             used: AtomicBool::new(true),
-        }
+            _counted: Counted::new(),
+        })
     }
 }
 
@@ -86,9 +111,9 @@ impl OpenFiles {
 
     /// The kept descriptor of `node` for `cred`.
     #[inline]
-    pub fn get(&self, node: &Node, cred: &Cred, write: bool) -> Option<Arc<OpenFile>> {
+    pub fn get(&self, node: &Node, cred: &Cred, mode: Mode) -> Option<Arc<OpenFile>> {
         let files = lock(&node.files);
-        let file = files.iter().find(|file| file.write == write && file.cred == *cred)?;
+        let file = files.iter().find(|file| file.mode.covers(mode) && file.cred == *cred)?;
         file.used.store(true, Ordering::Relaxed);
         Some(Arc::clone(file))
     }
@@ -96,7 +121,7 @@ impl OpenFiles {
     /// Keeps a descriptor.
     pub fn keep(&self, node: &Arc<Node>, file: Arc<OpenFile>) {
         let mut files = lock(&node.files);
-        files.retain(|other| other.cred != file.cred || other.write != file.write);
+        files.retain(|other| other.cred != file.cred || !file.mode.covers(other.mode));
         if files.len() >= OPEN_FILES_PER_NODE {
             files.remove(0);
         }
@@ -121,6 +146,12 @@ impl OpenFiles {
     /// Gives up a descriptor whose rights no longer hold.
     pub fn give_up(&self, node: &Node, file: &Arc<OpenFile>) {
         lock(&node.files).retain(|other| !Arc::ptr_eq(other, file));
+    }
+
+    /// Gives up the descriptors of a file that nobody has used since the last call: one for
+    /// writing keeps the file from being run, and its file system from being made read-only.
+    pub fn give_up_idle(node: &Node) {
+        lock(&node.files).retain(|file| file.used.swap(false, Ordering::Relaxed));
     }
 
     /// Descriptors kept, for statistics.

@@ -10,7 +10,7 @@ use crate::fs::{Context, Entry, Failed, ReadDone, Result, Space};
 use crate::handle::Handle;
 use crate::host::acting::Acting;
 use crate::host::node::{Node, lock};
-use crate::host::open::{OpenFile, Stamp};
+use crate::host::open::{Mode, OpenFile, Stamp};
 use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::rights;
@@ -98,9 +98,10 @@ impl HostFs {
             return Err(Status::WouldBlock.into());
         }
         let dir = self.node(cx, dir)?;
+        let now = base::clock::wall_ns();
         let dir_attr = self.attr(&dir)?;
         let wcc = Wcc { before: None, after: Some(dir_attr) };
-        self.find(cx, &dir, &dir_attr, raw)
+        self.find(cx, &dir, (&dir_attr, now), raw)
             .map(|(node, attr)| (Entry { handle: node.handle, attr }, Some(dir_attr)))
             .map_err(|status| Failed { status, wcc })
     }
@@ -109,7 +110,7 @@ impl HostFs {
         &self,
         cx: Context<'_>,
         dir: &Arc<Node>,
-        dir_attr: &Attr,
+        (dir_attr, now): (&Attr, u64),
         raw: &[u8],
     ) -> Result<(Arc<Node>, Attr)> {
         let name = Name::any(raw)?;
@@ -128,9 +129,19 @@ impl HostFs {
             }
             _ => {}
         }
-        let _server = self.as_server(cx)?;
+        if let Some(node) = self.recent.get(dir, dir_attr.ctime, raw)
+            && let Ok(attr) = self.attr(&node)
+        {
+            self.paths.note(node.id, dir.id, raw);
+            return Ok((node, attr));
+        }
+        let _either = self.as_either(cx)?;
         let found = self.child(cx, dir, &name)?;
         self.paths.note(found.0.id, dir.id, raw);
+        // Elsewhere than on the file systems we know, others may change names unseen.
+        if self.inline.attr {
+            self.recent.note(dir, dir_attr.ctime, now, raw, &found.0);
+        }
         Ok(found)
     }
 
@@ -212,7 +223,8 @@ impl HostFs {
             _ => return Err(Status::Invalid),
         }
         let who = self.who(cx);
-        if let Some(file) = self.files.get(node, who, write) {
+        let mode = if write { Mode::WRITE } else { Mode::READ };
+        if let Some(file) = self.files.get(node, who, mode) {
             if self.still_valid(cx, node, &file, attr)? {
                 return Ok(file);
             }
@@ -224,14 +236,21 @@ impl HostFs {
         let owner = who.uid == attr.uid;
         let fd = if cx.may_block {
             let caller = self.as_caller(cx)?;
-            match reopen(node, write, owner || who.uid == 0) {
+            let fd = match reopen(node, write, owner || who.uid == 0) {
                 Err(Status::Access | Status::NotOwner) if owner && self.switches => {
                     drop(caller);
                     let _server = Acting::as_server()?;
                     reopen(node, write, true)?
                 }
                 other => other?,
+            };
+            if self.switches && !owner {
+                // Only the owner and the server may leave the access time alone.
+                let _server = Acting::as_server()?;
+                // Where that is refused all the same, reads cost a little more.
+                let _ = sys::leave_atime(fd.as_fd());
             }
+            fd
         } else {
             let bit = if write { rights::W } else { rights::R };
             if !owner && self.rights(cx, node, attr)? & bit == 0 {
@@ -239,7 +258,7 @@ impl HostFs {
             }
             reopen(node, write, self.switches || owner)?
         };
-        let file = Arc::new(OpenFile::new(Arc::new(fd), write, who, attr));
+        let file = OpenFile::new(Arc::new(fd), mode, who, attr);
         self.files.keep(node, Arc::clone(&file));
         Ok(file)
     }
@@ -281,7 +300,7 @@ impl HostFs {
             return Err(Status::Invalid);
         }
         let node = self.node(cx, file)?;
-        let kept = self.files.get(&node, self.who(cx), false);
+        let kept = self.files.get(&node, self.who(cx), Mode::READ);
         if let Some(open) = kept {
             let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
             // What was read is given out only if the right to it is still there.

@@ -427,6 +427,60 @@ pub fn set_groups(groups: &[u32]) -> io::Result<()> {
         .map(drop)
 }
 
+/// The sets of a thread (capabilities(7)), as bit masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// In force.
+    pub effective: u64,
+    /// May be put in force.
+    pub permitted: u64,
+    /// Kept over execve(2).
+    pub inheritable: u64,
+}
+
+/// CAP_SYS_RESOURCE.
+pub const CAP_SYS_RESOURCE: u64 = 1 << 24;
+/// What the kernel takes away when the file-system user is not root any more (`CAP_FS_SET`).
+pub const CAPS_OVER_FILES: u64 = 0x1f | 1 << 9 | 1 << 27 | 1 << 32;
+
+/// `struct __user_cap_header_struct`, version 3, this thread.
+#[repr(C)]
+struct CapHeader {
+    version: u32,
+    pid: c_int,
+}
+
+const CAP_VERSION: u32 = 0x2008_0522;
+
+/// capget(2) of this thread.
+pub fn capabilities() -> io::Result<Capabilities> {
+    let mut header = CapHeader { version: CAP_VERSION, pid: 0 };
+    let mut data = [[0_u32; 3]; 2];
+    // SAFETY: version 3 takes a header and two structures of three numbers.
+    check_long(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) })?;
+    let [low, high] = data;
+    let set = |n: usize| u64::from(low[n]) | u64::from(high[n]) << 32;
+    Ok(Capabilities { effective: set(0), permitted: set(1), inheritable: set(2) })
+}
+
+/// capset(2) of this thread alone.
+pub fn set_capabilities(caps: &Capabilities) -> io::Result<()> {
+    let mut header = CapHeader { version: CAP_VERSION, pid: 0 };
+    let sets = [caps.effective, caps.permitted, caps.inheritable];
+    let data = [sets.map(|set| set as u32), sets.map(|set| (set >> 32) as u32)];
+    // SAFETY: as for `capabilities`.
+    check_long(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) }).map(drop)
+}
+
+/// Sets O_NOATIME on an open descriptor. Needs the owner or CAP_FOWNER.
+pub fn leave_atime(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: F_GETFL and F_SETFL involve no memory.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NOATIME)).map(drop)
+    }
+}
+
 /// The process's supplementary groups.
 pub fn groups() -> Vec<u32> {
     // SAFETY: a size of 0 asks only for the count.

@@ -103,3 +103,34 @@ fn found_without_the_table() {
         assert!(fs.getattr(cx, &dir).is_ok());
     });
 }
+
+/// Without privilege a file whose owner may neither read nor write is usable as long as the
+/// server that made it keeps it open; after a restart only SETATTR gets it back.
+#[test]
+fn no_owner_bits_after_a_restart() {
+    without_privilege("no_owner_bits_after_a_restart", || {
+        let scratch = Scratch::new(&disk(), "nobody-0000");
+        let fs = scratch.open(true);
+        if fs.privileged() {
+            return println!("SKIP no owner bits: this process has privilege");
+        }
+        let me = vfs::conformance::user(65_534, 65_534);
+        let cx = vfs::conformance::cx(&me);
+        let mode = |mode| vfs::attr::SetAttr { mode: Some(mode), ..Default::default() };
+        let how = vfs::fs::CreateHow::Guarded(mode(0));
+        let made = fs.create(cx, &fs.root(), b"file", how).expect("made");
+        let (file, stable) = (made.value.handle, vfs::fs::Stable::FileSync);
+        fs.sweep();
+        fs.sweep();
+        let wrote = fs.write(cx, &file, 0, b"mine", stable).expect("kept open over sweeps");
+        wrote.flush.wait().expect("flushed");
+        drop(fs);
+        let fs = scratch.open(true);
+        let mut buf = [0; 8];
+        let refused = fs.read(cx, &file, 0, &mut buf).err();
+        assert_eq!(refused, Some(vfs::status::Status::Access));
+        assert!(fs.getattr(cx, &file).is_ok(), "it is there, with its attributes");
+        fs.setattr(cx, &file, &mode(0o600), None).expect("the owner may");
+        assert_eq!(fs.read(cx, &file, 0, &mut buf).expect("readable").count, 4);
+    });
+}

@@ -1,5 +1,5 @@
-//! What the lab leaves behind (`docs/formats/result.md`): results, summaries, and the pages that are
-//! made of them, which hold the same as JSON.
+//! What the lab leaves behind (`docs/formats/result.md`): results, summaries, and the pages that
+//! are made of them, which hold the same as JSON.
 
 use ::lab::limits::Summary;
 use ::lab::record::{RunResult, Step};

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use analytics::collect::Collector;
-use analytics::query::{Engine as Queries, Query, QueryError, Subscription, Update};
+use analytics::query::{Engine as Queries, Query, QueryError, Source, Subscription, Update};
 use analytics::store::{Retention, Store};
-use control::appliance::{Ask, AskError, Engine, Feed, Heard, JsonText};
+use control::appliance::{Ask, AskError, AskSource, Engine, Feed, Heard, JsonText};
 use control::state::StateDir;
 use host::Root;
 use host::sampler::HostSampler;
@@ -68,7 +68,10 @@ impl Engine for Statistics {
             to: ask.to,
             step: u64::try_from(ask.step).unwrap_or(1),
             top: ask.top,
-            source: None,
+            source: ask.source.map(|source| match source {
+                AskSource::Store => Source::Store,
+                AskSource::Recorder => Source::Recorder,
+            }),
         };
         self.queries.data(&stat, &query).map(|data| text(&data)).map_err(|e| refusal(&e))
     }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use control::appliance::{Access, ActingAs, ShareStatus};
 use control::state::{StateDir, effective_uid};
 use probe::hub::Hub;
@@ -47,7 +48,8 @@ impl Storage {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
         // The table of files is sized by it.
-        raise_descriptor_limit().map_err(|e| failure(&e))?;
+        let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?);
+        hub.gauges().connections.set_limit(limits.connections as u64);
         let options = HostOptions {
             state_dir: Some(state.path().to_owned()),
             hide: vec![state.identity()],
@@ -68,7 +70,7 @@ impl Storage {
             hub: hub.clone(),
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
-            limits: Limits::default(),
+            limits,
         })
         .map_err(|e| match &e {
             StartError::Listen { addr, source } => NFS.refused(*addr, source),
@@ -142,6 +144,14 @@ impl Storage {
             Some(Ok(true)) | None => {}
         }
     }
+}
+
+/// Limits with this many descriptors: half of them are the open files', a part stays for everything
+/// else, connections get the rest.
+fn limits(descriptors: u64) -> Limits {
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let rest = descriptors / 2 - descriptors / DESCRIPTORS_OTHER_PART;
+    Limits { connections: rest.min(CONNECTIONS_MAX), ..Limits::default() }
 }
 
 /// Seconds between two looks for files that were removed behind our back.

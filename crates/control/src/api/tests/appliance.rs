@@ -55,8 +55,12 @@ impl Engine for Fake {
 
     fn data(&self, ask: &Ask) -> Result<JsonText, AskError> {
         known(&ask.stat)?;
-        let Ask { stat, from, to, step, top } = ask;
-        Ok(json!({ "stat": stat, "from": from, "to": to, "step": step, "top": top }).to_string())
+        let Ask { stat, from, to, step, top, source } = ask;
+        let mut answer = json!({ "stat": stat, "from": from, "to": to, "step": step, "top": top });
+        if let Some(source) = source {
+            answer["source"] = json!(source);
+        }
+        Ok(answer.to_string())
     }
 
     fn subscribe(&self, stats: &[String]) -> Result<Box<dyn Feed>, AskError> {

@@ -8,9 +8,10 @@ use super::replies::{Replies, protocol, success};
 use super::{Handle, Nfs3Client};
 use crate::client::Checker;
 use crate::pattern::Content;
+use base::clock::Deadline;
 use base::limits::LAB_SILENCE_MAX;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::mount3::{self, Dirpath, MOUNT_PROGRAM, MOUNT_V3, MntRes};
 use wire::nfs3::{
     CreateArgs, CreateHow, CreateRes, Fh3, LookupArgs, LookupRes, MkdirArgs, MkdirRes, NewResOk,
@@ -196,7 +197,7 @@ impl Nfs3Client {
         use crate::client::Client;
         let mut running: Vec<Option<Op>> = vec![None; FILL_SLOTS as usize];
         let (mut ended, mut done) = (Vec::new(), Vec::<Completion>::new());
-        let mut deadline = Instant::now() + LAB_SILENCE_MAX;
+        let mut deadline = Deadline::after(LAB_SILENCE_MAX);
         loop {
             for (slot, place) in running.iter_mut().enumerate().filter(|(_, p)| p.is_none()) {
                 let Some(op) = ops.next() else { break };
@@ -211,9 +212,9 @@ impl Nfs3Client {
             for completion in done.drain(..) {
                 let place = running.get_mut(completion.slot as usize).and_then(Option::take);
                 ended.extend(place.map(|op| (op, completion.outcome)));
-                deadline = Instant::now() + LAB_SILENCE_MAX;
+                deadline = Deadline::after(LAB_SILENCE_MAX);
             }
-            if Instant::now() > deadline {
+            if deadline.passed() {
                 return Err(ClientError::Silent("preparation", LAB_SILENCE_MAX));
             }
         }

@@ -6,7 +6,8 @@ use super::*;
 fn plain_and_chunked_answers() {
     let plain = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{\"pid\":7}";
     assert_eq!(body(plain).unwrap()["pid"], 7);
-    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"pi\r\n5;x=y\r\nd\":7}\r\n0\r\n\r\n";
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+        4\r\n{\"pi\r\n5;x=y\r\nd\":7}\r\n0\r\n\r\n";
     assert_eq!(body(chunked).unwrap()["pid"], 7);
     assert_eq!(body(b"HTTP/1.1 401 No\r\n\r\n{}"), None);
     assert_eq!(

@@ -1,8 +1,9 @@
-//! What a connection has received: buffers taken when there is data and given back when there is none,
-//! records found in place.
+//! What a connection has received: buffers taken when there is data and given back when there is
+//! none, records found in place.
 //!
-//! A large record (a WRITE) gets a buffer of exactly its size, which the pool can take over. After one
-//! large record the next is expected to be as large, so that in a stream of them nothing is copied.
+//! A large record (a WRITE) gets a buffer of exactly its size, which the pool can take over. After
+//! one large record the next is expected to be as large, so that in a stream of them nothing is
+//! copied.
 
 use std::future::poll_fn;
 use std::ops::Range;
@@ -185,8 +186,8 @@ impl Input {
         self.whole = None;
     }
 
-    /// Takes the record found out: its buffer, and where in it the message is. A large record that is
-    /// alone in its buffer is not copied.
+    /// Takes the record found out: its buffer, and where in it the message is. A large record that
+    /// is alone in its buffer is not copied.
     pub(super) fn take_record(&mut self, core: &Core) -> (Vec<u8>, Range<usize>) {
         let taken = if let Some(whole) = self.whole.take() {
             let len = whole.len();

@@ -1,0 +1,67 @@
+//! Names that were looked up lately, so that the next LOOKUP needs no walk: two calls for
+//! attributes, which the reply wants anyway, are all that is left.
+//!
+//! An entry holds as long as its directory has the change time that it had before the name was
+//! found: every name that comes or goes moves it. Where change times are as coarse as the
+//! kernel's tick, a name could come and go within one; so nothing is remembered of a directory
+//! that changed within the last [`NAME_SETTLED`].
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, Weak};
+
+use base::limits::{NAME_SETTLED, NAMES_RECENT_MAX};
+
+use crate::attr::Time;
+use crate::host::node::{Node, lock};
+
+struct Seen {
+    dir: u64,
+    ctime: Time,
+    name: Box<[u8]>,
+    node: Weak<Node>,
+}
+
+/// The names, each in the one place that its hash gives.
+pub struct Recent {
+    slots: Vec<Mutex<Option<Seen>>>,
+    hash: RandomState,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            slots: (0..NAMES_RECENT_MAX).map(|_| Mutex::default()).collect(),
+            hash: RandomState::new(),
+        }
+    }
+}
+
+impl Recent {
+    fn slot(&self, dir: u64, name: &[u8]) -> &Mutex<Option<Seen>> {
+        let at = self.hash.hash_one((dir, name)) as usize % self.slots.len();
+        &self.slots[at]
+    }
+
+    /// The file of a name in a directory whose change time is `ctime`.
+    #[inline]
+    pub fn get(&self, dir: &Node, ctime: Time, name: &[u8]) -> Option<Arc<Node>> {
+        let slot = lock(self.slot(dir.ino, name));
+        let seen = slot.as_ref()?;
+        let same = seen.dir == dir.ino && seen.ctime == ctime && *seen.name == *name;
+        if same { seen.node.upgrade() } else { None }
+    }
+
+    /// A name was found at the time `now` (nanoseconds since the epoch), before which its
+    /// directory had the change time `ctime`.
+    pub fn note(&self, dir: &Node, ctime: Time, now: u64, name: &[u8], node: &Arc<Node>) {
+        let changed = u64::try_from(ctime.sec)
+            .ok()
+            .and_then(|sec| sec.checked_mul(base::clock::NS_PER_S))
+            .and_then(|ns| ns.checked_add(u64::from(ctime.nsec)));
+        let settled = NAME_SETTLED.as_nanos() as u64;
+        if changed.is_some_and(|changed| changed.saturating_add(settled) < now) {
+            let (dir, node) = (dir.ino, Arc::downgrade(node));
+            *lock(self.slot(dir, name)) = Some(Seen { dir, ctime, name: name.into(), node });
+        }
+    }
+}

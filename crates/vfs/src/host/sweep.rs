@@ -1,0 +1,68 @@
+//! Letting go, now and then, of what holds on to files for nothing: files that were removed
+//! behind our back, whose space would never be given back, and descriptors that nobody uses any
+//! more. A thread of the back end's own does it, a part of the table at a time.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use base::limits::{NODE_SHARDS, SWEEP_EVERY};
+
+use crate::host::node::{Nodes, lock};
+use crate::host::open::OpenFiles;
+use crate::host::sys;
+
+/// Permission bits of an owner who may read and write.
+const OWNER_BITS: u32 = 0o600;
+
+/// The thread, until it is told to end.
+pub struct Sweeper {
+    ending: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sweeper {
+    /// Sweeps `nodes`; with `privileged` a descriptor that was given up can always be had again.
+    pub fn start(nodes: Arc<Nodes>, privileged: bool) -> std::io::Result<Self> {
+        let ending = Arc::<(Mutex<bool>, Condvar)>::default();
+        let told = Arc::clone(&ending);
+        let thread = std::thread::Builder::new().name("sweep".into()).spawn(move || {
+            for shard in (0..NODE_SHARDS).cycle() {
+                let end = lock(&told.0);
+                let waited = told.1.wait_timeout_while(end, SWEEP_EVERY, |end| !*end);
+                if waited.map_or(true, |(end, _)| *end) {
+                    return;
+                }
+                sweep(&nodes, shard, privileged);
+            }
+        })?;
+        Ok(Self { ending, thread: Some(thread) })
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        *lock(&self.ending.0) = true;
+        self.ending.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // Nothing depends on what a sweeper that panicked has left undone.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sweeps one part of the table. Returns how many files were let go.
+pub fn sweep(nodes: &Nodes, shard: usize, privileged: bool) -> usize {
+    let mut gone = 0;
+    for node in nodes.of_shard(shard) {
+        let Ok(st) = sys::stat(node.fd()) else { continue };
+        if st.st_nlink == 0 {
+            nodes.forget(&node);
+            gone += 1;
+        } else if privileged || st.st_mode & OWNER_BITS == OWNER_BITS {
+            OpenFiles::give_up_idle(&node);
+        }
+        // A listing that nobody went on with holds a descriptor and a buffer.
+        lock(&node.streams).retain_mut(|stream| !std::mem::replace(&mut stream.idle, true));
+    }
+    gone
+}

@@ -1,0 +1,100 @@
+//! Other file systems, on loop devices, and a mount inside the share. Needs root and the tools
+//! that make them; says so otherwise.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use vfs::conformance::{cx, root};
+use vfs::fs::FileSystem;
+use vfs::status::Status;
+
+use super::{Scratch, disk, inline_first, restart, suite};
+
+fn run(program: &str, args: &[&str]) -> Result<(), String> {
+    let done = Command::new(program).args(args).output();
+    let done = done.map_err(|error| format!("{program} cannot be run: {error}"))?;
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.success() { Ok(()) } else { Err(format!("{program}: {said}")) }
+}
+
+/// A mounted file system that goes away with the test.
+struct Mounted {
+    place: PathBuf,
+}
+
+impl Mounted {
+    fn new(kind: &str, source: &str, options: &str, place: PathBuf) -> Result<Self, String> {
+        std::fs::create_dir_all(&place).expect("made");
+        let at = place.to_str().expect("our own name");
+        run("mount", &["-t", kind, "-o", options, source, at])?;
+        Ok(Self { place })
+    }
+    fn image(kind: &str, scratch: &Scratch) -> Result<Self, String> {
+        let image = scratch.0.join("image");
+        let file = std::fs::File::create(&image).expect("made");
+        // The least that mkfs.xfs takes is 300 MiB; the file is sparse.
+        file.set_len(512 << 20).expect("sparse");
+        let image = image.to_str().expect("our own name");
+        run(&format!("mkfs.{kind}"), &["-q", image])?;
+        Self::new(kind, image, "loop", scratch.0.join("mounted"))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let at = self.place.to_str().unwrap_or_default().to_owned();
+        if let Err(error) = run("umount", &[&at]) {
+            println!("left mounted: {error}");
+        }
+    }
+}
+
+fn on(kind: &str) {
+    let scratch = Scratch::new(&disk(), kind);
+    let mounted = match Mounted::image(kind, &scratch) {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("SKIP {kind}: {why}"),
+    };
+    let base: &Path = &mounted.place;
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(base, open).expect("ours");
+    suite(base, &format!("{kind}-pool"), true);
+    inline_first(base, &format!("{kind}-inline"));
+    restart(base, &format!("{kind}-restart"), true);
+}
+
+#[test]
+fn conforms_on_xfs() {
+    on("xfs");
+}
+
+#[test]
+fn conforms_on_btrfs() {
+    on("btrfs");
+}
+
+#[test]
+fn a_mount_inside_is_shown_and_not_entered() {
+    let scratch = Scratch::new(&disk(), "mount-inside");
+    std::fs::create_dir(scratch.share().join("inner")).expect("made");
+    let inner = scratch.share().join("inner");
+    let _mounted = match Mounted::new("tmpfs", "none", "size=1m", inner.clone()) {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("SKIP mount-inside: {why}"),
+    };
+    std::fs::write(inner.join("secret"), "other file system").expect("written");
+    let fs = scratch.open(true);
+    let (me, top) = (root(), fs.root());
+    let found = fs.lookup(cx(&me), &top, b"inner").err().map(|failed| failed.status);
+    assert_eq!(found, Some(Status::Access), "another file system is another share");
+    let mut names = Vec::new();
+    let listed = fs.list(cx(&me), &top, 0, [0; 8], true, &mut |entry| {
+        names.push((entry.name.to_vec(), entry.entry.is_some()));
+        true
+    });
+    assert!(listed.is_ok() && names.contains(&(b"inner".to_vec(), false)), "{names:?}");
+    let gone = fs.rmdir(cx(&me), &top, b"inner").err().map(|failed| failed.status);
+    assert_eq!(gone, Some(Status::Access));
+    let moved = fs.rename(cx(&me), (&top, b"inner"), (&top, b"x"));
+    assert_eq!(moved.err().map(|failed| failed.status), Some(Status::Access));
+}

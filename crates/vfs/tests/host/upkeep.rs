@@ -1,0 +1,210 @@
+//! What the back end looks after by itself: descriptors, files removed behind our back, names for
+//! statistics, the order of flushes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vfs::attr::{FileType, SetAttr};
+use vfs::conformance::{cx, root};
+use vfs::fs::{CreateHow, Durable, FileName, FileSystem, Flush, Special, Stable};
+use vfs::handle::Handle;
+use vfs::host::{HostFs, HostOptions};
+
+use super::{Scratch, disk, memory};
+
+fn mode(mode: u32) -> SetAttr {
+    SetAttr { mode: Some(mode), ..SetAttr::default() }
+}
+
+fn create(fs: &dyn FileSystem, dir: &Handle, name: &str) -> Handle {
+    let how = CreateHow::Guarded(mode(0o644));
+    fs.create(cx(&root()), dir, name.as_bytes(), how).expect("made").value.handle
+}
+
+fn mkdir(fs: &dyn FileSystem, dir: &Handle, name: &str) -> Handle {
+    fs.mkdir(cx(&root()), dir, name.as_bytes(), &mode(0o755)).expect("made").value.handle
+}
+
+#[test]
+fn space_of_files_removed_behind_our_back_comes_back() {
+    let scratch = Scratch::new(&memory(), "sweep");
+    let fs = scratch.open(true);
+    let files: Vec<_> = (0..100).map(|n| create(&*fs, &fs.root(), &format!("f{n}"))).collect();
+    let held = fs.counts().nodes;
+    for n in 0..100 {
+        std::fs::remove_file(scratch.share().join(format!("f{n}"))).expect("there");
+    }
+    // Nobody asks for it: the thread's turn comes for each part of the table.
+    let end = Instant::now() + Duration::from_secs(120);
+    while fs.counts().nodes > held - 100 {
+        assert!(Instant::now() < end, "files removed behind our back are still held");
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert!(fs.getattr(cx(&root()), &files[0]).is_err());
+}
+
+#[test]
+fn idle_descriptors_are_closed_and_had_again() {
+    let scratch = Scratch::new(&disk(), "idle");
+    let fs = scratch.open(true);
+    let file = create(&*fs, &fs.root(), "file");
+    assert_eq!(fs.counts().open_files, 1, "one serves for reading and writing");
+    fs.sweep();
+    assert_eq!(fs.counts().open_files, 1, "it was used since the last time");
+    fs.sweep();
+    assert_eq!(fs.counts().open_files, 0);
+    let wrote = fs.write(cx(&root()), &file, 0, b"again", Stable::Unstable);
+    assert_eq!(wrote.expect("written").value, 5);
+}
+
+#[test]
+fn few_descriptors_serve_many_files() {
+    let scratch = Scratch::new(&disk(), "few");
+    let options = HostOptions { descriptors: Some(100), ..scratch.options(true) };
+    let fs = HostFs::open(&scratch.share(), options).expect("can be served");
+    let files: Vec<_> = (0..2_000).map(|n| create(&*fs, &fs.root(), &format!("f{n}"))).collect();
+    let me = root();
+    for _ in 0..2 {
+        for (n, file) in files.iter().enumerate() {
+            let data = n.to_le_bytes();
+            fs.write(cx(&me), file, 0, &data, Stable::DataSync).expect("written");
+            let mut back = [0; 8];
+            fs.read(cx(&me), file, 0, &mut back).expect("read");
+            assert_eq!(back, data);
+        }
+    }
+    let counts = fs.counts();
+    assert!(counts.nodes + counts.open_files <= 200, "{counts:?}");
+    assert!(counts.nodes_forgotten > 1_000 && counts.cold_found > 1_000, "{counts:?}");
+}
+
+#[test]
+fn names_are_seen_to_come_and_go() {
+    for base in [disk(), memory()] {
+        let scratch = Scratch::new(&base, "recent");
+        let fs = scratch.open(true);
+        let me = root();
+        let top = fs.root();
+        let look = || fs.lookup(cx(&me), &top, b"name").map(|found| found.0.handle).ok();
+        let share = scratch.share();
+        for round in 0..200 {
+            assert_eq!(look(), None, "round {round}");
+            std::fs::write(share.join("name"), "x").expect("written");
+            let first = look().expect("there");
+            assert_eq!(look(), Some(first));
+            std::fs::write(share.join("other"), "y").expect("written");
+            std::fs::rename(share.join("other"), share.join("name")).expect("renamed");
+            let second = look().expect("there");
+            assert_ne!(first, second, "round {round}: another file has the name now");
+            std::fs::remove_file(share.join("name")).expect("there");
+        }
+        // Left alone for a while, it is found without a walk, and still seen to go.
+        let file = create(&*fs, &top, "name");
+        let end = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < end {
+            assert_eq!(look(), Some(file));
+        }
+        std::fs::rename(share.join("name"), share.join("gone")).expect("renamed");
+        assert_eq!(look(), None);
+    }
+}
+
+#[test]
+fn every_file_has_something_to_be_called() {
+    for kernel_handles in [true, false] {
+        let scratch = Scratch::new(&disk(), "called");
+        let fs = scratch.open(kernel_handles);
+        let dir = mkdir(&*fs, &fs.root(), "dir");
+        let file = create(&*fs, &dir, "file");
+        let id = fs.file_id(&file);
+        let named = FileName::Path(b"dir/file".to_vec());
+        assert_eq!(fs.describe(id), Some(named.clone()));
+        let ino = fs.getattr(cx(&root()), &file).expect("there").fileid;
+        drop(fs);
+        let fs = scratch.open(kernel_handles);
+        assert_eq!(fs.describe(id), None, "not met yet");
+        fs.getattr(cx(&root()), &file).expect("found cold");
+        let now = fs.describe(id);
+        assert!(now == Some(named.clone()) || now == Some(FileName::Inode(ino)), "{now:?}");
+        fs.lookup(cx(&root()), &fs.root(), b"dir").expect("there");
+        fs.lookup(cx(&root()), &dir, b"file").expect("there");
+        assert_eq!(fs.describe(id), Some(named));
+    }
+}
+
+/// Keys of the targets of a flush, in order.
+fn keys(flush: &Flush) -> Vec<u64> {
+    flush.targets.iter().map(|target: &Arc<dyn Durable>| target.key()).collect()
+}
+
+#[test]
+fn a_rename_is_durable_where_it_goes_before_it_is_gone_where_it_was() {
+    let scratch = Scratch::new(&disk(), "order");
+    let fs = scratch.open(true);
+    let me = root();
+    let (from, to) = (mkdir(&*fs, &fs.root(), "from"), mkdir(&*fs, &fs.root(), "to"));
+    let key_of = |dir: &Handle| {
+        let made = fs.symlink(cx(&me), dir, b"probe", b"x", &SetAttr::default()).expect("made");
+        keys(&made.flush)[0]
+    };
+    let (from_key, to_key) = (key_of(&from), key_of(&to));
+    create(&*fs, &from, "file");
+    let moved = fs.rename(cx(&me), (&from, b"file"), (&to, b"file")).expect("renamed");
+    let order = keys(&moved.flush);
+    let at = |key| order.iter().position(|k| *k == key).expect("is flushed");
+    assert!(at(to_key) < at(from_key), "between the two the file would have no name at all");
+}
+
+#[test]
+fn what_has_no_descriptor_is_flushed_with_everything() {
+    let scratch = Scratch::new(&disk(), "special");
+    let fs = scratch.open(true);
+    let (me, top) = (root(), fs.root());
+    let plain = fs.symlink(cx(&me), &top, b"link", b"x", &SetAttr::default()).expect("made");
+    assert_eq!(plain.flush.targets.len(), 1, "made in one transaction with its name");
+    let given = SetAttr { uid: Some(1000), ..SetAttr::default() };
+    let other = fs.symlink(cx(&me), &top, b"given", b"x", &given).expect("made");
+    assert_eq!(other.flush.targets.len(), 2, "the owner was changed after the name was made");
+    let fifo = Special { kind: FileType::Fifo, rdev: (0, 0) };
+    let fifo = fs.mknod(cx(&me), &top, b"fifo", fifo, &mode(0o600)).expect("made").value.handle;
+    for handle in [plain.value.handle, fifo] {
+        let set = SetAttr { uid: Some(1000), ..SetAttr::default() };
+        let changed = fs.setattr(cx(&me), &handle, &set, None).expect("changed");
+        assert_eq!(changed.flush.targets.len(), 1);
+        changed.flush.wait().expect("flushed");
+    }
+}
+
+#[test]
+fn a_file_that_is_found_made_is_durable_before_that_is_said() {
+    let scratch = Scratch::new(&disk(), "found-made");
+    let fs = scratch.open(true);
+    let (me, top) = (root(), fs.root());
+    let how = CreateHow::Unchecked(mode(0o644));
+    let first = fs.create(cx(&me), &top, b"file", how).expect("made");
+    let second = fs.create(cx(&me), &top, b"file", how).expect("found");
+    assert_eq!(keys(&second.flush), keys(&first.flush), "the first may still be waiting");
+}
+
+/// Thousands of handles whose files are gone, without kernel handles: one search answers them.
+#[test]
+fn a_flood_of_stale_handles_is_cheap() {
+    let scratch = Scratch::new(&disk(), "flood");
+    let fs = scratch.open(false);
+    let dir = mkdir(&*fs, &fs.root(), "dir");
+    let files: Vec<_> = (0..500).map(|n| create(&*fs, &dir, &format!("f{n}"))).collect();
+    for n in 0..2_000 {
+        std::fs::write(scratch.share().join(format!("more-{n}")), "").expect("written");
+    }
+    drop(fs);
+    for n in 0..500 {
+        std::fs::remove_file(scratch.share().join(format!("dir/f{n}"))).expect("there");
+    }
+    let fs = scratch.open(false);
+    let begin = Instant::now();
+    let stale = files.iter().filter(|file| fs.getattr(cx(&root()), file).is_err()).count();
+    assert_eq!(stale, files.len());
+    let most = begin.elapsed().as_secs() / 2 + 1;
+    assert!(fs.counts().searches <= most, "{:?}", fs.counts());
+}

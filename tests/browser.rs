@@ -1,0 +1,139 @@
+//! The browser interface and the lab's report pages in a real browser, against the real binary with
+//! load on it. The checks themselves are in `ui/tests/browser`; here is what they need.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use e2e::process::run;
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::{NOBODY, has, lab, skip};
+
+/// How long the browser may take over everything; it shares two cores with the load.
+const BROWSER: Duration = Duration::from_secs(240);
+/// What the harness gives every server.
+const PASSWORD: &str = "only-for-this-test";
+/// Steps of a second at most: the graphs need clients, not a limit.
+const SHORT: [&str; 5] = [
+    "warmup_ms=200",
+    "window_ms=200",
+    "step_max_ms=1000",
+    "file_size=1m",
+    "schedule=[[2,1],[4,1]]",
+];
+
+fn ui() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui")
+}
+
+fn missing() -> Option<String> {
+    let chromium = std::env::var("CHROMIUM").unwrap_or("/usr/bin/chromium".into());
+    if !has("node") {
+        return Some("node is not installed".into());
+    }
+    if !Path::new(&chromium).exists() {
+        return Some(format!("{chromium} is not installed (apt-get install chromium)"));
+    }
+    let modules = ui().join("node_modules/playwright-core");
+    (!modules.exists()).then(|| "ui/node_modules is missing (npm ci in ui/)".into())
+}
+
+/// `plimsoll lab WHAT` with four clients, its pages below `out`.
+fn drive(what: &[&str], target: &str, state: &Path, out: &Path) -> Command {
+    let mut command = lab::command();
+    command.args(what).args(["--target", target, "--clients", "4", "--quiet", "--out"]).arg(out);
+    command.arg("--server-socket").arg(state.join("plimsoll.sock"));
+    command.args(SHORT.iter().flat_map(|setting| ["--set", setting]));
+    command
+}
+
+/// Load that goes on until the value goes: synchronous writes, which leave the processor to the
+/// browser, and reads now and then.
+struct Load {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Load {
+    fn start(target: String, state: PathBuf, out: PathBuf) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let end = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            let jobs = ["syncwrite-4k", "syncwrite-4k", "iops-4k"];
+            for job in jobs.iter().cycle().take_while(|_| !end.load(Ordering::Relaxed)) {
+                // What it says of the limit on a busy machine is of no interest here.
+                run(&mut drive(&["run", job], &target, &state, &out), BROWSER);
+            }
+        });
+        Self { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A suite of `ui/tests/browser`; everything that it said is in the message when it fails.
+fn suite(name: &str, environment: &[(&str, &str)]) {
+    let mut command = Command::new("node");
+    command.arg(format!("tests/browser/{name}.mjs")).current_dir(ui());
+    command.envs(environment.iter().copied());
+    let output = run(&mut command, BROWSER);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {}\n{said}\n{errors}", output.status);
+    // A suite that finds nothing to do must not pass.
+    assert!(said.contains("pass ") && !said.contains("SKIP browser tests"), "{name}:\n{said}");
+}
+
+#[test]
+fn the_interface_and_the_reports_in_a_browser() {
+    // SAFETY: no arguments, cannot fail.
+    if unsafe { libc::geteuid() } == NOBODY {
+        skip!("browser", "user nobody has no home for a browser");
+    }
+    if let Some(what) = missing() {
+        skip!("browser", "{what}");
+    }
+    let scratch = Scratch::new("browser");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let mut server = Server::start(&Options::new(&dir, &state));
+    let target = format!("nfs3://127.0.0.1:{}{}", server.nfs_port(), server.export());
+
+    let out = scratch.path().join("out");
+    let limits = out.join("limits");
+    succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
+    let load = Load::start(target, state, out.join("load"));
+    let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
+    suite(
+        "run",
+        &[
+            ("BASE_URL", &url),
+            ("PLIMSOLL_USER", "admin"),
+            ("PLIMSOLL_PASSWORD", PASSWORD),
+            ("EXPECT_ACTIVITY", "1"),
+        ],
+    );
+    drop(load);
+    let pages = format!(
+        "{},{}",
+        limits.join("index.html").display(),
+        limits.join("iops-4k/report.html").display()
+    );
+    suite("report", &[("REPORTS", &pages), ("ANALYTICS", &url)]);
+    assert!(server.stop().success(), "SIGTERM ends it cleanly");
+}
+
+/// Short steps on a busy machine are rarely steady: 3 is as good as 0 here.
+fn succeed_or_degraded(command: &mut Command) {
+    let output = run(command, BROWSER);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}\n{said}", output.status);
+}
