@@ -15,10 +15,12 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Levels and counters that this load does not move: they count faults and rare things.
-const QUIET: [&str; 7] = [
+const QUIET: [&str; 9] = [
     // Files renamed or linked across directories.
     "server.known_handles",
     "server.refused_connections",
+    "server.slow_peers",
+    "server.stalls",
     "server.stale_handles",
     "server.drc_replays",
     "server.bad_records",
