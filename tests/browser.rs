@@ -18,8 +18,13 @@ const BROWSER: Duration = Duration::from_secs(240);
 /// What the harness gives every server.
 const PASSWORD: &str = "only-for-this-test";
 /// Steps of a second at most: the graphs need clients, not a limit.
-const SHORT: [&str; 5] =
-    ["warmup_ms=200", "window_ms=200", "step_max_ms=1000", "file_size=1m", "schedule=[[2,1],[4,1]]"];
+const SHORT: [&str; 5] = [
+    "warmup_ms=200",
+    "window_ms=200",
+    "step_max_ms=1000",
+    "file_size=1m",
+    "schedule=[[2,1],[4,1]]",
+];
 
 fn ui() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui")

@@ -14,13 +14,10 @@ use serde_json::Value;
 /// Steps long enough that something can happen to a client in them, and not levelled early.
 const SETTINGS: [&str; 5] =
     ["warmup_ms=200", "window_ms=200", "file_size=1m", "lost_after_ms=8000", "plateau.min_steps=9"];
-<<<<<<< HEAD
-=======
 
 /// When a client is killed. There is no event to wait for in the middle of a step.
 const IN_A_STEP: Duration = Duration::from_millis(500);
 const BETWEEN_STEPS: Duration = Duration::ZERO;
->>>>>>> main
 
 /// One at a time: a starved client looks like a paused one.
 fn alone() -> MutexGuard<'static, ()> {

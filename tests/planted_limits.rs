@@ -125,6 +125,7 @@ fn a_link_with_a_limited_rate() {
         "{rate} of {limit}: {}",
         planted.summary()
     );
+    assert!(planted.why().contains("the busiest link, wire0, carried"), "{}", planted.summary());
     let control = over(None).expect("a second link");
     assert_ne!(control.limiter(), "network", "{}", control.summary());
 }

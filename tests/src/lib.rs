@@ -4,6 +4,7 @@
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
 
+pub mod api;
 pub mod cgroup;
 pub mod crash;
 pub mod lab;

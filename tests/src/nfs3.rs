@@ -17,6 +17,8 @@ use wire::rpc::{
 };
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
+pub mod more;
+
 /// Longest wait for one answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Most bytes of an answer that we believe.
@@ -58,6 +60,7 @@ pub struct Client {
     xid: u32,
     uid: u32,
     gid: u32,
+    gids: Vec<u32>,
 }
 
 impl Client {
@@ -72,7 +75,7 @@ impl Client {
         // Two connections of one client must not share transactions, or one's call looks like a
         // repetition of the other's.
         let xid = u32::from(stream.local_addr()?.port()) << 16;
-        Ok(Self { stream, xid, uid, gid })
+        Ok(Self { stream, xid, uid, gid, gids: Vec::new() })
     }
 
     /// Calls a procedure; gives the bytes after the RPC header.
@@ -80,21 +83,42 @@ impl Client {
     /// # Errors
     /// [`Failure::Broken`] when the connection ends, or the answer is not RPC's "success".
     pub fn call<A: Encode>(&mut self, prog: (u32, u32), proc: u32, args: &A) -> Outcome<Vec<u8>> {
+        let record = self.record(prog, proc, args);
+        self.stream.write_all(&record)?;
+        self.answer()
+    }
+
+    /// The next call as a whole record, not sent.
+    pub fn record<A: Encode>(&mut self, prog: (u32, u32), proc: u32, args: &A) -> Vec<u8> {
         self.xid = self.xid.wrapping_add(1);
         let mut out = Vec::new();
         let mut w = Writer::new(&mut out);
         let mark = begin_record(&mut w);
-        let (uid, gid, gids) = (self.uid, self.gid, Gids::new(&[]));
+        let (uid, gid, gids) = (self.uid, self.gid, Gids::new(&self.gids));
         let cred = Auth::Sys(AuthSys { stamp: 0, machine: b"test", uid, gid, gids });
         let (xid, verf) = (self.xid, Auth::None);
         CallHeader { xid, prog: prog.0, vers: prog.1, proc, cred, verf }.encode(&mut w);
         args.encode(&mut w);
         end_record(&mut w, mark);
-        self.stream.write_all(&out)?;
-        self.answer()
+        out
     }
 
     fn answer(&mut self) -> Outcome<Vec<u8>> {
+        let record = self.receive()?;
+        let mut r = Reader::new(&record);
+        let header = ReplyHeader::decode(&mut r).map_err(broken)?;
+        match header.body {
+            _ if header.xid != self.xid => Err(broken("an answer to another call")),
+            ReplyBody::Accepted { stat: Accepted::Success, .. } => Ok(r.rest().to_vec()),
+            other => Err(broken(format!("{other:?}"))),
+        }
+    }
+
+    /// The next record that arrives, whatever it answers.
+    ///
+    /// # Errors
+    /// The connection ends, or the record is longer than any answer.
+    pub fn receive(&mut self) -> io::Result<Vec<u8>> {
         let mut record = Vec::new();
         loop {
             let mut head = [0; 4];
@@ -102,21 +126,14 @@ impl Client {
             let head = u32::from_be_bytes(head);
             let length = head & 0x7fff_ffff;
             if length > ANSWER_MAX {
-                return Err(Failure::Broken(format!("an answer of {length} bytes")));
+                return Err(io::Error::other(format!("an answer of {length} bytes")));
             }
             let start = record.len();
             record.resize(start + length as usize, 0);
             self.stream.read_exact(&mut record[start..])?;
             if head >> 31 == 1 {
-                break;
+                return Ok(record);
             }
-        }
-        let mut r = Reader::new(&record);
-        let header = ReplyHeader::decode(&mut r).map_err(broken)?;
-        match header.body {
-            _ if header.xid != self.xid => Err(broken("an answer to another call")),
-            ReplyBody::Accepted { stat: Accepted::Success, .. } => Ok(r.rest().to_vec()),
-            other => Err(broken(format!("{other:?}"))),
         }
     }
 
@@ -160,7 +177,7 @@ impl Client {
     ///
     /// # Errors
     /// As every call.
-    pub fn lookup(&mut self, dir: &[u8], name: &str) -> Outcome<Made> {
+    pub fn lookup(&mut self, dir: &[u8], name: &(impl AsRef<[u8]> + ?Sized)) -> Outcome<Made> {
         let bytes = self.nfs(Proc::LOOKUP, &LookupArgs { what: at(dir, name) })?;
         let found = ok(decode::<LookupRes<'_>>(&bytes)?)?;
         Ok(Made { handle: found.object.0.to_vec(), attr: found.obj_attributes })
@@ -223,7 +240,12 @@ impl Client {
     ///
     /// # Errors
     /// As every call.
-    pub fn create(&mut self, dir: &[u8], name: &str, how: CreateHow) -> Outcome<Made> {
+    pub fn create(
+        &mut self,
+        dir: &[u8],
+        name: &(impl AsRef<[u8]> + ?Sized),
+        how: CreateHow,
+    ) -> Outcome<Made> {
         self.make(Proc::CREATE, &CreateArgs { where_: at(dir, name), how })
     }
 
@@ -231,7 +253,12 @@ impl Client {
     ///
     /// # Errors
     /// As every call.
-    pub fn mkdir(&mut self, dir: &[u8], name: &str, attributes: Sattr3) -> Outcome<Made> {
+    pub fn mkdir(
+        &mut self,
+        dir: &[u8],
+        name: &(impl AsRef<[u8]> + ?Sized),
+        attributes: Sattr3,
+    ) -> Outcome<Made> {
         self.make(Proc::MKDIR, &MkdirArgs { where_: at(dir, name), attributes })
     }
 
@@ -239,7 +266,12 @@ impl Client {
     ///
     /// # Errors
     /// As every call.
-    pub fn symlink(&mut self, dir: &[u8], name: &str, target: &str) -> Outcome<Made> {
+    pub fn symlink(
+        &mut self,
+        dir: &[u8],
+        name: &(impl AsRef<[u8]> + ?Sized),
+        target: &str,
+    ) -> Outcome<Made> {
         let args = SymlinkArgs {
             where_: at(dir, name),
             symlink_attributes: Sattr3::default(),
@@ -277,7 +309,12 @@ impl Client {
     ///
     /// # Errors
     /// As every call.
-    pub fn remove(&mut self, dir: &[u8], name: &str, directory: bool) -> Outcome<()> {
+    pub fn remove(
+        &mut self,
+        dir: &[u8],
+        name: &(impl AsRef<[u8]> + ?Sized),
+        directory: bool,
+    ) -> Outcome<()> {
         let proc = if directory { Proc::RMDIR } else { Proc::REMOVE };
         let bytes = self.nfs(proc, &RemoveArgs { object: at(dir, name) })?;
         ok(decode::<RemoveRes>(&bytes)?).map(|_| ())
@@ -326,8 +363,8 @@ impl Client {
     }
 }
 
-fn at<'a>(dir: &'a [u8], name: &'a str) -> DiropArgs<'a> {
-    DiropArgs { dir: Fh3(dir), name: Filename3(name.as_bytes()) }
+fn at<'a>(dir: &'a [u8], name: &'a (impl AsRef<[u8]> + ?Sized)) -> DiropArgs<'a> {
+    DiropArgs { dir: Fh3(dir), name: Filename3(name.as_ref()) }
 }
 
 fn broken(what: impl ToString) -> Failure {

@@ -1,5 +1,6 @@
 //! Other programs, run to their end with a deadline.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -69,4 +70,36 @@ pub fn wait(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
         }
     }
     child.try_wait().ok().flatten()
+}
+
+/// Makes `command` start with so many descriptors at most.
+pub fn limit_descriptors(command: &mut Command, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    // SAFETY: a valid structure that lives as long as the closure.
+    let set = move || match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    };
+    // SAFETY: between fork and exec there is one system call on a copied value.
+    unsafe { command.pre_exec(set) };
+}
+
+/// Lets this process open as many descriptors as it may; how many that is.
+pub fn raise_descriptors() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: one valid structure, read and written by these calls only.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+    limit.rlim_cur
+}
+
+/// A figure of `/proc/PID/status` in bytes, as `VmRSS` or `VmHWM`; 0 when it is not there.
+pub fn memory(pid: u32, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    let kilobytes = line.and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::netns::Namespace;
+use crate::nfs3::{Client, Handle};
 use crate::scratch::Scratch;
 use crate::{NOBODY, process};
 
@@ -42,6 +43,8 @@ pub struct Options<'a> {
     pub unprivileged: bool,
     /// Namespace to run in.
     pub namespace: Option<&'a Namespace>,
+    /// Most descriptors that it may have open.
+    pub descriptors: Option<u64>,
     /// More arguments.
     pub args: Vec<OsString>,
     /// More environment.
@@ -58,6 +61,7 @@ impl<'a> Options<'a> {
             offset: None,
             unprivileged: false,
             namespace: None,
+            descriptors: None,
             args: Vec::new(),
             env: Vec::new(),
         }
@@ -135,6 +139,21 @@ impl Server {
         format!("/export/{}", shares.keys().next().expect("a share"))
     }
 
+    /// Where NFS and MOUNT listen, when that is on 127.0.0.1.
+    pub fn nfs(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.nfs_port()))
+    }
+
+    /// A client of it and the root of its only share; calls carry `uid` and `gid`.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    pub fn mount(&self, uid: u32, gid: u32) -> (Client, Handle) {
+        let mut client = Client::connect(self.nfs(), uid, gid).expect("a connection");
+        let root = client.mnt(&self.export()).expect("a mount");
+        (client, root)
+    }
+
     /// URL of a path in the share, as libnfs wants it.
     pub fn libnfs_url(&self, path: &str) -> String {
         let (port, export) = (self.nfs_port(), self.export());
@@ -181,6 +200,9 @@ fn command(options: &Options<'_>, offset: u16) -> Command {
         .stdin(Stdio::null());
     if let Some(namespace) = options.namespace {
         namespace.enter(&mut command);
+    }
+    if let Some(most) = options.descriptors {
+        process::limit_descriptors(&mut command, most);
     }
     if options.unprivileged {
         command.uid(NOBODY).gid(NOBODY);

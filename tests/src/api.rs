@@ -1,0 +1,133 @@
+//! The API of a running server, asked through its local socket (docs/protocols/api.md).
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+
+/// Longest wait for one answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How often something is asked for that is not there yet; there is no event for it.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// A server's API.
+#[derive(Debug, Clone)]
+pub struct Api {
+    socket: PathBuf,
+}
+
+impl Api {
+    /// Of the server whose state directory this is.
+    pub fn new(state: &Path) -> Self {
+        Self { socket: state.join("plimsoll.sock") }
+    }
+
+    /// `GET path`: the HTTP status and the body.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    pub fn get(&self, path: &str) -> (u16, Value) {
+        let mut stream = UnixStream::connect(&self.socket).expect("the local socket");
+        stream.set_read_timeout(Some(ANSWER)).expect("a deadline");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("the request");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the answer");
+        let end = answer.windows(4).position(|w| w == b"\r\n\r\n").expect("a head");
+        let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+        assert!(!head.contains("transfer-encoding"), "{head}");
+        let status = head.split_whitespace().nth(1).and_then(|s| s.parse().ok());
+        (status.expect("a status"), serde_json::from_slice(&answer[end + 4..]).unwrap_or_default())
+    }
+
+    /// The status object.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn status(&self) -> Value {
+        let (code, status) = self.get("/api/v1/status");
+        assert_eq!(code, 200, "{status}");
+        status
+    }
+
+    /// One entry of the budgets: used and limit.
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    pub fn budget(&self, id: &str) -> (u64, u64) {
+        let status = self.status();
+        let budgets = status["budgets"].as_array().expect("budgets");
+        let one = budgets.iter().find(|b| b["id"] == id).unwrap_or_else(|| panic!("{status}"));
+        (one["used"].as_u64().expect("used"), one["limit"].as_u64().expect("a limit"))
+    }
+
+    /// A data object; `more` is appended to the query, as in `&source=recorder`.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn data(&self, stat: &str, (from, to): (i64, i64), more: &str) -> Value {
+        let stat = escape(stat);
+        let path = format!("/api/v1/analytics/data?stat={stat}&from={from}&to={to}&top=1000{more}");
+        let (code, data) = self.get(&path);
+        assert_eq!(code, 200, "{path}: {data}");
+        data
+    }
+
+    /// Sum of a counter over an interval: its seconds' values added up.
+    pub fn count(&self, stat: &str, interval: (i64, i64)) -> u64 {
+        sum(&self.data(stat, interval, "")["total"])
+    }
+
+    /// Waits until the second `time` is over and can be asked for.
+    ///
+    /// # Panics
+    /// When that does not happen.
+    pub fn wait_for_second(&self, time: i64) {
+        let there = || {
+            let data = self.data("nfs3.ops", (time, time + 1), "");
+            data["total"][0].is_number().then_some(())
+        };
+        wait_for("a second in the statistics", Duration::from_secs(30), there);
+    }
+}
+
+/// Seconds since the epoch.
+pub fn now() -> i64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_secs() as i64)
+}
+
+/// The sum of a list of numbers, nulls left out.
+pub fn sum(values: &Value) -> u64 {
+    let values = values.as_array().into_iter().flatten();
+    values.filter_map(Value::as_f64).sum::<f64>().round() as u64
+}
+
+/// Asks until there is an answer.
+///
+/// # Panics
+/// When there is none by the deadline.
+pub fn wait_for<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + deadline;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "not within {deadline:?}: {what}");
+        std::thread::sleep(AGAIN);
+    }
+}
+
+fn escape(stat: &str) -> String {
+    let mut text = String::new();
+    for byte in stat.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'/' => {
+                text.push(char::from(byte));
+            }
+            other => text += &format!("%{other:02X}"),
+        }
+    }
+    text
+}
