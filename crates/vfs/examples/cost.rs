@@ -1,6 +1,6 @@
 //! What the back end costs above the system calls it makes: `cargo run --release -p vfs --example
-//! cost [DIR [PART OF A NAME]]`. Each figure is the median of 15 rounds, in nanoseconds of processor
-//! time per operation, one thread, everything cached.
+//! cost [DIR [PART OF A NAME]]`. Each figure is the median of 15 rounds, in nanoseconds of
+//! processor time per operation, one thread, everything cached.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -111,7 +111,7 @@ fn main() {
     });
     // As the server's pool does it; the identity of that thread ends with it.
     std::thread::scope(|scope| {
-        scope.spawn(|| on_pool(&*fs, (&root, &other), (&top, &file)));
+        scope.spawn(|| on_pool(&fs, (&root, &other), (&top, &file)));
     });
     drop(fs);
     std::fs::remove_dir_all(&dir).expect("ours to remove");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use analytics::names::Resolver;
 use probe::op::FileId;
+use vfs::fs::FileName;
 use vfs::share::{EXPORT, ShareTable};
 
 /// Names of users from `/etc/passwd`, of shares and files from the shares themselves.
@@ -29,9 +30,13 @@ impl Resolver for ShareNames {
 
     fn path_of(&self, file: FileId) -> Option<String> {
         self.shares.iter().find_map(|share| {
-            let path = share.fs.path_of(file)?;
-            let path = String::from_utf8_lossy(&path);
-            Some(format!("{EXPORT}{}/{path}", share.name).trim_end_matches('/').to_owned())
+            Some(match share.fs.describe(file)? {
+                FileName::Path(path) => {
+                    let path = String::from_utf8_lossy(&path);
+                    format!("{EXPORT}{}/{path}", share.name).trim_end_matches('/').to_owned()
+                }
+                FileName::Inode(ino) => format!("inode {ino} in {}", share.name),
+            })
         })
     }
 }
