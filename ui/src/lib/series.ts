@@ -44,6 +44,10 @@ export class Series {
     this.dropped = [];
     this.elements = new Map();
     this.step = data.step;
+    this.source = 'store';
+    this.exact = true;
+    this.errorBound = 0;
+    this.note = null;
     this.merge(data);
   }
 
@@ -69,10 +73,11 @@ export class Series {
   #describe(data: Data): void {
     this.title = data.title;
     this.unit = data.unit;
-    this.source = data.source;
-    this.exact = data.exact;
-    this.errorBound = data.error_bound;
-    this.note = data.note;
+    // The least sure part speaks for the whole: history may be from the recorder, new seconds are not.
+    if (data.source === 'recorder') this.source = 'recorder';
+    this.exact &&= data.exact;
+    this.errorBound = Math.max(this.errorBound, data.error_bound);
+    this.note = data.note ?? this.note;
     if (data.buckets) this.kind = 'range';
     else if (/\[[a-z0-9_]+\]$/i.test(data.stat)) this.kind = 'discrete';
     else this.kind = 'total';

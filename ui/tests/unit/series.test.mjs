@@ -63,3 +63,12 @@ test('buckets are listed from high to low and found by time', () => {
   assert.equal(series.at(100.9), 0);
   assert.equal(series.at(101), -1);
 });
+
+test('the least sure part says where the whole is from', () => {
+  const series = new Series();
+  series.replace(second(100, { a: 4 }, { source: 'recorder', exact: false, error_bound: 7, note: 'from 100 on' }));
+  series.merge(second(101, { a: 4 }));
+  assert.deepEqual([series.source, series.exact, series.errorBound, series.note], ['recorder', false, 7, 'from 100 on']);
+  series.replace(second(102, { a: 4 }));
+  assert.deepEqual([series.source, series.exact, series.errorBound, series.note], ['store', true, 0, null]);
+});
