@@ -189,6 +189,8 @@ pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
 /// Records of one core that may be received although its bytes are used up, so that somebody gets
 /// on.
 pub const OVERDRAFTS_MAX: usize = 8;
+/// Large records leave this part of the bytes to small ones: 1 024 small receive buffers.
+pub const SMALL_RECORDS_PART: usize = 4;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;
 /// Records of at least this size get a receive buffer of their own, which the pool can take over
@@ -205,6 +207,9 @@ pub const LARGE_REPLIES_KEPT: usize = 4;
 pub const LARGE_BUFFERS_KEPT: usize = 32;
 /// A record that has begun must be complete within this time.
 pub const RECORD_TIME_MAX: Duration = Duration::from_secs(30);
+/// Between two looks at a record that has begun. While somebody waits for room, one of which nothing
+/// came for this long gives up its place.
+pub const RECORD_LOOK: Duration = Duration::from_secs(1);
 /// A peer that takes nothing of its replies for this long is disconnected.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 /// Silence after which a connection is probed, so that a vanished peer is noticed.

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_TIME_MAX,
-    SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_LOOK,
+    RECORD_TIME_MAX, SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::{OpRecord, Protocol};
 use tokio::net::TcpStream;
@@ -98,6 +98,8 @@ pub(super) struct Conn {
     in_flight: usize,
     closing: bool,
     timer: Option<Pin<Box<Sleep>>>,
+    /// When an unfinished record was first waited for; 0 when there is none.
+    begun_ns: u64,
 }
 
 /// Serves an accepted connection until it ends.
@@ -120,6 +122,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         in_flight: 0,
         closing: false,
         timer: None,
+        begun_ns: 0,
     };
     let ended = conn.run().await.err();
     conn.count(ended.as_ref());
@@ -139,7 +142,7 @@ impl Conn {
                     self.rest();
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
-                        Event::Timer if turn == Turn::Finished => return Err(Ended::TooSlow),
+                        Event::Timer if turn == Turn::Finished => self.lose_patience()?,
                         Event::Timer | Event::Mail => {}
                     }
                     if turn == Turn::Stalled {
@@ -158,6 +161,7 @@ impl Conn {
         if self.input.is_empty() {
             self.input.put_back(&self.core);
             self.timer = None;
+            self.begun_ns = 0;
         }
         if self.out.is_empty() {
             self.core.buffers.give_reply(std::mem::take(&mut self.out));
@@ -172,10 +176,13 @@ impl Conn {
     async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
         let read = self.may_read(turn);
         if turn == Turn::Stalled {
-            self.core.service.budgets.stalls.fetch_add(1, Relaxed);
+            self.core.press();
             self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
         } else if !self.input.is_empty() && read && self.timer.is_none() {
-            self.timer = Some(Box::pin(tokio::time::sleep(RECORD_TIME_MAX)));
+            if self.begun_ns == 0 {
+                self.begun_ns = stamp();
+            }
+            self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
         }
         let Self { stream, mailbox, timer, closing, .. } = self;
         poll_fn(|cx| {
@@ -194,10 +201,21 @@ impl Conn {
         .await
     }
 
+    /// A record has begun and is not complete: ends the connection when its time is up, or when it
+    /// stands still while others wait for the room that it takes.
+    fn lose_patience(&mut self) -> Result<(), Ended> {
+        self.timer = None;
+        let now = stamp();
+        let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
+        let still = since(self.input.arrived_ns) >= RECORD_LOOK && self.core.is_pressed(now);
+        let over = self.begun_ns > 0 && since(self.begun_ns) >= RECORD_TIME_MAX;
+        if still || over { Err(Ended::TooSlow) } else { Ok(()) }
+    }
+
     async fn receive(&mut self) -> Result<(), Ended> {
         if !self.input.make_room(&self.core) {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
-            self.core.service.budgets.stalls.fetch_add(1, Relaxed);
+            self.core.press();
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
@@ -249,6 +267,7 @@ impl Conn {
             match self.input.next()? {
                 Next::Partial => return Ok(Turn::Finished),
                 Next::Record => {
+                    self.begun_ns = 0;
                     if !self.answer_one()? {
                         return Ok(Turn::Stalled);
                     }

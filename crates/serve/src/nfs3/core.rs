@@ -5,10 +5,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use base::clock::stamp;
-use base::limits::{CORE_BURST_OPS, CORE_TICK, CORE_TICK_SLICES, DRAIN_TIME_MAX};
+use base::limits::{CORE_BURST_OPS, CORE_TICK, CORE_TICK_SLICES, DRAIN_TIME_MAX, RECORD_LOOK};
 use probe::core::CoreProbe;
 use probe::hub::Hub;
 use probe::op::flag;
@@ -33,6 +34,8 @@ pub(super) struct Core {
     pub(super) buffers: CoreBuffers,
     probe: RefCell<CoreProbe>,
     since_idle: Cell<usize>,
+    /// When somebody last found a budget used up.
+    pressed_ns: Cell<u64>,
 }
 
 impl Core {
@@ -46,7 +49,20 @@ impl Core {
             hub,
             buffers: CoreBuffers::default(),
             since_idle: Cell::new(0),
+            pressed_ns: Cell::new(0),
         }
+    }
+
+    /// Notes, and counts, that a connection is left unread because a budget is used up.
+    pub(super) fn press(&self) {
+        self.pressed_ns.set(stamp());
+        self.service.budgets.stalls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether that has just happened.
+    pub(super) fn is_pressed(&self, now_ns: u64) -> bool {
+        let since = now_ns.saturating_sub(self.pressed_ns.get());
+        self.pressed_ns.get() > 0 && since < RECORD_LOOK.as_nanos() as u64
     }
 
     /// Writes down operations whose replies have just left.

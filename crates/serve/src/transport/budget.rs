@@ -6,7 +6,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use base::limits::{BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX};
+use base::limits::{
+    BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
+};
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +134,12 @@ impl CoreBudget {
     /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
         self.bytes.get() + n <= self.bytes_max
+    }
+
+    /// Whether a buffer of `n` bytes for a large record may be taken: a part of the budget is left to
+    /// small ones, so that unfinished large records cannot keep everybody out.
+    pub fn has_large(&self, n: usize) -> bool {
+        self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
     }
 
     /// Whether an operation with `n` bytes may be handed over. One is always let in.

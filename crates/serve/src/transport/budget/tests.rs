@@ -34,3 +34,12 @@ fn core_parts_add_up() {
     cores.iter().for_each(|c| c.publish(&all));
     assert_eq!((all.requests(), all.bytes()), (1, 0));
 }
+
+#[test]
+fn large_records_leave_room_for_small_ones() {
+    let core = CoreBudget::new(Limits { connections: 1, requests: 4, bytes: 400 }, 1);
+    core.take_bytes(200);
+    assert!(core.has_large(100) && !core.has_large(101));
+    core.take_bytes(100);
+    assert!(!core.has_large(1) && core.has_bytes(100));
+}
