@@ -340,7 +340,10 @@ impl Store {
         };
         for names in &paths {
             // Sealed this moment, it is found under the next name.
-            let gone = |e: &SegmentError| matches!(e, SegmentError::Io(e) if e.kind() == io::ErrorKind::NotFound);
+            let gone = |e: &SegmentError| match e {
+                SegmentError::Io(e) => e.kind() == io::ErrorKind::NotFound,
+                _ => false,
+            };
             for path in names {
                 match segment::read(path, (from, to), want, visit) {
                     Err(e) if gone(&e) => continue,
