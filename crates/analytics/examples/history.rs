@@ -1,10 +1,11 @@
 //! How long a year of history takes to open and to ask.
 //!
-//! `cargo run --release -p analytics --example history [HOURS]` writes a synthetic year: hours for
-//! a year, minutes for a quarter, seconds for HOURS (default 6), each frame with all tables of a
-//! busy server (32 clients, 50 files, five operations), in turn from a few that are made
-//! beforehand. It prints how long opening takes, the slowest append (the collector's thread), and
-//! how long some questions take, coldest first within this process (the page cache is warm).
+//! `TMPDIR=/dev/shm cargo run --release -p analytics --example history [HOURS]` writes a
+//! synthetic year: hours for a year, minutes for a quarter, seconds for HOURS (default 6), each
+//! frame with all tables of a busy server (32 clients, 50 files, five operations), in turn from a
+//! few that are made beforehand. In memory, because each minute is brought to the disk. It prints
+//! how long opening takes, the slowest append (the collector's thread), and how long some
+//! questions take; the page cache is warm.
 
 use std::path::Path;
 use std::sync::Arc;
