@@ -69,6 +69,8 @@ impl Assembler {
     }
 
     fn gauges(&mut self) -> Vec<Table> {
+        self.hub.gauges().waiting.set(self.hub.waiting());
+        self.hub.gauges().waiting.set_limit(self.hub.waiting_max());
         let mut tables = Vec::new();
         let mut readings = Vec::new();
         for (n, (id, gauge)) in self.hub.gauges().iter().enumerate() {

@@ -18,7 +18,7 @@ pub trait Resolver: Send + Sync {
     /// The name of the share with this number.
     fn share(&self, share: u16) -> Option<String>;
     /// Where the file is now, as a path that begins with its share: `/export/tank/a/b`, or
-    /// `inode 12 in tank` when that is not known.
+    /// `inode 12 in tank` when that is not known; `None` when nothing is.
     fn path_of(&self, file: FileId) -> Option<String>;
 }
 
@@ -122,8 +122,9 @@ impl Names {
             }
             Dimension::File if n == 0 => ("none".into(), Some("no file".into())),
             Dimension::File => {
-                let path = self.resolver.path_of(n).unwrap_or_else(|| "<unknown>".into());
-                (format!("{n:016x}"), Some(path))
+                let key = format!("{n:016x}");
+                let path = self.resolver.path_of(n).unwrap_or_else(|| format!("file {key}"));
+                (key, Some(path))
             }
         }
     }

@@ -40,7 +40,7 @@ fn record(random: &mut SeededRandom, spread: Spread, start: u64) -> OpRecord {
     // bytes.
     let size = if data { 1u32 << (10 + 10 * u32::from(random.below(200) == 0)) } else { 0 };
     // Squared, so that low numbers are busier.
-    let mut skewed = |n: u64| (random.below(n) * random.below(n) + n - 1) / n;
+    let mut skewed = |n: u64| (random.below(n) * random.below(n)).div_ceil(n);
     let (client, file) = (skewed(spread.clients), skewed(spread.files));
     OpRecord {
         done_ns: start * NS_PER_S + random.below(SECONDS * NS_PER_S),
@@ -183,7 +183,10 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(6)
+    })]
 
     /// Around every limit: 50 stored files, 200 stored clients, 512 latency groups, 4096
     /// combinations.

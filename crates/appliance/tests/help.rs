@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 15] = [
     &[],
     &["serve"],
     &["analytics"],
@@ -12,6 +12,14 @@ const COMMANDS: [&[&str]; 7] = [
     &["analytics", "show"],
     &["inspect"],
     &["doctor"],
+    &["demo"],
+    &["lab"],
+    &["lab", "run"],
+    &["lab", "limits"],
+    &["lab", "agent"],
+    &["lab", "list"],
+    &["lab", "report"],
+    &["lab", "compare"],
 ];
 
 #[test]

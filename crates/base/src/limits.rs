@@ -67,8 +67,9 @@ pub const FILES_TOP: usize = 256;
 pub const SECONDS_PENDING_MAX: usize = 16;
 /// How long after the end of a second the collector takes it, in ns.
 pub const COLLECT_AFTER_NS: u64 = 150_000_000;
-/// How long after its end the collector waits for a core that does not answer, in ns.
-pub const COLLECT_WAIT_NS: u64 = 1_500_000_000;
+/// How long after its end the collector waits for a core that does not answer, in ns: a machine
+/// that is overloaded by others can hold a thread back for seconds, and what comes later is lost.
+pub const COLLECT_WAIT_NS: u64 = 5_000_000_000;
 /// Files kept in each stored second; the rest is `other`.
 pub const STORED_FILES_MAX: usize = 50;
 /// Clients, users and shares kept in each stored second; the rest is `other`.
@@ -221,8 +222,11 @@ pub const READDIR_REPLY_MAX: u32 = 64 << 10;
 pub const STALL_PAUSE: Duration = Duration::from_millis(2);
 /// Time between two looks at a core's idle work (aggregation, gauges).
 pub const CORE_TICK: Duration = Duration::from_millis(20);
-/// Operations of a core after which it aggregates without waiting for its tick.
-pub const CORE_BURST_OPS: usize = 8192;
+/// Operations of a core after which it aggregates without waiting for its tick: as many as one
+/// slice takes, so that aggregation keeps pace with any load.
+pub const CORE_BURST_OPS: usize = AGGREGATE_SLICE as usize;
+/// Slices that a core aggregates at one tick at most (some 0.5 ms), to catch up after a stall.
+pub const CORE_TICK_SLICES: usize = 16;
 /// Accepted sockets that may wait for one core to take them.
 pub const ACCEPT_QUEUE: usize = 1024;
 /// Length of the kernel's queue of connections not accepted yet.

@@ -228,7 +228,9 @@ fn lock(dir: &Path) -> Result<File, StateError> {
     let write = |file: &mut File| {
         file.set_len(0)?;
         file.rewind()?;
-        writeln!(file, "{}", std::process::id())
+        writeln!(file, "{}", std::process::id())?;
+        // After a power cut a name without its inode could be a file that we may not open.
+        file.sync_all()
     };
     write(&mut file).map_err(|e| StateError::io("write", &path, e))?;
     Ok(file)

@@ -30,24 +30,24 @@ pub struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 enum LabCommand {
-    /// Runs one job: a staircase of clients × threads until throughput levels.
+    /// Run one job: a staircase of clients × threads until throughput levels
     Run(RunArgs),
-    /// Runs the six jobs of the Performance Limit Summary.
+    /// Run the six jobs of the Performance Limit Summary
     Limits(LimitsArgs),
-    /// Is one client for a conductor elsewhere.
+    /// Be one client of a run that is conducted elsewhere
     Agent(AgentArgs),
-    /// Lists the jobs that come with the program.
+    /// List the jobs that come with the program
     List {
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Makes the page of a result again.
+    /// Make the page of a result again
     Report {
         /// `result.json` or the directory that holds it.
         result: PathBuf,
     },
-    /// Lays two results side by side.
+    /// Lay two results side by side
     Compare {
         /// The first result.
         a: PathBuf,
@@ -63,28 +63,28 @@ enum LabCommand {
 #[derive(Debug, Args)]
 struct Common {
     /// Target URL: nfs3://host:port/export/x, path:/dir, null:
-    #[arg(long)]
+    #[arg(long, value_name = "URL")]
     target: String,
     /// Client processes to start here.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u32,
-    /// Agents running elsewhere, HOST:PORT, instead of starting clients here.
-    #[arg(long, value_delimiter = ',', conflicts_with = "clients")]
+    /// Agents running elsewhere, instead of starting clients here; separated by commas.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "clients")]
     agents: Vec<String>,
     /// File with the token that those agents want to be told.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Changes a value of the job, as in block=8k or schedule=[[1,1],[8,4]].
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Where results go.
-    #[arg(long, default_value = "lab-results")]
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
     /// The server's local socket, STATE/plimsoll.sock, for its statistics.
     #[arg(long, value_name = "SOCKET")]
     server_socket: Option<PathBuf>,
     /// The server's process on this machine; found by itself when its port is local.
-    #[arg(long)]
+    #[arg(long, value_name = "PID")]
     server_pid: Option<u32>,
     /// Remove the test files afterwards.
     #[arg(long)]
@@ -112,21 +112,21 @@ struct RunArgs {
 struct LimitsArgs {
     #[command(flatten)]
     common: Common,
-    /// Only these rows.
-    #[arg(long, value_delimiter = ',')]
+    /// Only these rows: names of jobs, separated by commas.
+    #[arg(long, value_name = "JOB", value_delimiter = ',')]
     rows: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 struct AgentArgs {
     /// Where to listen for the conductor.
-    #[arg(long, default_value = "127.0.0.1:2150")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2150")]
     listen: SocketAddr,
     /// `json`: print one line with pid and address when ready.
-    #[arg(long, value_parser = ["json"])]
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
     announce: Option<String>,
     /// File with a token that the conductor must know; needed beyond loopback.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// End after one conductor.
     #[arg(long)]

@@ -119,6 +119,7 @@ impl CoreProbe {
             }
             self.tail += 1;
         }
+        self.shared().set_tail(self.tail);
         self.tail < head
     }
 

@@ -86,6 +86,7 @@ gauges! {
     flushes = "server.flushes", "Flushes to stable storage, ever.";
     flush_waiters = "server.flush_waiters", "Operations waiting for a flush now.";
     dropped = "analytics.dropped", "Records overwritten before they were aggregated, ever.";
+    waiting = "analytics.waiting", "Records that wait to be aggregated now.";
     late = "analytics.late", "Records counted one second too late, ever.";
     folded = "analytics.folded", "Records counted as other because a table was full, ever.";
     own_cpu_ns = "analytics.cpu", "CPU time of aggregation and collection in ns, ever.";

@@ -30,6 +30,8 @@ pub struct HubOptions {
 pub(crate) struct CoreShared {
     pub(crate) ring: CoreRing,
     taken: AtomicBool,
+    /// Records before this position of the ring are aggregated.
+    tail: AtomicU64,
     /// All seconds before this one are in `finished`.
     closed: AtomicU64,
     finished: Mutex<VecDeque<CoreSecond>>,
@@ -49,6 +51,10 @@ impl CoreShared {
         }
         let lost = finished.pop_front();
         lost.map_or(0, |s| s.combinations.iter().map(|(_, cell)| cell.count).sum())
+    }
+
+    pub(crate) fn set_tail(&self, position: u64) {
+        self.tail.store(position, Ordering::Relaxed);
     }
 
     pub(crate) fn set_closed(&self, second: u64) {
@@ -90,6 +96,7 @@ impl Hub {
         let core = |_| CoreShared {
             ring: CoreRing::new(options.recorder_bytes / cores),
             taken: AtomicBool::new(false),
+            tail: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             finished: Mutex::default(),
         };
@@ -193,6 +200,18 @@ impl Hub {
         }
         taken.sort_by_key(|s| s.second);
         taken
+    }
+
+    /// Records that wait for their core to count them; the rings have room for
+    /// [`Hub::waiting_max`].
+    pub fn waiting(&self) -> u64 {
+        let waits = |c: &CoreShared| c.ring.head().saturating_sub(c.tail.load(Ordering::Relaxed));
+        self.cores.iter().map(waits).sum()
+    }
+
+    /// Records that may wait before the oldest are overwritten.
+    pub fn waiting_max(&self) -> u64 {
+        self.cores.iter().map(|c| c.ring.capacity()).sum()
     }
 
     /// What the recorder holds now.

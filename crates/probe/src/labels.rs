@@ -80,14 +80,16 @@ const MOUNT3_STATUS: [(u16, &str); 10] = [
     (10006, "MNT3ERR_SERVERFAULT"),
 ];
 
-fn ops(protocol: Protocol) -> &'static [&'static str] {
+/// The names of all operations, by number.
+pub fn ops(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Nfs3 => &NFS3_OPS,
         Protocol::Mount3 => &MOUNT3_OPS,
     }
 }
 
-fn statuses(protocol: Protocol) -> &'static [(u16, &'static str)] {
+/// All status numbers with their names.
+pub fn statuses(protocol: Protocol) -> &'static [(u16, &'static str)] {
     match protocol {
         Protocol::Nfs3 => &NFS3_STATUS,
         Protocol::Mount3 => &MOUNT3_STATUS,

@@ -14,6 +14,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Nfs3, Self::Mount3];
+
     /// The group of statistic ids: `nfs3` in `nfs3.ops`.
     pub const fn group(self) -> &'static str {
         match self {

@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use base::units;
 use serde::Deserialize;
 
+use crate::labels;
+use crate::op::Protocol;
 use crate::stat::{StatError, StatId, range};
 
 /// Whether values are rates or levels.
@@ -156,6 +158,28 @@ fn load() -> Result<Schema, toml::de::Error> {
     Ok(Schema { groups, breakdowns })
 }
 
+/// Refuses operations and status codes that the protocol does not have: a slip would look like
+/// silence.
+fn known_value(protocol: Protocol, dimension: &str, value: &str) -> Result<(), StatError> {
+    let (what, known) = match dimension {
+        "op" => ("operation", labels::op_number(protocol, value).is_some()),
+        "status" => ("status", labels::status_number(protocol, value).is_some()),
+        _ => return Ok(()),
+    };
+    if known {
+        return Ok(());
+    }
+    let all = match dimension {
+        "op" => labels::ops(protocol).iter().map(|name| (*name).to_owned()).collect(),
+        _ => labels::statuses(protocol)
+            .iter()
+            .map(|(_, name)| (*name).to_owned())
+            .collect::<Vec<_>>(),
+    };
+    let known = nearest(value, all.into_iter());
+    Err(StatError::Unknown { what, name: value.to_owned(), known })
+}
+
 impl Schema {
     /// All groups, in the order of menus.
     pub fn groups(&self) -> &[Group] {
@@ -205,6 +229,11 @@ impl Schema {
         }
         for (dimension, value) in stat.filters.iter().filter(|(d, _)| self.is_range(d)) {
             range(dimension, value)?;
+        }
+        if let Some(protocol) = Protocol::ALL.into_iter().find(|p| p.group() == stat.group) {
+            for (dimension, value) in &stat.filters {
+                known_value(protocol, dimension, value)?;
+            }
         }
         Ok(found)
     }

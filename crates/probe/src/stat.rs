@@ -25,7 +25,7 @@ pub enum StatError {
     /// No such statistic, breakdown or filter.
     #[error("there is no {what} `{name}`{}", near(.known))]
     Unknown {
-        /// `statistic` or `breakdown`.
+        /// `statistic`, `breakdown`, `operation` or `status`.
         what: &'static str,
         /// What was asked for.
         name: String,

@@ -111,7 +111,7 @@ fn main() {
     });
     // As the server's pool does it; the identity of that thread ends with it.
     std::thread::scope(|scope| {
-        scope.spawn(|| on_pool(&*fs, (&root, &other), (&top, &file)));
+        scope.spawn(|| on_pool(&fs, (&root, &other), (&top, &file)));
     });
     drop(fs);
     std::fs::remove_dir_all(&dir).expect("ours to remove");

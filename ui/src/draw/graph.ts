@@ -135,7 +135,9 @@ export function drawGraph(canvas: HTMLCanvasElement, series: Series, { span, liv
   drawGround(ctx, box, span, p);
   // Rates in KiB are marked at round numbers of bytes, like every other size.
   const factor = /^(KiB|KB|kilobytes)/.test(series.unit) ? 1024 : 1;
-  for (const mark of valueMarks(top * factor, isBytes(series.unit) ? 1024 : 1000)) {
+  // Without a value there is no scale.
+  const known = plot.series.total.slice(start, end).some((value) => value !== null);
+  for (const mark of known ? valueMarks(top * factor, isBytes(series.unit) ? 1024 : 1000) : []) {
     drawValueMark(ctx, box, yOf(mark / factor, plot), short(mark / factor, series.unit), p);
   }
   ctx.save();

@@ -70,7 +70,7 @@ export function drawHeatmap(canvas: HTMLCanvasElement, series: Series, unit: str
   const [start, end] = series.bounds(span.from, span.to);
   const axis = axisOf(series, start, end, state.crop);
   drawGround(ctx, box, span, p);
-  drawRangeAxis(ctx, box, axis, unit, p);
+  if (series.summary(span.from, span.to).length > 0) drawRangeAxis(ctx, box, axis, unit, p);
   ctx.save();
   ctx.beginPath();
   ctx.rect(box.left, box.top, box.width, box.height);

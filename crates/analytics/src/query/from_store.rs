@@ -125,8 +125,8 @@ impl<'a> Plan<'a> {
     pub fn add(&self, bins: &mut Bins<Key>, frame: &Frame) {
         let Some(step) = bins.grid.at(frame.time) else { return };
         bins.covered[step] += u64::from(frame.covered);
-        bins.dropped[step] += frame.dropped;
         if self.operations {
+            bins.dropped[step] += frame.dropped;
             // Nobody knows what they were: each may belong to any element.
             let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
             bins.error[step] += frame.dropped.saturating_mul(most) as f64;

@@ -127,6 +127,8 @@ impl Folder {
     fn open(dir: &Path, fidelity: Fidelity) -> Result<Self, StoreError> {
         let dir = dir.join(fidelity.name());
         fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        // After a power cut a name without its inode could be a folder that we may not open.
+        fs::File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(&dir))?;
         let mut folder = Self {
             fidelity,
             dir,
@@ -254,6 +256,7 @@ impl Store {
         let folder = |fidelity| Folder::open(dir, fidelity);
         let folders =
             [folder(Fidelity::Second)?, folder(Fidelity::Minute)?, folder(Fidelity::Hour)?];
+        fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))?;
         let store = Self {
             inner: Mutex::new(Inner {
                 folders,
@@ -340,7 +343,8 @@ impl Store {
         };
         for names in &paths {
             // Sealed this moment, it is found under the next name.
-            let gone = |e: &SegmentError| matches!(e, SegmentError::Io(e) if e.kind() == io::ErrorKind::NotFound);
+            let none = io::ErrorKind::NotFound;
+            let gone = |e: &SegmentError| matches!(e, SegmentError::Io(e) if e.kind() == none);
             for path in names {
                 match segment::read(path, (from, to), want, visit) {
                     Err(e) if gone(&e) => continue,

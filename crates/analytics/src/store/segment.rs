@@ -250,6 +250,8 @@ impl Writer {
         }
         let mut file = File::create(path)?;
         file.write_all(&header.encode())?;
+        // After a power cut a name without its inode could be a file that we may not open.
+        file.sync_all()?;
         Ok(Self { file, encoder: Encoder::default(), header, last: None })
     }
 

@@ -26,7 +26,6 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     eprintln!("demo: serving {} as {}", scratch.share().display(), server.target);
     eprintln!("demo: watch it live at {}", server.login);
     let code = limits(args, &server, &scratch);
-    println!("report: {}", absolute(&args.out.join("index.html")).display());
     if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Ok(code);
     }
@@ -55,10 +54,6 @@ fn limits(args: &DemoArgs, server: &Server, scratch: &Scratch) -> ExitCode {
         server.child.id().to_string().into(),
     ];
     lab::cli::main(words)
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A directory of our own with the share and the server's state in it; goes with the value.

@@ -1,5 +1,7 @@
 //! The real program, started on a scratch directory and ended by its pid.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;

@@ -50,7 +50,8 @@ pub async fn data(
 ) -> Result<Response, ApiError> {
     let tried = "read a statistic";
     let Query(query) = query.map_err(|e| {
-        let hint = "?stat=ID&from=T&to=T[&step=S][&top=N][&source=store|recorder], seconds since the epoch";
+        let hint = "?stat=ID&from=T&to=T[&step=S][&top=N][&source=store|recorder], seconds \
+                    since the epoch";
         ApiError::wrong(tried, &e.body_text(), hint)
     })?;
     let now = (control.clock.wall_ns() / NS_PER_S) as i64;

@@ -60,3 +60,15 @@ fn what_does_not_exist_is_named_with_what_does() {
     assert!(error("cpu.utilization[file]").contains("no breakdown `file`"));
     assert!(error("nfs3.ops[latency=5]").contains("LOW-HIGH"));
 }
+
+#[test]
+fn an_operation_that_does_not_exist_is_no_silence() {
+    let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
+    assert!(check("nfs3.ops[op=read][client]").is_ok());
+    assert!(check("nfs3.ops[status=NFS3_OK]").is_ok());
+    let error = check("nfs3.ops[op=raed][client]").expect_err("refused").to_string();
+    assert!(error.contains("no operation `raed`") && error.contains("read"), "{error}");
+    assert!(check("nfs3.ops[status=OK]").is_err());
+    // Not of a protocol: the disks' operations are samples.
+    assert!(check("io.ops[op=read]").is_ok());
+}

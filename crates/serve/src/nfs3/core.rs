@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use base::clock::stamp;
-use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX, RECORD_LOOK};
+use base::limits::{CORE_BURST_OPS, CORE_TICK, CORE_TICK_SLICES, DRAIN_TIME_MAX, RECORD_LOOK};
 use probe::core::CoreProbe;
 use probe::hub::Hub;
 use probe::op::flag;
@@ -79,17 +79,23 @@ impl Core {
             }
             probe.finish(&record);
         }
-        let since = self.since_idle.get() + count;
-        self.since_idle.set(since);
-        if since >= CORE_BURST_OPS {
-            self.since_idle.set(0);
+        let mut since = self.since_idle.get() + count;
+        while since >= CORE_BURST_OPS {
+            since -= CORE_BURST_OPS;
             probe.idle(done_ns);
         }
+        self.since_idle.set(since);
     }
 
     fn idle(&self) {
         self.since_idle.set(0);
-        self.probe.borrow_mut().idle(stamp());
+        let mut probe = self.probe.borrow_mut();
+        for _ in 0..CORE_TICK_SLICES {
+            if !probe.idle(stamp()) {
+                break;
+            }
+        }
+        drop(probe);
         self.budget.publish(&self.service.budgets);
         if self.id == 0 {
             self.service.show(self.hub.gauges());

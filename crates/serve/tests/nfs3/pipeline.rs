@@ -110,3 +110,23 @@ fn pooled_reads_and_writes_of_all_sizes() {
         assert!(read(&mut client, &file, n << 20, 1 << 20).0 == data);
     }
 }
+
+#[test]
+fn counting_keeps_pace_with_the_load() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let mut bytes = Vec::new();
+    for _ in 0..1000 {
+        bytes.extend(client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) }));
+    }
+    let mut most = 0;
+    for _ in 0..60 {
+        client.send(&bytes);
+        (0..1000).for_each(|_| drop(client.receive()));
+        most = most.max(server.hub.waiting());
+    }
+    // A few slices per core; 60 000 were done.
+    let slices = 4 * base::limits::CORE_BURST_OPS as u64 * server.hub.cores() as u64;
+    assert!(most <= slices, "{most} records wait to be counted");
+    assert_eq!(server.hub.gauges().dropped.get(), 0);
+}

@@ -6,8 +6,8 @@ use probe::op::FileId;
 
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileSystem, ListDone, ReadDone,
-    Result, Space, Special, Stable, access,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileName, FileSystem, ListDone,
+    ReadDone, Result, Space, Special, Stable, access,
 };
 use crate::handle::Handle;
 use crate::status::Status;
@@ -141,5 +141,8 @@ impl FileSystem for ReadOnly {
     }
     fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
         self.inner.path_of(file)
+    }
+    fn describe(&self, file: FileId) -> Option<FileName> {
+        self.inner.describe(file)
     }
 }

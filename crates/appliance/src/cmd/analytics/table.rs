@@ -2,7 +2,7 @@
 
 use base::units;
 
-use super::data::Data;
+use super::data::{Bucket, Data};
 use crate::out::utc;
 
 /// Cells of a sparkline or heat map: with labels it fits a terminal of 100 columns.
@@ -58,14 +58,52 @@ fn rows(data: &Data) -> String {
     text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
 }
 
+/// Rows of a heat map that a terminal shows without scrolling.
+const HEAT_ROWS: usize = 36;
+
+/// A row of a heat map: where it begins, its mean, its values.
+type HeatRow = (f64, f64, Vec<Option<f64>>);
+
+/// Every row between the lowest and the highest, also empty ones, so that height has a scale: a row
+/// for each bucket, or where those are too many, for each power of two (four buckets).
+fn heat_rows(data: &Data) -> Vec<HeatRow> {
+    let at = |bucket: &Bucket| base::buckets::index(bucket.low as u64);
+    let (Some(lowest), Some(highest)) = (data.buckets.first(), data.buckets.last()) else {
+        return Vec::new();
+    };
+    let per_row = if at(highest) - at(lowest) < HEAT_ROWS { 1 } else { 4 };
+    let first = at(lowest) / per_row;
+    let mut rows: Vec<HeatRow> = (first..=at(highest) / per_row)
+        .map(|row| {
+            let gaps = data.total.iter().map(|total| total.map(|_| 0.0)).collect();
+            (base::buckets::low(row * per_row) as f64, 0.0, gaps)
+        })
+        .collect();
+    for bucket in &data.buckets {
+        let row = (at(bucket) / per_row).checked_sub(first).and_then(|row| rows.get_mut(row));
+        // The lowest is first and the highest last, says the API.
+        let Some((_, average, values)) = row else { continue };
+        *average += bucket.average;
+        for (sum, value) in values.iter_mut().zip(&bucket.values) {
+            *sum = sum.zip(*value).map(|(a, b)| a + b);
+        }
+    }
+    rows
+}
+
 fn heat_map(data: &Data) -> String {
-    let cells: Vec<Vec<Option<f64>>> = data.buckets.iter().map(|b| shrink(&b.values)).collect();
+    let rows = heat_rows(data);
+    let cells: Vec<Vec<Option<f64>>> = rows.iter().map(|(.., values)| shrink(values)).collect();
     let most = cells.iter().flatten().flatten().fold(0.0_f64, |a, b| a.max(*b));
     let mut text = format!("{:>12}  {:<CELLS$}  from\n", "average", "");
-    for (bucket, cells) in data.buckets.iter().zip(&cells).rev() {
+    for ((low, average, _), cells) in rows.iter().zip(&cells).rev() {
         let shades: String = cells.iter().map(|cell| shade(*cell, most)).collect();
-        let from = range(data, bucket.low);
-        text += &format!("{:>12}  {shades:<CELLS$}  {from}\n", figure(data, bucket.average));
+        let mean = if *average > 0.0 { figure(data, *average) } else { String::new() };
+        text += &format!("{mean:>12}  {shades:<CELLS$}  {}\n", range(data, *low));
+    }
+    if let Some(other) = &data.other {
+        let mean = figure(data, other.average);
+        text += &format!("{mean:>12}  {}  other\n", spark(&other.values));
     }
     text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))
 }
@@ -85,7 +123,7 @@ fn notes(data: &Data) -> String {
     if !data.exact {
         let bound = figure(data, data.error_bound);
         text +=
-            &format!("\ntop rows only, from the {}; each at most {bound} too high\n", data.source);
+            &format!("\nthe busiest only: a row may be up to {bound} too low, never too high\n");
     }
     if let Some(note) = &data.note {
         text += &format!("\n{note}\n");
@@ -141,6 +179,8 @@ fn figure(data: &Data, value: f64) -> String {
         "bytes" | "B" => units::bytes(value),
         "bytes/s" | "B/s" => units::bytes(value) + "/s",
         "ns" => units::time_ns(value),
+        "ns/s" => units::time_ns(value) + "/s",
+        "KB/s" => units::bytes(value * 1024.0) + "/s",
         "%" | "percent" => format!("{value:.1} %"),
         _ => units::count(value),
     }

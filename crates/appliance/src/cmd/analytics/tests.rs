@@ -77,9 +77,17 @@ fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
         buckets: vec![bucket(1e5, [9999.0, 9999.0]), bucket(1e9, [0.0, 1.0])],
         ..data()
     });
-    let low = text.lines().position(|l| l.contains("██") && l.contains("100 µs")).unwrap();
-    let high = text.lines().position(|l| l.contains(" ░") && l.contains("1 s")).unwrap();
+    let low = text.lines().position(|l| l.contains("██") && l.contains("65.5 µs")).unwrap();
+    let high = text.lines().position(|l| l.contains(" ░") && l.contains("537 ms")).unwrap();
     assert!(high < low, "{text}");
+    // Four orders of magnitude: a row for each power of two, also for those without operations.
+    assert_eq!(low - high, 13, "{text}");
+}
+
+#[test]
+fn a_bound_says_which_way_a_row_may_err() {
+    let text = table::show(&Data { exact: false, error_bound: 3.0, ..data() });
+    assert!(text.contains("up to 3 too low, never too high"), "{text}");
 }
 
 #[test]

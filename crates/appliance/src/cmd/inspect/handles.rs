@@ -32,7 +32,8 @@ pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Found> {
 fn found(kernel: bool, content: &Content) -> Found {
     let form = if kernel { "kernel" } else { "table" };
     let dirs = content.dirs.iter().map(|d| {
-        json!({ "inode": d.ino, "birth": d.birth, "parent": d.parent, "hint": d.hint, "name": d.name })
+        let (ino, birth, parent) = (d.ino, d.birth, &d.parent);
+        json!({ "inode": ino, "birth": birth, "parent": parent, "hint": d.hint, "name": d.name })
     });
     let moved = content
         .moved

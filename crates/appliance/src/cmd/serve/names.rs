@@ -1,26 +1,44 @@
 //! Names for the numbers in records: users, shares, files. Asked once a second, off the path.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use analytics::names::Resolver;
 use probe::op::FileId;
+use vfs::fs::FileName;
 use vfs::share::{EXPORT, ShareTable};
 
 /// Names of users from `/etc/passwd`, of shares and files from the shares themselves.
 pub struct ShareNames {
     shares: Arc<ShareTable>,
+    users: Mutex<Passwd>,
 }
+
+/// What `/etc/passwd` said when it was last changed.
+#[derive(Default)]
+struct Passwd {
+    changed: Option<SystemTime>,
+    text: String,
+}
+
+/// Users of this machine by number.
+const PASSWD: &str = "/etc/passwd";
 
 impl ShareNames {
     /// Names of what `shares` hold.
     pub fn new(shares: Arc<ShareTable>) -> Self {
-        Self { shares }
+        Self { shares, users: Mutex::default() }
     }
 }
 
 impl Resolver for ShareNames {
     fn user(&self, uid: u32) -> Option<String> {
-        user_name(&std::fs::read_to_string("/etc/passwd").ok()?, uid)
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = std::fs::metadata(PASSWD).and_then(|meta| meta.modified()).ok();
+        if users.changed != changed {
+            *users = Passwd { changed, text: std::fs::read_to_string(PASSWD).ok()? };
+        }
+        user_name(&users.text, uid)
     }
 
     fn share(&self, share: u16) -> Option<String> {
@@ -28,11 +46,18 @@ impl Resolver for ShareNames {
     }
 
     fn path_of(&self, file: FileId) -> Option<String> {
-        self.shares.iter().find_map(|share| {
-            let path = share.fs.path_of(file)?;
-            let path = String::from_utf8_lossy(&path);
-            Some(format!("{EXPORT}{}/{path}", share.name).trim_end_matches('/').to_owned())
-        })
+        self.shares.iter().find_map(|share| Some(file_name(&share.name, &share.fs.describe(file)?)))
+    }
+}
+
+/// A file as people read it: its path, or by number where it was met by its handle only.
+fn file_name(share: &str, name: &FileName) -> String {
+    match name {
+        FileName::Path(path) => {
+            let path = String::from_utf8_lossy(path);
+            format!("{EXPORT}{share}/{path}").trim_end_matches('/').to_owned()
+        }
+        FileName::Inode(inode) => format!("inode {inode} in {share}"),
     }
 }
 
