@@ -207,8 +207,8 @@ pub const LARGE_REPLIES_KEPT: usize = 4;
 pub const LARGE_BUFFERS_KEPT: usize = 32;
 /// A record that has begun must be complete within this time.
 pub const RECORD_TIME_MAX: Duration = Duration::from_secs(30);
-/// Between two looks at a record that has begun. While somebody waits for room, one of which nothing
-/// came for this long gives up its place.
+/// Between two looks at a record that has begun. While somebody waits for room, one of which
+/// nothing came for this long gives up its place.
 pub const RECORD_LOOK: Duration = Duration::from_secs(1);
 /// A peer that takes nothing of its replies for this long is disconnected.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);

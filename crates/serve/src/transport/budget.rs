@@ -136,8 +136,8 @@ impl CoreBudget {
         self.bytes.get() + n <= self.bytes_max
     }
 
-    /// Whether a buffer of `n` bytes for a large record may be taken: a part of the budget is left to
-    /// small ones, so that unfinished large records cannot keep everybody out.
+    /// Whether a buffer of `n` bytes for a large record may be taken: a part of the budget is left
+    /// to small ones, so that unfinished large records cannot keep everybody out.
     pub fn has_large(&self, n: usize) -> bool {
         self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
     }
