@@ -99,7 +99,7 @@ impl Input {
         let need = self.need.max(if held == 0 { self.expect } else { 0 });
         let size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
         if self.buf.capacity() < size || (self.buf.capacity() == 0) {
-            let large = size >= LARGE_RECORD && size > RECEIVE_BUFFER;
+            let large = size > RECEIVE_BUFFER;
             let room =
                 if large { core.budget.has_large(size) } else { core.budget.has_bytes(size) };
             if !room && !self.overdraft {
