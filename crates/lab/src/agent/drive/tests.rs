@@ -22,8 +22,8 @@ fn driver(kind: Kind) -> Driver {
 fn windows_add_up_to_the_step() {
     for kind in [Kind::RandRead, Kind::SeqWrite, Kind::Create] {
         let now = clock::mono_ns();
-        let window_ns = 5_000_000;
-        let until_ns = now + 31_000_000;
+        let window_ns = 20_000_000;
+        let until_ns = now + 301_000_000;
         let start = Start { step: 1, threads: 8, at_ns: now + 1_000_000, until_ns, window_ns };
         let stop = AtomicU64::new(until_ns);
         let mut windows = Vec::new();
