@@ -25,6 +25,11 @@ impl Sealer {
         let run = move || {
             for [live, sealed] in jobs {
                 if let Err(error) = segment::seal(&live, &sealed, pack) {
+                    if !live.exists() {
+                        // Retention has removed it meanwhile: what was packed goes, too.
+                        drop(std::fs::remove_file(&sealed));
+                        continue;
+                    }
                     // A damaged one stays as it is; moved aside, it is not tried for ever.
                     drop(std::fs::rename(&live, live.with_extension("bad")));
                     let error = failed(&live)(error);
