@@ -26,6 +26,8 @@ fn sums_of_all_runners() {
 fn skips_are_compared_by_name_both_ways() {
     let skips = add_up(LOG).skips;
     assert_eq!(differences(&skips, "SKIP uml: another reason\n"), "");
+    assert_eq!(differences(&skips, "MAY SKIP uml: no such right\n"), "");
+    assert_eq!(differences(&BTreeSet::new(), "MAY SKIP uml: no such right\n"), "");
     assert_eq!(differences(&skips, "# none\n"), "new: SKIP uml: no user-mode-linux");
     assert_eq!(differences(&BTreeSet::new(), "SKIP uml: x\n"), "gone: SKIP uml");
 }

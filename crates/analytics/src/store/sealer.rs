@@ -26,7 +26,7 @@ impl Sealer {
             for [live, sealed] in jobs {
                 if let Err(error) = segment::seal(&live, &sealed, pack) {
                     if !live.exists() {
-                        // It was pruned meanwhile, which is no failure; nothing of it stays behind.
+                        // Retention has removed it meanwhile: what was packed goes, too.
                         drop(std::fs::remove_file(&sealed));
                         continue;
                     }
