@@ -196,6 +196,16 @@ pub const RECEIVE_BUFFER: usize = 64 << 10;
 /// Records of at least this size get a receive buffer of their own, which the pool can take over
 /// without copying the data once more.
 pub const LARGE_RECORD: usize = 32 << 10;
+/// Data of a READ from which on it is sent from the page cache: below, a copy costs less than the
+/// calls that save it.
+pub const SEND_FILE_MIN: usize = 64 << 10;
+/// Bytes of a file that are mapped at a time for sending: a stream sets one up sixteen times less
+/// often than it reads, and a page table of 32 KiB serves it.
+pub const MAPPED_WINDOW: usize = 16 << 20;
+/// Windows of one open file: as many readers of one large file as do not push one another out.
+pub const MAPPED_PER_FILE: usize = 8;
+/// Windows in all, well below the 65 530 mappings that Linux gives a process: 32 GiB of page cache.
+pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;

@@ -33,6 +33,9 @@ pub struct Lease {
     pub notice: Arc<dyn Recall>,
 }
 
+/// Whom to tell that a lease must be given back, and how.
+pub type Notices = Vec<(Owner, Arc<dyn Recall>)>;
+
 /// All that is held on a file.
 #[derive(Default)]
 pub struct FileLocks {
@@ -106,11 +109,7 @@ impl FileLocks {
     /// Marks the leases of others that a change (or with `only_write`, a look) conflicts with as
     /// being recalled; gives the notices that have not been sent yet, and whether there are any
     /// in the way at all.
-    pub fn recall(
-        &mut self,
-        by: Option<ClientKey>,
-        only_write: bool,
-    ) -> (bool, Vec<(Owner, Arc<dyn Recall>)>) {
+    pub fn recall(&mut self, by: Option<ClientKey>, only_write: bool) -> (bool, Notices) {
         let (mut any, mut notices) = (false, Vec::new());
         for lease in &mut self.leases {
             let own = by == Some(lease.owner.client);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::limits::{LEASES_MAX, LEASES_PER_FILE_MAX};
 use probe::op::FileId;
 
-use super::file::Lease;
+use super::file::{Lease, Notices};
 use super::{ClientKey, FileKey, LockTable, Owner, Refused, tidy};
 use crate::attr::Attr;
 
@@ -129,7 +129,7 @@ impl LockTable {
     }
 
     /// Tells holders; no lock of the table may be held.
-    pub(super) fn notify(&self, key: FileKey, notices: Vec<(Owner, Arc<dyn Recall>)>) {
+    pub(super) fn notify(&self, key: FileKey, notices: Notices) {
         self.counts.recalls.fetch_add(notices.len() as u64, Ordering::Relaxed);
         notices.into_iter().for_each(|(owner, notice)| notice.recall(key, &owner));
     }
