@@ -375,3 +375,14 @@ pub const LOCK_DEADLOCK_DEPTH: usize = 64;
 pub const LEASES_MAX: u64 = 262_144;
 /// Leases on one file: a program's file that a whole cluster runs.
 pub const LEASES_PER_FILE_MAX: usize = 4_096;
+/// Entries of an access control list: what a page holds, and ext4 keeps.
+pub const ACL_ENTRIES_MAX: usize = 510;
+/// Longest value of an extended attribute (`XATTR_SIZE_MAX` of Linux).
+pub const XATTR_VALUE_MAX: usize = 64 << 10;
+/// Longest list of names of extended attributes (`XATTR_LIST_MAX` of Linux).
+pub const XATTR_LIST_MAX: usize = 64 << 10;
+/// Bytes that one COPY copies at most before its caller is told how far it came: some 100 ms where
+/// blocks cannot be shared.
+pub const COPY_TURN_MAX: u64 = 128 << 20;
+/// Bytes copied at once where the kernel cannot do it by itself.
+pub const COPY_BUFFER: usize = 1 << 20;

@@ -3,6 +3,7 @@
 //! - [`fs`]: the contract: [`fs::FileSystem`], what goes in and what comes out.
 //! - [`status`]: the one list of ways an operation fails; each protocol has one table from it.
 //! - [`attr`]: attributes of a file, and the changes that a caller may ask for.
+//! - [`acl`]: POSIX access control lists, and how NFSv4 sees them.
 //! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
 //! - [`handle`]: names for files that survive restart and rename.
 //! - [`name`]: names in a directory, checked.
@@ -18,6 +19,7 @@
 // the path of every failed LOOKUP.
 #![allow(clippy::result_large_err)]
 
+pub mod acl;
 pub mod attr;
 pub mod conformance;
 pub mod cred;
