@@ -109,6 +109,20 @@ impl Progress {
         self.first_change.get_or_insert((self.result_at, self.done, op));
     }
 
+    /// Says, for tests, that operation `index` had something to flush.
+    #[cfg(test)]
+    pub(super) fn note_change_at(&mut self, index: u32, results: &ReplyBuf) {
+        let tag = self.tag.next_multiple_of(4);
+        let mut r = Reader::new(results.as_slice().get(12 + tag..).unwrap_or_default());
+        let all = r.rest().len();
+        for _ in 0..index {
+            wire::nfs4::ResOp::decode(&mut r).expect("a result of ours");
+        }
+        let at = 12 + tag + all - r.rest().len();
+        let op = self.facts.get(index as usize).map_or(0, |facts| facts.op);
+        self.first_change = Some((at, index, op));
+    }
+
     pub(super) fn hold_slot(&mut self, slot: Slot, reply_max: usize, cached_max: Option<usize>) {
         self.slot = Some(slot);
         self.reply_max = reply_max.min(NFS4_REPLY_MAX);

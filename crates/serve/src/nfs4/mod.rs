@@ -138,3 +138,6 @@ impl StateOps for NoState {
         Err(Nfsstat4::BAD_STATEID)
     }
 }
+
+#[cfg(test)]
+mod tests;
