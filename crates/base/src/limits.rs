@@ -196,6 +196,16 @@ pub const RECEIVE_BUFFER: usize = 64 << 10;
 /// Records of at least this size get a receive buffer of their own, which the pool can take over
 /// without copying the data once more.
 pub const LARGE_RECORD: usize = 32 << 10;
+/// Data of a READ from which on it is sent from the page cache: below, a copy costs less than the
+/// calls that save it.
+pub const SEND_FILE_MIN: usize = 64 << 10;
+/// Bytes of a file that are mapped at a time for sending: a stream sets one up sixteen times less
+/// often than it reads, and a page table of 32 KiB serves it.
+pub const MAPPED_WINDOW: usize = 16 << 20;
+/// Windows of one open file: as many readers of one large file as do not push one another out.
+pub const MAPPED_PER_FILE: usize = 8;
+/// Windows in all, well below the 65 530 mappings that Linux gives a process: 32 GiB of page cache.
+pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
@@ -371,3 +381,32 @@ pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
 pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
 /// The lease, and with it the grace period, unless set otherwise: what every server uses.
 pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
+
+// --- vfs: locks, leases, records of clients -----------------------------------------------------
+
+/// Longest owner of a lock: an `nlm4` owner is up to 1 024 bytes (NFSv4's limit too), with a number
+/// of 8 before it.
+pub const LOCK_OWNER_MAX: usize = 1_032;
+/// Parts of the lock table, each with its own lock: many more than cores.
+pub const LOCK_SHARDS: usize = 64;
+/// Counters of changes under way: many more than changes, so that a lease is seldom refused because
+/// of another file's (64 bytes each).
+pub const LOCK_CHANGING_SLOTS: usize = 512;
+/// Opens of all clients: some 100 bytes each.
+pub const OPENS_MAX: u64 = 1_000_000;
+/// Opens of one file: they are searched one by one.
+pub const OPENS_PER_FILE_MAX: usize = 10_000;
+/// Byte-range locks of all clients: some 100 bytes each.
+pub const LOCKS_MAX: u64 = 1_000_000;
+/// Locks on one file: they are searched one by one, at most some 50 µs.
+pub const LOCKS_PER_FILE_MAX: usize = 8_192;
+/// Requests that wait for a lock, of all clients; each holds a continuation.
+pub const LOCK_WAITERS_MAX: u64 = 65_536;
+/// Requests that wait for locks on one file.
+pub const LOCK_WAITERS_PER_FILE_MAX: usize = 1_024;
+/// Steps followed from one who waits to the next when a deadlock is looked for; Linux takes 10.
+pub const LOCK_DEADLOCK_DEPTH: usize = 64;
+/// Leases of all clients: some 150 bytes each.
+pub const LEASES_MAX: u64 = 262_144;
+/// Leases on one file: a program's file that a whole cluster runs.
+pub const LEASES_PER_FILE_MAX: usize = 4_096;

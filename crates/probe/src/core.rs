@@ -111,12 +111,10 @@ impl CoreProbe {
         self.tail = self.tail.max(oldest);
         let end = head.min(self.tail + slice);
         while self.tail < end {
-            // Nobody but this thread writes, so nothing can be overtaken here.
-            if let Some(record) = ring.read(self.tail) {
-                let open = self.open_for(record.done_ns);
-                open.dropped += std::mem::take(&mut dropped);
-                open.add(&record);
-            }
+            let record = ring.read_own(self.tail);
+            let open = self.open_for(record.done_ns);
+            open.dropped += std::mem::take(&mut dropped);
+            open.add(&record);
             self.tail += 1;
         }
         self.shared().set_tail(self.tail);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
 use crate::handle::Handle;
+use crate::mapped::Slice;
 use crate::status::Status;
 
 /// Outcome of a file operation.
@@ -147,6 +148,19 @@ pub struct ReadDone {
     pub attr: Attr,
 }
 
+/// A part of a file that can be sent from where it is in memory.
+#[derive(Debug, Clone)]
+pub struct Extent {
+    /// Its bytes: all of them were in the file, and in memory, a moment ago.
+    pub data: Slice,
+    /// How many.
+    pub count: usize,
+    /// Whether it reaches the end of the file.
+    pub eof: bool,
+    /// The file.
+    pub attr: Attr,
+}
+
 /// One name of a directory, as the listing meets it.
 #[derive(Debug)]
 pub struct DirEntry<'a> {
@@ -275,6 +289,18 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Reads into `buf` at `offset`.
     fn read(&self, cx: Context<'_>, file: &Handle, offset: u64, buf: &mut [u8])
     -> Result<ReadDone>;
+
+    /// As [`FileSystem::read`] of `count` bytes, to be sent from where they are. `None` when
+    /// that would wait or cannot be done, for whatever reason: `read` has the answer then.
+    fn extent(
+        &self,
+        _cx: Context<'_>,
+        _file: &Handle,
+        _offset: u64,
+        _count: usize,
+    ) -> Option<Extent> {
+        None
+    }
 
     /// Writes `data` at `offset`. `Changed::value` is the count written; the flush is empty for
     /// `Unstable`.

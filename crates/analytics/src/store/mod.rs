@@ -160,15 +160,33 @@ impl Folder {
         if self.writer.as_ref().is_none_or(|w| w.header.start != start) {
             self.writer = None;
             self.seal_before(start);
-            let path = self.path(start, "live");
             let header = Header { sealed: false, span: self.fidelity.span() as u32, start };
             self.starts.insert(start);
-            self.writer = Some(Writer::open(&path, header).map_err(failed(&path))?);
+            self.writer = Some(self.open_live(header)?);
         }
         match &mut self.writer {
             Some(writer) => Ok(writer),
             None => unreachable!("the writer was opened above"),
         }
+    }
+
+    /// Opens the live segment. What stands in its place and cannot be read, of another version or
+    /// damaged, is set aside, and told of once: it must not cost the seconds that come.
+    fn open_live(&self, header: Header) -> Result<Writer, StoreError> {
+        let [live, sealed] = ["live", "seg"].map(|e| self.path(header.start, e));
+        if let Err(error @ (SegmentError::Foreign(_) | SegmentError::Damaged(_))) =
+            segment::read(&sealed, (u64::MAX, u64::MAX), &|_, _| Part::Nothing, &mut drop)
+        {
+            self.sealer.set_aside(&sealed, error);
+        }
+        match Writer::open(&live, header) {
+            Err(error @ (SegmentError::Foreign(_) | SegmentError::Damaged(_))) => {
+                self.sealer.set_aside(&live, error);
+                Writer::open(&live, header)
+            }
+            done => done,
+        }
+        .map_err(failed(&live))
     }
 
     fn seal_before(&mut self, start: u64) {
@@ -178,9 +196,20 @@ impl Folder {
         self.sealer.seal(jobs, self.fidelity.pack());
     }
 
+    /// Whether this segment is finished: a clock that was set back must not write it anew.
+    fn is_sealed(&self, start: u64) -> bool {
+        let nothing: Want<'_> = &|_, _| Part::Nothing;
+        segment::read(&self.path(start, "seg"), (u64::MAX, u64::MAX), nothing, &mut drop).is_ok()
+    }
+
     /// Appends unless there is a frame of this time or a later one already.
     fn append(&mut self, frame: &Frame) -> Result<bool, StoreError> {
         let path = self.dir.clone();
+        let live = self.writer.as_ref().map(|writer| writer.header.start);
+        let start = frame.time - frame.time % self.fidelity.segment();
+        if live != Some(start) && self.is_sealed(start) {
+            return Ok(false);
+        }
         let sync = self.fidelity != Fidelity::Second || frame.time.is_multiple_of(SYNC_EVERY);
         let writer = self.writer(frame.time)?;
         if writer.last.is_some_and(|last| last >= frame.time) {
@@ -190,7 +219,7 @@ impl Folder {
         if sync {
             writer.sync().map_err(failed(&path))?;
         }
-        self.sealer.failure().map_or(Ok(true), Err)
+        Ok(true)
     }
 
     /// Time of the newest frame on disk.
@@ -294,14 +323,16 @@ impl Store {
     /// Appends a second; `false` when there is a later one already (the clock was set back).
     ///
     /// # Errors
-    /// When the disk refuses; the second is lost, the store remains usable.
+    /// When the disk refuses: the second is lost, the store remains usable. Also, once, when an old
+    /// segment had to be set aside: the second is kept then.
     pub fn append(&self, frame: &Frame) -> Result<bool, StoreError> {
         let mut inner = self.inner();
         if !inner.folders[0].append(frame)? {
             return Ok(false);
         }
         inner.add_second(frame)?;
-        Ok(true)
+        // The second is kept; what went wrong beside it is told all the same.
+        inner.folders.iter().find_map(|f| f.sealer.failure()).map_or(Ok(true), Err)
     }
 
     /// Appends a frame of a minute or an hour that was not added up here: a history from elsewhere.
@@ -348,6 +379,8 @@ impl Store {
             for path in names {
                 match segment::read(path, (from, to), want, visit) {
                     Err(e) if gone(&e) => continue,
+                    // Of another version: what was written since stands beside it.
+                    Err(SegmentError::Foreign(_)) => continue,
                     Err(SegmentError::Io(e)) => return Err(failed(path)(e)),
                     _ => break,
                 }

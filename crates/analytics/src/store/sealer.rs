@@ -1,11 +1,22 @@
 //! Packs finished segments on a thread of its own: compressing an hour takes longer than the
 //! collector may be late.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::{StoreError, failed, segment};
+use super::segment::{self, SegmentError};
+use super::{StoreError, failed};
+
+/// Where what cannot be read is put: nothing of it is lost.
+fn aside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".bad");
+    while Path::new(&name).exists() {
+        name.push("1");
+    }
+    name.into()
+}
 
 /// What packs the segments of one folder.
 #[derive(Default)]
@@ -31,7 +42,7 @@ impl Sealer {
                         continue;
                     }
                     // A damaged one stays as it is; moved aside, it is not tried for ever.
-                    drop(std::fs::rename(&live, live.with_extension("bad")));
+                    drop(std::fs::rename(&live, aside(&live)));
                     let error = failed(&live)(error);
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
@@ -41,7 +52,15 @@ impl Sealer {
         self.thread = std::thread::Builder::new().name("sealer".into()).spawn(run).ok();
     }
 
-    /// Why the last packing failed; once.
+    /// Renames a segment that cannot be read, so that another can take its place.
+    pub(super) fn set_aside(&self, path: &Path, error: SegmentError) {
+        // If it cannot be renamed, what comes next fails, and says so.
+        drop(std::fs::rename(path, aside(path)));
+        let error = failed(path)(error);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    /// Why the last packing failed, or what was set aside; once.
     pub(super) fn failure(&self) -> Option<StoreError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

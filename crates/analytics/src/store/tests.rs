@@ -218,3 +218,43 @@ fn only_what_is_wanted_is_unpacked() {
         store.settle();
     }
 }
+
+#[test]
+fn a_segment_of_another_version_is_set_aside_and_the_seconds_go_on() {
+    for extension in ["live", "seg"] {
+        let folder = Folder::new();
+        let store = Store::open(&folder.0, Retention::default()).expect("opened");
+        fill(&store, T..T + 5);
+        drop(store);
+        let live = folder.0.join(format!("second/{T:012}.live"));
+        let old = live.with_extension(extension);
+        fs::rename(&live, &old).expect("renamed");
+        let mut bytes = fs::read(&old).expect("read");
+        bytes[8] = 1;
+        let crc = codec::crc32(&[&bytes[..28]]);
+        bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+        fs::write(&old, &bytes).expect("written");
+
+        let store = Store::open(&folder.0, Retention::default()).expect("opened again");
+        let told = store.append(&frame(T + 5)).expect_err("what was set aside is told");
+        assert!(told.to_string().contains("version"), "{told}");
+        fill(&store, T + 6..T + 9);
+        let times: Vec<u64> =
+            read(&store, Fidelity::Second, (0, u64::MAX)).iter().map(|f| f.time).collect();
+        assert_eq!(times, [T + 5, T + 6, T + 7, T + 8]);
+        let aside = old.with_extension(format!("{extension}.bad"));
+        assert_eq!(fs::read(aside).expect("it is still there"), bytes);
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_write_a_finished_segment_anew() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("opened");
+    fill(&store, T + 3590..T + 3610);
+    store.settle();
+    drop(store);
+    let store = Store::open(&folder.0, Retention::default()).expect("opened again");
+    assert!(!store.append(&frame(T + 3595)).expect("no error"), "it is finished");
+    assert_eq!(read(&store, Fidelity::Second, (T, T + 3600)).len(), 10);
+}

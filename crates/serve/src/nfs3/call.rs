@@ -3,7 +3,7 @@
 use probe::op::{FileId, OpRecord, flag};
 use vfs::attr::Attr;
 use vfs::cred::Cred;
-use vfs::fs::{Context, FileSystem, Flush};
+use vfs::fs::{Context, Extent, FileSystem, Flush};
 use vfs::handle::Handle;
 use vfs::status::Status;
 use wire::nfs3::{Fattr3, Fh3, Nfsstat3, Res};
@@ -23,6 +23,8 @@ pub(super) enum Outcome {
     WouldBlock,
     /// The reply is written, but may leave only when this is on disk.
     Durable(Flush),
+    /// The reply is written up to its data, which is sent from the file.
+    Extent(Extent),
 }
 
 /// What a handler returns; an error is GARBAGE_ARGS.

@@ -20,11 +20,12 @@ use std::time::Duration;
 use base::clock::stamp;
 use base::limits::{
     CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_LOOK,
-    RECORD_TIME_MAX, SEND_BATCH_MAX, SEND_TIME_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    RECORD_TIME_MAX, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
 use probe::op::{OpRecord, Protocol};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use vfs::fs::Extent;
 use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
@@ -36,6 +37,7 @@ use super::later::{Later, Letter, Span};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::listener::Accepted;
 use crate::transport::mailbox::Mailbox;
+use crate::transport::send::{self, SendError};
 
 /// Operations between two looks at the clock within a turn.
 const CLOCK_EVERY: usize = 8;
@@ -61,6 +63,9 @@ pub(super) enum Ended {
     /// A handler panicked.
     #[error("a handler panicked")]
     Panicked,
+    /// Replies could not be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
     /// The socket failed.
     #[error("socket: {0}")]
     Io(#[from] io::Error),
@@ -93,6 +98,10 @@ pub(super) struct Conn {
     out: ReplyBuf,
     /// Large replies, sent from where they are.
     large: Vec<Vec<u8>>,
+    /// Replies up to their data, and where the data is.
+    extents: Vec<(Vec<u8>, Extent)>,
+    /// Bytes of that data.
+    extent_bytes: usize,
     spans: Vec<Span>,
     letters: Vec<Letter>,
     in_flight: usize,
@@ -117,6 +126,8 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         input: Input::default(),
         out: ReplyBuf::default(),
         large: Vec::new(),
+        extents: Vec::new(),
+        extent_bytes: 0,
         spans: Vec::new(),
         letters: Vec::new(),
         in_flight: 0,
@@ -273,7 +284,8 @@ impl Conn {
                     }
                 }
             }
-            let full = ops >= TURN_OPS_MAX || self.out.len() >= SEND_BATCH_MAX;
+            let bytes = self.out.len() + self.extent_bytes;
+            let full = ops >= TURN_OPS_MAX || bytes >= SEND_BATCH_MAX;
             if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
                 break;
             }
@@ -298,6 +310,11 @@ impl Conn {
         }
         match step.map_err(Ended::BadCall)? {
             Step::Answered => self.spans.push(span),
+            Step::Extent { extent, start } => {
+                self.spans.push(span);
+                self.extent_bytes += extent.count;
+                self.extents.push((self.out.split_off(start), extent));
+            }
             Step::Refused => {
                 service.budgets.bad_records.fetch_add(1, Relaxed);
             }
@@ -347,15 +364,23 @@ impl Conn {
     /// Sends all replies and writes down the operations that they finish.
     async fn send(&mut self) -> Result<(), Ended> {
         if !self.out.is_empty() {
-            send_all(&self.stream, self.out.as_slice()).await?;
+            send::bytes(&self.stream, self.out.as_slice(), false).await?;
             self.core.budget.count_moved(self.out.len());
             self.out.truncate(0);
         }
         for reply in self.large.drain(..) {
-            send_all(&self.stream, &reply).await?;
+            send::bytes(&self.stream, &reply, false).await?;
             self.core.budget.count_moved(reply.len());
             self.core.service.large.give(reply);
         }
+        for (head, extent) in self.extents.drain(..) {
+            let pad = [0; 3].get(..wire::xdr::padding(extent.count)).unwrap_or_default();
+            send::bytes(&self.stream, &head, true).await?;
+            send::slice(&self.stream, &extent.data, !pad.is_empty()).await?;
+            send::bytes(&self.stream, pad, false).await?;
+            self.core.budget.count_moved(head.len() + extent.count + pad.len());
+        }
+        self.extent_bytes = 0;
         if !self.spans.is_empty() {
             self.core.finish(&mut self.spans);
         }
@@ -366,7 +391,7 @@ impl Conn {
         let budgets = &self.core.service.budgets;
         match ended {
             Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
-            Some(Ended::TooSlow) => &budgets.timeouts,
+            Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => &budgets.timeouts,
             _ => return,
         }
         .fetch_add(1, Relaxed);
@@ -381,6 +406,7 @@ impl Conn {
             let _ = self.open_letters();
             self.spans.clear();
             self.large.clear();
+            self.extents.clear();
             if self.in_flight == 0 {
                 return;
             }
@@ -399,22 +425,4 @@ fn reply_size(facts: &OpRecord) -> usize {
         Proc::READDIR | Proc::READDIRPLUS => READDIR_REPLY_MAX as usize,
         _ => 0,
     }
-}
-
-/// Sends everything; a peer may take its time, but not stand still.
-async fn send_all(stream: &TcpStream, mut bytes: &[u8]) -> Result<(), Ended> {
-    while !bytes.is_empty() {
-        match stream.try_write(bytes) {
-            Ok(0) => return Err(Ended::Closed),
-            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                let patience: Duration = SEND_TIME_MAX;
-                tokio::time::timeout(patience, stream.writable())
-                    .await
-                    .map_err(|_| Ended::TooSlow)??;
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use base::limits::REPLAY_ENTRIES_MAX;
 use probe::gauge::Gauges;
 use probe::op::{OpRecord, Protocol, flag};
 use vfs::flush::FlushGroup;
-use vfs::fs::Flush;
+use vfs::fs::{Extent, Flush};
 use vfs::share::ShareTable;
 use vfs::status::Status;
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
@@ -50,6 +50,13 @@ pub(super) enum Step {
     Repeat(Key),
     /// It must go to the pool, under this key if it may be repeated.
     Pool(Option<Key>),
+    /// The reply is written from `start` on, up to its data.
+    Extent {
+        /// Where the data is.
+        extent: Extent,
+        /// Where the reply begins.
+        start: usize,
+    },
     /// The reply is written from `start` on; it may leave after the flush.
     Durable {
         /// What it waits for.
@@ -121,6 +128,7 @@ impl Service {
             }
             Some(Outcome::WouldBlock) => Step::Pool(key),
             Some(Outcome::Durable(flush)) => Step::Durable { flush, key, start },
+            Some(Outcome::Extent(extent)) => Step::Extent { extent, start },
             None => Step::Refused,
         })
     }
@@ -140,7 +148,8 @@ impl Service {
         match self.handle(operation, &header, args, caller, true, out, facts) {
             Some(Outcome::Durable(flush)) => Performed::Durable(flush),
             Some(Outcome::Done) | None => Performed::Done,
-            Some(Outcome::WouldBlock) => {
+            // Nothing waits here, and only what must not wait is sent from the file.
+            Some(Outcome::WouldBlock | Outcome::Extent(_)) => {
                 failure(header.xid, Status::Busy, out, facts);
                 Performed::Done
             }
@@ -168,7 +177,11 @@ impl Service {
                 Some(Outcome::WouldBlock)
             }
             Ok(outcome) => {
-                rpc::end_record(&mut Writer::new(out.vec()), mark);
+                let tail = match &outcome {
+                    Outcome::Extent(e) => e.count + wire::xdr::padding(e.count),
+                    _ => 0,
+                };
+                rpc::end_record_with_tail(&mut Writer::new(out.vec()), mark, tail);
                 Some(outcome)
             }
             Err(_) => {

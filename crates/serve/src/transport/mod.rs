@@ -5,12 +5,14 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
+//! - [`send`]: bytes, and parts of files, to the peer.
 
 pub mod budget;
 pub mod buffers;
 pub mod listener;
 pub mod mailbox;
 pub mod runtimes;
+pub mod send;
 
 pub use budget::Budgets;
 pub use runtimes::Runtimes;

@@ -130,3 +130,78 @@ fn counting_keeps_pace_with_the_load() {
     assert!(most <= slices, "{most} records wait to be counted");
     assert_eq!(server.hub.gauges().dropped.get(), 0);
 }
+
+/// Large reads are sent from the page cache: of odd lengths, across the end of the file, many in
+/// one batch, between small ones; the second round uses what the first has mapped.
+#[test]
+fn large_reads_in_a_batch_are_whole_and_in_their_frames() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "large");
+    let data: Vec<u8> = (0..900_001_u32).map(|n| (n / 5 % 253) as u8).collect();
+    for (n, part) in data.chunks(300_000).enumerate() {
+        write(&mut client, &file, n as u64 * 300_000, part);
+    }
+    let reads = [
+        (0, 100_001),
+        (100_001, 65_536),
+        (7, 10),
+        (200_000, 600_002),
+        (800_001, 1 << 20),
+        (900_001, 70_000),
+        (3, 899_999),
+    ];
+    for _ in 0..3 {
+        let mut bytes = Vec::new();
+        let mut wanted = std::collections::HashMap::new();
+        for (offset, count) in reads {
+            bytes.extend(client.nfs(Proc::READ, &ReadArgs { file: Fh3(&file), offset, count }));
+            wanted.insert(client.xid, (offset as usize, count as usize));
+        }
+        client.send(&bytes);
+        for _ in reads {
+            let reply = client.receive();
+            let (offset, count) = wanted.remove(&reply.xid).expect("each is answered once");
+            let ok = reply.results::<ReadRes<'_>>().into_result().expect("read");
+            let end = data.len().min(offset + count);
+            assert!(ok.data == &data[offset..end], "{count} bytes at {offset}");
+            assert_eq!((ok.count as usize, ok.eof), (end - offset, end == data.len()));
+        }
+    }
+    let moved: u64 = server.records(3 * reads.len()).iter().map(|r| u64::from(r.bytes)).sum();
+    assert!(moved > 3 * 2_000_000, "bytes are counted: {moved}");
+}
+
+#[test]
+fn a_file_cut_short_does_not_harm_the_server() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "short");
+    let data = vec![9; 900_000];
+    write(&mut client, &file, 0, &data);
+    for round in 0..20 {
+        let mut bytes = Vec::new();
+        for _ in 0..4 {
+            let args = ReadArgs { file: Fh3(&file), offset: 0, count: 900_000 };
+            bytes.extend(client.nfs(Proc::READ, &args));
+        }
+        client.send(&bytes);
+        let (mut other, _) = server.client();
+        // Numbers of its own, or the server takes its calls for repeats.
+        other.xid = 1000 * (round as u32 + 1);
+        for size in [round * 100, 900_000] {
+            let new_attributes = Sattr3 { size: Some(size), ..Sattr3::default() };
+            let args = SetattrArgs { object: Fh3(&file), new_attributes, guard: None };
+            assert!(other.call(Proc::SETATTR, &args).results::<SetattrRes>().into_result().is_ok());
+        }
+        for _ in 0..4 {
+            // Cut short while it was being sent: then the connection is closed, and only that.
+            let Ok(reply) = client.try_receive() else {
+                client = server.client().0;
+                break;
+            };
+            assert!(reply.results::<ReadRes<'_>>().into_result().is_ok());
+        }
+    }
+    assert_eq!(getattr(&mut client, &file).expect("there").size, 900_000);
+}

@@ -47,8 +47,8 @@ pub use table::inspect as handle_table;
 use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileName, FileSystem, ListDone,
-    ReadDone, Result, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, FileName, FileSystem,
+    ListDone, ReadDone, Result, Space, Special, Stable,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -460,6 +460,9 @@ impl FileSystem for HostFs {
         buf: &mut [u8],
     ) -> Result<ReadDone> {
         self.read_file(cx, file, offset, buf)
+    }
+    fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
+        self.file_extent(cx, file, offset, count)
     }
     fn write(
         &self,

@@ -14,6 +14,7 @@ use base::limits::OPEN_FILES_PER_NODE;
 use crate::attr::{Attr, Time};
 use crate::cred::Cred;
 use crate::host::node::{Counted, Node, lock};
+use crate::mapped::Windows;
 
 /// What the rights were decided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct OpenFile {
     pub cred: Cred,
     /// By what.
     pub stamp: Mutex<Stamp>,
+    /// Parts of it that are sent from memory.
+    pub windows: Windows,
     used: AtomicBool,
     _counted: Counted,
 }
@@ -86,6 +89,7 @@ impl OpenFile {
             mode,
             cred: cred.clone(),
             stamp: Mutex::new(Stamp::of(attr)),
+            windows: Windows::default(),
             used: AtomicBool::new(true),
             _counted: Counted::new(),
         })

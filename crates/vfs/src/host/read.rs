@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::attr::{Attr, FileType, Wcc};
-use crate::fs::{Context, Entry, Failed, ReadDone, Result, Space};
+use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, Space};
 use crate::handle::Handle;
 use crate::host::acting::Acting;
 use crate::host::node::{Node, lock};
@@ -313,6 +313,40 @@ impl HostFs {
         let open = self.open_for(cx, &node, &attr, false)?;
         let (count, attr) = self.read_by(cx, &node, &open, offset, buf)?;
         self.read_done(cx, offset, buf.len(), count, attr)
+    }
+
+    /// Never waits, and never opens: that is left to the READ that comes before.
+    pub(super) fn file_extent(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        count: usize,
+    ) -> Option<Extent> {
+        if !self.inline.read.load(Ordering::Relaxed) || i64::try_from(offset).is_err() {
+            return None;
+        }
+        let node = self.node(cx, file).ok()?;
+        let open = self.files.get(&node, self.who(cx), Mode::READ)?;
+        let attr = self.attr(&node).ok()?;
+        if !self.still_valid(cx, &node, &open, &attr).ok()? {
+            return None;
+        }
+        let left = attr.size.saturating_sub(offset);
+        let count = usize::try_from(left).map_or(count, |left| left.min(count));
+        let data = open.windows.slice(open.fd.as_fd(), offset, count)?;
+        // Asked on tmpfs too: to look at a hole there through a mapping would fill it.
+        let end = offset.saturating_add(count as u64);
+        if !sys::in_cache(open.fd.as_fd(), offset, count) {
+            return None;
+        }
+        // What is being read ahead is in the cache and not there yet; it comes in order.
+        let there = |at| sys::read_at(open.fd.as_fd(), &mut [0], at, true).is_ok_and(|n| n == 1);
+        if !self.inline.all && !there(end - 1) {
+            return None;
+        }
+        let eof = end >= attr.size;
+        Some(Extent { data, count, eof, attr })
     }
 
     fn read_by(

@@ -243,6 +243,22 @@ pub fn read_at(fd: BorrowedFd<'_>, buf: &mut [u8], offset: u64, nowait: bool) ->
     })
 }
 
+/// Whether all pages of this part of a file are in the page cache (cachestat(2)). False as well
+/// where the kernel does not tell: before Linux 6.5, or of a file that is not ours.
+pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
+    /// The same on every architecture.
+    const CACHESTAT: c_long = 451;
+    const PAGE: u64 = 4096;
+    let range = [offset, count as u64];
+    // Pages in the cache; dirty, under way, evicted, lately evicted.
+    let mut pages = [0_u64; 5];
+    let (ask, answer) = (range.as_ptr(), pages.as_mut_ptr());
+    // SAFETY: the kernel reads two numbers and writes five, which is what is there.
+    let done = unsafe { libc::syscall(CACHESTAT, fd.as_raw_fd(), ask, answer, 0) } == 0;
+    let last = offset + (count as u64).saturating_sub(1);
+    done && pages[0] > last / PAGE - offset / PAGE
+}
+
 /// pwrite(2).
 pub fn write_at(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> io::Result<usize> {
     // SAFETY: pointer and length describe `data`.

@@ -6,8 +6,8 @@ use probe::op::FileId;
 
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileName, FileSystem, ListDone,
-    ReadDone, Result, Space, Special, Stable, access,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, FileName, FileSystem,
+    ListDone, ReadDone, Result, Space, Special, Stable, access,
 };
 use crate::handle::Handle;
 use crate::status::Status;
@@ -77,6 +77,9 @@ impl FileSystem for ReadOnly {
         buf: &mut [u8],
     ) -> Result<ReadDone> {
         self.inner.read(cx, file, offset, buf)
+    }
+    fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
+        self.inner.extent(cx, file, offset, count)
     }
     fn write(&self, cx: Context<'_>, file: &Handle, _: u64, _: &[u8], _: Stable) -> Change<usize> {
         self.refuse(cx, file)

@@ -1,12 +1,16 @@
 //! What the back end looks after by itself: descriptors, files removed behind our back, names for
 //! statistics, the order of flushes.
 
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vfs::attr::{FileType, SetAttr};
 use vfs::conformance::{cx, root};
-use vfs::fs::{CreateHow, Durable, FileName, FileSystem, Flush, Special, Stable};
+use vfs::cred::Cred;
+use vfs::fs::{Context, CreateHow, Durable, Extent, FileName, FileSystem, Flush, Special, Stable};
 use vfs::handle::Handle;
 use vfs::host::{HostFs, HostOptions};
 
@@ -212,4 +216,82 @@ fn a_flood_of_stale_handles_is_cheap() {
     assert_eq!(stale, files.len());
     let most = begin.elapsed().as_secs() / 2 + 1;
     assert!(fs.counts().searches <= most, "{:?}", fs.counts());
+}
+
+/// What is in the mapping, as a socket gets it.
+fn sent(extent: &Extent) -> Vec<u8> {
+    let (from, mut to) = UnixStream::pair().expect("a pair");
+    let (at, len) = extent.data.raw();
+    let at = at as usize;
+    let writer = std::thread::spawn(move || {
+        let mut done = 0;
+        while done < len {
+            // SAFETY: the kernel reads from the mapping, which `extent` keeps until the join.
+            let n = unsafe {
+                libc::send(
+                    from.as_raw_fd(),
+                    (at + done) as *const _,
+                    len - done,
+                    libc::MSG_NOSIGNAL,
+                )
+            };
+            done += usize::try_from(n).expect("sent");
+        }
+    });
+    let mut got = Vec::new();
+    to.read_to_end(&mut got).expect("received");
+    writer.join().expect("ended");
+    got
+}
+
+/// On memory and on a disk: what is sent from a file is what reading it gives, to those who may.
+#[test]
+fn a_large_read_is_sent_from_where_it_is() {
+    for medium in [memory(), disk()] {
+        let scratch = Scratch::new(&medium, "extent");
+        let fs = scratch.open(true);
+        let file = create(&*fs, &fs.root(), "file");
+        let data: Vec<u8> = (0..300_000_u32).map(|n| (n / 3) as u8).collect();
+        fs.write(cx(&root()), &file, 0, &data, Stable::FileSync).expect("written");
+        let me = root();
+        let inline = Context { may_block: false, ..cx(&me) };
+        assert!(fs.extent(inline, &file, 0, 100_000).is_none(), "the first use does not map");
+        let Some(extent) = fs.extent(inline, &file, 100_000, 100_000) else {
+            println!("SKIP extents: this kernel does not tell what is in its page cache");
+            return;
+        };
+        assert!(!extent.eof);
+        assert_eq!(sent(&extent), data[100_000..200_000]);
+        let extent = fs.extent(inline, &file, 200_000, 1 << 20).expect("mapped");
+        assert!(extent.eof && extent.count == 100_000 && extent.attr.size == 300_000);
+        assert_eq!(sent(&extent), data[200_000..]);
+
+        // A hole is left to READ, which need not fill it.
+        let longer = SetAttr { size: Some(1 << 20), ..SetAttr::default() };
+        fs.setattr(cx(&me), &file, &longer, None).expect("longer");
+        fs.read(cx(&me), &file, 0, &mut [0; 10]).expect("opened again");
+        assert!(fs.extent(inline, &file, 400_000, 100_000).is_none());
+        assert!(fs.extent(inline, &file, 2 << 20, 100_000).is_none(), "behind the end");
+    }
+}
+
+/// As root: rights are asked for each time.
+#[test]
+fn nobody_is_sent_what_he_may_not_read() {
+    let scratch = Scratch::new(&memory(), "extent-rights");
+    let fs = scratch.open(true);
+    if !fs.privileged() {
+        return println!("SKIP extent-rights: needs root");
+    }
+    let file = create(&*fs, &fs.root(), "file");
+    let me = root();
+    fs.write(cx(&me), &file, 0, &[1; 200_000], Stable::Unstable).expect("written");
+    let other = Cred { uid: 1234, gid: 1234, groups: vec![] };
+    let theirs = Context { cred: &other, may_block: false };
+    fs.read(cx(&other), &file, 0, &mut [0; 10]).expect("it is for all to read");
+    drop(fs.extent(theirs, &file, 0, 100_000));
+    assert!(fs.extent(theirs, &file, 0, 100_000).is_some());
+    fs.setattr(cx(&me), &file, &mode(0o600), None).expect("made private");
+    assert!(fs.extent(theirs, &file, 0, 100_000).is_none());
+    fs.read(cx(&other), &file, 0, &mut [0; 10]).expect_err("not any more");
 }

@@ -1,0 +1,91 @@
+//! Sending on a plain socket: bytes, and parts of files from the page cache.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use base::limits::SEND_TIME_MAX;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use vfs::mapped::Slice;
+
+/// Why sending ended before everything was sent. The connection is of no use any more.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The peer takes nothing more.
+    #[error("closed by the peer")]
+    Closed,
+    /// The peer has taken nothing for [`SEND_TIME_MAX`].
+    #[error("the peer is too slow")]
+    TooSlow,
+    /// The file became shorter after the reply had said how much would come.
+    #[error("the file was cut short while it was being sent")]
+    Shrunk,
+    /// The socket or the file failed.
+    #[error("sending: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Sends everything; a peer may take its time, but not stand still. With `more` the kernel may wait
+/// for what follows before it fills a packet.
+///
+/// # Errors
+/// When it cannot be sent to the end.
+pub async fn bytes(stream: &TcpStream, bytes: &[u8], more: bool) -> Result<(), SendError> {
+    let mut sent = 0;
+    while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: pointer and length describe `rest`.
+        let result = stream.try_io(Interest::WRITABLE, || unsafe {
+            send(stream, rest.as_ptr(), rest.len(), more)
+        });
+        sent += progress(stream, result).await?;
+    }
+    Ok(())
+}
+
+/// Sends a part of a file from the page cache; `more` as above.
+///
+/// # Errors
+/// When it cannot be sent to the end.
+pub async fn slice(stream: &TcpStream, slice: &Slice, more: bool) -> Result<(), SendError> {
+    let mut sent = 0;
+    while sent < slice.raw().1 {
+        let result = stream.try_io(Interest::WRITABLE, || {
+            let (at, len) = slice.raw();
+            // SAFETY: `slice` keeps the mapping, and `sent` is less than its length.
+            unsafe { send(stream, at.wrapping_add(sent), len - sent, more) }
+        });
+        sent += match result {
+            Err(e) if e.raw_os_error() == Some(libc::EFAULT) => return Err(SendError::Shrunk),
+            result => progress(stream, result).await?,
+        };
+    }
+    Ok(())
+}
+
+/// send(2).
+///
+/// # Safety
+/// `len` bytes from `at` on must be mapped for the call.
+unsafe fn send(stream: &TcpStream, at: *const u8, len: usize, more: bool) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 };
+    // SAFETY: the caller's.
+    let n = unsafe { libc::send(stream.as_raw_fd(), at.cast(), len, flags) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+/// Bytes sent; none after waiting for room, if that is what was missing.
+async fn progress(stream: &TcpStream, sent: io::Result<usize>) -> Result<usize, SendError> {
+    match sent {
+        Ok(0) => Err(SendError::Closed),
+        Ok(n) => Ok(n),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+            let patience: Duration = SEND_TIME_MAX;
+            let writable = tokio::time::timeout(patience, stream.writable()).await;
+            writable.map_err(|_| SendError::TooSlow)??;
+            Ok(0)
+        }
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(e) => Err(e.into()),
+    }
+}
