@@ -347,6 +347,41 @@ pub const LAB_WINDOWS_MAX: usize = 16_384;
 /// Client processes of the demo: as many as the first published summary of this kind had.
 pub const DEMO_CLIENTS: u32 = 8;
 
+// --- wire: NFS version 4 ------------------------------------------------------------------------
+
+/// NFSv4 file handles are at most 128 bytes (RFC 8881 §3.1, NFS4_FHSIZE).
+pub const NFS4_FHSIZE: usize = 128;
+/// Owners, client ids and their like are at most 1 024 bytes (RFC 8881 §3.1, NFS4_OPAQUE_LIMIT).
+pub const NFS4_OPAQUE_LIMIT: usize = 1024;
+/// Longest name, link target or text that is decoded, so that what is too long for us is answered
+/// with NFS4ERR_NAMETOOLONG and not with BADXDR.
+pub const NFS4_STRING_MAX: usize = 2 * PATH_MAX;
+/// Words of a bitmap that are decoded: RFC 8881 uses three; the rest is room for clients that are
+/// newer than we are.
+pub const NFS4_BITMAP_WORDS_MAX: usize = 16;
+/// Entries of an access control list in one message: more than any file system stores.
+pub const NFS4_ACES_MAX: usize = 1024;
+/// Parts of a path in `fs_locations`, and locations in it.
+pub const NFS4_PATH_PARTS_MAX: usize = 256;
+/// Security flavours in SECINFO, BACKCHANNEL_CTL, CREATE_SESSION; stateids of TEST_STATEID;
+/// segments of READ_PLUS; names of LISTXATTRS: some thousand fill a record.
+pub const NFS4_LIST_MAX: usize = 4096;
+/// Algorithms of EXCHANGE_ID's SP4_SSV, servers of COPY, layouts and their like.
+pub const NFS4_SMALL_LIST_MAX: usize = 64;
+
+// --- serve: NFS version 4 -----------------------------------------------------------------------
+
+/// Operations of one COMPOUND: a kernel client sends up to 8, scripted ones some dozens, and each
+/// costs a record of statistics until the reply leaves.
+pub const NFS4_OPS_MAX: u32 = 128;
+/// Bytes of one COMPOUND's results where no session sets a limit: one full READ and what goes
+/// with it, or several small ones. Beyond it NFS4ERR_RESOURCE.
+pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
+/// Largest READDIR result, as for version 3.
+pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
+/// The lease, and with it the grace period, unless set otherwise: what every server uses.
+pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
+
 // --- vfs: locks, leases, records of clients -----------------------------------------------------
 
 /// Longest owner of a lock: an `nlm4` owner is up to 1 024 bytes (NFSv4's limit too), with a number
