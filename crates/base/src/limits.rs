@@ -421,3 +421,16 @@ pub const XATTR_LIST_MAX: usize = 64 << 10;
 pub const COPY_TURN_MAX: u64 = 128 << 20;
 /// Bytes copied at once where the kernel cannot do it by itself.
 pub const COPY_BUFFER: usize = 1 << 20;
+
+// --- export rules -----------------------------------------------------------------------------
+
+/// Rules of one share: they are looked through in order when a connection first uses it.
+pub const EXPORT_RULES_MAX: usize = 1000;
+/// Bytes of a file of export rules.
+pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
+/// Clients that EXPORT names for a share: more than anyone reads.
+pub const MOUNT_GROUPS_MAX: usize = 256;
+/// Hosts that one rule may name through a group.
+pub const EXPORT_HOSTS_MAX: usize = 10_000;
+/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
+pub const EXPORT_GROUP_DEPTH: usize = 16;

@@ -13,7 +13,7 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer, padding};
 
 use super::fh::Target;
-use super::run::{Fail, Handled, Run};
+use super::run::{Fail, Handled, Run, context};
 
 /// The current file, which must hold data.
 pub(super) fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
@@ -69,7 +69,7 @@ fn data_into_reply(
     let length = run.out.len();
     run.writer().u32(0);
     let at = run.out.extend_stale(count);
-    let cx = run.cx();
+    let cx = context(run.progress, &run.peer, run.may_block);
     let room = run.out.vec().get_mut(at..).unwrap_or_default();
     let ReadDone { count, eof, .. } = match target.share.fs.read(cx, &target.handle, offset, room) {
         Ok(done) => done,

@@ -35,7 +35,7 @@ pub use dispatch::{Done, Progress, Start};
 pub use fattr::set_attr;
 pub use fh::{Place, Target};
 pub use names::{check_name, check_name_in, directory};
-pub use run::{Fail, Handled, Peer, Run};
+pub use run::{Entered, Fail, Handled, Peer, Run};
 pub use status::nfsstat4;
 
 /// What the operations on files need; one for all connections.
