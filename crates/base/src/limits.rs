@@ -428,3 +428,15 @@ pub const CLIENT_RECORDS_MAX: usize = 16_384;
 /// Length at which the clients' records are written anew, in bytes: all clients with the longest
 /// names fit, and ordinary ones many times over.
 pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
+// --- export rules -----------------------------------------------------------------------------
+
+/// Rules of one share: they are looked through in order when a connection first uses it.
+pub const EXPORT_RULES_MAX: usize = 1000;
+/// Bytes of a file of export rules.
+pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
+/// Clients that EXPORT names for a share: more than anyone reads.
+pub const MOUNT_GROUPS_MAX: usize = 256;
+/// Hosts that one rule may name through a group.
+pub const EXPORT_HOSTS_MAX: usize = 10_000;
+/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
+pub const EXPORT_GROUP_DEPTH: usize = 16;
