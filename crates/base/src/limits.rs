@@ -422,6 +422,13 @@ pub const COPY_TURN_MAX: u64 = 128 << 20;
 /// Bytes copied at once where the kernel cannot do it by itself.
 pub const COPY_BUFFER: usize = 1 << 20;
 
+/// Longest name of a client with its principal, in bytes: NFSv4 allows 1 024 for the name.
+pub const CLIENT_RECORD_MAX: usize = 4_096;
+/// Clients on record: as many as connections, and a few that come and go.
+pub const CLIENT_RECORDS_MAX: usize = 16_384;
+/// Length at which the clients' records are written anew, in bytes: all clients with the longest
+/// names fit, and ordinary ones many times over.
+pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
 // --- export rules -----------------------------------------------------------------------------
 
 /// Rules of one share: they are looked through in order when a connection first uses it.

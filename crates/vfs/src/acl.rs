@@ -1,8 +1,8 @@
 //! POSIX access control lists (IEEE 1003.1e draft 17), and how NFSv4 sees them.
 //!
-//! A list on disk is POSIX's; a client of NFSv4 is shown entries that mean the same, in the order in
-//! which they must be read, and what it sets is turned into the nearest POSIX list that allows no
-//! more than was asked for (`draft-ietf-nfsv4-acl-mapping-05`, as Linux servers do it). Pure.
+//! A list on disk is POSIX's; a client of NFSv4 is shown entries that mean the same, in the order
+//! in which they must be read, and what it sets is turned into the nearest POSIX list that allows
+//! no more than was asked for (`draft-ietf-nfsv4-acl-mapping-05`, as Linux servers do it). Pure.
 
 use base::limits::ACL_ENTRIES_MAX;
 

@@ -71,7 +71,7 @@ pub struct Attr {
     pub ctime: Time,
     /// Another number after each change of data or attributes, and never a lower one: the change
     /// time in nanoseconds, and one more for each further change of ours within the same tick of
-    /// the file system's clock (RFC 8881 §5.8.1.4). Over a restart it is as good as the change time.
+    /// the file system's clock (RFC 8881 §5.8.1.4). Over a restart it is as good as that time.
     pub change: u64,
     /// When it was made, if the file system knows and it was asked: GETATTR asks.
     pub birth: Option<Time>,

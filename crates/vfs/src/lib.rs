@@ -10,6 +10,7 @@
 //! - [`flush`]: group commit: one flush releases everyone who waits for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
+//! - [`recovery`]: who held state when the server ended, and may reclaim it.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
@@ -32,6 +33,7 @@ pub mod mapped;
 pub mod mem;
 pub mod name;
 pub mod paths;
+pub mod recovery;
 pub mod rights;
 pub mod share;
 pub mod status;

@@ -24,14 +24,10 @@ pub fn run(bench: &Bench) {
     if features.xattrs {
         xattrs(bench);
         xattr_rights(bench);
-    } else {
-        println!("SKIP extended attributes: this file system has none");
     }
     if features.acls && bench.privileged {
         lists(bench);
         inherited(bench);
-    } else {
-        println!("SKIP access control lists: not here, or not without privilege");
     }
 }
 
@@ -189,11 +185,9 @@ fn clones(bench: &Bench) {
     if !bench.fs.features().clone {
         assert!(matches!(refused(cloned), Status::NotSupported | Status::Invalid));
         assert_eq!(me.attr(&to).size, 0, "nothing was done");
-        println!("SKIP clones: this file system has none");
         return;
     }
     if cloned.as_ref().err().map(|failed| failed.status) == Some(Status::NotSupported) {
-        println!("SKIP clones: made without");
         return;
     }
     done(cloned);

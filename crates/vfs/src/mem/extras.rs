@@ -1,4 +1,5 @@
-//! What the back end in memory can do beyond the ordinary: room, holes, copies, extended attributes.
+//! What the back end in memory can do beyond the ordinary: room, holes, copies, extended
+//! attributes.
 
 use base::limits::{COPY_TURN_MAX, NAME_MAX, XATTR_LIST_MAX, XATTR_VALUE_MAX};
 
