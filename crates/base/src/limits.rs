@@ -379,6 +379,9 @@ pub const NFS4_OPS_MAX: u32 = 128;
 pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
 /// Largest READDIR result, as for version 3.
 pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
+/// Pieces of data and holes in one READ_PLUS: each costs two system calls; a client asks for the
+/// rest.
+pub const READ_PLUS_PIECES: u32 = 64;
 /// The lease, and with it the grace period, unless set otherwise: what every server uses.
 pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
 
