@@ -8,6 +8,7 @@
 //! - [`name`]: names in a directory, checked.
 //! - [`flush`]: group commit: one flush releases everyone who waits for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
+//! - [`locks`]: the one table of opens, locks and leases of all protocols.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
@@ -24,6 +25,7 @@ pub mod flush;
 pub mod fs;
 pub mod handle;
 pub mod host;
+pub mod locks;
 pub mod mapped;
 pub mod mem;
 pub mod name;

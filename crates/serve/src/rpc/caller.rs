@@ -2,12 +2,16 @@
 //! question grants to it.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::share::Share;
 use vfs::share::rules::{Grant, NOBODY, Squash};
 use wire::rpc::{Auth, AuthStat};
+
+/// The number of the next connection.
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
 /// A connection's peer. Calls of one connection mostly come from one user, so the identity of the
 /// last is kept and only compared.
@@ -20,6 +24,8 @@ pub struct Caller {
     core: u8,
     /// Its source port.
     port: u16,
+    /// The connection's number: no other one has it in this life of the server.
+    connection: u64,
     /// The identity that the call at hand claims.
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
@@ -40,6 +46,7 @@ impl Caller {
             client,
             core,
             port,
+            connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             grant: Grant::ALL,
@@ -47,6 +54,11 @@ impl Caller {
             machine: None,
             named: false,
         }
+    }
+
+    /// The connection's number: no other one has it in this life of the server.
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// Its source port.
