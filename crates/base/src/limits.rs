@@ -347,18 +347,6 @@ pub const LAB_WINDOWS_MAX: usize = 16_384;
 /// Client processes of the demo: as many as the first published summary of this kind had.
 pub const DEMO_CLIENTS: u32 = 8;
 
-// --- export rules -----------------------------------------------------------------------------
-
-/// Rules of one share: they are looked through in order when a connection first uses it.
-pub const EXPORT_RULES_MAX: usize = 1000;
-/// Bytes of a file of export rules.
-pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
-/// Clients that EXPORT names for a share: more than anyone reads.
-pub const MOUNT_GROUPS_MAX: usize = 256;
-/// Hosts that one rule may name through a group.
-pub const EXPORT_HOSTS_MAX: usize = 10_000;
-/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
-pub const EXPORT_GROUP_DEPTH: usize = 16;
 // --- wire: NFS version 4 ------------------------------------------------------------------------
 
 /// NFSv4 file handles are at most 128 bytes (RFC 8881 §3.1, NFS4_FHSIZE).
@@ -422,3 +410,34 @@ pub const LOCK_DEADLOCK_DEPTH: usize = 64;
 pub const LEASES_MAX: u64 = 262_144;
 /// Leases on one file: a program's file that a whole cluster runs.
 pub const LEASES_PER_FILE_MAX: usize = 4_096;
+/// Entries of an access control list: what a page holds, and ext4 keeps.
+pub const ACL_ENTRIES_MAX: usize = 510;
+/// Longest value of an extended attribute (`XATTR_SIZE_MAX` of Linux).
+pub const XATTR_VALUE_MAX: usize = 64 << 10;
+/// Longest list of names of extended attributes (`XATTR_LIST_MAX` of Linux).
+pub const XATTR_LIST_MAX: usize = 64 << 10;
+/// Bytes that one COPY copies at most before its caller is told how far it came: some 100 ms where
+/// blocks cannot be shared.
+pub const COPY_TURN_MAX: u64 = 128 << 20;
+/// Bytes copied at once where the kernel cannot do it by itself.
+pub const COPY_BUFFER: usize = 1 << 20;
+/// Longest name of a client with its principal, in bytes: NFSv4 allows 1 024 for the name.
+pub const CLIENT_RECORD_MAX: usize = 4_096;
+/// Clients on record: as many as connections, and a few that come and go.
+pub const CLIENT_RECORDS_MAX: usize = 16_384;
+/// Length at which the clients' records are written anew, in bytes: all clients with the longest
+/// names fit, and ordinary ones many times over.
+pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
+
+// --- export rules -----------------------------------------------------------------------------
+
+/// Rules of one share: they are looked through in order when a connection first uses it.
+pub const EXPORT_RULES_MAX: usize = 1000;
+/// Bytes of a file of export rules.
+pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
+/// Clients that EXPORT names for a share: more than anyone reads.
+pub const MOUNT_GROUPS_MAX: usize = 256;
+/// Hosts that one rule may name through a group.
+pub const EXPORT_HOSTS_MAX: usize = 10_000;
+/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
+pub const EXPORT_GROUP_DEPTH: usize = 16;

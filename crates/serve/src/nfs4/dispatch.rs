@@ -12,7 +12,7 @@ use super::fh::Place;
 use super::run::{Fail, Handled, Peer, Run};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot, is_stateful};
-use super::{attr, change, dir, fh, io, names, xattr};
+use super::{attr, change, dir, fh, io, names, v42, xattr};
 use crate::transport::buffers::ReplyBuf;
 
 /// The greatest minor version.
@@ -359,10 +359,15 @@ impl Run<'_> {
             ArgOp::ReadPlus(args) => io::read_plus(self, args),
             ArgOp::IoAdvise(args) => io::io_advise(self, args),
             ArgOp::Readdir(args) => dir::readdir(self, args),
-            ArgOp::Getxattr(_)
-            | ArgOp::Setxattr(_)
-            | ArgOp::Listxattrs(_)
-            | ArgOp::Removexattr(_) => xattr::refused(self),
+            ArgOp::Getxattr(args) => xattr::get(self, args),
+            ArgOp::Setxattr(args) => xattr::set(self, args),
+            ArgOp::Listxattrs(args) => xattr::list(self, args),
+            ArgOp::Removexattr(args) => xattr::remove(self, args),
+            ArgOp::Allocate(args) => v42::allocate(self, args),
+            ArgOp::Deallocate(args) => v42::deallocate(self, args),
+            ArgOp::Seek(args) => v42::seek(self, args),
+            ArgOp::Copy(args) => v42::copy(self, args),
+            ArgOp::Clone(args) => v42::clone(self, args),
             _ => Err(Nfsstat4::NOTSUPP.into()),
         }
     }

@@ -4,10 +4,11 @@
 use base::limits::IO_SIZE_MAX;
 use vfs::attr::FileType;
 use vfs::fs::{ReadDone, Stable};
+use vfs::status::Status;
 use wire::nfs4::{
     Bitmap4, CommitArgs4, CommitResOk4, IoAdviseArgs4, IoAdviseResOk4, Linktext4, Nfsstat4,
-    ReadArgs4, ReadPlusArgs4, ReadlinkResOk4, StableHow4, Stateid4, WriteArgs4, WriteResOk4,
-    content4, share4,
+    ReadArgs4, ReadPlusArgs4, ReadlinkResOk4, StableHow4, WriteArgs4, WriteResOk4, content4,
+    share4,
 };
 use wire::xdr::{Encode, Writer, padding};
 
@@ -15,12 +16,12 @@ use super::fh::Target;
 use super::run::{Fail, Handled, Run};
 
 /// The current file, which must hold data.
-fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
+pub(super) fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
     run.target(Nfsstat4::ISDIR)
 }
 
 /// What to answer about a file that has no data.
-fn no_data(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
+pub(super) fn no_data(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
     let status = match target.share.fs.getattr(run.cx(), &target.handle)?.kind {
         FileType::Regular => return Ok(()),
         FileType::Directory => Nfsstat4::ISDIR,
@@ -34,7 +35,7 @@ fn no_data(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
 pub(super) fn read(run: &mut Run<'_>, args: &ReadArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
-    readable(run, &target, &args.stateid)?;
+    run.check_io(&args.stateid, share4::ACCESS_READ)?;
     let start = run.out.len();
     let mut w = run.writer();
     Nfsstat4::OK.encode(&mut w);
@@ -46,9 +47,14 @@ pub(super) fn read(run: &mut Run<'_>, args: &ReadArgs4) -> Handled {
     Ok(())
 }
 
-fn readable(run: &Run<'_>, target: &Target, stateid: &Stateid4) -> Result<(), Fail> {
-    no_data(run, target)?;
-    run.check_io(stateid, share4::ACCESS_READ)
+/// What a failed READ or WRITE has to say: of a file that has no data, that.
+fn refine(run: &Run<'_>, target: &Target, status: Status) -> Fail {
+    match status {
+        Status::Invalid | Status::IsDirectory | Status::BadType => {
+            no_data(run, target).err().unwrap_or_else(|| status.into())
+        }
+        status => status.into(),
+    }
 }
 
 /// Writes length and data, reading the data straight into its place.
@@ -65,7 +71,10 @@ fn data_into_reply(
     let at = run.out.extend_stale(count);
     let cx = run.cx();
     let room = run.out.vec().get_mut(at..).unwrap_or_default();
-    let ReadDone { count, eof, .. } = target.share.fs.read(cx, &target.handle, offset, room)?;
+    let ReadDone { count, eof, .. } = match target.share.fs.read(cx, &target.handle, offset, room) {
+        Ok(done) => done,
+        Err(status) => return Err(refine(run, target, status)),
+    };
     run.out.truncate(at + count);
     let mut w = run.writer();
     w.raw(&[0; 3][..padding(count)]);
@@ -77,7 +86,7 @@ fn data_into_reply(
 pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
-    readable(run, &target, &args.stateid)?;
+    run.check_io(&args.stateid, share4::ACCESS_READ)?;
     let start = run.out.len();
     let mut w = run.writer();
     Nfsstat4::OK.encode(&mut w);
@@ -105,10 +114,12 @@ pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {
         StableHow4::FILE_SYNC => Stable::FileSync,
         _ => return Err(Nfsstat4::BADXDR.into()),
     };
-    no_data(run, &target)?;
     run.check_write(&args.stateid)?;
     let fs = &target.share.fs;
-    let written = fs.write(run.cx(), &target.handle, args.offset, args.data, stable)?;
+    let written = match fs.write(run.cx(), &target.handle, args.offset, args.data, stable) {
+        Ok(written) => written,
+        Err(failed) => return Err(refine(run, &target, failed.status)),
+    };
     run.durable(written.flush);
     let count = written.value as u32;
     run.facts.bytes = count;

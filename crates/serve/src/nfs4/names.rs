@@ -97,7 +97,7 @@ fn parent(run: &mut Run<'_>, place: &Place) -> Result<Place, Fail> {
         Place::File(target) => {
             run.target(Nfsstat4::SERVERFAULT)?;
             directory(run, target)?;
-            let (entry, _) = target.share.fs.lookup(run.cx(), &target.handle, b"..")?;
+            let entry = target.share.fs.lookup_parent(run.cx(), &target.handle)?;
             Ok(target.beside(entry.handle))
         }
     }

@@ -16,6 +16,7 @@ mod changes;
 mod compound;
 mod files;
 mod pseudo;
+mod v42;
 
 /// A service over one or more shares in memory.
 struct World {
