@@ -1,0 +1,151 @@
+//! Who calls: the connection's peer, the identity that its last call claimed, and what the share in
+//! question grants to it.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use probe::op::OpRecord;
+use vfs::cred::Cred;
+use vfs::share::Share;
+use vfs::share::rules::{Grant, NOBODY, Squash};
+use wire::rpc::{Auth, AuthStat};
+
+/// The number of the next connection.
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
+/// A connection's peer. Calls of one connection mostly come from one user, so the identity of the
+/// last is kept and only compared.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Its address, unmapped from v6.
+    pub(crate) address: IpAddr,
+    /// Its number in the statistics.
+    client: u32,
+    core: u8,
+    /// Its source port.
+    port: u16,
+    /// The connection's number: no other one has it in this life of the server.
+    connection: u64,
+    /// The identity that the call at hand claims.
+    claimed: Cred,
+    /// The identity to act with, where the share replaces the claimed one.
+    replaced: Option<Cred>,
+    /// What a share grants to this connection, and which rules of it said so.
+    grant: Grant,
+    granted_by: Option<(u16, u64)>,
+    /// What its first call says that the machine is called, until it is taken.
+    machine: Option<Box<[u8]>>,
+    named: bool,
+}
+
+impl Caller {
+    /// The peer at `address`, `client` in the statistics, served by `core`.
+    pub(crate) fn new((address, port): (IpAddr, u16), client: u32, core: u8) -> Self {
+        Self {
+            address,
+            client,
+            core,
+            port,
+            connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
+            claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
+            replaced: None,
+            grant: Grant::ALL,
+            granted_by: None,
+            machine: None,
+            named: false,
+        }
+    }
+
+    /// The connection's number: no other one has it in this life of the server.
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// Its source port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The identity to act with.
+    #[inline]
+    pub(crate) fn cred(&self) -> &Cred {
+        self.replaced.as_ref().unwrap_or(&self.claimed)
+    }
+
+    /// The user that the call at hand claims to come from: whom statistics show.
+    #[inline]
+    pub(crate) fn uid(&self) -> u32 {
+        self.claimed.uid
+    }
+
+    /// What `share` grants to this caller, who from now on acts as it says.
+    #[inline]
+    pub(crate) fn enter(&mut self, share: &Share) -> Grant {
+        let rules = Some((share.id, share.rules.generation()));
+        if self.granted_by != rules {
+            self.grant = share.rules.get().grant(self.address, self.port);
+            self.granted_by = rules;
+        }
+        self.replaced = match self.grant.squash {
+            Squash::None => None,
+            _ => self.grant.acting(&self.claimed),
+        };
+        self.grant
+    }
+
+    /// What the share that was entered last grants.
+    #[inline]
+    pub(crate) fn grant(&self) -> Grant {
+        self.grant
+    }
+
+    /// Acts as claimed again: the call is about no share.
+    pub(crate) fn leave(&mut self) {
+        self.replaced = None;
+    }
+
+    /// Its number in the statistics, and the name of its machine once a call has told it; once.
+    #[inline]
+    pub(crate) fn take_name(&mut self) -> Option<(u32, Box<[u8]>)> {
+        self.machine.take().map(|machine| (self.client, machine))
+    }
+
+    /// What is known of an operation before its call is read.
+    pub(crate) fn facts(&self) -> OpRecord {
+        OpRecord { client: self.client, core: self.core, user: u32::MAX, ..OpRecord::default() }
+    }
+
+    /// The queue of the pool that its operations wait in.
+    pub(crate) fn queue(&self) -> u64 {
+        match self.address {
+            IpAddr::V4(v4) => u64::from(v4.to_bits()),
+            // The network part of a v6 address is whom we are fair to.
+            IpAddr::V6(v6) => (v6.to_bits() >> 64) as u64 | 1 << 63,
+        }
+    }
+
+    /// Takes on the identity that a call claims.
+    ///
+    /// # Errors
+    /// What to answer to a flavour that we do not take (RFC 5531 §9).
+    pub(crate) fn identify(&mut self, auth: &Auth<'_>) -> Result<(), AuthStat> {
+        let (uid, gid, gids) = match auth {
+            Auth::None => (NOBODY, NOBODY, &[][..]),
+            Auth::Sys(sys) => {
+                if !self.named {
+                    self.named = true;
+                    self.machine = Some(sys.machine.into());
+                }
+                (sys.uid, sys.gid, sys.gids.as_slice())
+            }
+            Auth::Raw { .. } => return Err(AuthStat::TOOWEAK),
+        };
+        let cred = &mut self.claimed;
+        (cred.uid, cred.gid) = (uid, gid);
+        if cred.groups != gids {
+            cred.groups.clear();
+            cred.groups.extend_from_slice(gids);
+        }
+        Ok(())
+    }
+}

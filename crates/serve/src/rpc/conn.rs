@@ -1,0 +1,451 @@
+//! One connection: receive, answer every complete call, send all replies at once. The only file of
+//! this folder that does I/O.
+//!
+//! A turn is one receive, its answers and one send. Time is stamped twice in it, when the data came
+//! and when the replies left. Operations that must wait go to the pool or to the flush group and
+//! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
+
+mod input;
+
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+
+use base::clock::stamp;
+use base::limits::{
+    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_LOOK,
+    RECORD_TIME_MAX, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+};
+use probe::op::{OpRecord, Protocol};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use vfs::fs::Extent;
+use wire::nfs3::Proc;
+use wire::rpc::{CallError, RecordError};
+
+use self::input::{Input, Next};
+use super::caller::Caller;
+use super::core::Core;
+use super::dispatch::{Sheet, Step};
+use super::later::{Later, Letter, Span};
+use crate::transport::buffers::ReplyBuf;
+use crate::transport::listener::Accepted;
+use crate::transport::mailbox::Mailbox;
+use crate::transport::send::{self, SendError};
+
+/// Operations between two looks at the clock within a turn.
+const CLOCK_EVERY: usize = 8;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// The peer closed it.
+    #[error("closed by the peer")]
+    Closed,
+    /// The service is ending and everything is answered.
+    #[error("service ends")]
+    Drained,
+    /// The peer sent what is no RPC.
+    #[error("not RPC: {0}")]
+    Malformed(#[from] RecordError),
+    /// A call's header made no sense.
+    #[error("bad call: {0}")]
+    BadCall(#[from] CallError),
+    /// A record was begun and not finished, or replies were not taken.
+    #[error("the peer is too slow")]
+    TooSlow,
+    /// A handler panicked.
+    #[error("a handler panicked")]
+    Panicked,
+    /// Replies could not be sent.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The socket failed.
+    #[error("socket: {0}")]
+    Io(#[from] io::Error),
+}
+
+enum Event {
+    Readable,
+    Mail,
+    Timer,
+}
+
+/// What a turn left behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Everything complete was answered.
+    Finished,
+    /// The turn is used up; there is more.
+    UsedUp,
+    /// A budget is used up; there is more.
+    Stalled,
+}
+
+/// A connection and what belongs to it.
+pub(super) struct Conn {
+    stream: TcpStream,
+    core: Rc<Core>,
+    mailbox: Arc<Mailbox<Letter>>,
+    caller: Caller,
+    input: Input,
+    out: ReplyBuf,
+    /// Large replies, sent from where they are.
+    large: Vec<Vec<u8>>,
+    /// Replies up to their data, and where the data is.
+    extents: Vec<(Vec<u8>, Extent)>,
+    /// Bytes of that data.
+    extent_bytes: usize,
+    spans: Vec<Span>,
+    /// Facts of further operations of the call at hand.
+    more: Vec<OpRecord>,
+    letters: Vec<Letter>,
+    in_flight: usize,
+    closing: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// When an unfinished record was first waited for; 0 when there is none.
+    begun_ns: u64,
+}
+
+/// Serves an accepted connection until it ends.
+pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailbox<Letter>>) {
+    // Held to the end, then given back.
+    let _place = accepted.place;
+    let address: IpAddr = accepted.peer.ip().to_canonical();
+    let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
+    let client = core.hub.clients().intern(address);
+    let mut conn = Conn {
+        stream,
+        caller: Caller::new((address, accepted.peer.port()), client, core.id),
+        core,
+        mailbox,
+        input: Input::default(),
+        out: ReplyBuf::default(),
+        large: Vec::new(),
+        extents: Vec::new(),
+        extent_bytes: 0,
+        spans: Vec::new(),
+        more: Vec::new(),
+        letters: Vec::new(),
+        in_flight: 0,
+        closing: false,
+        timer: None,
+        begun_ns: 0,
+    };
+    let ended = conn.run().await.err();
+    conn.count(ended.as_ref());
+    conn.settle().await;
+}
+
+impl Conn {
+    async fn run(&mut self) -> Result<(), Ended> {
+        let mut turn = Turn::Finished;
+        loop {
+            match turn {
+                Turn::UsedUp => tokio::task::yield_now().await,
+                Turn::Finished | Turn::Stalled => {
+                    if self.closing && self.in_flight == 0 {
+                        return Err(Ended::Drained);
+                    }
+                    self.rest();
+                    match self.wait(turn).await? {
+                        Event::Readable => self.receive().await?,
+                        Event::Timer if turn == Turn::Finished => self.lose_patience()?,
+                        Event::Timer | Event::Mail => {}
+                    }
+                    if turn == Turn::Stalled {
+                        self.timer = None;
+                    }
+                }
+            }
+            self.open_letters()?;
+            turn = self.answer()?;
+            self.send().await?;
+        }
+    }
+
+    /// Gives the buffers back while there is nothing in them.
+    fn rest(&mut self) {
+        if self.input.is_empty() {
+            self.input.put_back(&self.core);
+            self.timer = None;
+            self.begun_ns = 0;
+        }
+        if self.out.is_empty() {
+            self.core.buffers.give_reply(std::mem::take(&mut self.out));
+        }
+    }
+
+    fn may_read(&self, turn: Turn) -> bool {
+        turn == Turn::Finished && !self.closing && self.in_flight < CONNECTION_REQUESTS_MAX
+    }
+
+    /// Waits for data, mail, the end of the service, or the end of patience.
+    async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
+        let read = self.may_read(turn);
+        if turn == Turn::Stalled {
+            self.core.press();
+            self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
+        } else if !self.input.is_empty() && read && self.timer.is_none() {
+            if self.begun_ns == 0 {
+                self.begun_ns = stamp();
+            }
+            self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
+        }
+        let Self { stream, mailbox, timer, closing, .. } = self;
+        poll_fn(|cx| {
+            if let Poll::Ready(woken) = mailbox.poll(cx, *closing) {
+                *closing = woken.closing;
+                return Poll::Ready(Ok(Event::Mail));
+            }
+            if read && let Poll::Ready(ready) = stream.poll_read_ready(cx) {
+                return Poll::Ready(ready.map(|()| Event::Readable).map_err(Ended::Io));
+            }
+            match timer.as_mut().map(|t| t.as_mut().poll(cx)) {
+                Some(Poll::Ready(())) => Poll::Ready(Ok(Event::Timer)),
+                _ => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// A record has begun and is not complete: ends the connection when its time is up, or when it
+    /// stands still while others wait for the room that it takes.
+    fn lose_patience(&mut self) -> Result<(), Ended> {
+        self.timer = None;
+        let now = stamp();
+        let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
+        let still = since(self.input.arrived_ns) >= RECORD_LOOK && self.core.is_pressed(now);
+        let over = self.begun_ns > 0 && since(self.begun_ns) >= RECORD_TIME_MAX;
+        if still || over { Err(Ended::TooSlow) } else { Ok(()) }
+    }
+
+    async fn receive(&mut self) -> Result<(), Ended> {
+        if !self.input.make_room(&self.core) {
+            // No bytes left in the budget: leave it in the kernel's buffer for a while.
+            self.core.press();
+            tokio::time::sleep(STALL_PAUSE).await;
+            return Ok(());
+        }
+        let received = self.input.receive(&mut self.stream).await?;
+        self.core.budget.count_moved(received);
+        Ok(())
+    }
+
+    /// Puts what came back from the pool and from flushes among the replies.
+    fn open_letters(&mut self) -> Result<(), Ended> {
+        self.mailbox.take(&mut self.letters);
+        if self.letters.is_empty() {
+            return Ok(());
+        }
+        let mut panicked = false;
+        for letter in self.letters.drain(..) {
+            self.in_flight = self.in_flight.saturating_sub(1);
+            self.core.budget.give_request();
+            self.core.budget.give_bytes(letter.held());
+            match letter {
+                Letter::Reply { reply, span, more, .. } => {
+                    if span.facts.protocol != 0 {
+                        self.spans.push(span);
+                    }
+                    let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
+                    self.spans.extend(spans);
+                    if reply.len() >= LARGE_RECORD {
+                        self.large.push(reply);
+                    } else {
+                        self.out.vec().extend_from_slice(&reply);
+                    }
+                }
+                Letter::Nothing { .. } => {}
+                Letter::Panicked { .. } => panicked = true,
+            }
+        }
+        if panicked { Err(Ended::Panicked) } else { Ok(()) }
+    }
+
+    /// Answers the calls that are complete, as far as this turn and the budgets reach.
+    fn answer(&mut self) -> Result<Turn, Ended> {
+        if self.input.is_empty() {
+            return Ok(Turn::Finished);
+        }
+        if self.out.capacity() == 0 {
+            self.out = self.core.buffers.take_reply();
+        }
+        let until = self.input.arrived_ns.max(stamp()) + TURN_TIME_MAX.as_nanos() as u64;
+        for ops in 1.. {
+            if self.in_flight >= CONNECTION_REQUESTS_MAX {
+                return Ok(Turn::Stalled);
+            }
+            match self.input.next()? {
+                Next::Partial => return Ok(Turn::Finished),
+                Next::Record => {
+                    self.begun_ns = 0;
+                    if !self.answer_one()? {
+                        return Ok(Turn::Stalled);
+                    }
+                }
+            }
+            let bytes = self.out.len() + self.extent_bytes;
+            let full = ops >= TURN_OPS_MAX || bytes >= SEND_BATCH_MAX;
+            if full || (ops % CLOCK_EVERY == 0 && stamp() >= until) {
+                break;
+            }
+        }
+        Ok(Turn::UsedUp)
+    }
+
+    /// Answers the record that `input` stands at, or hands it over. False when there is no room to
+    /// hand it over; it then stays where it is.
+    fn answer_one(&mut self) -> Result<bool, Ended> {
+        let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
+        let service = &self.core.service;
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
+            let mut sheet = Sheet { out, facts, more };
+            service.attempt(self.input.message(), &mut self.caller, &mut sheet)
+        }));
+        let Ok(step) = attempt else {
+            service.budgets.panics.fetch_add(1, Relaxed);
+            return Err(Ended::Panicked);
+        };
+        if let Some((client, machine)) = self.caller.take_name() {
+            self.core.hub.clients().label(client, &machine);
+        }
+        match step.map_err(Ended::BadCall)? {
+            Step::Answered => self.note(span),
+            Step::Extent { extent, start } => {
+                self.note(span);
+                self.extent_bytes += extent.count;
+                self.extents.push((self.out.split_off(start), extent));
+            }
+            Step::Refused => {
+                service.budgets.bad_records.fetch_add(1, Relaxed);
+            }
+            Step::Repeat(key) => {
+                let waiter = Later::waiter(&self.mailbox, span);
+                if service.replays.of(&key).park(&key, waiter) {
+                    self.take_up(0);
+                }
+            }
+            Step::Pool(key, resume) => {
+                let size = self.input.message().len() + reply_size(&span.facts);
+                if !self.core.budget.has_room(size) {
+                    return Ok(false);
+                }
+                let Some(slot) = service.pool.reserve(self.caller.queue()) else {
+                    return Ok(false);
+                };
+                let service = Arc::clone(service);
+                let (record, at) = self.input.take_record(&self.core);
+                let held = record.capacity() + reply_size(&span.facts);
+                let done = (span, std::mem::take(&mut self.more));
+                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+                self.take_up(held);
+                later.pool(slot, key, resume, record, at);
+                self.core.budget.count_taken();
+                return Ok(true);
+            }
+            Step::Durable { flush, settle, key, start } => {
+                let reply = self.out.split_off(start);
+                let held = reply.len();
+                let service = Arc::clone(service);
+                let done = (span, std::mem::take(&mut self.more));
+                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+                self.take_up(held);
+                later.durable(flush, settle, key, reply);
+            }
+        }
+        self.core.budget.count_taken();
+        self.input.consume();
+        Ok(true)
+    }
+
+    /// Takes up what a call has done, to be written down once its reply has left.
+    #[inline]
+    fn note(&mut self, span: Span) {
+        if span.facts.protocol != 0 {
+            self.spans.push(span);
+        }
+        if !self.more.is_empty() {
+            let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+            self.spans.extend(spans);
+        }
+    }
+
+    fn take_up(&mut self, bytes: usize) {
+        self.in_flight += 1;
+        self.core.budget.take_request();
+        self.core.budget.take_bytes(bytes);
+    }
+
+    /// Sends all replies and writes down the operations that they finish.
+    async fn send(&mut self) -> Result<(), Ended> {
+        if !self.out.is_empty() {
+            send::bytes(&self.stream, self.out.as_slice(), false).await?;
+            self.core.budget.count_moved(self.out.len());
+            self.out.truncate(0);
+        }
+        for reply in self.large.drain(..) {
+            send::bytes(&self.stream, &reply, false).await?;
+            self.core.budget.count_moved(reply.len());
+            self.core.service.large.give(reply);
+        }
+        for (head, extent) in self.extents.drain(..) {
+            let pad = [0; 3].get(..wire::xdr::padding(extent.count)).unwrap_or_default();
+            send::bytes(&self.stream, &head, true).await?;
+            send::slice(&self.stream, &extent.data, !pad.is_empty()).await?;
+            send::bytes(&self.stream, pad, false).await?;
+            self.core.budget.count_moved(head.len() + extent.count + pad.len());
+        }
+        self.extent_bytes = 0;
+        if !self.spans.is_empty() {
+            self.core.finish(&mut self.spans);
+        }
+        Ok(())
+    }
+
+    fn count(&self, ended: Option<&Ended>) {
+        let budgets = &self.core.service.budgets;
+        match ended {
+            Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
+            Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => &budgets.timeouts,
+            _ => return,
+        }
+        .fetch_add(1, Relaxed);
+    }
+
+    /// Gives everything back: waits for what is under way, whose replies nobody will read.
+    async fn settle(mut self) {
+        self.input.clear();
+        self.rest();
+        loop {
+            // A panic among them was counted where it happened.
+            let _ = self.open_letters();
+            self.spans.clear();
+            self.large.clear();
+            self.extents.clear();
+            if self.in_flight == 0 {
+                return;
+            }
+            poll_fn(|cx| self.mailbox.poll(cx, true).map(drop)).await;
+        }
+    }
+}
+
+/// Room that the reply of a pooled operation may need, beyond a little.
+fn reply_size(facts: &OpRecord) -> usize {
+    if facts.protocol != Protocol::Nfs3 as u8 {
+        return 0;
+    }
+    match Proc(u32::from(facts.op)) {
+        Proc::READ => facts.size.min(IO_SIZE_MAX) as usize,
+        Proc::READDIR | Proc::READDIRPLUS => READDIR_REPLY_MAX as usize,
+        _ => 0,
+    }
+}

@@ -1,0 +1,157 @@
+//! Looking at the table, and clearing up after an owner or a client that is gone.
+
+use std::sync::atomic::Ordering;
+
+use super::file::FileLocks;
+use super::waits::{Waited, take};
+use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Range, Share, lock};
+
+/// How much there is, for statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LockCounts {
+    /// Opens.
+    pub opens: u64,
+    /// Byte-range locks.
+    pub locks: u64,
+    /// Requests that wait.
+    pub waiting: u64,
+    /// Leases.
+    pub leases: u64,
+    /// Recalls sent since the start.
+    pub recalls: u64,
+    /// Requests that had to wait, since the start.
+    pub waited: u64,
+    /// Opens and locks refused because of another owner's, since the start.
+    pub denied: u64,
+}
+
+/// One thing that is held or waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// On which file.
+    pub key: FileKey,
+    /// By whom.
+    pub owner: Owner,
+    /// What.
+    pub what: What,
+}
+
+/// What is held or waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// An open.
+    Open(Share),
+    /// A byte-range lock.
+    Lock(Range, Kind),
+    /// A request for one.
+    Wait(Range, Kind),
+    /// A lease, and whether it is being recalled.
+    Lease(LeaseKind, bool),
+}
+
+impl LockTable {
+    /// How much there is.
+    pub fn counts(&self) -> LockCounts {
+        let c = &self.counts;
+        LockCounts {
+            opens: c.opens.load(Ordering::Relaxed),
+            locks: c.locks.load(Ordering::Relaxed),
+            waiting: c.waiting.load(Ordering::Relaxed),
+            leases: c.leases.load(Ordering::Relaxed),
+            recalls: c.recalls.load(Ordering::Relaxed),
+            waited: c.waited.load(Ordering::Relaxed),
+            denied: c.denied.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What a client (or everybody) holds: at most `max` rows, one part of the table at a time.
+    pub fn list(&self, client: Option<ClientKey>, max: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for shard in &self.shards {
+            for (key, file) in lock(shard).iter() {
+                rows_of(*key, file, &mut |row| {
+                    if rows.len() < max && client.is_none_or(|c| c == row.owner.client) {
+                        rows.push(row);
+                    }
+                });
+            }
+            if rows.len() >= max {
+                break;
+            }
+        }
+        rows
+    }
+
+    /// Takes an owner's locks on one file, and its waiting for them (NLM FREE_ALL, CLOSE,
+    /// RELEASE_LOCKOWNER); opens and leases stay.
+    pub fn unlock_all(&self, key: FileKey, owner: &Owner) {
+        self.clear_file(key, &|who| who == owner, false);
+    }
+
+    /// Takes everything from an owner on one file: open, locks, waiting, lease.
+    pub fn release(&self, key: FileKey, owner: &Owner) {
+        self.clear_file(key, &|who| who == owner, true);
+    }
+
+    /// Takes everything from a client that is gone. Looks through the whole table.
+    pub fn release_client(&self, client: ClientKey) {
+        self.clear(&|owner| owner.client == client, true);
+    }
+
+    /// Takes all locks of an owner, on whatever files. Looks through the whole table.
+    pub fn release_locks(&self, owner: &Owner) {
+        self.clear(&|who| who == owner, false);
+    }
+
+    fn clear(&self, whose: &dyn Fn(&Owner) -> bool, all: bool) {
+        for shard in &self.shards {
+            let keys: Vec<_> = {
+                let files = lock(shard);
+                let touched = files.iter().filter(|(_, file)| concerns(file, whose));
+                touched.map(|(key, _)| *key).collect()
+            };
+            keys.into_iter().for_each(|key| self.clear_file(key, whose, all));
+        }
+    }
+
+    fn clear_file(&self, key: FileKey, whose: &dyn Fn(&Owner) -> bool, all: bool) {
+        let mut files = self.shard(key);
+        let Some(file) = files.get_mut(&key) else { return };
+        let cancelled = take(file, |waiter| whose(&waiter.owner));
+        let before = file.ranges.len();
+        file.ranges.release(whose);
+        self.count_locks(before, file.ranges.len());
+        if all {
+            let opens = file.opens.len();
+            file.opens.retain(|(owner, _)| !whose(owner));
+            let closed = opens - file.opens.len();
+            self.counts.opens.fetch_sub(closed as u64, Ordering::Relaxed);
+            let (gone, kept) =
+                std::mem::take(&mut file.leases).into_iter().partition(|lease| whose(&lease.owner));
+            file.leases = kept;
+            self.uncount_leases(&gone);
+        }
+        let woken = self.wake(file);
+        super::tidy(&mut files, key);
+        drop(files);
+        self.stop_waiting(&cancelled);
+        self.run(cancelled, Waited::Cancelled);
+        self.run(woken, Waited::Granted);
+    }
+}
+
+/// Whether a file has anything of these owners.
+fn concerns(file: &FileLocks, whose: &dyn Fn(&Owner) -> bool) -> bool {
+    file.opens.iter().any(|(owner, _)| whose(owner))
+        || file.ranges.iter().any(|held| whose(&held.owner))
+        || file.waiting.iter().any(|waiter| whose(&waiter.owner))
+        || file.leases.iter().any(|lease| whose(&lease.owner))
+}
+
+fn rows_of(key: FileKey, file: &FileLocks, each: &mut dyn FnMut(Row)) {
+    let mut row = |owner: &Owner, what| each(Row { key, owner: owner.clone(), what });
+    file.opens.iter().for_each(|(owner, share)| row(owner, What::Open(*share)));
+    file.ranges.iter().for_each(|held| row(&held.owner, What::Lock(held.range, held.kind)));
+    file.waiting.iter().for_each(|w| row(&w.owner, What::Wait(w.range, w.kind)));
+    file.leases.iter().for_each(|l| row(&l.owner, What::Lease(l.kind, l.recalled)));
+}

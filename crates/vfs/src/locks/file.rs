@@ -1,0 +1,139 @@
+//! Everything that is held on one file: opens, locks, who waits for them, leases. Pure.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::kinds::{ClientKey, Held, Kind, Owner, Range, SHARE_WRITE, Share};
+use super::ranges::Ranges;
+use super::{LeaseKind, Recall, WaitId, Woken};
+
+/// Somebody who waits for a lock.
+pub struct Waiter {
+    /// For cancelling.
+    pub id: WaitId,
+    /// Who.
+    pub owner: Owner,
+    /// For which bytes.
+    pub range: Range,
+    /// How.
+    pub kind: Kind,
+    /// What to do when it is decided.
+    pub woken: Woken,
+}
+
+/// A lease (delegation) on a file.
+pub struct Lease {
+    /// Whose.
+    pub owner: Owner,
+    /// For reading or writing.
+    pub kind: LeaseKind,
+    /// Whether its owner has been told to give it back.
+    pub recalled: bool,
+    /// How it is told.
+    pub notice: Arc<dyn Recall>,
+}
+
+/// Whom to tell that a lease must be given back, and how.
+pub type Notices = Vec<(Owner, Arc<dyn Recall>)>;
+
+/// All that is held on a file.
+#[derive(Default)]
+pub struct FileLocks {
+    /// One for each owner.
+    pub opens: Vec<(Owner, Share)>,
+    /// Byte ranges.
+    pub ranges: Ranges,
+    /// In the order in which they came.
+    pub waiting: VecDeque<Waiter>,
+    /// Delegations.
+    pub leases: Vec<Lease>,
+}
+
+impl FileLocks {
+    /// Whether nothing is held, so that it can be forgotten.
+    pub fn is_empty(&self) -> bool {
+        self.opens.is_empty()
+            && self.ranges.is_empty()
+            && self.waiting.is_empty()
+            && self.leases.is_empty()
+    }
+
+    /// What an owner has open.
+    pub fn share_of(&self, owner: &Owner) -> Option<Share> {
+        self.opens.iter().find(|(who, _)| who == owner).map(|(_, share)| *share)
+    }
+
+    /// Another owner whose open is in the way.
+    pub fn share_conflict(&self, owner: Option<&Owner>, want: Share) -> Option<&Owner> {
+        let clash = |(who, share): &&(Owner, Share)| share.conflicts(want) && Some(who) != owner;
+        self.opens.iter().find(clash).map(|(who, _)| who)
+    }
+
+    /// Whether anybody has it open for writing.
+    pub fn is_written(&self) -> bool {
+        self.opens.iter().any(|(_, share)| share.access & SHARE_WRITE != 0)
+    }
+
+    /// What a request for a lock has to wait for: a lock, or somebody who came earlier and waits
+    /// for one. Whoever holds part of the range already does not queue: he might be waited for.
+    pub fn in_the_way(&self, owner: &Owner, range: Range, kind: Kind) -> Option<Held> {
+        if let Some(held) = self.ranges.conflict(owner, range, kind) {
+            return Some(held.clone());
+        }
+        if self.ranges.holds(owner, range) {
+            return None;
+        }
+        earlier(self.waiting.iter(), owner, range, kind)
+    }
+
+    /// Gives locks to those who waited and can have them, in turn; their continuations are the
+    /// caller's to run once it holds no lock. Tells how much the count of locks has changed.
+    pub fn wake(&mut self) -> Vec<Waiter> {
+        let mut woken = Vec::new();
+        let mut still: VecDeque<Waiter> = VecDeque::with_capacity(self.waiting.len());
+        for waiter in std::mem::take(&mut self.waiting) {
+            let (owner, range, kind) = (&waiter.owner, waiter.range, waiter.kind);
+            let queued = !self.ranges.holds(owner, range)
+                && earlier(still.iter(), owner, range, kind).is_some();
+            if queued || self.ranges.conflict(owner, range, kind).is_some() {
+                still.push_back(waiter);
+            } else {
+                self.ranges.set(&waiter.owner, range, Some(kind));
+                woken.push(waiter);
+            }
+        }
+        self.waiting = still;
+        woken
+    }
+
+    /// Marks the leases of others that a change (or with `only_write`, a look) conflicts with as
+    /// being recalled; gives the notices that have not been sent yet, and whether there are any
+    /// in the way at all.
+    pub fn recall(&mut self, by: Option<ClientKey>, only_write: bool) -> (bool, Notices) {
+        let (mut any, mut notices) = (false, Vec::new());
+        for lease in &mut self.leases {
+            let own = by == Some(lease.owner.client);
+            if own || (only_write && lease.kind == LeaseKind::Read) {
+                continue;
+            }
+            any = true;
+            if !std::mem::replace(&mut lease.recalled, true) {
+                notices.push((lease.owner.clone(), Arc::clone(&lease.notice)));
+            }
+        }
+        (any, notices)
+    }
+}
+
+/// The first of those who wait that conflicts with a request, as if it held what it waits for.
+fn earlier<'a>(
+    mut waiting: impl Iterator<Item = &'a Waiter>,
+    owner: &Owner,
+    range: Range,
+    kind: Kind,
+) -> Option<Held> {
+    let clash =
+        |w: &&Waiter| w.range.overlaps(&range) && w.kind.conflicts(kind) && w.owner != *owner;
+    let found = waiting.find(clash)?;
+    Some(Held { owner: found.owner.clone(), range: found.range, kind: found.kind })
+}

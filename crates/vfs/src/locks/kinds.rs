@@ -1,0 +1,197 @@
+//! The words of the lock table: files, clients, owners, shares, ranges, kinds, refusals.
+
+use std::sync::Arc;
+
+use base::limits::LOCK_OWNER_MAX;
+
+use crate::attr::Attr;
+
+/// A file, whatever its names and handles: locks are on it, not on a way to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileKey {
+    /// File system.
+    pub fsid: u64,
+    /// Inode number. If a removed file's is used again while somebody still holds an open or a lock
+    /// on the old file, the new one has these until he lets go: too strict, never too lax.
+    pub fileid: u64,
+}
+
+impl From<&Attr> for FileKey {
+    fn from(attr: &Attr) -> Self {
+        Self { fsid: attr.fsid, fileid: attr.fileid }
+    }
+}
+
+/// Whose word it is. Locks of all protocols exclude one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Protocol {
+    /// NLM 4: locks of NFSv3 clients.
+    Nlm,
+    /// NFS 4.0, 4.1, 4.2.
+    Nfs4,
+    /// SMB.
+    Smb,
+    /// This program itself.
+    Local,
+}
+
+/// A client: what ends as one, with everything it holds. The number is the protocol's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientKey {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Its number for the client: a clientid4, an interned NLM `caller_name`.
+    pub id: u64,
+}
+
+/// Who holds an open, a lock or a lease: a process at a client, as its protocol tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// The client.
+    pub client: ClientKey,
+    id: Arc<[u8]>,
+}
+
+impl Owner {
+    /// An owner of these bytes; `None` if they are longer than [`LOCK_OWNER_MAX`].
+    pub fn new(client: ClientKey, id: &[u8]) -> Option<Self> {
+        (id.len() <= LOCK_OWNER_MAX).then(|| Self { client, id: id.into() })
+    }
+
+    /// Its bytes: `state_owner4.owner`, or what NLM makes of `oh` and `svid`.
+    pub fn id(&self) -> &[u8] {
+        &self.id
+    }
+}
+
+/// Access bits of an open, as in `OPEN4_SHARE_ACCESS_*` (RFC 8881 §18.16) and `fsh4_access`.
+pub const SHARE_READ: u8 = 1;
+/// See [`SHARE_READ`].
+pub const SHARE_WRITE: u8 = 2;
+
+/// What an open is for, and what it denies to others; both are sets of [`SHARE_READ`] and
+/// [`SHARE_WRITE`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// What the owner does.
+    pub access: u8,
+    /// What others may not.
+    pub deny: u8,
+}
+
+impl Share {
+    /// Both together.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self { access: self.access | other.access, deny: self.deny | other.deny }
+    }
+
+    /// Whether everything in `other` is in this one.
+    pub const fn covers(self, other: Self) -> bool {
+        other.access & !self.access == 0 && other.deny & !self.deny == 0
+    }
+
+    /// Whether two owners cannot have these at once (RFC 8881 §9.7).
+    pub const fn conflicts(self, other: Self) -> bool {
+        self.access & other.deny != 0 || self.deny & other.access != 0
+    }
+}
+
+/// Bytes of a file, both ends included; `u64::MAX` is the end of the file, wherever it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Range {
+    /// First byte.
+    pub start: u64,
+    /// Last byte.
+    pub end: u64,
+}
+
+impl Range {
+    /// `len` bytes from `start` on. `None` for no bytes, or beyond what can be counted: the
+    /// caller's mistake (NFS4ERR_INVAL, RFC 8881 §18.10.3).
+    pub const fn new(start: u64, len: u64) -> Option<Self> {
+        match len.checked_sub(1) {
+            Some(more) => match start.checked_add(more) {
+                Some(end) => Some(Self { start, end }),
+                None => None,
+            },
+            None => None,
+        }
+    }
+
+    /// From `start` to the end of the file, however it grows.
+    pub const fn to_end(start: u64) -> Self {
+        Self { start, end: u64::MAX }
+    }
+
+    /// As NFSv4 says it: a length of all ones is to the end.
+    pub const fn nfs4(start: u64, len: u64) -> Option<Self> {
+        if len == u64::MAX { Some(Self::to_end(start)) } else { Self::new(start, len) }
+    }
+
+    /// As NLM says it: a length of 0 is to the end.
+    pub const fn nlm(start: u64, len: u64) -> Option<Self> {
+        if len == 0 { Some(Self::to_end(start)) } else { Self::new(start, len) }
+    }
+
+    /// Its length as NFSv4 tells it: all ones if it goes to the end.
+    pub const fn nfs4_len(&self) -> u64 {
+        if self.end == u64::MAX { u64::MAX } else { self.end - self.start + 1 }
+    }
+
+    /// Its length as NLM tells it: 0 if it goes to the end.
+    pub const fn nlm_len(&self) -> u64 {
+        if self.end == u64::MAX { 0 } else { self.end - self.start + 1 }
+    }
+
+    /// Whether they have a byte in common.
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+}
+
+/// Shared or exclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Shared with other readers.
+    Read,
+    /// Exclusive.
+    Write,
+}
+
+impl Kind {
+    /// Whether two owners cannot have these on the same byte.
+    pub const fn conflicts(self, other: Self) -> bool {
+        matches!(self, Self::Write) || matches!(other, Self::Write)
+    }
+}
+
+/// A lock that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// By whom.
+    pub owner: Owner,
+    /// On what.
+    pub range: Range,
+    /// How.
+    pub kind: Kind,
+}
+
+/// Why the table says no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// Another owner's lock is in the way (NFS4ERR_DENIED, NLM4_DENIED).
+    Locked(Held),
+    /// Another owner's open is in the way (NFS4ERR_SHARE_DENIED).
+    Shared(Owner),
+    /// A delegation is being recalled; the caller should come again (NFS4ERR_DELAY).
+    Recalling,
+    /// The owner would wait for itself (NLM4_DEADLCK, NFS4ERR_DEADLOCK).
+    Deadlock,
+    /// A limit of ours is reached (NLM4_DENIED_NOLOCKS, NFS4ERR_RESOURCE or NFS4ERR_DELAY).
+    Full,
+    /// The owner does not have what it speaks of, or less (NFS4ERR_INVAL).
+    NotHeld,
+    /// A lease is not to be had now; nobody need come again.
+    NoLease,
+}

@@ -1,0 +1,98 @@
+//! Byte-range locks of one file by the rules of POSIX: one owner's locks split, merge and replace
+//! one another, different owners' exclude one another. Pure.
+
+use super::kinds::{Held, Kind, Owner, Range};
+
+/// The locks of a file, by first byte.
+#[derive(Debug, Default)]
+pub struct Ranges {
+    held: Vec<Held>,
+}
+
+impl Ranges {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.held.iter()
+    }
+
+    /// The first lock of another owner that is in the way.
+    pub fn conflict(&self, owner: &Owner, range: Range, kind: Kind) -> Option<&Held> {
+        let near = self.held.iter().take_while(|held| held.range.start <= range.end);
+        near.filter(|held| held.range.end >= range.start && held.kind.conflicts(kind))
+            .find(|held| held.owner != *owner)
+    }
+
+    /// Whether the owner holds anything in the range.
+    pub fn holds(&self, owner: &Owner, range: Range) -> bool {
+        self.held.iter().any(|held| held.range.overlaps(&range) && held.owner == *owner)
+    }
+
+    /// Whether the owner holds anything at all.
+    pub fn holds_any(&self, owner: &Owner) -> bool {
+        self.held.iter().any(|held| held.owner == *owner)
+    }
+
+    /// Gives a range to its owner (or takes it, with `None`), whatever others hold: the caller
+    /// has looked for conflicts.
+    pub fn set(&mut self, owner: &Owner, range: Range, kind: Option<Kind>) {
+        let mut rest = Vec::with_capacity(self.held.len() + 2);
+        let mut new = kind.map(|kind| (range, kind));
+        for held in self.held.drain(..) {
+            if held.owner != *owner {
+                rest.push(held);
+                continue;
+            }
+            if let Some((grown, kind)) = &mut new
+                && held.kind == *kind
+                && touches(&held.range, grown)
+            {
+                grown.start = grown.start.min(held.range.start);
+                grown.end = grown.end.max(held.range.end);
+                continue;
+            }
+            // What sticks out on either side stays as it was.
+            if !held.range.overlaps(&range) {
+                rest.push(held);
+                continue;
+            }
+            if let Some(end) = range.start.checked_sub(1).filter(|end| *end >= held.range.start) {
+                let range = Range { start: held.range.start, end };
+                rest.push(Held { range, ..held.clone() });
+            }
+            if let Some(start) = range.end.checked_add(1).filter(|at| *at <= held.range.end) {
+                let range = Range { start, end: held.range.end };
+                rest.push(Held { range, ..held });
+            }
+        }
+        if let Some((range, kind)) = new {
+            rest.push(Held { owner: owner.clone(), range, kind });
+        }
+        rest.sort_by_key(|held| held.range.start);
+        self.held = rest;
+    }
+
+    /// Takes everything from the owners that are told; tells how many locks went.
+    pub fn release(&mut self, whose: impl Fn(&Owner) -> bool) -> usize {
+        let before = self.held.len();
+        self.held.retain(|held| !whose(&held.owner));
+        before - self.held.len()
+    }
+}
+
+/// Whether two ranges overlap or follow one another without a gap.
+fn touches(a: &Range, b: &Range) -> bool {
+    a.overlaps(b) || a.end.checked_add(1) == Some(b.start) || b.end.checked_add(1) == Some(a.start)
+}
+
+#[cfg(test)]
+mod tests;

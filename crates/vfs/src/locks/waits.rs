@@ -1,0 +1,187 @@
+//! Blocking locks: whoever must wait leaves a continuation, and nobody's thread waits.
+//!
+//! Those who wait are served in turn: a request waits behind an earlier one that it conflicts
+//! with, so that a stream of readers does not shut out a writer. A request that would close a
+//! circle of waiting is refused.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_MAX};
+
+use super::file::{FileLocks, Waiter};
+use super::{FileKey, Held, Kind, LockTable, Owner, Range, Refused, lock, tidy};
+
+/// The number of somebody who waits.
+pub type WaitId = u64;
+
+/// How waiting ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The lock is held now, by the owner who waited.
+    Granted,
+    /// Waiting was ended: cancelled, or the client is gone.
+    Cancelled,
+}
+
+/// What to do when waiting ends. Short; runs on the thread that let go of the lock.
+pub type Woken = Box<dyn FnOnce(Waited) + Send>;
+
+/// What a request that may wait came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The lock is held; the continuation was dropped.
+    Granted,
+    /// It waits, for this lock among others; the continuation will be called.
+    Waiting(WaitId, Held),
+}
+
+/// Who waits for whom, over all files.
+#[derive(Default)]
+pub(super) struct Waits {
+    next: AtomicU64,
+    /// Who waits → for whom (the first that is in the way).
+    edges: Mutex<HashMap<Owner, Owner>>,
+}
+
+impl Waits {
+    /// Whether `blocker` waits, over others, for `owner`.
+    fn would_deadlock(&self, owner: &Owner, blocker: &Owner) -> bool {
+        let edges = lock(&self.edges);
+        let mut at = blocker;
+        for _ in 0..LOCK_DEADLOCK_DEPTH {
+            if at == owner {
+                return true;
+            }
+            let Some(next) = edges.get(at) else { return false };
+            at = next;
+        }
+        false
+    }
+}
+
+impl LockTable {
+    /// Locks bytes, now or when it is its turn. The same request (owner, bytes and kind) that
+    /// waits already is not queued twice: a client that asks again is told the same, and its first
+    /// continuation stays.
+    ///
+    /// # Errors
+    /// [`Refused::Deadlock`], [`Refused::Full`].
+    pub fn lock_or_wait(
+        &self,
+        key: FileKey,
+        owner: &Owner,
+        range: Range,
+        kind: Kind,
+        woken: Woken,
+    ) -> Result<Asked, Refused> {
+        let mut files = self.shard(key);
+        let file = files.entry(key).or_default();
+        let same = |w: &&Waiter| w.owner == *owner && w.range == range && w.kind == kind;
+        let (outcome, others) = match file.in_the_way(owner, range, kind) {
+            None => {
+                let outcome = self.set(file, owner, range, Some(kind)).map(|()| Asked::Granted);
+                let others = if outcome.is_ok() { self.wake(file) } else { Vec::new() };
+                (outcome, others)
+            }
+            Some(held) => match file.waiting.iter().find(same) {
+                Some(there) => (Ok(Asked::Waiting(there.id, held)), Vec::new()),
+                None => (self.queue(file, owner, range, kind, held, woken), Vec::new()),
+            },
+        };
+        tidy(&mut files, key);
+        drop(files);
+        self.run(others, Waited::Granted);
+        outcome
+    }
+
+    fn queue(
+        &self,
+        file: &mut FileLocks,
+        owner: &Owner,
+        range: Range,
+        kind: Kind,
+        held: Held,
+        woken: Woken,
+    ) -> Result<Asked, Refused> {
+        if self.waits.would_deadlock(owner, &held.owner) {
+            return Err(Refused::Deadlock);
+        }
+        if file.waiting.len() >= LOCK_WAITERS_PER_FILE_MAX
+            || self.counts.waiting.load(Ordering::Relaxed) >= LOCK_WAITERS_MAX
+        {
+            return Err(Refused::Full);
+        }
+        let id = self.waits.next.fetch_add(1, Ordering::Relaxed) + 1;
+        lock(&self.waits.edges).insert(owner.clone(), held.owner.clone());
+        file.waiting.push_back(Waiter { id, owner: owner.clone(), range, kind, woken });
+        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        self.counts.waited.fetch_add(1, Ordering::Relaxed);
+        Ok(Asked::Waiting(id, held))
+    }
+
+    /// Ends the waiting of an owner for these bytes (NLM CANCEL); false if it does not wait: the
+    /// lock may have been granted meanwhile.
+    pub fn cancel(&self, key: FileKey, owner: &Owner, range: Range, kind: Kind) -> bool {
+        self.cancel_where(key, |w| w.owner == *owner && w.range == range && w.kind == kind) > 0
+    }
+
+    /// The same by the number.
+    pub fn cancel_id(&self, key: FileKey, id: WaitId) -> bool {
+        self.cancel_where(key, |w| w.id == id) > 0
+    }
+
+    fn cancel_where(&self, key: FileKey, which: impl Fn(&Waiter) -> bool) -> usize {
+        let mut files = self.shard(key);
+        let Some(file) = files.get_mut(&key) else { return 0 };
+        let gone = take(file, which);
+        // Somebody may have waited only behind these.
+        let woken = self.wake(file);
+        tidy(&mut files, key);
+        drop(files);
+        let count = gone.len();
+        self.stop_waiting(&gone);
+        self.run(gone, Waited::Cancelled);
+        self.run(woken, Waited::Granted);
+        count
+    }
+
+    /// Gives locks to those whose turn has come; [`Self::run`] is for when the shard is let go.
+    pub(super) fn wake(&self, file: &mut FileLocks) -> Vec<Waiter> {
+        if file.waiting.is_empty() {
+            return Vec::new();
+        }
+        let before = file.ranges.len();
+        let woken = file.wake();
+        self.count_locks(before, file.ranges.len());
+        self.stop_waiting(&woken);
+        // The others may be waiting for somebody else now.
+        let mut edges = lock(&self.waits.edges);
+        for waiter in &file.waiting {
+            if let Some(held) = file.ranges.conflict(&waiter.owner, waiter.range, waiter.kind) {
+                edges.insert(waiter.owner.clone(), held.owner.clone());
+            }
+        }
+        woken
+    }
+
+    /// Counts those that wait no more, and forgets for whom they waited.
+    pub(super) fn stop_waiting(&self, gone: &[Waiter]) {
+        self.counts.waiting.fetch_sub(gone.len() as u64, Ordering::Relaxed);
+        let mut edges = lock(&self.waits.edges);
+        gone.iter().for_each(|waiter| drop(edges.remove(&waiter.owner)));
+    }
+
+    /// Runs continuations; no lock of the table may be held.
+    pub(super) fn run(&self, waiters: Vec<Waiter>, how: Waited) {
+        waiters.into_iter().for_each(|waiter| (waiter.woken)(how));
+    }
+}
+
+/// Takes those out who wait and are meant.
+pub(super) fn take(file: &mut FileLocks, which: impl Fn(&Waiter) -> bool) -> Vec<Waiter> {
+    let (gone, still) = std::mem::take(&mut file.waiting).into_iter().partition(which);
+    file.waiting = still;
+    Vec::from(gone)
+}
