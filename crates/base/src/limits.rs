@@ -375,3 +375,25 @@ pub const LOCK_DEADLOCK_DEPTH: usize = 64;
 pub const LEASES_MAX: u64 = 262_144;
 /// Leases on one file: a program's file that a whole cluster runs.
 pub const LEASES_PER_FILE_MAX: usize = 4_096;
+
+// --- wire: NFS version 4 ------------------------------------------------------------------------
+
+/// NFSv4 file handles are at most 128 bytes (RFC 8881 §3.1, NFS4_FHSIZE).
+pub const NFS4_FHSIZE: usize = 128;
+/// Owners, client ids and their like are at most 1 024 bytes (RFC 8881 §3.1, NFS4_OPAQUE_LIMIT).
+pub const NFS4_OPAQUE_LIMIT: usize = 1024;
+/// Longest name, link target or text that is decoded, so that what is too long for us is answered
+/// with NFS4ERR_NAMETOOLONG and not with BADXDR.
+pub const NFS4_STRING_MAX: usize = 2 * PATH_MAX;
+/// Words of a bitmap that are decoded: RFC 8881 uses three; the rest is room for clients that are
+/// newer than we are.
+pub const NFS4_BITMAP_WORDS_MAX: usize = 16;
+/// Entries of an access control list in one message: more than any file system stores.
+pub const NFS4_ACES_MAX: usize = 1024;
+/// Parts of a path in `fs_locations`, and locations in it.
+pub const NFS4_PATH_PARTS_MAX: usize = 256;
+/// Security flavours in SECINFO, BACKCHANNEL_CTL, CREATE_SESSION; stateids of TEST_STATEID;
+/// segments of READ_PLUS; names of LISTXATTRS: some thousand fill a record.
+pub const NFS4_LIST_MAX: usize = 4096;
+/// Algorithms of EXCHANGE_ID's SP4_SSV, servers of COPY, layouts and their like.
+pub const NFS4_SMALL_LIST_MAX: usize = 64;

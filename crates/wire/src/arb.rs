@@ -79,9 +79,21 @@ impl Arb<'_> for () {
     fn arb(_: &mut Gen<'_>) -> Self {}
 }
 
-impl Arb<'_> for [u8; 8] {
+impl<const N: usize> Arb<'_> for [u8; N] {
     fn arb(g: &mut Gen<'_>) -> Self {
         g.array()
+    }
+}
+
+impl Arb<'_> for i64 {
+    fn arb(g: &mut Gen<'_>) -> Self {
+        Self::from_be_bytes(g.array())
+    }
+}
+
+impl<'a, T: Arb<'a>, const MAX: usize> Arb<'a> for crate::xdr::Seq<T, MAX> {
+    fn arb(g: &mut Gen<'a>) -> Self {
+        Self(g.list(MAX.min(3)))
     }
 }
 

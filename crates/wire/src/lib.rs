@@ -7,6 +7,7 @@
 //! - [`xdr`]: External Data Representation (RFC 4506): reader, writer, the two codec traits.
 //! - [`rpc`]: ONC RPC version 2 (RFC 5531): record marking, calls, replies, credentials.
 //! - [`nfs3`]: NFS version 3 (RFC 1813): all 22 procedures.
+//! - [`nfs4`]: NFS version 4, minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862, RFC 8276).
 //! - [`mount3`]: MOUNT version 3 (RFC 1813, appendix I).
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
 
@@ -19,6 +20,7 @@ pub mod xdr;
 pub mod fuzz;
 pub mod mount3;
 pub mod nfs3;
+pub mod nfs4;
 pub mod portmap;
 pub mod rpc;
 

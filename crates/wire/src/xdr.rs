@@ -264,18 +264,69 @@ macro_rules! primitive {
 }
 primitive!(u32 u64 bool);
 
-/// Fixed-length opaque of eight bytes: every verifier of RFC 1813.
-impl Encode for [u8; 8] {
+/// Signed 64-bit integer, "hyper" (§4.5).
+impl Encode for i64 {
     #[inline]
     fn encode(&self, w: &mut Writer<'_>) {
-        w.raw(self);
+        w.u64(self.cast_unsigned());
     }
 }
 
-impl Item<'_> for [u8; 8] {
+impl Item<'_> for i64 {
     #[inline]
     fn item(r: &mut Reader<'_>, what: &'static str) -> Result<Self, DecodeError> {
-        r.array(what).copied()
+        r.u64(what).map(u64::cast_signed)
+    }
+}
+
+/// Fixed-length opaques without padding: verifiers (8 bytes), the `other` of a stateid (12),
+/// session ids (16).
+macro_rules! fixed_opaque {
+    ($($length:literal)*) => {$(
+        impl Encode for [u8; $length] {
+            #[inline]
+            fn encode(&self, w: &mut Writer<'_>) {
+                w.raw(self);
+            }
+        }
+
+        impl Item<'_> for [u8; $length] {
+            #[inline]
+            fn item(r: &mut Reader<'_>, what: &'static str) -> Result<Self, DecodeError> {
+                r.array(what).copied()
+            }
+        }
+    )*};
+}
+fixed_opaque!(8 12 16);
+
+/// A counted list (§4.13) of at most `MAX` items, each at least four bytes long, so that what it
+/// takes of memory is bounded by the message that brings it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seq<T, const MAX: usize>(pub Vec<T>);
+
+impl<T, const MAX: usize> Default for Seq<T, MAX> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Encode, const MAX: usize> Encode for Seq<T, MAX> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        debug_assert!(self.0.len() <= MAX, "a list longer than the RFC or we allow");
+        w.u32(self.0.len() as u32);
+        self.0.iter().for_each(|item| item.encode(w));
+    }
+}
+
+impl<'a, T: Item<'a>, const MAX: usize> Item<'a> for Seq<T, MAX> {
+    fn item(r: &mut Reader<'a>, what: &'static str) -> Result<Self, DecodeError> {
+        let count = r.length(MAX, what)?;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            items.push(T::item(r, what)?);
+        }
+        Ok(Self(items))
     }
 }
 

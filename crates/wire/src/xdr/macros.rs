@@ -159,3 +159,73 @@ macro_rules! xdr_bytes {
         }
     };
 }
+
+/// Declares several structures whose members have the names of the RFC and need no words of ours.
+macro_rules! xdr_structs {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident $(<$lt:lifetime>)? { $($field:ident : $type:ty),* $(,)? }
+    )*) => {$(
+        xdr_struct! {
+            $(#[$meta])*
+            pub struct $name $(<$lt>)? {
+                $(#[doc = concat!("`", stringify!($field), "` of the RFC.")] pub $field: $type),*
+            }
+        }
+    )*};
+}
+
+/// Declares a discriminated union (RFC 4506 §4.15) without a default arm. What goes with a value
+/// is `()` where the RFC says void.
+macro_rules! xdr_union {
+    (@codec [$($lt:lifetime)?] [$de:lifetime] $name:ident $what:literal
+        { $($value:literal $variant:ident($type:ty)),* }) => {
+        impl$(<$lt>)? $crate::xdr::Encode for $name$(<$lt>)? {
+            fn encode(&self, w: &mut $crate::xdr::Writer<'_>) {
+                match self {
+                    $(Self::$variant(value) => {
+                        w.u32($value);
+                        $crate::xdr::Encode::encode(value, w);
+                    })*
+                }
+            }
+        }
+
+        impl<$de> $crate::xdr::Decode<$de> for $name$(<$lt>)? {
+            fn decode(
+                r: &mut $crate::xdr::Reader<$de>,
+            ) -> Result<Self, $crate::xdr::DecodeError> {
+                match r.u32($what)? {
+                    $($value => Ok(Self::$variant(<$type as $crate::xdr::Item<$de>>::item(
+                        r,
+                        concat!($what, ".", stringify!($variant)),
+                    )?)),)*
+                    got => Err($crate::xdr::DecodeError::BadValue { what: $what, got }),
+                }
+            }
+        }
+
+        #[cfg(test)]
+        impl<$de> $crate::arb::Arb<$de> for $name$(<$lt>)? {
+            fn arb(g: &mut $crate::arb::Gen<$de>) -> Self {
+                let makers: &[fn(&mut $crate::arb::Gen<$de>) -> Self] =
+                    &[$(|g| Self::$variant(g.arb())),*];
+                makers[usize::from(g.byte()) % makers.len()](g)
+            }
+        }
+    };
+    ($(#[$meta:meta])* $name:ident<$lt:lifetime> $what:literal
+        { $($value:literal $variant:ident($type:ty)),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum $name<$lt> { $($variant($type)),* }
+        xdr_union!(@codec [$lt] [$lt] $name $what { $($value $variant($type)),* });
+    };
+    ($(#[$meta:meta])* $name:ident $what:literal
+        { $($value:literal $variant:ident($type:ty)),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum $name { $($variant($type)),* }
+        xdr_union!(@codec [] ['de] $name $what { $($value $variant($type)),* });
+    };
+}
