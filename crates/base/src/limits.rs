@@ -397,3 +397,16 @@ pub const NFS4_PATH_PARTS_MAX: usize = 256;
 pub const NFS4_LIST_MAX: usize = 4096;
 /// Algorithms of EXCHANGE_ID's SP4_SSV, servers of COPY, layouts and their like.
 pub const NFS4_SMALL_LIST_MAX: usize = 64;
+
+// --- serve: NFS version 4 -----------------------------------------------------------------------
+
+/// Operations of one COMPOUND: a kernel client sends up to 8, scripted ones some dozens, and each
+/// costs a record of statistics until the reply leaves.
+pub const NFS4_OPS_MAX: u32 = 128;
+/// Bytes of one COMPOUND's results where no session sets a limit: one full READ and what goes
+/// with it, or several small ones. Beyond it NFS4ERR_RESOURCE.
+pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
+/// Largest READDIR result, as for version 3.
+pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
+/// The lease, and with it the grace period, unless set otherwise: what every server uses.
+pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);

@@ -3,6 +3,7 @@
 //! - [`transport`]: one runtime for each core, listeners, budgets, buffers, mailboxes.
 //! - [`pool`]: a bounded pool of threads for operations that block, fair to clients.
 //! - [`nfs3`]: MOUNT version 3 and NFS version 3 over TCP.
+//! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
 //!
 //! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
@@ -13,5 +14,6 @@
 #![allow(clippy::result_large_err)]
 
 pub mod nfs3;
+pub mod nfs4;
 pub mod pool;
 pub mod transport;

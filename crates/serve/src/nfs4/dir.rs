@@ -1,0 +1,151 @@
+//! READDIR (RFC 8881 §18.23).
+
+use base::limits::NFS4_READDIR_MAX;
+use vfs::fs::{DirEntry, Space};
+use wire::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs4, ReaddirEncoder4, attr4};
+use wire::xdr::{Encode, Writer};
+
+use super::attr::{PSEUDO_ABILITIES, put_attrs};
+use super::fattr::{SPACE, check_readable};
+use super::fh::{Place, Target};
+use super::names::directory;
+use super::pseudo::{Below, Pseudo, mounted_on, table_change};
+use super::run::{Fail, Handled, Run};
+
+/// A reply that could not hold even an empty listing is refused before anything is looked at.
+const SMALLEST: u32 = 16;
+
+pub(super) fn readdir(run: &mut Run<'_>, args: &ReaddirArgs4) -> Handled {
+    let place = run.current()?.clone();
+    check_readable(&args.attr_request)?;
+    if let Place::File(target) = &place {
+        run.target(Nfsstat4::SERVERFAULT)?;
+        directory(run, target).map_err(|fail| match fail {
+            Fail::Status(Nfsstat4::SYMLINK) => Nfsstat4::NOTDIR.into(),
+            fail => fail,
+        })?;
+    }
+    // Nobody was given these (RFC 8881 §18.23.3).
+    if args.cookie == 1 || args.cookie == 2 {
+        return Err(Nfsstat4::BAD_COOKIE.into());
+    }
+    if args.maxcount < SMALLEST {
+        return Err(Nfsstat4::TOOSMALL.into());
+    }
+    match &place {
+        Place::Pseudo(pseudo) => list_pseudo(run, args, *pseudo),
+        Place::File(target) => list(run, args, target),
+    }
+}
+
+fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
+    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (fs, want) = (&target.share.fs, args.attr_request);
+    let abilities = fs.abilities();
+    let space = if want.and(&SPACE).is_empty() { Space::default() } else { fs.space(cx)? };
+    let plus = needs_attributes(&want);
+    let mut w = Writer::new(run.out.vec());
+    let mut reply = ReaddirEncoder4::begin(&mut w, args.maxcount.min(NFS4_READDIR_MAX));
+    let mut each = |e: DirEntry<'_>| {
+        if matches!(e.name, b"." | b"..") {
+            return true;
+        }
+        reply.add(e.cookie, e.name, |w| match &e.entry {
+            Some(entry) => {
+                let found = (&entry.attr, &entry.handle, entry.attr.fileid);
+                put_attrs(w, minor, lease_s, &want, found, (&abilities, &space));
+            }
+            None => put_without(w, &want, e.fileid),
+        })
+    };
+    let listed = fs.list(cx, &target.handle, args.cookie, args.cookieverf, plus, &mut each);
+    let done = match listed {
+        Ok(done) => done,
+        Err(status) => {
+            reply.abort();
+            return Err(status.into());
+        }
+    };
+    if reply.entries() == 0 && !done.eof {
+        reply.abort();
+        return Err(Nfsstat4::TOOSMALL.into());
+    }
+    reply.finish(done.verifier, done.eof);
+    Ok(())
+}
+
+/// Whether more is wanted than a plain listing knows.
+fn needs_attributes(want: &Bitmap4) -> bool {
+    !want.without(&Bitmap4::of(&[attr4::RDATTR_ERROR, attr4::FILEID])).is_empty()
+}
+
+/// What is known of an entry without attributes: its number; and that the rest is not to be had,
+/// if the client wants to hear that.
+fn put_without(w: &mut Writer<'_>, want: &Bitmap4, fileid: u64) {
+    let plain = Bitmap4::of(&[attr4::FILEID, attr4::MOUNTED_ON_FILEID, attr4::RDATTR_ERROR]);
+    let attrs = wire::nfs4::Attrs4 {
+        rdattr_error: want.has(attr4::RDATTR_ERROR).then_some(if needs_attributes(want) {
+            Nfsstat4::NOENT
+        } else {
+            Nfsstat4::OK
+        }),
+        fileid: want.has(attr4::FILEID).then_some(fileid),
+        mounted_on_fileid: want.has(attr4::MOUNTED_ON_FILEID).then_some(fileid),
+        ..wire::nfs4::Attrs4::default()
+    };
+    debug_assert!(attrs.mask().without(&plain).is_empty());
+    attrs.encode(w);
+}
+
+fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handled {
+    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (service, want) = (run.service, args.attr_request);
+    let change = table_change(&service.shares);
+    let verifier = change.to_be_bytes();
+    if args.cookie != 0 && args.cookieverf != verifier {
+        return Err(Nfsstat4::NOT_SAME.into());
+    }
+    let start = run.out.len();
+    let mut w = Writer::new(run.out.vec());
+    let mut reply = ReaddirEncoder4::begin(&mut w, args.maxcount.min(NFS4_READDIR_MAX));
+    let names = pseudo.list(&service.shares, args.cookie);
+    let all = names.len();
+    for (cookie, name, below) in names {
+        let (attr, handle, mounted, abilities, space) = match below {
+            Below::Pseudo(below) => {
+                let attr = below.attr(change);
+                (attr, below.handle(), attr.fileid, PSEUDO_ABILITIES, Space::default())
+            }
+            Below::Share(share) => {
+                let handle = share.fs.root();
+                let found = share.fs.getattr(cx, &handle).and_then(|attr| {
+                    let none = want.and(&SPACE).is_empty();
+                    Ok((attr, if none { Space::default() } else { share.fs.space(cx)? }))
+                });
+                let (attr, space) = match found {
+                    Ok(found) => found,
+                    Err(status) => {
+                        reply.abort();
+                        debug_assert_eq!(run.out.len(), start);
+                        return Err(status.into());
+                    }
+                };
+                (attr, handle, mounted_on(share), share.fs.abilities(), space)
+            }
+        };
+        let found = (&attr, &handle, mounted);
+        let put = |w: &mut Writer<'_>| {
+            put_attrs(w, minor, lease_s, &want, found, (&abilities, &space));
+        };
+        if !reply.add(cookie, name, put) {
+            break;
+        }
+    }
+    let taken = reply.entries();
+    if taken == 0 && all > 0 {
+        reply.abort();
+        return Err(Nfsstat4::TOOSMALL.into());
+    }
+    reply.finish(verifier, taken == all);
+    Ok(())
+}

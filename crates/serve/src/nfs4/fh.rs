@@ -1,0 +1,101 @@
+//! File handles: what the current one stands for, PUTFH, PUTROOTFH, PUTPUBFH, GETFH, SAVEFH and
+//! RESTOREFH (RFC 8881 §18.19 to §18.21, §18.8, §18.28, §18.27).
+
+use std::sync::Arc;
+
+use vfs::handle::Handle;
+use vfs::share::Share;
+use wire::nfs4::{Fh4, GetfhResOk4, Nfsstat4, PutfhArgs4};
+
+use super::pseudo::Pseudo;
+use super::run::{Handled, Run};
+
+/// What a file handle stands for.
+#[derive(Clone)]
+pub enum Place {
+    /// A directory above the shares.
+    Pseudo(Pseudo),
+    /// A file of a share.
+    File(Target),
+}
+
+/// A file of a share.
+#[derive(Clone)]
+pub struct Target {
+    /// The share.
+    pub share: Arc<Share>,
+    /// The file in it.
+    pub handle: Handle,
+}
+
+impl Place {
+    /// The file of a share, if it is one.
+    pub fn target(&self) -> Option<Target> {
+        match self {
+            Self::Pseudo(_) => None,
+            Self::File(target) => Some(target.clone()),
+        }
+    }
+
+    /// The handle as the client knows it.
+    pub fn handle(&self) -> Handle {
+        match self {
+            Self::Pseudo(pseudo) => pseudo.handle(),
+            Self::File(target) => target.handle,
+        }
+    }
+}
+
+impl Target {
+    /// Whether it is the directory that the share is named after.
+    pub fn is_root(&self) -> bool {
+        self.handle == self.share.fs.root()
+    }
+
+    /// Another file of the same share.
+    pub fn beside(&self, handle: Handle) -> Place {
+        Place::File(Self { share: Arc::clone(&self.share), handle })
+    }
+}
+
+pub(super) fn putfh(run: &mut Run<'_>, args: &PutfhArgs4<'_>) -> Handled {
+    let handle = Handle::new(args.object.0).ok_or(Nfsstat4::BADHANDLE)?;
+    let place = match Pseudo::from_handle(&handle) {
+        Some(pseudo) => Place::Pseudo(pseudo),
+        None => {
+            let share = run.service.shares.by_handle(&handle).ok_or(Nfsstat4::BADHANDLE)?;
+            // A handle that is not understood has no file.
+            if share.fs.file_id(&handle) == 0 {
+                return Err(Nfsstat4::BADHANDLE.into());
+            }
+            Place::File(Target { share: Arc::clone(share), handle })
+        }
+    };
+    run.set_current(place);
+    run.ok(&())
+}
+
+pub(super) fn putrootfh(run: &mut Run<'_>) -> Handled {
+    run.set_current(Place::Pseudo(Pseudo::Root));
+    run.ok(&())
+}
+
+pub(super) fn getfh(run: &mut Run<'_>) -> Handled {
+    let handle = run.current()?.handle();
+    run.ok(&GetfhResOk4 { object: Fh4(handle.as_bytes()) })
+}
+
+pub(super) fn savefh(run: &mut Run<'_>) -> Handled {
+    let current = run.current()?.clone();
+    run.progress.saved = Some(current);
+    run.progress.saved_stateid = run.progress.current_stateid;
+    run.ok(&())
+}
+
+pub(super) fn restorefh(run: &mut Run<'_>) -> Handled {
+    let missing = if run.minor() == 0 { Nfsstat4::RESTOREFH } else { Nfsstat4::NOFILEHANDLE };
+    let saved = run.progress.saved.clone().ok_or(missing)?;
+    run.progress.current = Some(saved);
+    run.progress.current_stateid = run.progress.saved_stateid;
+    run.ok(&())
+}

@@ -1,0 +1,143 @@
+//! NFS version 4.0 (RFC 7530), 4.1 (RFC 8881) and 4.2 (RFC 7862, RFC 8276): compounds, the
+//! operations on files, and the pseudo file system that joins all shares under one root.
+//!
+//! [`Nfs4::run`] does as much of a COMPOUND as can be done without waiting and says where it
+//! stopped; on a pool thread it goes on from there, never from the start. What concerns state
+//! (clients, sessions, OPEN, LOCK, delegations) is behind [`StateOps`].
+//!
+//! *Names* are bytes, as in vfs: what is not UTF-8 is served as it is (`fs_charset_cap` says so),
+//! because it may have been made by another protocol or by the host. A name is refused with
+//! NFS4ERR_INVAL when empty, NFS4ERR_BADNAME when it is `.` or `..`, NFS4ERR_BADCHAR when it holds
+//! a slash or NUL, NFS4ERR_NAMETOOLONG beyond what the file system takes.
+
+mod attr;
+mod change;
+mod dir;
+mod dispatch;
+mod fattr;
+mod fh;
+mod io;
+mod names;
+mod pseudo;
+mod run;
+mod status;
+mod xattr;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use vfs::share::ShareTable;
+use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
+
+pub use dispatch::{Done, Progress, Start};
+pub use fh::Place;
+pub use run::{Fail, Handled, Peer, Run};
+pub use status::nfsstat4;
+
+/// What the operations on files need; one for all connections.
+pub struct Nfs4 {
+    /// The shares.
+    pub shares: Arc<ShareTable>,
+    /// Verifier of unstable writes: another one after each start.
+    pub verifier: [u8; 8],
+    /// The lease, as `lease_time` tells it.
+    pub lease: Duration,
+    /// What keeps state.
+    pub state: Box<dyn StateOps>,
+}
+
+/// A slot that a 4.1 compound holds: whatever its keeper tells sessions and slots apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// The session.
+    pub session: [u8; 16],
+    /// The slot in it.
+    pub slot: u32,
+}
+
+/// What keeps the state of clients. Everything here is called from any thread, must not wait for
+/// another client, and has no side effect before it succeeds.
+pub trait StateOps: Send + Sync {
+    /// Does an operation on state: those of [`is_stateful`]. `NFS4_OK` and its results are
+    /// written by it; the operation's number is there already.
+    ///
+    /// # Errors
+    /// [`Fail`], with nothing written unless it says so.
+    fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled;
+
+    /// Whether a stateid that is none of the special ones may be used for this access
+    /// (`share4::ACCESS_READ`, `ACCESS_WRITE`) to the current file.
+    ///
+    /// # Errors
+    /// The status to answer.
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4>;
+
+    /// Whether the special stateids may be used for this access to the current file: NFS4ERR_GRACE
+    /// in the grace period, NFS4ERR_LOCKED or NFS4ERR_DELAY where deny modes, mandatory locks or
+    /// delegations stand against it.
+    ///
+    /// # Errors
+    /// The status to answer.
+    fn check_special(&self, _run: &Run<'_>, _access: u32) -> Result<(), Nfsstat4> {
+        Ok(())
+    }
+
+    /// Whether a change of the current file's attributes or name must wait for a delegation.
+    ///
+    /// # Errors
+    /// NFS4ERR_DELAY after the recall was sent.
+    fn check_change(&self, _run: &Run<'_>, _place: &Place) -> Result<(), Nfsstat4> {
+        Ok(())
+    }
+
+    /// The compound that holds `slot` has ended with these results (COMPOUND4res).
+    fn finish(&self, _slot: Slot, _results: &[u8]) {}
+}
+
+/// Whether an operation belongs to [`StateOps`].
+pub fn is_stateful(op: &ArgOp<'_>) -> bool {
+    matches!(
+        op,
+        ArgOp::Close(_)
+            | ArgOp::Delegpurge(_)
+            | ArgOp::Delegreturn(_)
+            | ArgOp::Lock(_)
+            | ArgOp::Lockt(_)
+            | ArgOp::Locku(_)
+            | ArgOp::Open(_)
+            | ArgOp::OpenConfirm(_)
+            | ArgOp::OpenDowngrade(_)
+            | ArgOp::Renew(_)
+            | ArgOp::Setclientid(_)
+            | ArgOp::SetclientidConfirm(_)
+            | ArgOp::ReleaseLockowner(_)
+            | ArgOp::BackchannelCtl(_)
+            | ArgOp::BindConnToSession(_)
+            | ArgOp::ExchangeId(_)
+            | ArgOp::CreateSession(_)
+            | ArgOp::DestroySession(_)
+            | ArgOp::FreeStateid(_)
+            | ArgOp::Sequence(_)
+            | ArgOp::SetSsv(_)
+            | ArgOp::TestStateid(_)
+            | ArgOp::DestroyClientid(_)
+            | ArgOp::ReclaimComplete(_)
+    )
+}
+
+/// Keeps no state: only 4.0 with the special stateids works. For tests and for a start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoState;
+
+impl StateOps for NoState {
+    fn operate(&self, _: &mut Run<'_>, _: &ArgOp<'_>) -> Handled {
+        Err(Fail::Status(Nfsstat4::NOTSUPP))
+    }
+
+    fn check_io(&self, _: &Run<'_>, _: &Stateid4, _: u32) -> Result<(), Nfsstat4> {
+        Err(Nfsstat4::BAD_STATEID)
+    }
+}
+
+#[cfg(test)]
+mod tests;

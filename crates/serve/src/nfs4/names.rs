@@ -1,0 +1,138 @@
+//! LOOKUP, LOOKUPP, SECINFO and SECINFO_NO_NAME (RFC 8881 §18.13, §18.14, §18.29, §18.45).
+
+use std::sync::Arc;
+
+use vfs::attr::FileType;
+use vfs::share::Share;
+use wire::nfs4::{
+    LookupArgs4, Nfsstat4, Secinfo4, SecinfoArgs4, SecinfoNoNameArgs4, SecinfoResOk4,
+};
+use wire::xdr::Seq;
+
+use super::fh::{Place, Target};
+use super::pseudo::{Below, Pseudo};
+use super::run::{Fail, Handled, Run};
+
+/// Flavours that are taken: AUTH_SYS, AUTH_NONE.
+const FLAVORS: [u32; 2] = [1, 0];
+
+/// Checks a name that a client sends; see the module for what is refused.
+pub fn check_name(name: &[u8], name_max: u32) -> Result<(), Nfsstat4> {
+    match name {
+        b"" => Err(Nfsstat4::INVAL),
+        b"." | b".." => Err(Nfsstat4::BADNAME),
+        _ if name.iter().any(|b| matches!(b, 0 | b'/')) => Err(Nfsstat4::BADCHAR),
+        _ if name.len() > name_max as usize => Err(Nfsstat4::NAMETOOLONG),
+        _ => Ok(()),
+    }
+}
+
+/// As [`check_name`], with the limit of the file system that the name is for.
+pub fn check_name_in(place: &Place, name: &[u8]) -> Result<(), Nfsstat4> {
+    let name_max = match place {
+        Place::Pseudo(_) => base::limits::NAME_MAX as u32,
+        Place::File(target) => target.share.fs.abilities().name_max,
+    };
+    check_name(name, name_max)
+}
+
+fn root_of(share: &Arc<Share>) -> Place {
+    Place::File(Target { share: Arc::clone(share), handle: share.fs.root() })
+}
+
+/// Finds a name in a directory.
+fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
+    match place {
+        Place::Pseudo(pseudo) => {
+            check_name_in(place, name)?;
+            match pseudo.lookup(&run.service.shares, name) {
+                Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
+                Some(Below::Share(share)) => Ok(root_of(share)),
+                None => Err(Nfsstat4::NOENT.into()),
+            }
+        }
+        Place::File(target) => {
+            run.target(Nfsstat4::SERVERFAULT)?;
+            if let Err(status) = check_name_in(place, name) {
+                directory(run, target)?;
+                return Err(status.into());
+            }
+            let fs = &target.share.fs;
+            match fs.lookup(run.cx(), &target.handle, name) {
+                Ok((entry, _)) => Ok(target.beside(entry.handle)),
+                Err(failed) if failed.status == vfs::status::Status::NotDirectory => {
+                    directory(run, target)?;
+                    Err(failed.into())
+                }
+                Err(failed) => Err(failed.into()),
+            }
+        }
+    }
+}
+
+/// Whether a file is a directory.
+///
+/// # Errors
+/// NFS4ERR_SYMLINK for a symbolic link, NFS4ERR_NOTDIR for the rest.
+pub fn directory(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
+    match target.share.fs.getattr(run.cx(), &target.handle)?.kind {
+        FileType::Directory => Ok(()),
+        FileType::Symlink => Err(Nfsstat4::SYMLINK.into()),
+        _ => Err(Nfsstat4::NOTDIR.into()),
+    }
+}
+
+pub(super) fn lookup(run: &mut Run<'_>, args: &LookupArgs4<'_>) -> Handled {
+    let place = run.current()?.clone();
+    let found = find(run, &place, args.objname.0)?;
+    run.set_current(found);
+    run.ok(&())
+}
+
+/// The directory above.
+fn parent(run: &mut Run<'_>, place: &Place) -> Result<Place, Fail> {
+    match place {
+        Place::Pseudo(pseudo) => Ok(Place::Pseudo(pseudo.parent().ok_or(Nfsstat4::NOENT)?)),
+        Place::File(target) if target.is_root() => Ok(Place::Pseudo(Pseudo::Export)),
+        Place::File(target) => {
+            run.target(Nfsstat4::SERVERFAULT)?;
+            directory(run, target)?;
+            let (entry, _) = target.share.fs.lookup(run.cx(), &target.handle, b"..")?;
+            Ok(target.beside(entry.handle))
+        }
+    }
+}
+
+pub(super) fn lookupp(run: &mut Run<'_>) -> Handled {
+    let place = run.current()?.clone();
+    let above = parent(run, &place)?;
+    run.set_current(above);
+    run.ok(&())
+}
+
+pub(super) fn secinfo(run: &mut Run<'_>, args: &SecinfoArgs4<'_>) -> Handled {
+    let place = run.current()?.clone();
+    find(run, &place, args.name.0)?;
+    flavors(run)
+}
+
+pub(super) fn secinfo_no_name(run: &mut Run<'_>, args: &SecinfoNoNameArgs4) -> Handled {
+    let place = run.current()?.clone();
+    match args.style {
+        0 => {}
+        1 => {
+            parent(run, &place)?;
+        }
+        _ => return Err(Nfsstat4::BADXDR.into()),
+    }
+    flavors(run)
+}
+
+fn flavors(run: &mut Run<'_>) -> Handled {
+    // From 4.1 on the current file handle is consumed (RFC 8881 §2.6.3.1.1.8).
+    if run.minor() > 0 {
+        run.progress.current = None;
+        run.progress.current_stateid = None;
+    }
+    run.ok(&SecinfoResOk4 { flavors: Seq(FLAVORS.map(Secinfo4::Flavor).to_vec()) })
+}

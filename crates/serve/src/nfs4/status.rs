@@ -1,0 +1,36 @@
+//! The one table from the file contract's errors to those of NFSv4.
+
+use vfs::status::Status;
+use wire::nfs4::Nfsstat4;
+
+/// The NFSv4 error (RFC 8881 §15.1) for a failed operation.
+pub fn nfsstat4(status: Status) -> Nfsstat4 {
+    match status {
+        Status::NotOwner => Nfsstat4::PERM,
+        Status::Access => Nfsstat4::ACCESS,
+        Status::NotFound => Nfsstat4::NOENT,
+        Status::Io => Nfsstat4::IO,
+        Status::Exists => Nfsstat4::EXIST,
+        Status::CrossDevice => Nfsstat4::XDEV,
+        Status::NotDirectory => Nfsstat4::NOTDIR,
+        Status::IsDirectory => Nfsstat4::ISDIR,
+        Status::Invalid => Nfsstat4::INVAL,
+        Status::TooLarge => Nfsstat4::FBIG,
+        Status::NoSpace => Nfsstat4::NOSPC,
+        Status::ReadOnly => Nfsstat4::ROFS,
+        Status::TooManyLinks => Nfsstat4::MLINK,
+        Status::NameTooLong => Nfsstat4::NAMETOOLONG,
+        Status::NotEmpty => Nfsstat4::NOTEMPTY,
+        Status::Quota => Nfsstat4::DQUOT,
+        Status::Stale => Nfsstat4::STALE,
+        Status::BadHandle => Nfsstat4::BADHANDLE,
+        Status::BadCookie => Nfsstat4::BAD_COOKIE,
+        Status::NotSupported => Nfsstat4::NOTSUPP,
+        Status::TooSmall => Nfsstat4::TOOSMALL,
+        Status::BadType => Nfsstat4::BADTYPE,
+        // The last is never seen by a client unless a back end blocks where it may block; the
+        // first is the answer to a guard, which version 4 does not have.
+        Status::NotSync | Status::Busy | Status::WouldBlock => Nfsstat4::DELAY,
+        Status::Fault => Nfsstat4::SERVERFAULT,
+    }
+}
