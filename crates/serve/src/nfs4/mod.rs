@@ -20,6 +20,7 @@ mod io;
 mod names;
 mod pseudo;
 mod run;
+pub mod state;
 mod status;
 mod xattr;
 
