@@ -347,35 +347,6 @@ pub const LAB_WINDOWS_MAX: usize = 16_384;
 /// Client processes of the demo: as many as the first published summary of this kind had.
 pub const DEMO_CLIENTS: u32 = 8;
 
-// --- vfs: locks, leases, records of clients -----------------------------------------------------
-
-/// Longest owner of a lock: an `nlm4` owner is up to 1 024 bytes (NFSv4's limit too), with a number
-/// of 8 before it.
-pub const LOCK_OWNER_MAX: usize = 1_032;
-/// Parts of the lock table, each with its own lock: many more than cores.
-pub const LOCK_SHARDS: usize = 64;
-/// Counters of changes under way: many more than changes, so that a lease is seldom refused because
-/// of another file's (64 bytes each).
-pub const LOCK_CHANGING_SLOTS: usize = 512;
-/// Opens of all clients: some 100 bytes each.
-pub const OPENS_MAX: u64 = 1_000_000;
-/// Opens of one file: they are searched one by one.
-pub const OPENS_PER_FILE_MAX: usize = 10_000;
-/// Byte-range locks of all clients: some 100 bytes each.
-pub const LOCKS_MAX: u64 = 1_000_000;
-/// Locks on one file: they are searched one by one, at most some 50 µs.
-pub const LOCKS_PER_FILE_MAX: usize = 8_192;
-/// Requests that wait for a lock, of all clients; each holds a continuation.
-pub const LOCK_WAITERS_MAX: u64 = 65_536;
-/// Requests that wait for locks on one file.
-pub const LOCK_WAITERS_PER_FILE_MAX: usize = 1_024;
-/// Steps followed from one who waits to the next when a deadlock is looked for; Linux takes 10.
-pub const LOCK_DEADLOCK_DEPTH: usize = 64;
-/// Leases of all clients: some 150 bytes each.
-pub const LEASES_MAX: u64 = 262_144;
-/// Leases on one file: a program's file that a whole cluster runs.
-pub const LEASES_PER_FILE_MAX: usize = 4_096;
-
 // --- wire: NFS version 4 ------------------------------------------------------------------------
 
 /// NFSv4 file handles are at most 128 bytes (RFC 8881 §3.1, NFS4_FHSIZE).
@@ -410,6 +381,46 @@ pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
 pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
 /// The lease, and with it the grace period, unless set otherwise: what every server uses.
 pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
+
+// --- vfs: locks, leases, records of clients -----------------------------------------------------
+
+/// Longest owner of a lock: an `nlm4` owner is up to 1 024 bytes (NFSv4's limit too), with a number
+/// of 8 before it.
+pub const LOCK_OWNER_MAX: usize = 1_032;
+/// Parts of the lock table, each with its own lock: many more than cores.
+pub const LOCK_SHARDS: usize = 64;
+/// Counters of changes under way: many more than changes, so that a lease is seldom refused because
+/// of another file's (64 bytes each).
+pub const LOCK_CHANGING_SLOTS: usize = 512;
+/// Opens of all clients: some 100 bytes each.
+pub const OPENS_MAX: u64 = 1_000_000;
+/// Opens of one file: they are searched one by one.
+pub const OPENS_PER_FILE_MAX: usize = 10_000;
+/// Byte-range locks of all clients: some 100 bytes each.
+pub const LOCKS_MAX: u64 = 1_000_000;
+/// Locks on one file: they are searched one by one, at most some 50 µs.
+pub const LOCKS_PER_FILE_MAX: usize = 8_192;
+/// Requests that wait for a lock, of all clients; each holds a continuation.
+pub const LOCK_WAITERS_MAX: u64 = 65_536;
+/// Requests that wait for locks on one file.
+pub const LOCK_WAITERS_PER_FILE_MAX: usize = 1_024;
+/// Steps followed from one who waits to the next when a deadlock is looked for; Linux takes 10.
+pub const LOCK_DEADLOCK_DEPTH: usize = 64;
+/// Leases of all clients: some 150 bytes each.
+pub const LEASES_MAX: u64 = 262_144;
+/// Leases on one file: a program's file that a whole cluster runs.
+pub const LEASES_PER_FILE_MAX: usize = 4_096;
+/// Entries of an access control list: what a page holds, and ext4 keeps.
+pub const ACL_ENTRIES_MAX: usize = 510;
+/// Longest value of an extended attribute (`XATTR_SIZE_MAX` of Linux).
+pub const XATTR_VALUE_MAX: usize = 64 << 10;
+/// Longest list of names of extended attributes (`XATTR_LIST_MAX` of Linux).
+pub const XATTR_LIST_MAX: usize = 64 << 10;
+/// Bytes that one COPY copies at most before its caller is told how far it came: some 100 ms where
+/// blocks cannot be shared.
+pub const COPY_TURN_MAX: u64 = 128 << 20;
+/// Bytes copied at once where the kernel cannot do it by itself.
+pub const COPY_BUFFER: usize = 1 << 20;
 
 // --- serve: state of NFS version 4 --------------------------------------------------------------
 

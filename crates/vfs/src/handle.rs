@@ -20,6 +20,13 @@ impl Handle {
         Some(Self { len: bytes.len() as u8, bytes: all })
     }
 
+    /// A handle of eight bytes, for what is not in a back end.
+    pub fn short(bytes: [u8; 8]) -> Self {
+        let mut all = [0; NFS3_FHSIZE];
+        all[..8].copy_from_slice(&bytes);
+        Self { len: 8, bytes: all }
+    }
+
     /// The bytes that go on the wire.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]

@@ -5,8 +5,8 @@
 //! Every target says whether it took the bytes as a message, so that seeds can be checked too.
 
 use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
-use crate::xdr::{Encode, Reader, Writer, decode_all};
-use crate::{mount3, nfs3, portmap};
+use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
+use crate::{mount3, nfs3, nfs4, portmap};
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +15,13 @@ mod tests;
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
     ("nfs3_res", nfs3_res),
     ("mount3", mount3_any),
+    ("nfs4_compound", nfs4_compound),
 ];
 
 macro_rules! round_trip {
@@ -194,6 +195,50 @@ pub fn mount3_any(data: &[u8]) -> bool {
         5 => round_trip!(portmap::DumpRes, rest),
         6 => round_trip!(portmap::Rpcb<'_>, rest),
         7 => round_trip!(portmap::RpcbDumpRes<'_>, rest),
+        _ => false,
+    }
+}
+
+/// Operations one by one, until one is wrong: each must mean the same once more.
+macro_rules! operations {
+    ($type:ident, $r:expr, $count:expr) => {{
+        let mut all = true;
+        for _ in 0..$count {
+            let before = $r.rest();
+            if $type::decode(&mut $r).is_err() {
+                all = false;
+                break;
+            }
+            let used = before.len() - $r.rest().len();
+            assert!(round_trip!($type<'_>, before.get(..used).unwrap_or_default()));
+        }
+        all && $r.rest().is_empty()
+    }};
+}
+
+/// A COMPOUND or CB_COMPOUND, or the results of one; the first number says which.
+pub fn nfs4_compound(data: &[u8]) -> bool {
+    use nfs4::*;
+    let mut r = Reader::new(data);
+    let Ok(which) = r.u32("which") else { return false };
+    match which {
+        0 => match CompoundArgs::decode(&mut r) {
+            Ok(head) => operations!(ArgOp, r, head.count),
+            Err(_) => false,
+        },
+        1 => match CompoundRes::decode(&mut r) {
+            Ok(head) => operations!(ResOp, r, head.count),
+            Err(_) => false,
+        },
+        2 => match CbCompoundArgs::decode(&mut r) {
+            Ok(head) => operations!(CbArgOp, r, head.count),
+            Err(_) => false,
+        },
+        3 => match CbCompoundRes::decode(&mut r) {
+            Ok(head) => operations!(CbResOp, r, head.count),
+            Err(_) => false,
+        },
+        4 => round_trip!(Attrs4<'_>, r.rest()),
         _ => false,
     }
 }

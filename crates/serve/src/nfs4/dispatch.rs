@@ -50,7 +50,7 @@ pub struct Progress {
     reply_max: usize,
     cached_max: Option<usize>,
     /// First operation with something to flush: its place in the results, and its index.
-    first_change: Option<(usize, u32, u8)>,
+    pub(super) first_change: Option<(usize, u32, u8)>,
     /// Where the result of the operation at hand begins.
     result_at: usize,
     /// The operation at hand was tried inline and would have blocked.
@@ -107,20 +107,6 @@ impl Progress {
 
     pub(super) fn note_change(&mut self, op: u8) {
         self.first_change.get_or_insert((self.result_at, self.done, op));
-    }
-
-    /// Says, for tests, that operation `index` had something to flush.
-    #[cfg(test)]
-    pub(super) fn note_change_at(&mut self, index: u32, results: &ReplyBuf) {
-        let tag = self.tag.next_multiple_of(4);
-        let mut r = Reader::new(results.as_slice().get(12 + tag..).unwrap_or_default());
-        let all = r.rest().len();
-        for _ in 0..index {
-            wire::nfs4::ResOp::decode(&mut r).expect("a result of ours");
-        }
-        let at = 12 + tag + all - r.rest().len();
-        let op = self.facts.get(index as usize).map_or(0, |facts| facts.op);
-        self.first_change = Some((at, index, op));
     }
 
     pub(super) fn hold_slot(&mut self, slot: Slot, reply_max: usize, cached_max: Option<usize>) {

@@ -39,8 +39,7 @@ impl Pseudo {
             Self::Root => 1,
             Self::Export => 2,
         };
-        // Eight bytes are neither none nor too many.
-        Handle::new(&[a, b, c, d, e, which, 0, 0]).unwrap_or_else(|| unreachable!())
+        Handle::short([a, b, c, d, e, which, 0, 0])
     }
 
     /// What a handle stands for, if it is one of these.

@@ -39,6 +39,16 @@ impl Corpus {
     }
 }
 
+impl Corpus {
+    /// A head and what follows it, after the number that selects them.
+    fn pair(&mut self, which: u32, name: &str, head: &impl Encode, body: &impl Encode) {
+        let mut bytes = which.to_be_bytes().to_vec();
+        head.encode(&mut Writer::new(&mut bytes));
+        body.encode(&mut Writer::new(&mut bytes));
+        self.add(name, &bytes);
+    }
+}
+
 fn arbitrary<T: Arb<'static>>(seed: u64) -> T {
     let mut entropy = vec![0; 400];
     SeededRandom::new(seed).fill(&mut entropy);
@@ -51,6 +61,7 @@ fn write_corpus() {
     args();
     results();
     mount();
+    compounds();
     headers();
     records();
 }
@@ -121,6 +132,35 @@ fn mount() {
     c.message::<portmap::DumpRes>(5, "pmap-dump-res");
     c.message::<portmap::Rpcb<'_>>(6, "rpcb");
     c.message::<portmap::RpcbDumpRes<'_>>(7, "rpcb-dump-res");
+}
+
+/// One seed for each operation and callback with its result, and some attributes.
+fn compounds() {
+    use nfs4::*;
+    let mut c = Corpus::of("nfs4_compound");
+    for which in 0..74u8 {
+        let mut entropy = vec![which];
+        let mut more = vec![0; 400];
+        SeededRandom::new(u64::from(which)).fill(&mut more);
+        entropy.extend(more);
+        let (tag, count) = (Tag4(b"seed"), 1);
+        let args: ArgOp<'_> = Gen::new(&entropy).arb();
+        let head = CompoundArgs { tag, minorversion: 2, count };
+        c.pair(0, &format!("args-{which}"), &head, &args);
+        let res: ResOp<'_> = Gen::new(&entropy).arb();
+        let head = CompoundRes { status: res.status(), tag, count };
+        c.pair(1, &format!("res-{which}"), &head, &res);
+        if which >= 8 {
+            continue;
+        }
+        let args: CbArgOp<'_> = Gen::new(&entropy).arb();
+        let head = CbCompoundArgs { tag, minorversion: 1, callback_ident: 7, count };
+        c.pair(2, &format!("cb-args-{which}"), &head, &args);
+        let res: CbResOp<'_> = Gen::new(&entropy).arb();
+        let head = CbCompoundRes { status: res.status(), tag, count };
+        c.pair(3, &format!("cb-res-{which}"), &head, &res);
+        c.pair(4, &format!("attrs-{which}"), &(), &Gen::new(&entropy).arb::<Attrs4<'_>>());
+    }
 }
 
 fn headers() {

@@ -80,7 +80,7 @@ fn the_saved_handle_is_restored() {
     let there =
         [ArgOp::Putrootfh(()), save.clone(), lookup(b"export"), restore.clone(), lookup(b"export")];
     assert_eq!(world.run(0, &there).status, Nfsstat4::OK);
-    assert_eq!(world.run(0, &[restore.clone()]).status, Nfsstat4::RESTOREFH);
+    assert_eq!(world.run(0, std::slice::from_ref(&restore)).status, Nfsstat4::RESTOREFH);
     assert_eq!(world.run(1, &[sequence(9000), restore]).status, Nfsstat4::NOFILEHANDLE);
     assert_eq!(world.run(0, &[save]).status, Nfsstat4::NOFILEHANDLE);
     assert_eq!(world.run(0, &[ArgOp::Getfh(())]).status, Nfsstat4::NOFILEHANDLE);

@@ -1,0 +1,7 @@
+//! NFSv4 compounds, callbacks and their results; the first word says which.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wire::fuzz::nfs4_compound(data);
+});
