@@ -6,6 +6,8 @@
 mod borders;
 #[path = "serve_rules/ends.rs"]
 mod ends;
+#[path = "serve_rules/exports.rs"]
+mod exports;
 #[path = "serve_rules/listings.rs"]
 mod listings;
 #[path = "serve_rules/owners.rs"]

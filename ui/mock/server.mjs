@@ -26,6 +26,7 @@ const status = () => ({
     ['projects', 4e12, 1.31e12, false], ['home', 2e12, 9.2e11, false], ['archive', 8e12, 3.4e11, true],
   ].map(([name, total_bytes, available_bytes, read_only]) => ({
     name, dir: `/tank/${name}`, read_only, total_bytes, available_bytes,
+    exports: name === 'home' ? ['192.0.2.0/24(rw,root_squash)', '*(ro,all_squash)'] : [],
     access: [{
       protocol: 'nfs3', url: `nfs3://192.0.2.10:12049/export/${name}`,
       mount: `mount -t nfs -o vers=3,proto=tcp,port=12049,mountport=12049,mountproto=tcp,nolock 192.0.2.10:/export/${name} /mnt`,

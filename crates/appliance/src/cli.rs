@@ -82,6 +82,14 @@ pub struct ServeArgs {
     /// Refuse all changes
     #[arg(long)]
     pub read_only: bool,
+    /// Who may use the share, how far and as whom, in the words of exports(5); the first rule that
+    /// fits decides, whom none fits is refused: '10.0.0.0/24(rw,no_root_squash)' '*(ro)' [default:
+    /// everyone, everything]
+    #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
+    pub export: Vec<String>,
+    /// A file of such rules, one to a line; SIGHUP reads it again, nobody is cut off
+    #[arg(long, value_name = "FILE")]
+    pub exports: Option<PathBuf>,
 }
 
 /// Forms of the announcement.

@@ -40,14 +40,19 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
-    /// Tells the user, and is the exit code.
-    pub fn report(self) -> ExitCode {
+    /// Tells the user.
+    pub fn tell(&self) {
         let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
         if !self.hint.is_empty() {
             text += &format!("  {}\n", self.hint);
         }
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Tells the user, and is the exit code.
+    pub fn report(self) -> ExitCode {
+        self.tell();
         ExitCode::from(self.code)
     }
 }

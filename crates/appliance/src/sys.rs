@@ -4,19 +4,35 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Holds back SIGTERM and SIGINT in this thread and all that it starts, so that [`wait_to_end`]
-/// is the one place that gets them. To be called before the first thread.
-pub fn hold_signals() {
-    mask(libc::SIG_BLOCK, &[libc::SIGTERM, libc::SIGINT]);
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM, SIGINT: to end.
+    End,
+    /// SIGHUP: to read again what can be read again.
+    Reload,
 }
 
-/// Waits for SIGTERM or SIGINT. A second SIGINT then ends the process at once.
-pub fn wait_to_end() {
-    let set = signal_set(&[libc::SIGTERM, libc::SIGINT]);
+/// The signals that are waited for.
+const HELD: [libc::c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// Holds them back in this thread and all that it starts, so that [`wait_for_signal`] is the one
+/// place that gets them. To be called before the first thread.
+pub fn hold_signals() {
+    mask(libc::SIG_BLOCK, &HELD);
+}
+
+/// Waits for the next of them. After one to end, SIGINT ends the process at once.
+pub fn wait_for_signal() -> Signal {
+    let set = signal_set(&HELD);
     let mut got = 0;
     // SAFETY: both pointers are to live values of the right type.
     while unsafe { libc::sigwait(&raw const set, &raw mut got) } != 0 {}
+    if got == libc::SIGHUP {
+        return Signal::Reload;
+    }
     mask(libc::SIG_UNBLOCK, &[libc::SIGINT]);
+    Signal::End
 }
 
 fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {

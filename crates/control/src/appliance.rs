@@ -149,6 +149,9 @@ pub struct ShareStatus {
     pub total_bytes: u64,
     /// What users may still write, bytes.
     pub available_bytes: u64,
+    /// Who may use it: rules `CLIENT(OPTIONS)` in their order; none: everyone, everything.
+    #[serde(default)]
+    pub exports: Vec<String>,
     /// How to reach it.
     pub access: Vec<Access>,
 }

@@ -1,4 +1,4 @@
-//! Shares: a name, a tree of files, and whether it may be changed. Found by export path
+//! Shares: a name, a tree of files, whether it may be changed and by whom. Found by export path
 //! (`/export/NAME`) or by the tag that every handle carries.
 
 use std::collections::HashMap;
@@ -11,6 +11,7 @@ use crate::fs::FileSystem;
 use crate::handle::Handle;
 
 mod read_only;
+pub mod rules;
 
 pub use read_only::ReadOnly;
 
@@ -28,6 +29,8 @@ pub struct Share {
     pub read_only: bool,
     /// Its number in statistics.
     pub id: u16,
+    /// Who may use it, how far, and as whom.
+    pub rules: Arc<rules::Current>,
 }
 
 impl Share {
@@ -99,7 +102,8 @@ impl ShareTable {
         }
         let fs = if read_only { Arc::new(ReadOnly::new(fs)) } else { fs };
         let id = self.shares.len() as u16 + 1;
-        let share = Arc::new(Share { name: name.to_owned(), fs, read_only, id });
+        let share =
+            Arc::new(Share { name: name.to_owned(), fs, read_only, id, rules: Arc::default() });
         self.shares.push(Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

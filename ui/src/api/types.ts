@@ -22,6 +22,8 @@ export interface Share {
   read_only: boolean;
   total_bytes: number;
   available_bytes: number;
+  /** Rules CLIENT(OPTIONS) in their order; none: everyone, everything. */
+  exports: string[];
   access: Access[];
 }
 

@@ -2,6 +2,7 @@
 
 mod announce;
 mod engine;
+mod exports;
 mod names;
 mod plan;
 mod status;
@@ -21,7 +22,7 @@ use probe::hub::{Hub, HubOptions};
 use crate::cli::ServeArgs;
 use crate::out::{Failure, chain};
 use crate::services::ADMIN;
-use crate::sys;
+use crate::sys::{self, Signal};
 use announce::Announcement;
 use engine::Statistics;
 use plan::Plan;
@@ -75,11 +76,25 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         first: first.as_deref().map(|password| (FIRST_USER, password)),
     }
     .print()?;
-    sys::wait_to_end();
+    while sys::wait_for_signal() == Signal::Reload {
+        match plan.exports.file() {
+            Some(_) => reload(&plan, &running),
+            // The terminal is gone, and there is nothing to read again.
+            None => break,
+        }
+    }
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Reads the export rules again. When they are wrong, those before go on.
+fn reload(plan: &Plan, running: &Running) {
+    match plan.exports.read() {
+        Ok(rules) => running.storage.set_rules(&rules),
+        Err(failure) => failure.tell(),
+    }
 }
 
 /// In the order of the data: first nothing new comes in, then what came is written down.

@@ -1,5 +1,7 @@
 //! GETATTR, SETATTR and ACCESS (RFC 1813 §3.3.1, §3.3.2, §3.3.4).
 
+use vfs::fs::access;
+use vfs::share::rules::Access;
 use wire::nfs3::{AccessArgs, AccessResOk, GetattrArgs, SetattrArgs, WccData};
 
 use super::call::{Call, Handled};
@@ -28,7 +30,11 @@ pub(super) fn setattr(call: &mut Call<'_>) -> Handled {
 pub(super) fn access(call: &mut Call<'_>) -> Handled {
     let args: AccessArgs<'_> = call.decode()?;
     let target = call.target(args.object);
-    let granted = target.and_then(|t| t.fs.access(call.cx(), &t.handle, args.access));
+    let want = match call.caller.grant().access {
+        Access::ReadWrite => args.access,
+        _ => args.access & !(access::MODIFY | access::EXTEND | access::DELETE),
+    };
+    let granted = target.and_then(|t| t.fs.access(call.cx(), &t.handle, want));
     let granted =
         granted.map(|(access, attr)| AccessResOk { obj_attributes: Some(fattr(&attr)), access });
     call.finish(granted, |call| call.attr_of(target))

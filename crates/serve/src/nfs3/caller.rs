@@ -1,13 +1,13 @@
-//! Who calls: the connection's peer, and the identity that its last call claimed.
+//! Who calls: the connection's peer, the identity that its last call claimed, and what the share in
+//! question grants to it.
 
 use std::net::IpAddr;
 
 use probe::op::OpRecord;
 use vfs::cred::Cred;
+use vfs::share::Share;
+use vfs::share::rules::{Grant, NOBODY, Squash};
 use wire::rpc::{Auth, AuthStat};
-
-/// User and group of callers without an identity (nobody, nogroup).
-const NOBODY: u32 = 65_534;
 
 /// A connection's peer. Calls of one connection mostly come from one user, so the identity of the
 /// last is kept and only compared.
@@ -18,8 +18,15 @@ pub(super) struct Caller {
     /// Its number in the statistics.
     client: u32,
     core: u8,
-    /// The identity of the call at hand.
-    pub(super) cred: Cred,
+    /// Its source port.
+    port: u16,
+    /// The identity that the call at hand claims.
+    claimed: Cred,
+    /// The identity to act with, where the share replaces the claimed one.
+    replaced: Option<Cred>,
+    /// What a share grants to this connection, and which rules of it said so.
+    grant: Grant,
+    granted_by: Option<(u16, u64)>,
     /// What its first call says that the machine is called, until it is taken.
     machine: Option<Box<[u8]>>,
     named: bool,
@@ -27,9 +34,62 @@ pub(super) struct Caller {
 
 impl Caller {
     /// The peer at `address`, `client` in the statistics, served by `core`.
-    pub(super) fn new(address: IpAddr, client: u32, core: u8) -> Self {
-        let cred = Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
-        Self { address, client, core, cred, machine: None, named: false }
+    pub(super) fn new((address, port): (IpAddr, u16), client: u32, core: u8) -> Self {
+        Self {
+            address,
+            client,
+            core,
+            port,
+            claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
+            replaced: None,
+            grant: Grant::ALL,
+            granted_by: None,
+            machine: None,
+            named: false,
+        }
+    }
+
+    /// Its source port.
+    pub(super) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The identity to act with.
+    #[inline]
+    pub(super) fn cred(&self) -> &Cred {
+        self.replaced.as_ref().unwrap_or(&self.claimed)
+    }
+
+    /// The user that the call at hand claims to come from: whom statistics show.
+    #[inline]
+    pub(super) fn uid(&self) -> u32 {
+        self.claimed.uid
+    }
+
+    /// What `share` grants to this caller, who from now on acts as it says.
+    #[inline]
+    pub(super) fn enter(&mut self, share: &Share) -> Grant {
+        let rules = Some((share.id, share.rules.generation()));
+        if self.granted_by != rules {
+            self.grant = share.rules.get().grant(self.address, self.port);
+            self.granted_by = rules;
+        }
+        self.replaced = match self.grant.squash {
+            Squash::None => None,
+            _ => self.grant.acting(&self.claimed),
+        };
+        self.grant
+    }
+
+    /// What the share that was entered last grants.
+    #[inline]
+    pub(super) fn grant(&self) -> Grant {
+        self.grant
+    }
+
+    /// Acts as claimed again: the call is about no share.
+    pub(super) fn leave(&mut self) {
+        self.replaced = None;
     }
 
     /// Its number in the statistics, and the name of its machine once a call has told it; once.
@@ -68,7 +128,7 @@ impl Caller {
             }
             Auth::Raw { .. } => return Err(AuthStat::TOOWEAK),
         };
-        let cred = &mut self.cred;
+        let cred = &mut self.claimed;
         (cred.uid, cred.gid) = (uid, gid);
         if cred.groups != gids {
             cred.groups.clear();

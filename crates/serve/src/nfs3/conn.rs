@@ -120,7 +120,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let client = core.hub.clients().intern(address);
     let mut conn = Conn {
         stream,
-        caller: Caller::new(address, client, core.id),
+        caller: Caller::new((address, accepted.peer.port()), client, core.id),
         core,
         mailbox,
         input: Input::default(),

@@ -9,12 +9,14 @@ use probe::gauge::Gauges;
 use probe::op::{OpRecord, Protocol, flag};
 use vfs::flush::FlushGroup;
 use vfs::fs::{Extent, Flush};
+use vfs::handle::Handle;
 use vfs::share::ShareTable;
+use vfs::share::rules::Access;
 use vfs::status::Status;
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
-use wire::nfs3::{NFS_PROGRAM, NFS_V3, Nfsstat3, Proc};
+use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Nfsstat3, Proc};
 use wire::rpc::{self, CallError, CallHeader, RecordMark};
-use wire::xdr::{Encode, Reader, Writer};
+use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::call::{Call, Handled, Outcome};
 use super::caller::Caller;
@@ -102,6 +104,10 @@ impl Service {
         let Some((operation, header, args)) = open(message, caller, out, facts)? else {
             return Ok(Step::Refused);
         };
+        if let Err(status) = self.admit(&operation, &args, caller) {
+            failure(header.xid, status, out, facts);
+            return Ok(Step::Answered);
+        }
         let key = operation
             .once
             .then(|| Key::new(caller.address, header.xid, operation.proc, args.rest()));
@@ -145,6 +151,10 @@ impl Service {
         let Ok(Some((operation, header, args))) = open(message, caller, out, facts) else {
             return Performed::Done;
         };
+        if let Err(status) = self.admit(&operation, &args, caller) {
+            failure(header.xid, status, out, facts);
+            return Performed::Done;
+        }
         match self.handle(operation, &header, args, caller, true, out, facts) {
             Some(Outcome::Durable(flush)) => Performed::Durable(flush),
             Some(Outcome::Done) | None => Performed::Done,
@@ -153,6 +163,32 @@ impl Service {
                 failure(header.xid, Status::Busy, out, facts);
                 Performed::Done
             }
+        }
+    }
+
+    /// Whether the share in question grants the operation to the caller, who then acts as the
+    /// share says. Every NFS procedure but NULL begins with a handle, which carries its share's
+    /// tag; one that does not is left to its handler.
+    #[inline]
+    fn admit(
+        &self,
+        operation: &Operation,
+        args: &Reader<'_>,
+        caller: &mut Caller,
+    ) -> Result<(), Status> {
+        let first = (operation.protocol == Protocol::Nfs3 && operation.proc != Proc::NULL.0)
+            .then(|| Fh3::decode(&mut args.clone()).ok())
+            .flatten();
+        let share = first.and_then(|fh| self.shares.by_handle(&Handle::new(fh.0)?));
+        let Some(share) = share else {
+            caller.leave();
+            return Ok(());
+        };
+        match caller.enter(share).access {
+            Access::None => Err(Status::Access),
+            // Twice is not once: it changes something.
+            Access::ReadOnly if operation.once => Err(Status::ReadOnly),
+            _ => Ok(()),
         }
     }
 
@@ -169,7 +205,7 @@ impl Service {
         facts: &mut OpRecord,
     ) -> Option<Outcome> {
         let mark = begin(out, header.xid);
-        let cred = &caller.cred;
+        let cred = caller.cred();
         let mut call = Call { service: self, cred, caller, may_block, args, out, facts };
         match (operation.handler)(&mut call) {
             Ok(Outcome::WouldBlock) => {
@@ -264,7 +300,7 @@ fn open<'a>(
     }
     facts.protocol = operation.protocol as u8;
     facts.op = operation.proc as u8;
-    facts.user = caller.cred.uid;
+    facts.user = caller.uid();
     Ok(Some((operation, header, args)))
 }
 

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use base::limits::MOUNTS_MAX;
+use base::limits::{MOUNT_GROUPS_MAX, MOUNTS_MAX};
 use vfs::attr::FileType;
-use vfs::fs::Entry;
+use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
+use vfs::share::rules::Access;
 use vfs::share::{EXPORT, Share};
 use vfs::status::Status;
 use wire::mount3::{
@@ -72,6 +73,12 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
     let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
+    let grant = share.rules.get().grant(call.caller.address, call.caller.port());
+    if grant.access == Access::None {
+        return Err(Status::Access);
+    }
+    let replaced = grant.acting(call.cred);
+    let cx = Context { cred: replaced.as_ref().unwrap_or(call.cred), ..call.cx() };
     let fs = &share.fs;
     let mut handle = fs.root();
     for part in sub.split(|b| *b == b'/').filter(|part| !part.is_empty()) {
@@ -79,7 +86,7 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
             return Err(Status::Access);
         }
         let (Entry { handle: next, attr }, _) =
-            fs.lookup(call.cx(), &handle, part).map_err(|failed| failed.status)?;
+            fs.lookup(cx, &handle, part).map_err(|failed| failed.status)?;
         if attr.kind != FileType::Directory {
             return Err(Status::NotDirectory);
         }
@@ -114,11 +121,15 @@ pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
 pub(super) fn export(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
     let shares = call.service.shares.iter();
-    let paths: Vec<String> = shares.map(|share| share.export_path()).collect();
-    let entries = paths
-        .iter()
+    let clients = |share: &Share| -> Vec<String> {
+        share.rules.get().clients().take(MOUNT_GROUPS_MAX).map(str::to_owned).collect()
+    };
+    let paths: Vec<_> = shares.map(|share| (share.export_path(), clients(share))).collect();
+    let entries = paths.iter().map(|(path, clients)| ExportEntry {
+        dir: Dirpath(path.as_bytes()),
         // No groups: everyone may mount it.
-        .map(|path| ExportEntry { dir: Dirpath(path.as_bytes()), groups: List(Vec::new()) });
+        groups: List(clients.iter().map(|client| Name(client.as_bytes())).collect()),
+    });
     List(entries.collect()).encode(&mut call.writer());
     Ok(Outcome::Done)
 }

@@ -1,7 +1,7 @@
 //! The service as the tests start it: two cores, a small pool, a share named `t`.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,6 +16,8 @@ use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
+use vfs::share::ShareTable;
+use vfs::share::rules::{Lookup, Rules};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
@@ -28,6 +30,7 @@ pub struct Server {
     service: Option<NfsService>,
     pub addr: SocketAddr,
     pub hub: Arc<Hub>,
+    shares: Arc<ShareTable>,
     _runtimes: Arc<Runtimes>,
 }
 
@@ -50,10 +53,11 @@ impl Server {
     pub fn start(fs: Arc<dyn FileSystem>, options: Options) -> Self {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
+        let shares = shares(fs);
         let service = NfsService::start(NfsConfig {
             addr: ([127, 0, 0, 1], 0).into(),
             runtimes: Arc::clone(&runtimes),
-            shares: shares(fs),
+            shares: Arc::clone(&shares),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),
@@ -61,7 +65,7 @@ impl Server {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { service: Some(service), addr, hub, _runtimes: runtimes }
+        Self { service: Some(service), addr, hub, shares, _runtimes: runtimes }
     }
 
     /// Serves a fresh directory.
@@ -82,6 +86,12 @@ impl Server {
         (client, root)
     }
 
+    /// Exchanges the export rules of the share.
+    pub fn set_rules(&self, text: &str) {
+        let rules = Rules::parse(text, &Nobody).expect("rules");
+        self.shares.by_path(b"/export/t").expect("the share").rules.set(rules);
+    }
+
     /// The service.
     pub fn service(&self) -> &NfsService {
         self.service.as_ref().expect("not drained yet")
@@ -99,6 +109,19 @@ impl Server {
             self.hub.scan(0, u64::MAX, |record| records.push(*record));
             (records.len() >= count).then_some(records)
         })
+    }
+}
+
+/// Knows no names.
+struct Nobody;
+
+impl Lookup for Nobody {
+    fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+        Err(format!("{name} is unknown"))
+    }
+
+    fn netgroups(&self) -> String {
+        String::new()
     }
 }
 
@@ -126,8 +149,8 @@ pub fn directory() -> Arc<dyn FileSystem> {
     HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap()
 }
 
-fn shares(fs: Arc<dyn FileSystem>) -> Arc<vfs::share::ShareTable> {
-    let mut table = vfs::share::ShareTable::default();
+fn shares(fs: Arc<dyn FileSystem>) -> Arc<ShareTable> {
+    let mut table = ShareTable::default();
     table.add("t", fs, false).unwrap();
     Arc::new(table)
 }

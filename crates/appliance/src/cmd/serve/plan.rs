@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 use control::state;
+use vfs::share::rules::Rules;
 
+use super::exports::Exports;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
 use crate::services::{ADMIN, NFS};
@@ -33,6 +35,10 @@ pub struct Plan {
     pub announce_json: bool,
     /// Whether changes are refused.
     pub read_only: bool,
+    /// Where the export rules come from.
+    pub exports: Exports,
+    /// The export rules, as they are now.
+    pub rules: Rules,
 }
 
 impl Plan {
@@ -51,6 +57,7 @@ impl Plan {
                 .map_err(|e| Failure::of("find a place for the state", &e))?,
         };
         refuse_state(&dir, &state)?;
+        let exports = Exports::from_args(args);
         Ok(Self {
             share: dir
                 .file_name()
@@ -63,6 +70,8 @@ impl Plan {
             users,
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
+            rules: exports.read()?,
+            exports,
         })
     }
 

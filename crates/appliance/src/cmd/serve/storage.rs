@@ -16,6 +16,7 @@ use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
+use vfs::share::rules::Rules;
 use vfs::share::{ShareTable, tag};
 
 use super::announce::{mount_command, nfs3_url};
@@ -57,7 +58,9 @@ impl Storage {
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
         let mut table = ShareTable::default();
-        table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
+        let share =
+            table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
+        share.rules.set(plan.rules.clone());
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
         let table = Arc::new(table);
@@ -98,6 +101,7 @@ impl Storage {
                 read_only: share.read_only,
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
+                exports: share.rules.get().iter().map(ToString::to_string).collect(),
                 access: vec![self.nfs3(&share.name)],
             }
         };
@@ -111,6 +115,11 @@ impl Storage {
             mount: mount_command(self.nfs, share),
             note: Some("nolock: locks stay on the client that takes them".to_owned()),
         }
+    }
+
+    /// Exchanges the export rules of all shares.
+    pub fn set_rules(&self, rules: &Rules) {
+        self.table.iter().for_each(|share| share.rules.set(rules.clone()));
     }
 
     /// Where NFS listens.

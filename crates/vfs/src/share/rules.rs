@@ -1,0 +1,263 @@
+//! Export rules: who may use a share, how far, and as whom. Names and meaning are those of
+//! exports(5), with one difference: the first rule that fits decides, in the order written.
+//!
+//! Pure: addresses and names of hosts are settled when the rules are read ([`Lookup`]), so that
+//! nothing is asked of anyone when a call comes.
+
+use core::net::IpAddr;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
+use thiserror::Error;
+
+use crate::cred::Cred;
+
+mod parse;
+
+pub use parse::{Lookup, netgroup};
+
+/// User and group of nobody, as exports(5) has them.
+pub const NOBODY: u32 = 65_534;
+
+/// How far a client may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Not at all.
+    None,
+    /// It may read.
+    ReadOnly,
+    /// It may change.
+    ReadWrite,
+}
+
+/// Whose identity is replaced by the anonymous one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Squash {
+    /// Nobody's.
+    None,
+    /// User 0 and group 0.
+    Root,
+    /// Everybody's.
+    All,
+}
+
+/// What a rule grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// How far.
+    pub access: Access,
+    /// As whom.
+    pub squash: Squash,
+    /// The anonymous user and group.
+    pub anonymous: (u32, u32),
+    /// Whether only source ports below 1024 will do (`secure`).
+    pub secure: bool,
+}
+
+impl Grant {
+    /// Everything, as oneself: what holds for a share without rules.
+    pub const ALL: Self = Self {
+        access: Access::ReadWrite,
+        squash: Squash::None,
+        anonymous: (NOBODY, NOBODY),
+        secure: false,
+    };
+    /// Nothing: what holds for a client that no rule fits.
+    pub const NOTHING: Self = Self { access: Access::None, ..Self::ALL };
+
+    /// What holds for a client that calls from this port.
+    fn at_port(self, port: u16) -> Self {
+        const PRIVILEGED: u16 = 1024;
+        if self.secure && port >= PRIVILEGED { Self { access: Access::None, ..self } } else { self }
+    }
+
+    /// The identity to act with in place of `claimed`; `None` when it is that.
+    pub fn acting(&self, claimed: &Cred) -> Option<Cred> {
+        let (uid, gid) = self.anonymous;
+        match self.squash {
+            Squash::All => Some(Cred { uid, gid, groups: Vec::new() }),
+            Squash::Root if claimed.uid == 0 || claimed.in_group(0) => {
+                let group = |g: u32| if g == 0 { gid } else { g };
+                Some(Cred {
+                    uid: if claimed.uid == 0 { uid } else { claimed.uid },
+                    gid: group(claimed.gid),
+                    groups: claimed.groups.iter().map(|g| group(*g)).collect(),
+                })
+            }
+            Squash::None | Squash::Root => None,
+        }
+    }
+}
+
+/// A network, or a single host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Net {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Net {
+    /// The network of `address` with this many leading bits; `None` when there are not so many.
+    pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        (prefix <= bits).then_some(Self { address, prefix })
+    }
+
+    /// A single host.
+    pub fn host(address: IpAddr) -> Self {
+        Self { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
+    /// Whether `client`, unmapped from v6, lies in it.
+    pub fn holds(&self, client: IpAddr) -> bool {
+        let same = |a: u128, b: u128, bits: u32| {
+            let shift = bits - u32::from(self.prefix);
+            a.checked_shr(shift).unwrap_or(0) == b.checked_shr(shift).unwrap_or(0)
+        };
+        match (self.address, client) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => same(a.to_bits().into(), b.to_bits().into(), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => same(a.to_bits(), b.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+/// Whom a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Who {
+    Everyone,
+    /// A network, a host's addresses, or the members of a group.
+    Nets(Vec<Net>),
+}
+
+/// One line: whom, and what is granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    who: Who,
+    grant: Grant,
+    /// As it was written: the client, the options.
+    text: (String, String),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.text.0, self.text.1)
+    }
+}
+
+/// What is wrong with a rule: its writer's fault.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RuleError {
+    /// Not CLIENT(OPTIONS).
+    #[error("{0:?} is no rule: write CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)")]
+    Form(String),
+    /// An option that does not exist.
+    #[error("{option:?} is no option; there are {}", parse::OPTIONS)]
+    Option {
+        /// As written.
+        option: String,
+    },
+    /// A number that is none.
+    #[error("{0:?} does not name a user or group by number")]
+    Number(String),
+    /// A network with too many bits, or none.
+    #[error("{0:?} is no network: write ADDRESS/BITS")]
+    Net(String),
+    /// A name of a host that has no address.
+    #[error("the host {host:?} has no address: {why}")]
+    Host {
+        /// As written.
+        host: String,
+        /// What the resolver says.
+        why: String,
+    },
+    /// A group that does not exist.
+    #[error("there is no netgroup {0:?}")]
+    Group(String),
+    /// A group within a group within …
+    #[error("netgroup {0:?} is nested more than {EXPORT_GROUP_DEPTH} deep")]
+    Deep(String),
+    /// Too much of it.
+    #[error("more than {EXPORT_RULES_MAX} rules, or {EXPORT_HOSTS_MAX} hosts in one")]
+    TooMany,
+    /// An error at a line.
+    #[error("line {line}: {source}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What.
+        source: Box<RuleError>,
+    },
+}
+
+/// The rules of a share, in their order. None at all: everyone may do everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// What is granted to a client at `address` that calls from `port`.
+    pub fn grant(&self, address: IpAddr, port: u16) -> Grant {
+        if self.rules.is_empty() {
+            return Grant::ALL;
+        }
+        let fits = |rule: &&Rule| match &rule.who {
+            Who::Everyone => true,
+            Who::Nets(nets) => nets.iter().any(|net| net.holds(address)),
+        };
+        self.rules.iter().find(fits).map_or(Grant::NOTHING, |rule| rule.grant.at_port(port))
+    }
+
+    /// Whom they name, for EXPORT; empty when everyone may.
+    pub fn clients(&self) -> impl Iterator<Item = &str> {
+        let named = self.rules.iter().filter(|rule| rule.grant.access != Access::None);
+        named.map(|rule| rule.text.0.as_str())
+    }
+
+    /// In their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+/// The rules of a share as they stand; they may be exchanged while it is in use.
+#[derive(Debug, Default)]
+pub struct Current {
+    /// Which rules these are: a caller that knows the number knows what they grant to it.
+    generation: AtomicU64,
+    rules: Mutex<Arc<Rules>>,
+}
+
+impl Current {
+    /// Exchanges the rules; they hold from the next call of each client on.
+    pub fn set(&self, rules: Rules) {
+        *self.lock() = Arc::new(rules);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// The rules.
+    pub fn get(&self) -> Arc<Rules> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Their number.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Rules>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

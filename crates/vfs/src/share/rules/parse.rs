@@ -1,0 +1,168 @@
+//! From text to rules: `CLIENT(OPTIONS)`, one to a line; `#` begins a comment.
+//!
+//! CLIENT is `*`, an address, ADDRESS/BITS, `@NETGROUP`, or the name of a host. OPTIONS are those
+//! of exports(5) named in [`OPTIONS`]; without them `ro,root_squash,insecure` holds.
+
+use core::net::IpAddr;
+
+use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
+
+use super::{Access, Grant, Net, Rule, RuleError, Rules, Squash, Who};
+
+/// The options that there are.
+pub(super) const OPTIONS: &str = "ro, rw, noaccess, root_squash, no_root_squash, all_squash, \
+                                  no_all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys";
+
+/// Finds out who is meant by a name.
+pub trait Lookup {
+    /// Addresses of a host.
+    ///
+    /// # Errors
+    /// What the resolver says when there are none.
+    fn host(&self, name: &str) -> Result<Vec<IpAddr>, String>;
+
+    /// The text of netgroup(5), for groups.
+    fn netgroups(&self) -> String;
+}
+
+impl Rules {
+    /// Reads rules, one to a line.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn parse(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
+        let mut rules = Vec::new();
+        for (n, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let at = |e| RuleError::Line { line: n + 1, source: Box::new(e) };
+            if rules.len() >= EXPORT_RULES_MAX {
+                return Err(at(RuleError::TooMany));
+            }
+            rules.push(Rule::parse(line, lookup).map_err(at)?);
+        }
+        Ok(Self { rules })
+    }
+
+    /// These rules.
+    pub fn of(rules: Vec<Rule>) -> Self {
+        Self { rules }
+    }
+}
+
+impl Rule {
+    /// Reads one rule.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
+        let form = || RuleError::Form(text.to_owned());
+        let (client, options) = match text.split_once('(') {
+            Some((client, rest)) => (client, rest.strip_suffix(')').ok_or_else(form)?),
+            None => (text, ""),
+        };
+        let client = client.trim();
+        if client.is_empty() || client.contains(char::is_whitespace) {
+            return Err(form());
+        }
+        let who = if client == "*" { Who::Everyone } else { Who::Nets(nets(client, lookup)?) };
+        let grant = grant(options)?;
+        Ok(Self { who, grant, text: (client.to_owned(), options.trim().to_owned()) })
+    }
+}
+
+fn grant(options: &str) -> Result<Grant, RuleError> {
+    let mut grant = Grant { access: Access::ReadOnly, squash: Squash::Root, ..Grant::ALL };
+    for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let number = || value.parse::<u32>().map_err(|_| RuleError::Number(option.to_owned()));
+        match name {
+            "ro" => grant.access = Access::ReadOnly,
+            "rw" => grant.access = Access::ReadWrite,
+            "noaccess" => grant.access = Access::None,
+            "root_squash" => grant.squash = Squash::Root,
+            "no_root_squash" => grant.squash = Squash::None,
+            "all_squash" => grant.squash = Squash::All,
+            "no_all_squash" if grant.squash == Squash::All => grant.squash = Squash::Root,
+            "no_all_squash" => {}
+            "anonuid" => grant.anonymous.0 = number()?,
+            "anongid" => grant.anonymous.1 = number()?,
+            "secure" => grant.secure = true,
+            "insecure" => grant.secure = false,
+            "sec" if value == "sys" => {}
+            _ => return Err(RuleError::Option { option: option.to_owned() }),
+        }
+    }
+    Ok(grant)
+}
+
+fn nets(client: &str, lookup: &dyn Lookup) -> Result<Vec<Net>, RuleError> {
+    if let Some(group) = client.strip_prefix('@') {
+        let hosts = netgroup(&lookup.netgroups(), group)?;
+        let mut all = Vec::new();
+        for host in hosts {
+            all.extend(host_nets(&host, lookup)?);
+        }
+        return Ok(all);
+    }
+    if let Some((address, bits)) = client.split_once('/') {
+        let wrong = || RuleError::Net(client.to_owned());
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        return Ok(vec![Net::new(address, bits.parse().map_err(|_| wrong())?).ok_or_else(wrong)?]);
+    }
+    host_nets(client, lookup)
+}
+
+fn host_nets(host: &str, lookup: &dyn Lookup) -> Result<Vec<Net>, RuleError> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![Net::host(address.to_canonical())]);
+    }
+    let failed = |why| RuleError::Host { host: host.to_owned(), why };
+    let addresses = lookup.host(host).map_err(failed)?;
+    Ok(addresses.into_iter().map(|a| Net::host(a.to_canonical())).collect())
+}
+
+/// The hosts of a group in the text of netgroup(5): `NAME (HOST,USER,DOMAIN) OTHERGROUP …`, a
+/// backslash at the end of a line goes on with it in the next.
+///
+/// # Errors
+/// There is no such group, it is nested too deep, or has too many hosts.
+pub fn netgroup(text: &str, name: &str) -> Result<Vec<String>, RuleError> {
+    let text = text.replace("\\\n", " ");
+    let mut hosts = Vec::new();
+    collect(&text, name, EXPORT_GROUP_DEPTH, &mut hosts)?;
+    Ok(hosts)
+}
+
+fn collect(text: &str, name: &str, depth: usize, hosts: &mut Vec<String>) -> Result<(), RuleError> {
+    if depth == 0 {
+        return Err(RuleError::Deep(name.to_owned()));
+    }
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let mut found = lines.filter_map(|line| line.split_once(char::is_whitespace));
+    let (_, members) =
+        found.find(|(n, _)| *n == name).ok_or_else(|| RuleError::Group(name.to_owned()))?;
+    let mut rest = members.trim();
+    while !rest.is_empty() {
+        if hosts.len() >= EXPORT_HOSTS_MAX {
+            return Err(RuleError::TooMany);
+        }
+        if let Some(triple) = rest.strip_prefix('(') {
+            let (inside, behind) =
+                triple.split_once(')').ok_or_else(|| RuleError::Form(rest.to_owned()))?;
+            let host = inside.split(',').next().unwrap_or_default().trim();
+            // "-" and nothing: a triple about users.
+            if !host.is_empty() && host != "-" {
+                hosts.push(host.to_owned());
+            }
+            rest = behind.trim_start();
+        } else {
+            let (group, behind) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            collect(text, group, depth - 1, hosts)?;
+            rest = behind.trim_start();
+        }
+    }
+    Ok(())
+}
