@@ -12,15 +12,20 @@
 
 mod attr;
 mod change;
+mod client;
 mod dir;
 mod dispatch;
 mod fattr;
 mod fh;
 mod io;
+mod lock;
 mod names;
+mod open;
 mod pseudo;
 mod run;
+mod session;
 pub mod state;
+mod stateful;
 mod status;
 mod xattr;
 
@@ -33,6 +38,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 pub use dispatch::{Done, Progress, Start};
 pub use fh::Place;
 pub use run::{Fail, Handled, Peer, Run};
+pub use stateful::Stateful;
 pub use status::nfsstat4;
 
 /// What the operations on files need; one for all connections.

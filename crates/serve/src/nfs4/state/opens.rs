@@ -95,13 +95,52 @@ impl State {
         client: &Client,
         id: &Stateid4,
         to: Share,
+        on: FileKey,
     ) -> Result<Stateid4, Nfsstat4> {
         let mut held = lock(&client.held);
         let (number, entry, _) = held.find_open(id, client.name.0)?;
+        if entry.key != on {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
         let (key, owner) = (entry.key, entry.owner.clone());
         held.may_downgrade(number, to)?;
         self.locks.downgrade(key, &owner, to).map_err(|_| Nfsstat4::INVAL)?;
         Ok(held.downgraded(number, to))
+    }
+
+    /// OPEN_CONFIRM (RFC 7530 §16.18).
+    ///
+    /// # Errors
+    /// Those of the stateid.
+    pub fn open_confirm(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        key: FileKey,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let mut held = lock(&client.held);
+        let (number, entry, _) = held.find_open(id, client.name.0)?;
+        if entry.key != key {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        Ok(held.confirmed(number))
+    }
+
+    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    ///
+    /// # Errors
+    /// NFS4ERR_BAD_STATEID.
+    pub fn owner_of(&self, client: &Client, id: &Stateid4) -> Result<Owner, Nfsstat4> {
+        lock(&client.held).owner_of(id)
+    }
+
+    /// TEST_STATEID (RFC 8881 §18.48).
+    pub fn test_stateid(&self, client: &Client, id: &Stateid4) -> Nfsstat4 {
+        match lock(&client.held).find(id, true) {
+            _ if id.is_special() => Nfsstat4::BAD_STATEID,
+            Ok(_) => Nfsstat4::OK,
+            Err(status) => status,
+        }
     }
 
     /// CLOSE (RFC 8881 §18.2): the owner's locks under the open end with it.

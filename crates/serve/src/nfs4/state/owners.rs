@@ -20,6 +20,8 @@ pub struct Sequence {
     reply: Vec<u8>,
     /// Whether OPEN_CONFIRM has shown that the owner's requests are in order.
     pub confirmed: bool,
+    /// The file that the last request led to, for when it is repeated.
+    pub file: Option<vfs::handle::Handle>,
 }
 
 impl Sequence {

@@ -3,9 +3,9 @@
 //! `other` is the start of the server, the client, and a number of the client's own; so a stateid
 //! of another start or another client is known as such without a search.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use base::limits::NFS4_STATES_PER_CLIENT_MAX;
+use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
 use vfs::locks::{FileKey, Owner, Share};
 use wire::nfs4::{Nfsstat4, Stateid4};
 
@@ -52,6 +52,8 @@ pub struct Held {
     states: HashMap<u32, Entry>,
     opens: HashMap<(FileKey, Owner), u32>,
     locks: HashMap<(u32, Owner), u32>,
+    /// Owners of the opens closed last, so that a CLOSE can be repeated.
+    closed: VecDeque<(u32, Owner)>,
 }
 
 fn bit(share: Share) -> u16 {
@@ -89,6 +91,7 @@ impl Held {
             states: HashMap::new(),
             opens: HashMap::new(),
             locks: HashMap::new(),
+            closed: VecDeque::new(),
         }
     }
 
@@ -178,6 +181,20 @@ impl Held {
             1.. => Err(Nfsstat4::BAD_STATEID),
             _ => Err(Nfsstat4::OLD_STATEID),
         }
+    }
+
+    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_STATEID, NFS4ERR_BAD_STATEID.
+    pub fn owner_of(&self, id: &Stateid4) -> Result<Owner, Nfsstat4> {
+        let (boot, client, number) = parts(id);
+        if (boot, client) != self.prefix {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let held = self.states.get(&number).map(|entry| &entry.owner);
+        let closed = || self.closed.iter().find(|(n, _)| *n == number).map(|(_, owner)| owner);
+        held.or_else(closed).cloned().ok_or(Nfsstat4::BAD_STATEID)
     }
 
     /// As [`Self::find`], for what must be an open.
@@ -274,6 +291,10 @@ impl Held {
     /// Ends an open and the lock stateids under it; tells whose locks on the file end with it.
     pub fn closed(&mut self, number: u32) -> Vec<Owner> {
         let Some(entry) = self.states.remove(&number) else { return Vec::new() };
+        if self.closed.len() >= NFS4_CLOSED_MAX {
+            self.closed.pop_front();
+        }
+        self.closed.push_back((number, entry.owner.clone()));
         self.opens.remove(&(entry.key, entry.owner));
         let under: Vec<_> =
             self.locks.keys().filter(|(open, _)| *open == number).cloned().collect();

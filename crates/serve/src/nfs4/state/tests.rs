@@ -260,11 +260,11 @@ fn a_downgrade_is_to_a_union_of_what_was_opened() {
     let (client, _) = client41(&state, b"c", 0);
     let owner = client.owner(b"o").unwrap();
     let open = state.open(&client, KEY, &owner, BOTH, 0).unwrap();
-    assert_eq!(state.downgrade(&client, &open, READ), Err(Nfsstat4::INVAL), "never opened so");
+    assert_eq!(state.downgrade(&client, &open, READ, KEY), Err(Nfsstat4::INVAL), "never opened so");
     let open = state.open(&client, KEY, &owner, READ, 0).unwrap();
-    let open = state.downgrade(&client, &open, READ).unwrap();
+    let open = state.downgrade(&client, &open, READ, KEY).unwrap();
     assert_eq!(state.locks.share_of(KEY, &owner), Some(READ));
-    assert_eq!(state.downgrade(&client, &open, BOTH), Err(Nfsstat4::INVAL), "no way up");
+    assert_eq!(state.downgrade(&client, &open, BOTH, KEY), Err(Nfsstat4::INVAL), "no way up");
     assert_eq!(state.close(&client, &open, KEY), Ok(()));
     assert_eq!(state.close(&client, &open, KEY), Err(Nfsstat4::BAD_STATEID));
     assert_eq!(state.locks.counts().opens, 0);
