@@ -207,10 +207,7 @@ impl StateOps for Stateful {
             return Err(Nfsstat4::GRACE);
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
-        match self.state.locks.io_denied(key, None, access as u8) {
-            Some(_) => Err(Nfsstat4::LOCKED),
-            None => Ok(()),
-        }
+        self.state.check_special(key, access as u8, self.now())
     }
 
     fn finish(&self, slot: Slot, results: &[u8]) {

@@ -307,6 +307,21 @@ impl State {
         Ok(())
     }
 
+    /// Whether special stateids may be used for `access` to a file.
+    ///
+    /// # Errors
+    /// NFS4ERR_LOCKED where an open denies it (RFC 8881 §8.2.3).
+    pub fn check_special(&self, key: FileKey, access: u8, now_ns: u64) -> Result<(), Nfsstat4> {
+        for _ in 0..ENDED_MAX {
+            match self.locks.io_denied(key, None, access) {
+                None => return Ok(()),
+                Some(owner) if self.makes_way(&owner, now_ns) => {}
+                Some(_) => break,
+            }
+        }
+        Err(Nfsstat4::LOCKED)
+    }
+
     /// Whether a stateid may be used to read or write a file: `access` is of `SHARE_READ` and
     /// `SHARE_WRITE`.
     ///

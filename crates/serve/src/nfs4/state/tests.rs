@@ -8,6 +8,8 @@ use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 
 use super::*;
 
+mod random;
+
 const LEASE: u64 = 90 * NS_PER_S;
 const KEY: FileKey = FileKey { fsid: 1, fileid: 7 };
 const READ: Share = Share { access: 1, deny: 0 };
