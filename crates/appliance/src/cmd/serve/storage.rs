@@ -22,6 +22,7 @@ use vfs::share::{ShareTable, tag};
 
 use super::announce::{mount_command, nfs3_url};
 use super::names::user_name;
+use super::nfs4;
 use super::plan::Plan;
 use crate::out::{Failure, chain};
 use crate::services::NFS;
@@ -67,10 +68,12 @@ impl Storage {
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let mut programs = nfs3::programs(table.clone());
+        programs.push(nfs4::start(table.clone(), plan.lease, state)?);
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
             runtimes: Arc::new(runtimes),
-            programs: nfs3::programs(table.clone()),
+            programs,
             hub: hub.clone(),
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
