@@ -379,6 +379,9 @@ pub const NFS4_OPS_MAX: u32 = 128;
 pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
 /// Largest READDIR result, as for version 3.
 pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
+/// Pieces of data and holes in one READ_PLUS: each costs two system calls; a client asks for the
+/// rest.
+pub const READ_PLUS_PIECES: u32 = 64;
 /// The lease, and with it the grace period, unless set otherwise: what every server uses.
 pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
 
@@ -422,6 +425,27 @@ pub const COPY_TURN_MAX: u64 = 128 << 20;
 /// Bytes copied at once where the kernel cannot do it by itself.
 pub const COPY_BUFFER: usize = 1 << 20;
 
+/// Longest name of a client with its principal, in bytes: NFSv4 allows 1 024 for the name.
+pub const CLIENT_RECORD_MAX: usize = 4_096;
+/// Clients on record: as many as connections, and a few that come and go.
+pub const CLIENT_RECORDS_MAX: usize = 16_384;
+/// Length at which the clients' records are written anew, in bytes: all clients with the longest
+/// names fit, and ordinary ones many times over.
+pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
+
+// --- export rules -----------------------------------------------------------------------------
+
+/// Rules of one share: they are looked through in order when a connection first uses it.
+pub const EXPORT_RULES_MAX: usize = 1000;
+/// Bytes of a file of export rules.
+pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
+/// Clients that EXPORT names for a share: more than anyone reads.
+pub const MOUNT_GROUPS_MAX: usize = 256;
+/// Hosts that one rule may name through a group.
+pub const EXPORT_HOSTS_MAX: usize = 10_000;
+/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
+pub const EXPORT_GROUP_DEPTH: usize = 16;
+
 // --- serve: state of NFS version 4 --------------------------------------------------------------
 
 /// Clients at once, confirmed or not: some kilobytes each.
@@ -447,18 +471,5 @@ pub const NFS4_OWNER_REPLY_MAX: usize = 2_048;
 pub const NFS4_STATE_SHARDS: usize = 64;
 /// A client that went away is kept this long if nobody needs what it holds.
 pub const NFS4_COURTESY: Duration = Duration::from_secs(24 * 3600);
-
-// --- export rules -----------------------------------------------------------------------------
-
-/// Rules of one share: they are looked through in order when a connection first uses it.
-pub const EXPORT_RULES_MAX: usize = 1000;
-/// Bytes of a file of export rules.
-pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
-/// Clients that EXPORT names for a share: more than anyone reads.
-pub const MOUNT_GROUPS_MAX: usize = 256;
-/// Hosts that one rule may name through a group.
-pub const EXPORT_HOSTS_MAX: usize = 10_000;
-/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
-pub const EXPORT_GROUP_DEPTH: usize = 16;
 /// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
 pub const NFS4_CLOSED_MAX: usize = 64;

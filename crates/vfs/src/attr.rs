@@ -9,6 +9,18 @@ pub struct Time {
     pub nsec: u32,
 }
 
+impl Time {
+    /// Nanoseconds since the epoch; before it, and after the year 2554, what is left of the number.
+    pub const fn ns(self) -> u64 {
+        (self.sec as u64).wrapping_mul(1_000_000_000).wrapping_add(self.nsec as u64)
+    }
+
+    /// The time that is `ns` nanoseconds after the epoch.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self { sec: (ns / 1_000_000_000) as i64, nsec: (ns % 1_000_000_000) as u32 }
+    }
+}
+
 /// What kind of thing a name leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileType {
@@ -57,6 +69,12 @@ pub struct Attr {
     pub mtime: Time,
     /// Last change of data or attributes.
     pub ctime: Time,
+    /// Another number after each change of data or attributes, and never a lower one: the change
+    /// time in nanoseconds, and one more for each further change of ours within the same tick of
+    /// the file system's clock (RFC 8881 §5.8.1.4). Over a restart it is as good as that time.
+    pub change: u64,
+    /// When it was made, if the file system knows and it was asked: GETATTR asks.
+    pub birth: Option<Time>,
 }
 
 /// A time that a caller sets.
@@ -86,6 +104,9 @@ pub struct SetAttr {
     pub atime: SetTime,
     /// New modification time.
     pub mtime: SetTime,
+    /// Permission bits that a new file shall not get, unless its directory has a default access
+    /// control list (RFC 8275). Means nothing for a file that is there.
+    pub umask: Option<u32>,
 }
 
 /// Attributes before a change, for weak cache consistency (RFC 1813 §2.3.8, `wcc_attr`).
@@ -97,11 +118,13 @@ pub struct Before {
     pub mtime: Time,
     /// Last change of data or attributes.
     pub ctime: Time,
+    /// The change attribute, for `change_info4`.
+    pub change: u64,
 }
 
 impl From<&Attr> for Before {
     fn from(attr: &Attr) -> Self {
-        Self { size: attr.size, mtime: attr.mtime, ctime: attr.ctime }
+        Self { size: attr.size, mtime: attr.mtime, ctime: attr.ctime, change: attr.change }
     }
 }
 

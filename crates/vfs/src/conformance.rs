@@ -13,6 +13,7 @@ use crate::handle::Handle;
 use crate::status::Status;
 
 mod data;
+mod extras;
 mod handles;
 mod inline_first;
 mod listing;
@@ -38,6 +39,7 @@ pub fn run(bench: &Bench) {
     owners::run(bench);
     listing::run(bench);
     handles::run(bench);
+    extras::run(bench);
 }
 
 /// Checks that handles stay good over restarts. Ends with the tree opened anew.

@@ -58,11 +58,23 @@ pub enum FlushSite {
     Setattr,
     /// RENAME and LINK across directories: our own table of where such files are.
     HandleTable,
+    /// ALLOCATE: the file.
+    Allocate,
+    /// DEALLOCATE: the file.
+    Deallocate,
+    /// COPY: the file copied to.
+    Copy,
+    /// CLONE: the file cloned to.
+    Clone,
+    /// SETXATTR and REMOVEXATTR: the file.
+    Xattr,
+    /// An access control list: the file.
+    Acl,
 }
 
 impl FlushSite {
     /// All of them, for tests that try each.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 23] = [
         Self::WriteFileSync,
         Self::WriteDataSync,
         Self::Commit,
@@ -80,6 +92,12 @@ impl FlushSite {
         Self::LinkDirectory,
         Self::Setattr,
         Self::HandleTable,
+        Self::Allocate,
+        Self::Deallocate,
+        Self::Copy,
+        Self::Clone,
+        Self::Xattr,
+        Self::Acl,
     ];
 
     /// The name that `PLIMSOLL_TEST_SKIP_FLUSH` takes.
@@ -102,6 +120,12 @@ impl FlushSite {
             Self::LinkDirectory => "link-directory",
             Self::Setattr => "setattr",
             Self::HandleTable => "handle-table",
+            Self::Allocate => "allocate",
+            Self::Deallocate => "deallocate",
+            Self::Copy => "copy",
+            Self::Clone => "clone",
+            Self::Xattr => "xattr",
+            Self::Acl => "acl",
         }
     }
 

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
 use crate::handle::Handle;
@@ -202,6 +203,41 @@ pub struct Space {
     pub avail_files: u64,
 }
 
+/// What SEEK looks for (RFC 7862 §15.11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seek {
+    /// Bytes that were written.
+    Data,
+    /// Bytes that were not: the end of the file counts as the start of a hole.
+    Hole,
+}
+
+/// How an extended attribute is set (RFC 8276 §8.4.3, `setxattr_option4`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetXattr {
+    /// Made or replaced.
+    Either,
+    /// [`Status::Exists`] if it is there.
+    Create,
+    /// [`Status::NotFound`] if it is not.
+    Replace,
+}
+
+/// What else a file system can do; a protocol offers what is here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Extended attributes of users.
+    pub xattrs: bool,
+    /// POSIX access control lists.
+    pub acls: bool,
+    /// Holes: DEALLOCATE makes them, SEEK finds them.
+    pub sparse: bool,
+    /// Room can be reserved.
+    pub allocate: bool,
+    /// Parts of files can share their blocks.
+    pub clone: bool,
+}
+
 /// What the file system can do (RFC 1813 §3.3.19, §3.3.20).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
@@ -372,6 +408,124 @@ pub trait FileSystem: Send + Sync + 'static {
         plus: bool,
         each: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<ListDone>;
+
+    // What follows not every file system can do, nor every protocol ask for.
+
+    /// What of the following it can do.
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    /// The directory above; [`Status::NotFound`] for the root: what is above it is not ours
+    /// (LOOKUPP, RFC 8881 §18.14).
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        if *dir == self.root() {
+            return Err(Status::NotFound);
+        }
+        self.lookup(cx, dir, b"..").map(|(entry, _)| entry).map_err(|failed| failed.status)
+    }
+
+    /// Reserves room, so that a later write there cannot find none; the file grows if it must.
+    fn allocate(&self, _cx: Context<'_>, _file: &Handle, _offset: u64, _len: u64) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// Makes a hole. The size stays.
+    fn deallocate(&self, _cx: Context<'_>, _file: &Handle, _offset: u64, _len: u64) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// Where data or a hole begins, from `offset` on: `offset` itself if it is in one. `None` if
+    /// there is no such thing up to the end; of a hole there is always one, if only at the end.
+    ///
+    /// # Errors
+    /// [`Status::TooLarge`] if `offset` is at or beyond the end (NFS4ERR_NXIO).
+    fn seek(&self, _: Context<'_>, _file: &Handle, _offset: u64, _: Seek) -> Result<Option<u64>> {
+        Err(Status::NotSupported)
+    }
+
+    /// Copies bytes from file to file (or within one, where ranges do not overlap) without their
+    /// passing through us; `len` 0 is to the end of the source. The value is how many were: fewer
+    /// than asked if that takes long, or the source ends (RFC 7862 §15.2). The copy is stable when
+    /// the flush is done.
+    fn copy_range(
+        &self,
+        _cx: Context<'_>,
+        _from: (&Handle, u64),
+        _to: (&Handle, u64),
+        _len: u64,
+    ) -> Change<u64> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// Lets a part of a file share the blocks of another, all or nothing; `len` 0 is to the end of
+    /// the source (RFC 7862 §15.13).
+    fn clone_range(
+        &self,
+        _cx: Context<'_>,
+        _from: (&Handle, u64),
+        _to: (&Handle, u64),
+        _len: u64,
+    ) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// An extended attribute of users; names are without `user.`.
+    ///
+    /// # Errors
+    /// [`Status::NotFound`] if there is none of this name (NFS4ERR_NOXATTR).
+    fn get_xattr(&self, _cx: Context<'_>, _file: &Handle, _name: &[u8]) -> Result<Vec<u8>> {
+        Err(Status::NotSupported)
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// By [`SetXattr`]; [`Status::TooLarge`] beyond what there is room for (NFS4ERR_XATTR2BIG).
+    fn set_xattr(
+        &self,
+        _cx: Context<'_>,
+        _file: &Handle,
+        _name: &[u8],
+        _value: &[u8],
+        _how: SetXattr,
+    ) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// Names of extended attributes from `cookie` on (0 is the start), each with the cookie after
+    /// it, until `each` returns false (that one was not taken). True if there are no more.
+    fn list_xattrs(
+        &self,
+        _cx: Context<'_>,
+        _file: &Handle,
+        _cookie: u64,
+        _each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        Err(Status::NotSupported)
+    }
+
+    /// Removes an extended attribute; [`Status::NotFound`] if there is none of this name.
+    fn remove_xattr(&self, _cx: Context<'_>, _file: &Handle, _name: &[u8]) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
+
+    /// The access control list of a file or the default one of a directory. `None` if it has
+    /// none: then the mode says everything.
+    fn get_acl(&self, _cx: Context<'_>, _file: &Handle, _which: AclKind) -> Result<Option<Acl>> {
+        Err(Status::NotSupported)
+    }
+
+    /// Sets or, with `None`, takes away an access control list. The mode follows.
+    fn set_acl(
+        &self,
+        _cx: Context<'_>,
+        _file: &Handle,
+        _which: AclKind,
+        _acl: Option<&Acl>,
+    ) -> Change<()> {
+        Err(Status::NotSupported.into())
+    }
 
     /// Space left.
     fn space(&self, cx: Context<'_>) -> Result<Space>;

@@ -3,12 +3,14 @@
 //! - [`fs`]: the contract: [`fs::FileSystem`], what goes in and what comes out.
 //! - [`status`]: the one list of ways an operation fails; each protocol has one table from it.
 //! - [`attr`]: attributes of a file, and the changes that a caller may ask for.
+//! - [`acl`]: POSIX access control lists, and how NFSv4 sees them.
 //! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
 //! - [`handle`]: names for files that survive restart and rename.
 //! - [`name`]: names in a directory, checked.
 //! - [`flush`]: group commit: one flush releases everyone who waits for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
+//! - [`recovery`]: who held state when the server ended, and may reclaim it.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
@@ -18,6 +20,7 @@
 // the path of every failed LOOKUP.
 #![allow(clippy::result_large_err)]
 
+pub mod acl;
 pub mod attr;
 pub mod conformance;
 pub mod cred;
@@ -30,6 +33,7 @@ pub mod mapped;
 pub mod mem;
 pub mod name;
 pub mod paths;
+pub mod recovery;
 pub mod rights;
 pub mod share;
 pub mod status;

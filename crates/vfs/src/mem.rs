@@ -1,7 +1,7 @@
 //! A back end in memory: the same contract without a disk, for tests and for measuring what the
 //! layers above cost. It never waits and has nothing to flush; it ends with the process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use probe::op::FileId;
@@ -16,6 +16,7 @@ use crate::rights;
 use crate::status::Status;
 
 mod body;
+mod extras;
 mod ops;
 
 use body::{Body, Directory};
@@ -28,6 +29,16 @@ struct Inode {
     body: Body,
     /// Directories that it is in, for the way up; meaningful for directories.
     parent: u64,
+    /// Extended attributes of users.
+    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Inode {
+    /// It was changed at this time, which nothing else was.
+    fn changed(&mut self, now: Time) {
+        self.attr.ctime = now;
+        self.attr.change = now.ns();
+    }
 }
 
 struct State {
@@ -156,8 +167,11 @@ impl State {
             atime: now,
             mtime: now,
             ctime: now,
+            // The times that are given out never repeat.
+            change: now.ns(),
+            birth: Some(now),
         };
-        self.inodes.insert(ino, Inode { attr, body, parent });
+        self.inodes.insert(ino, Inode { attr, body, parent, xattrs: BTreeMap::new() });
         ino
     }
 
@@ -172,7 +186,8 @@ impl State {
     fn directory_mut(&mut self, ino: u64) -> Result<&mut Directory> {
         let now = self.now();
         let inode = self.get_mut(ino)?;
-        (inode.attr.mtime, inode.attr.ctime) = (now, now);
+        inode.attr.mtime = now;
+        inode.changed(now);
         match &mut inode.body {
             Body::Directory(dir) => Ok(dir),
             _ => Err(Status::NotDirectory),
@@ -197,7 +212,7 @@ impl State {
     fn drop_link(&mut self, ino: u64) -> Result<()> {
         let now = self.now();
         let inode = self.get_mut(ino)?;
-        inode.attr.ctime = now;
+        inode.changed(now);
         inode.attr.nlink -= 1;
         let gone = inode.attr.nlink == 0 || inode.attr.kind == FileType::Directory;
         if gone {
@@ -226,7 +241,9 @@ impl State {
         if let Some(size) = set.size {
             self.resize(ino, size)?;
         }
-        let attr = &mut self.get_mut(ino)?.attr;
+        let inode = self.get_mut(ino)?;
+        inode.changed(now);
+        let attr = &mut inode.attr;
         attr.uid = set.uid.unwrap_or(attr.uid);
         attr.gid = set.gid.unwrap_or(attr.gid);
         attr.mode = set.mode.map_or(attr.mode, |mode| mode & 0o7777);
@@ -237,7 +254,6 @@ impl State {
         };
         attr.atime = time(set.atime, attr.atime);
         attr.mtime = time(set.mtime, attr.mtime);
-        attr.ctime = now;
         Ok(())
     }
 
@@ -254,7 +270,8 @@ impl State {
         file.cut(size);
         let used = file.used();
         let freed = inode.attr.used - used;
-        inode.attr = Attr { size, used, mtime: now, ctime: now, ..inode.attr };
+        inode.attr = Attr { size, used, mtime: now, ..inode.attr };
+        inode.changed(now);
         self.used -= freed;
         Ok(())
     }

@@ -57,7 +57,11 @@ fn suite(base: &Path, name: &str, kernel_handles: bool) {
     let scratch = Scratch::new(base, name);
     let fs = scratch.open(kernel_handles);
     println!("{name}: {}, kernel handles: {}", fs.acting_as(), fs.has_kernel_handles());
-    let privileged = fs.privileged();
+    let (privileged, has) = (fs.privileged(), fs.features());
+    let skipped = [(has.xattrs, "xattrs"), (has.acls && privileged, "acls"), (has.clone, "clones")];
+    skipped.iter().filter(|(has, _)| !has).for_each(|(_, what)| {
+        println!("SKIP {name} {what}: this file system has none, or not without privilege");
+    });
     conformance::run(&Bench { fs, privileged, reopen: None });
 }
 

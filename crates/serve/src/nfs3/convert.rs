@@ -69,5 +69,6 @@ pub(super) fn set_attr(set: &Sattr3) -> SetAttr {
         size: set.size,
         atime: set_time(set.atime),
         mtime: set_time(set.mtime),
+        umask: None,
     }
 }

@@ -1,19 +1,23 @@
 //! ACCESS, GETATTR, SETATTR, VERIFY and NVERIFY (RFC 8881 §18.1, §18.7, §18.30, §18.31, §18.15).
 
-use vfs::fs::{Abilities, Space, access};
+use vfs::attr::SetAttr;
+use vfs::fs::{Abilities, Features, Space, access};
 use wire::nfs4::{
     AccessArgs4, AccessResOk4, Bitmap4, GetattrArgs4, Nfsstat4, SetattrArgs4, VerifyArgs4, access4,
-    share4,
+    attr4,
 };
 use wire::xdr::{Encode, Writer};
 
-use super::fattr::{self, About, SPACE, check_comparable, check_readable, set_attr};
+use super::acl;
+use super::fattr::{About, SPACE, Wanted, check_comparable, check_readable, wanted};
 use super::fh::{Place, Target};
 use super::pseudo::{Pseudo, mounted_on, table_change};
 use super::run::{Fail, Handled, Run};
 
 /// All rights that version 3 knows, too.
 const RIGHTS: u32 = 0x3f;
+/// Rights that nobody has who may only read.
+const CHANGING: u32 = access::MODIFY | access::EXTEND | access::DELETE;
 /// Abilities of the pseudo file system.
 pub(super) const PSEUDO_ABILITIES: Abilities = Abilities {
     link_max: 2,
@@ -37,11 +41,32 @@ pub(super) fn access(run: &mut Run<'_>, args: &AccessArgs4) -> Handled {
         Place::Pseudo(_) => (want, want & (access::READ | access::LOOKUP)),
         Place::File(_) => {
             let target = run.target(Nfsstat4::SERVERFAULT)?;
+            let xattrs = target.share.fs.features().xattrs;
+            let want = if xattrs { want | for_xattrs(args.access) } else { want };
+            let want = if run.may_change() { want } else { want & !CHANGING };
             let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;
-            (want, granted)
+            let extra = if xattrs { xattr_rights(granted) & args.access } else { 0 };
+            let supported = if xattrs { args.access } else { args.access & RIGHTS };
+            (supported, granted & args.access | extra)
         }
     };
     run.ok(&AccessResOk4 { supported, access: granted })
+}
+
+/// What must be known of the file for the rights to extended attributes that are asked for.
+fn for_xattrs(asked: u32) -> u32 {
+    let read = asked & (access4::XAREAD | access4::XALIST) != 0;
+    let write = asked & access4::XAWRITE != 0;
+    let when = |bit: bool, right: u32| if bit { right } else { 0 };
+    when(read, access::READ) | when(write, access::MODIFY)
+}
+
+/// Rights to extended attributes that come with those to the data.
+fn xattr_rights(granted: u32) -> u32 {
+    let read = granted & access::READ != 0;
+    let write = granted & access::MODIFY != 0;
+    let when = |bit: bool, rights: u32| if bit { rights } else { 0 };
+    when(read, access4::XAREAD | access4::XALIST) | when(write, access4::XAWRITE)
 }
 
 pub(super) fn getattr(run: &mut Run<'_>, args: &GetattrArgs4) -> Handled {
@@ -69,22 +94,48 @@ fn with_attrs<T>(
         (place.handle(), run.minor(), run.service.lease.as_secs() as u32);
     match place {
         Place::Pseudo(pseudo) => {
-            let attr = pseudo_attr(run, *pseudo);
-            let (abilities, space) = (&PSEUDO_ABILITIES, &Space::default());
-            let (attr, handle, mounted_on) = (&attr, &handle, attr.fileid);
-            then(run, &About { minor, handle, attr, abilities, space, mounted_on, lease_s })
+            let attr = &pseudo_attr(run, *pseudo);
+            let about = About {
+                minor,
+                handle: &handle,
+                attr,
+                abilities: &PSEUDO_ABILITIES,
+                space: &Space::default(),
+                features: Features::default(),
+                aces: &[],
+                mounted_on: attr.fileid,
+                lease_s,
+            };
+            then(run, &about)
         }
         Place::File(target) => {
             let fs = &target.share.fs;
             let attr = &fs.getattr(run.cx(), &target.handle)?;
-            let space =
-                &if want.and(&SPACE).is_empty() { Space::default() } else { fs.space(run.cx())? };
-            let abilities = &fs.abilities();
-            let mounted_on = if target.is_root() { mounted_on(&target.share) } else { attr.fileid };
-            let handle = &handle;
-            then(run, &About { minor, handle, attr, abilities, space, mounted_on, lease_s })
+            let features = fs.features();
+            let about = About {
+                minor,
+                handle: &handle,
+                attr,
+                abilities: &fs.abilities(),
+                space: &space_for(run, target, want)?,
+                features,
+                aces: &if features.acls && want.has(attr4::ACL) {
+                    acl::of(run, target, attr)?
+                } else {
+                    Vec::new()
+                },
+                mounted_on: if target.is_root() { mounted_on(&target.share) } else { attr.fileid },
+                lease_s,
+            };
+            then(run, &about)
         }
     }
+}
+
+/// The state of the file system, if something of it is wanted.
+pub(super) fn space_for(run: &Run<'_>, target: &Target, want: &Bitmap4) -> Result<Space, Fail> {
+    let none = want.and(&SPACE).is_empty();
+    Ok(if none { Space::default() } else { target.share.fs.space(run.cx())? })
 }
 
 pub(super) fn pseudo_attr(run: &Run<'_>, pseudo: Pseudo) -> vfs::attr::Attr {
@@ -98,27 +149,36 @@ pub(super) fn put_attrs(
     lease_s: u32,
     want: &Bitmap4,
     found: (&vfs::attr::Attr, &vfs::handle::Handle, u64),
-    of: (&Abilities, &Space),
+    of: (&Abilities, &Space, Features),
 ) {
     let (attr, handle, mounted_on) = found;
-    let (abilities, space) = of;
-    About { minor, handle, attr, abilities, space, mounted_on, lease_s }.encode(want, w);
+    let (abilities, space, features) = of;
+    // A listing does not read each file's list.
+    let want = want.without(&Bitmap4::of(&[attr4::ACL]));
+    let aces = &[];
+    let about =
+        About { minor, handle, attr, abilities, space, features, aces, mounted_on, lease_s };
+    about.encode(&want, w);
 }
 
 pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
-    let (set, mask) = set_attr(&args.obj_attributes, run.minor())?;
+    let features = match run.current()? {
+        Place::Pseudo(_) => Features::default(),
+        Place::File(target) => target.share.fs.features(),
+    };
+    let Wanted { set, aces, mask } = wanted(&args.obj_attributes, run.minor(), &features, false)?;
     let target: Target = run.target(Nfsstat4::ROFS)?;
     if set.size.is_some() {
-        let special = args.stateid.is_special() && run.minor() == 0;
-        if special {
-            run.check_io(&wire::nfs4::Stateid4::ANONYMOUS, share4::ACCESS_WRITE)?;
-        } else {
-            run.check_write(&args.stateid)?;
-        }
+        run.check_write(&args.stateid)?;
     }
     run.service.state.check_change(run, &Place::File(target.clone()))?;
-    let changed = target.share.fs.setattr(run.cx(), &target.handle, &set, None)?;
-    run.durable(changed.flush);
+    if set != SetAttr::default() {
+        let changed = target.share.fs.setattr(run.cx(), &target.handle, &set, None)?;
+        run.durable(changed.flush);
+    }
+    if let Some(aces) = aces {
+        acl::set(run, &target, &aces)?;
+    }
     let mut w = run.writer();
     Nfsstat4::OK.encode(&mut w);
     mask.encode(&mut w);
@@ -129,7 +189,11 @@ pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
 pub(super) fn verify(run: &mut Run<'_>, args: &VerifyArgs4<'_>, same: bool) -> Handled {
     let place = run.current()?.clone();
     let theirs = &args.obj_attributes;
-    check_comparable(&theirs.attrmask, run.minor())?;
+    let features = match &place {
+        Place::Pseudo(_) => Features::default(),
+        Place::File(target) => target.share.fs.features(),
+    };
+    check_comparable(&theirs.attrmask, run.minor(), &features)?;
     let equal = with_attrs(run, &place, &theirs.attrmask, |_, about| {
         let (mut ours, mut expected) = (Vec::new(), Vec::new());
         about.encode(&theirs.attrmask, &mut Writer::new(&mut ours));
@@ -145,11 +209,8 @@ pub(super) fn verify(run: &mut Run<'_>, args: &VerifyArgs4<'_>, same: bool) -> H
 
 /// The change attribute before and after, as far as it is known.
 pub(super) fn change_info(wcc: &vfs::attr::Wcc) -> wire::nfs4::ChangeInfo4 {
-    let after = wcc.after.as_ref().map_or(0, fattr::change);
-    let before = wcc.before.as_ref().map_or(0, |before| {
-        let (sec, nsec) = (before.ctime.sec, before.ctime.nsec);
-        sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(u64::from(nsec))
-    });
+    let after = wcc.after.as_ref().map_or(0, |after| after.change);
+    let before = wcc.before.as_ref().map_or(0, |before| before.change);
     // Others may have changed the directory in between: nobody holds it meanwhile.
     wire::nfs4::ChangeInfo4 { atomic: false, before, after }
 }

@@ -1,7 +1,7 @@
 //! READDIR (RFC 8881 §18.23).
 
 use base::limits::NFS4_READDIR_MAX;
-use vfs::fs::{DirEntry, Space};
+use vfs::fs::{DirEntry, Features, Space};
 use wire::nfs4::{Bitmap4, Nfsstat4, ReaddirArgs4, ReaddirEncoder4, attr4};
 use wire::xdr::{Encode, Writer};
 
@@ -10,7 +10,7 @@ use super::fattr::{SPACE, check_readable};
 use super::fh::{Place, Target};
 use super::names::directory;
 use super::pseudo::{Below, Pseudo, mounted_on, table_change};
-use super::run::{Fail, Handled, Run};
+use super::run::{Fail, Handled, Run, context};
 
 /// A reply that could not hold even an empty listing is refused before anything is looked at.
 const SMALLEST: u32 = 16;
@@ -39,9 +39,10 @@ pub(super) fn readdir(run: &mut Run<'_>, args: &ReaddirArgs4) -> Handled {
 }
 
 fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
-    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
+    let cx = context(run.progress, &run.peer, run.may_block);
     let (fs, want) = (&target.share.fs, args.attr_request);
-    let abilities = fs.abilities();
+    let (abilities, features) = (fs.abilities(), fs.features());
     let space = if want.and(&SPACE).is_empty() { Space::default() } else { fs.space(cx)? };
     let plus = needs_attributes(&want);
     let mut w = Writer::new(run.out.vec());
@@ -53,7 +54,7 @@ fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
         reply.add(e.cookie, e.name, |w| match &e.entry {
             Some(entry) => {
                 let found = (&entry.attr, &entry.handle, entry.attr.fileid);
-                put_attrs(w, minor, lease_s, &want, found, (&abilities, &space));
+                put_attrs(w, minor, lease_s, &want, found, (&abilities, &space, features));
             }
             None => put_without(w, &want, e.fileid),
         })
@@ -98,23 +99,34 @@ fn put_without(w: &mut Writer<'_>, want: &Bitmap4, fileid: u64) {
 }
 
 fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handled {
-    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
+    let cx = context(run.progress, &run.peer, run.may_block);
     let (service, want) = (run.service, args.attr_request);
     let change = table_change(&service.shares);
     let verifier = change.to_be_bytes();
     if args.cookie != 0 && args.cookieverf != verifier {
         return Err(Nfsstat4::NOT_SAME.into());
     }
-    let start = run.out.len();
+    let mut names = pseudo.list(&service.shares, args.cookie);
+    names.retain(|(.., below)| match below {
+        Below::Share(share) => run.may_see(share),
+        Below::Pseudo(_) => true,
+    });
     let mut w = Writer::new(run.out.vec());
     let mut reply = ReaddirEncoder4::begin(&mut w, args.maxcount.min(NFS4_READDIR_MAX));
-    let names = pseudo.list(&service.shares, args.cookie);
     let all = names.len();
     for (cookie, name, below) in names {
-        let (attr, handle, mounted, abilities, space) = match below {
+        let (attr, handle, mounted, abilities, space, features) = match below {
             Below::Pseudo(below) => {
                 let attr = below.attr(change);
-                (attr, below.handle(), attr.fileid, PSEUDO_ABILITIES, Space::default())
+                (
+                    attr,
+                    below.handle(),
+                    attr.fileid,
+                    PSEUDO_ABILITIES,
+                    Space::default(),
+                    Features::default(),
+                )
             }
             Below::Share(share) => {
                 let handle = share.fs.root();
@@ -126,16 +138,15 @@ fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handle
                     Ok(found) => found,
                     Err(status) => {
                         reply.abort();
-                        debug_assert_eq!(run.out.len(), start);
                         return Err(status.into());
                     }
                 };
-                (attr, handle, mounted_on(share), share.fs.abilities(), space)
+                (attr, handle, mounted_on(share), share.fs.abilities(), space, share.fs.features())
             }
         };
         let found = (&attr, &handle, mounted);
         let put = |w: &mut Writer<'_>| {
-            put_attrs(w, minor, lease_s, &want, found, (&abilities, &space));
+            put_attrs(w, minor, lease_s, &want, found, (&abilities, &space, features));
         };
         if !reply.add(cookie, name, put) {
             break;

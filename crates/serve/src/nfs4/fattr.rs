@@ -1,14 +1,18 @@
 //! Attributes of a file as `fattr4`: which are supported, and how each is told (RFC 8881 §5.8).
 
+use vfs::acl::nfs4::Ace;
 use vfs::attr::{Attr, FileType, SetAttr, SetTime, Time};
-use vfs::fs::{Abilities, Space};
+use vfs::fs::{Abilities, Features, Space};
 use vfs::handle::Handle;
+use wire::nfs4::aclsupport4;
 use wire::nfs4::attr4 as a;
 use wire::nfs4::{
     Attrs4, Bitmap4, Fattr4, FattrError, Fh4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Settime4,
     Specdata4,
 };
 use wire::xdr::{Encode, Writer};
+
+use super::acl;
 
 /// What can be asked for.
 const READABLE: Bitmap4 = Bitmap4::of(&[
@@ -58,12 +62,14 @@ const READABLE: Bitmap4 = Bitmap4::of(&[
 /// What 4.1 adds.
 const READABLE_41: Bitmap4 = Bitmap4::of(&[a::SUPPATTR_EXCLCREAT, a::FS_CHARSET_CAP]);
 /// What 4.2 adds.
-const READABLE_42: Bitmap4 = Bitmap4::of(&[a::CHANGE_ATTR_TYPE]);
+const READABLE_42: Bitmap4 = Bitmap4::of(&[a::CHANGE_ATTR_TYPE, a::XATTR_SUPPORT]);
 /// What can be set but not asked for.
 const WRITE_ONLY: Bitmap4 = Bitmap4::of(&[a::TIME_ACCESS_SET, a::TIME_MODIFY_SET]);
+/// What a new file can be given, and nobody can ask for.
+const NOT_TOLD: Bitmap4 = WRITE_ONLY.with(a::MODE_UMASK);
 /// All that can be set.
 const WRITABLE: Bitmap4 =
-    WRITE_ONLY.or(&Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP]));
+    WRITE_ONLY.or(&Bitmap4::of(&[a::SIZE, a::MODE, a::OWNER, a::OWNER_GROUP, a::ACL]));
 /// Those that need the state of the whole file system.
 pub(super) const SPACE: Bitmap4 = Bitmap4::of(&[
     a::FILES_AVAIL,
@@ -75,16 +81,22 @@ pub(super) const SPACE: Bitmap4 = Bitmap4::of(&[
 ]);
 /// Names and other bytes that are not UTF-8 may be met (`FSCHARSET_CAP4_CONTAINS_NON_UTF8`).
 const CONTAINS_NON_UTF8: u32 = 1;
-/// `NFS4_CHANGE_TYPE_IS_TIME_METADATA`.
-const CHANGE_IS_TIME_METADATA: u32 = 4;
+/// `NFS4_CHANGE_TYPE_IS_MONOTONIC_INCR`: never lower, but not by one each time.
+const CHANGE_IS_MONOTONIC: u32 = 0;
 
-/// What is supported in a minor version.
-pub(super) fn supported(minor: u32) -> Bitmap4 {
-    let base = READABLE.or(&WRITE_ONLY);
+/// Where there are access control lists.
+const WITH_ACLS: Bitmap4 = Bitmap4::of(&[a::ACL, a::ACLSUPPORT]);
+
+/// What a file system with these features supports in a minor version.
+pub(super) fn supported(minor: u32, features: &Features) -> Bitmap4 {
+    let mut set = READABLE.or(&WRITE_ONLY);
+    if features.acls {
+        set = set.or(&WITH_ACLS);
+    }
     match minor {
-        0 => base,
-        1 => base.or(&READABLE_41),
-        _ => base.or(&READABLE_41).or(&READABLE_42),
+        0 => set,
+        1 => set.or(&READABLE_41),
+        _ => set.or(&READABLE_41).or(&READABLE_42).with(a::MODE_UMASK),
     }
 }
 
@@ -99,15 +111,12 @@ pub(super) struct About<'a> {
     pub(super) attr: &'a Attr,
     pub(super) abilities: &'a Abilities,
     pub(super) space: &'a Space,
+    pub(super) features: Features,
+    /// Its access control list, if that is wanted.
+    pub(super) aces: &'a [Ace],
     /// Its inode number in the directory where it is mounted; its own for all but roots.
     pub(super) mounted_on: u64,
     pub(super) lease_s: u32,
-}
-
-/// Changes whenever data or attributes do.
-pub(super) fn change(attr: &Attr) -> u64 {
-    let (sec, nsec) = (attr.ctime.sec, attr.ctime.nsec);
-    sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(u64::from(nsec))
 }
 
 fn time(time: Time) -> Nfstime4 {
@@ -127,7 +136,7 @@ fn ftype(kind: FileType) -> Ftype4 {
 }
 
 /// A number as its decimal digits, which every client takes for an owner (RFC 8881 §5.9).
-fn put_id(w: &mut Writer<'_>, mut id: u32) {
+pub(super) fn put_id(w: &mut Writer<'_>, mut id: u32) {
     let mut digits = [0; 10];
     let mut at = digits.len();
     loop {
@@ -145,7 +154,7 @@ fn put_id(w: &mut Writer<'_>, mut id: u32) {
 impl About<'_> {
     /// Writes those of `want` that are supported, as `fattr4`.
     pub(super) fn encode(&self, want: &Bitmap4, w: &mut Writer<'_>) {
-        let mask = want.and(&supported(self.minor)).without(&WRITE_ONLY);
+        let mask = want.and(&supported(self.minor, &self.features)).without(&NOT_TOLD);
         mask.encode(w);
         let length = w.len();
         w.u32(0);
@@ -157,11 +166,11 @@ impl About<'_> {
     fn value(&self, number: u32, w: &mut Writer<'_>) {
         let attr = self.attr;
         match number {
-            a::SUPPORTED_ATTRS => supported(self.minor).encode(w),
+            a::SUPPORTED_ATTRS => supported(self.minor, &self.features).encode(w),
             a::TYPE => ftype(attr.kind).encode(w),
             // Handles are persistent; no error belongs to this file.
             a::FH_EXPIRE_TYPE | a::RDATTR_ERROR => w.u32(0),
-            a::CHANGE => w.u64(change(attr)),
+            a::CHANGE => w.u64(attr.change),
             a::SIZE => w.u64(attr.size),
             a::FSID => Fsid4 { major: attr.fsid, minor: 0 }.encode(w),
             a::LINK_SUPPORT | a::SYMLINK_SUPPORT | a::UNIQUE_HANDLES | a::CANSETTIME => {
@@ -208,7 +217,10 @@ impl About<'_> {
             }
             a::SUPPATTR_EXCLCREAT => EXCLUSIVE_CREATE.encode(w),
             a::FS_CHARSET_CAP => w.u32(CONTAINS_NON_UTF8),
-            a::CHANGE_ATTR_TYPE => w.u32(CHANGE_IS_TIME_METADATA),
+            a::ACL => acl::put(w, self.aces),
+            a::ACLSUPPORT => w.u32(aclsupport4::ALLOW | aclsupport4::DENY),
+            a::XATTR_SUPPORT => w.bool(self.features.xattrs),
+            a::CHANGE_ATTR_TYPE => w.u32(CHANGE_IS_MONOTONIC),
             _ => debug_assert!(false, "attribute {number} is supported but not told"),
         }
     }
@@ -219,19 +231,23 @@ impl About<'_> {
 /// # Errors
 /// NFS4ERR_INVAL for those that can only be set.
 pub(super) fn check_readable(want: &Bitmap4) -> Result<(), Nfsstat4> {
-    if want.and(&WRITE_ONLY).is_empty() { Ok(()) } else { Err(Nfsstat4::INVAL) }
+    if want.and(&NOT_TOLD).is_empty() { Ok(()) } else { Err(Nfsstat4::INVAL) }
 }
 
 /// What a client compares with (VERIFY, NVERIFY): only what can be compared.
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP, or NFS4ERR_INVAL for `rdattr_error` and those that can only be set.
-pub(super) fn check_comparable(mask: &Bitmap4, minor: u32) -> Result<(), Nfsstat4> {
+pub(super) fn check_comparable(
+    mask: &Bitmap4,
+    minor: u32,
+    features: &Features,
+) -> Result<(), Nfsstat4> {
     check_readable(mask)?;
     if mask.has(a::RDATTR_ERROR) {
         return Err(Nfsstat4::INVAL);
     }
-    if !mask.without(&supported(minor)).is_empty() {
+    if !mask.without(&supported(minor, features)).is_empty() {
         return Err(Nfsstat4::ATTRNOTSUPP);
     }
     Ok(())
@@ -249,7 +265,7 @@ fn set_time(how: Option<Settime4>) -> Result<SetTime, Nfsstat4> {
 }
 
 /// The number that an owner stands for. Names wait for a directory service: see the module.
-fn owner(text: Option<&[u8]>) -> Result<Option<u32>, Nfsstat4> {
+pub(super) fn owner(text: Option<&[u8]>) -> Result<Option<u32>, Nfsstat4> {
     let Some(text) = text else { return Ok(None) };
     if text.is_empty() {
         return Err(Nfsstat4::INVAL);
@@ -266,33 +282,59 @@ fn owner(text: Option<&[u8]>) -> Result<Option<u32>, Nfsstat4> {
     }
 }
 
-/// What a client wants to set, and which attributes these are.
+/// What a client wants to set.
+pub(super) struct Wanted {
+    pub(super) set: SetAttr,
+    pub(super) aces: Option<Vec<Ace>>,
+    pub(super) mask: Bitmap4,
+}
+
+/// What a client wants to set in a new file, and which attributes these are: for OPEN and CREATE,
+/// which take no access control list.
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP, NFS4ERR_INVAL (not to be set, or no such value), NFS4ERR_BADOWNER,
 /// NFS4ERR_BADXDR.
 pub fn set_attr(fattr: &Fattr4<'_>, minor: u32) -> Result<(SetAttr, Bitmap4), Nfsstat4> {
+    let wanted = wanted(fattr, minor, &Features::default(), true)?;
+    Ok((wanted.set, wanted.mask))
+}
+
+/// What a client wants to set; `new` where only a new file can be given it.
+pub(super) fn wanted(
+    fattr: &Fattr4<'_>,
+    minor: u32,
+    features: &Features,
+    new: bool,
+) -> Result<Wanted, Nfsstat4> {
     let mask = fattr.attrmask;
-    if !mask.without(&supported(minor)).is_empty() {
+    if !mask.without(&supported(minor, features)).is_empty() {
         return Err(Nfsstat4::ATTRNOTSUPP);
     }
-    if !mask.without(&WRITABLE).is_empty() {
+    let writable = if new { WRITABLE.with(a::MODE_UMASK) } else { WRITABLE };
+    // The mode comes once, with or without a mask (RFC 8275 §3).
+    let both = mask.has(a::MODE) && mask.has(a::MODE_UMASK);
+    if both || !mask.without(&writable).is_empty() {
         return Err(Nfsstat4::INVAL);
     }
     let values: Attrs4<'_> = fattr.values().map_err(|error| match error {
         FattrError::Unknown(_) => Nfsstat4::ATTRNOTSUPP,
         FattrError::Value(_) => Nfsstat4::BADXDR,
     })?;
-    if values.mode.is_some_and(|mode| mode > 0o7777) {
+    let mode = values.mode.or(values.mode_umask.map(|masked| masked.mode));
+    let umask = values.mode_umask.map(|masked| masked.umask);
+    if mode.is_some_and(|mode| mode > 0o7777) || umask.is_some_and(|umask| umask > 0o777) {
         return Err(Nfsstat4::INVAL);
     }
     let set = SetAttr {
-        mode: values.mode,
+        mode,
         uid: owner(values.owner.map(|text| text.0))?,
         gid: owner(values.owner_group.map(|text| text.0))?,
         size: values.size,
         atime: set_time(values.time_access_set)?,
         mtime: set_time(values.time_modify_set)?,
+        umask,
     };
-    Ok((set, mask))
+    let aces = values.acl.as_ref().map(acl::take).transpose()?;
+    Ok(Wanted { set, aces, mask })
 }

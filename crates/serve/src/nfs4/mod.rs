@@ -10,6 +10,7 @@
 //! NFS4ERR_INVAL when empty, NFS4ERR_BADNAME when it is `.` or `..`, NFS4ERR_BADCHAR when it holds
 //! a slash or NUL, NFS4ERR_NAMETOOLONG beyond what the file system takes.
 
+mod acl;
 mod attr;
 mod change;
 mod client;
@@ -27,6 +28,7 @@ mod session;
 pub mod state;
 mod stateful;
 mod status;
+mod v42;
 mod xattr;
 
 use std::sync::Arc;
@@ -36,8 +38,10 @@ use vfs::share::ShareTable;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 pub use dispatch::{Done, Progress, Start};
-pub use fh::Place;
-pub use run::{Fail, Handled, Peer, Run};
+pub use fattr::set_attr;
+pub use fh::{Place, Target};
+pub use names::{check_name, check_name_in, directory};
+pub use run::{Entered, Fail, Handled, Peer, Run};
 pub use stateful::Stateful;
 pub use status::nfsstat4;
 

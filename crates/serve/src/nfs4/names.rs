@@ -47,8 +47,8 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
             check_name_in(place, name)?;
             match pseudo.lookup(&run.service.shares, name) {
                 Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
-                Some(Below::Share(share)) => Ok(root_of(share)),
-                None => Err(Nfsstat4::NOENT.into()),
+                Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
+                _ => Err(Nfsstat4::NOENT.into()),
             }
         }
         Place::File(target) => {
@@ -97,7 +97,7 @@ fn parent(run: &mut Run<'_>, place: &Place) -> Result<Place, Fail> {
         Place::File(target) => {
             run.target(Nfsstat4::SERVERFAULT)?;
             directory(run, target)?;
-            let (entry, _) = target.share.fs.lookup(run.cx(), &target.handle, b"..")?;
+            let entry = target.share.fs.lookup_parent(run.cx(), &target.handle)?;
             Ok(target.beside(entry.handle))
         }
     }

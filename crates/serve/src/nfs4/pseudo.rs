@@ -63,7 +63,9 @@ impl Pseudo {
             fileid: self.fileid(),
             atime: time,
             mtime: time,
-            ctime: Time { sec: (change >> 32).cast_signed(), nsec: 0 },
+            ctime: time,
+            change,
+            birth: None,
         }
     }
 

@@ -14,8 +14,10 @@ use crate::transport::buffers::ReplyBuf;
 
 mod changes;
 mod compound;
+mod exports;
 mod files;
 mod pseudo;
+mod v42;
 
 /// A service over one or more shares in memory.
 struct World {
@@ -41,6 +43,9 @@ impl Answer {
 /// Keeps no state, but takes one stateid for everything.
 struct OneStateid;
 
+/// Whence the calls come.
+const ADDRESS: (std::net::IpAddr, u16) =
+    (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
 const GOOD: Stateid4 = Stateid4 { seqid: 1, other: [7; 12] };
 
 impl StateOps for OneStateid {
@@ -93,7 +98,8 @@ impl World {
 
     /// Runs a message as a connection would: inline first, then where it may block.
     fn raw(&self, message: &[u8]) -> Answer {
-        let peer = Peer { cred: &self.cred, facts: OpRecord::default(), connection: 1 };
+        let peer =
+            Peer { cred: &self.cred, address: ADDRESS, facts: OpRecord::default(), connection: 1 };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");
         let mut facts = Vec::new();

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileName, FileSystem, ListDone,
-    ReadDone, Result, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
+    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
 };
 use crate::handle::Handle;
 use crate::status::Status;
@@ -200,6 +201,76 @@ impl FileSystem for InlineFirst {
             assert!(!blocked || taken == 0, "nothing was given before it would have blocked");
             listed
         })
+    }
+    fn features(&self) -> Features {
+        self.inner.features()
+    }
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        self.get(cx, |cx| self.inner.lookup_parent(cx, dir))
+    }
+    fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.change(cx, &[file], |cx| self.inner.allocate(cx, file, offset, len))
+    }
+    fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.change(cx, &[file], |cx| self.inner.deallocate(cx, file, offset, len))
+    }
+    fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
+        self.get(cx, |cx| self.inner.seek(cx, file, at, what))
+    }
+    fn copy_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<u64> {
+        self.change(cx, &[from.0, to.0], |cx| self.inner.copy_range(cx, from, to, len))
+    }
+    fn clone_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<()> {
+        self.change(cx, &[from.0, to.0], |cx| self.inner.clone_range(cx, from, to, len))
+    }
+    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
+        self.get(cx, |cx| self.inner.get_xattr(cx, file, name))
+    }
+    fn set_xattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Change<()> {
+        self.change(cx, &[file], |cx| self.inner.set_xattr(cx, file, name, value, how))
+    }
+    fn list_xattrs(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        cookie: u64,
+        each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        self.get(cx, |cx| self.inner.list_xattrs(cx, file, cookie, each))
+    }
+    fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
+        self.change(cx, &[file], |cx| self.inner.remove_xattr(cx, file, name))
+    }
+    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
+        self.get(cx, |cx| self.inner.get_acl(cx, file, which))
+    }
+    fn set_acl(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        which: AclKind,
+        acl: Option<&Acl>,
+    ) -> Change<()> {
+        self.change(cx, &[file], |cx| self.inner.set_acl(cx, file, which, acl))
     }
     fn space(&self, cx: Context<'_>) -> Result<Space> {
         self.get(cx, |cx| self.inner.space(cx))

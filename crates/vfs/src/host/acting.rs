@@ -75,10 +75,13 @@ impl Acting {
         Self::as_server()
     }
 
-    /// The same, and files made meanwhile get the mode asked for, not less a umask.
-    pub fn without_umask(mut self) -> Self {
-        if !DEDICATED.get() && own_umask() {
-            self.umask = Some(sys::umask(0));
+    /// The same, and files made meanwhile get the mode asked for, less this umask: the caller's, if
+    /// it wants that, never this process's. The kernel leaves it aside where the directory has a
+    /// default access control list, as it must be (RFC 8275 §4).
+    pub fn with_umask(mut self, mask: Option<u32>) -> Self {
+        let mask = mask.unwrap_or(0) & 0o777;
+        if (mask != 0 || !DEDICATED.get()) && own_umask() {
+            self.umask = Some(sys::umask(mask));
         }
         self
     }

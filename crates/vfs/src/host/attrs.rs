@@ -34,6 +34,8 @@ pub fn from_stat(st: &libc::stat, fsid: u64) -> Attr {
         atime: time(st.st_atime, st.st_atime_nsec),
         mtime: time(st.st_mtime, st.st_mtime_nsec),
         ctime: time(st.st_ctime, st.st_ctime_nsec),
+        change: time(st.st_ctime, st.st_ctime_nsec).ns(),
+        birth: None,
     }
 }
 
@@ -54,17 +56,20 @@ pub fn from_statx(sx: &libc::statx, fsid: u64) -> Attr {
         atime: time(&sx.stx_atime),
         mtime: time(&sx.stx_mtime),
         ctime: time(&sx.stx_ctime),
+        change: time(&sx.stx_ctime).ns(),
+        birth: birth_time(sx),
     }
+}
+
+/// Birth time, if the file system keeps it.
+pub fn birth_time(sx: &libc::statx) -> Option<Time> {
+    let known = sx.stx_mask & libc::STATX_BTIME != 0;
+    known.then_some(Time { sec: sx.stx_btime.tv_sec, nsec: sx.stx_btime.tv_nsec })
 }
 
 /// Birth time in nanoseconds since the epoch; 0 if the file system does not keep it.
 pub fn birth(sx: &libc::statx) -> u64 {
-    if sx.stx_mask & libc::STATX_BTIME == 0 {
-        return 0;
-    }
-    (sx.stx_btime.tv_sec as u64)
-        .wrapping_mul(base::clock::NS_PER_S)
-        .wrapping_add(u64::from(sx.stx_btime.tv_nsec))
+    birth_time(sx).map_or(0, Time::ns)
 }
 
 /// The device a file is on.

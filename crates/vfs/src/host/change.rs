@@ -100,11 +100,15 @@ impl HostFs {
             let open = self.open_for(cx, node, before, true)?;
             let _caller = self.as_caller(cx)?;
             sys::truncate(open.fd.as_fd(), size)?;
+            node.touched();
             fd = Some(Arc::clone(&open.fd));
         }
         {
             let _caller = self.as_caller(cx)?;
-            apply(node.fd(), &SetAttr { size: None, ..*set })?;
+            let done = apply(node.fd(), &SetAttr { size: None, ..*set });
+            // Some of it may have been done even so.
+            node.touched();
+            done?;
         }
         let mut flush = Flush::NONE;
         self.flush_file(&mut flush, FlushSite::Setattr, node, fd);
@@ -154,6 +158,7 @@ impl HostFs {
         let privileged = cx.may_block || before.mode & SET_ID_BITS != 0;
         let _caller = if privileged { self.as_caller(cx)? } else { Acting::unchanged() };
         let count = write_all(open.fd.as_fd(), data, offset)?;
+        node.touched();
         let after = self.attr(node)?;
         {
             // It was our write that moved the change time.
@@ -217,6 +222,7 @@ impl HostFs {
             let caller = self.as_caller(cx)?;
             let gone = self.victim(&place, &name)?;
             sys::unlink_at(place.dir.fd(), name.as_cstr(), is_dir)?;
+            place.dir.touched();
             drop(caller);
             self.let_go(gone);
             let mut flush = Flush::NONE;
@@ -240,7 +246,10 @@ impl HostFs {
             // If somebody has linked it meanwhile it is found again by its handle.
             Some(gone) if gone.last => self.nodes.forget(&gone.node),
             // Taking the attributes of a removed file lets it go.
-            Some(gone) => drop(self.attr(&gone.node)),
+            Some(gone) => {
+                gone.node.touched();
+                let _ = self.attr(&gone.node);
+            }
             None => {}
         }
     }
@@ -281,6 +290,7 @@ impl HostFs {
             self.remember(&mut flush, &moved.0, &[source.dir.as_ref(), target.dir.as_ref()]);
         }
         sys::rename_at((source.dir.fd(), from.as_cstr()), (target.dir.fd(), to.as_cstr()))?;
+        [&source.dir, &target.dir, &moved.0].into_iter().for_each(|node| node.touched());
         drop(caller);
         // A name that was renamed to itself, or to another name of the same file, has lost nothing.
         self.let_go(gone.filter(|gone| gone.node.ino != moved.0.ino));
@@ -340,6 +350,7 @@ impl HostFs {
             self.remember(&mut flush, &node, &[&place.dir]);
             let caller = self.as_caller(cx)?;
             sys::link_at(node.fd(), place.dir.fd(), name.as_cstr())?;
+            [&node, &place.dir].into_iter().for_each(|node| node.touched());
             drop(caller);
             self.flush_file(&mut flush, FlushSite::LinkFile, &node, None);
             self.flush_file(&mut flush, FlushSite::LinkDirectory, &place.dir, None);

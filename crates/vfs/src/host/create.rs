@@ -87,7 +87,7 @@ impl HostFs {
             CreateHow::Unchecked(set) | CreateHow::Guarded(set) => set,
             CreateHow::Exclusive(verifier) => exclusive(verifier),
         };
-        let caller = self.as_caller(cx)?.without_umask();
+        let caller = self.as_caller(cx)?.with_umask(set.umask);
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_NOCTTY;
         let mode = set.mode.unwrap_or(FILE_MODE) & 0o7777;
         let fd = match sys::open_at(place.dir.fd(), name.as_cstr(), flags, mode) {
@@ -97,6 +97,7 @@ impl HostFs {
             }
             Err(e) => return Err(e.into()),
         };
+        place.dir.touched();
         let applied = self.apply_new(&fd, &set);
         let held = self.hold_new(place, name, &fd);
         drop(caller);
@@ -180,6 +181,7 @@ impl HostFs {
                 };
                 let open = self.open_for(cx, &node, &attr, true)?;
                 sys::truncate(open.fd.as_fd(), size)?;
+                node.touched();
                 let attr = self.attr(&node)?;
                 let flush = self.flush_new(place, &node, Some(Arc::clone(&open.fd)));
                 Ok((Entry { attr, ..entry }, flush))
@@ -218,7 +220,7 @@ impl HostFs {
         set: &SetAttr,
     ) -> Result<(Entry, Flush)> {
         let (at, cname) = (place.dir.fd(), name.as_cstr());
-        let caller = self.as_caller(cx)?.without_umask();
+        let caller = self.as_caller(cx)?.with_umask(set.umask);
         match &what {
             What::Directory => {
                 sys::mkdir_at(at, cname, set.mode.unwrap_or(DIR_MODE) & 0o7777)?;
@@ -243,6 +245,7 @@ impl HostFs {
                 sys::mknod_at(at, cname, mode, dev)?;
             }
         }
+        place.dir.touched();
         let fd = sys::open_at2(at, cname, libc::O_PATH, sys::NO_XDEV)?;
         let is_link = matches!(what, What::Symlink(_));
         // A directory takes the set-group-id bit from its parent; links have no mode.
@@ -277,7 +280,7 @@ impl HostFs {
         let st = sys::stat(fd.as_fd())?;
         let uid = set.uid.filter(|uid| *uid != st.st_uid);
         let gid = set.gid.filter(|gid| *gid != st.st_gid);
-        let rest = SetAttr { uid, gid, size: None, ..*set };
+        let rest = SetAttr { uid, gid, size: None, umask: None, ..*set };
         apply(fd.as_fd(), &rest)?;
         Ok(rest != SetAttr::default())
     }

@@ -206,11 +206,11 @@ impl HostFs {
         }
         let name = Name::any(raw).ok()?;
         let (attr, birth) = self.child_attr(at, name.as_cstr()).ok()?;
-        let handle = match self.nodes.by_ino(attr.fileid) {
-            Some(node) => node.handle,
+        let (handle, attr) = match self.nodes.by_ino(attr.fileid) {
+            Some(node) => (node.handle, node.completed(attr)),
             None => {
                 let ident = self.identify(at, name.as_cstr(), attr.fileid, birth).ok()?;
-                self.seal(ident, attr.kind, Some((dir, raw))).ok()?
+                (self.seal(ident, attr.kind, Some((dir, raw))).ok()?, attr)
             }
         };
         self.paths.note(super::ids::file_id(&handle), dir.id, raw);

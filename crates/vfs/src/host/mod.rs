@@ -6,7 +6,8 @@
 //!   [`cold`]: finding the file of a handle that we hold no descriptor on.
 //! - [`node`]: files we hold a descriptor on; [`open`]: descriptors for reading and writing.
 //! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs.
-//! - [`read`], [`list`], [`create`], [`change`]: the operations; [`durable`]: their flushes.
+//! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
+//!   [`durable`]: their flushes.
 //!
 //! What it can do is found by trying. With privilege the caller's identity decides; without it
 //! everything acts as the serving user ([`HostFs::acting_as`]). Mount points inside the share are
@@ -18,6 +19,7 @@ mod change;
 mod cold;
 mod create;
 mod durable;
+mod extents;
 pub(crate) mod ids;
 mod list;
 mod node;
@@ -27,6 +29,7 @@ mod recent;
 mod sweep;
 pub mod sys;
 mod table;
+mod xattr;
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -44,11 +47,12 @@ use acting::Acting;
 pub use acting::dedicate_thread;
 pub use table::inspect as handle_table;
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, FileName, FileSystem,
-    ListDone, ReadDone, Result, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -193,6 +197,7 @@ pub struct HostFs {
     /// Whether the share is a whole file system, so that no file of it can be outside.
     whole: bool,
     inline: Inline,
+    features: Features,
     hide: Vec<u64>,
     keys: Keys,
     nodes: Arc<Nodes>,
@@ -249,6 +254,7 @@ impl HostFs {
             switches,
             rules: switches || acting::own().uid != 0,
             inline: Inline::of(stats.f_type as u64),
+            features: xattr::features(&mount, stats.f_type as u64),
             hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
             keys,
             nodes,
@@ -531,6 +537,76 @@ impl FileSystem for HostFs {
         each: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<ListDone> {
         self.list_dir(cx, dir, cookie, plus, each)
+    }
+    fn features(&self) -> Features {
+        self.features
+    }
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        self.look_up_parent(cx, dir)
+    }
+    fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.allocate_range(cx, file, offset, len)
+    }
+    fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.deallocate_range(cx, file, offset, len)
+    }
+    fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
+        self.seek_file(cx, file, at, what)
+    }
+    fn copy_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<u64> {
+        self.copy_file_range(cx, from, to, len)
+    }
+    fn clone_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<()> {
+        self.clone_file_range(cx, from, to, len)
+    }
+    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
+        self.read_xattr(cx, file, name)
+    }
+    fn set_xattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Change<()> {
+        self.write_xattr(cx, file, name, value, how)
+    }
+    fn list_xattrs(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        cookie: u64,
+        each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        self.xattr_names(cx, file, cookie, each)
+    }
+    fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
+        self.delete_xattr(cx, file, name)
+    }
+    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
+        self.read_acl(cx, file, which)
+    }
+    fn set_acl(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        which: AclKind,
+        acl: Option<&Acl>,
+    ) -> Change<()> {
+        self.write_acl(cx, file, which, acl)
     }
     fn space(&self, cx: Context<'_>) -> Result<Space> {
         self.space_left(cx)

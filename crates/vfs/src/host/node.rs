@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use base::limits::NODE_SHARDS;
 use probe::op::FileId;
 
-use crate::attr::FileType;
+use crate::attr::{Attr, FileType, Time};
 use crate::handle::Handle;
 use crate::host::durable::FlushState;
 use crate::host::ids::{self, Ident};
@@ -72,6 +72,10 @@ pub struct Node {
     pub acl: AtomicU8,
     /// The change time at which `acl` was found, folded to 64 bits.
     pub acl_ctime: AtomicU64,
+    /// Tells changes within one tick of the file system's clock apart.
+    pub changes: Changes,
+    /// When it was made, once somebody has asked.
+    pub birth: OnceLock<Option<Time>>,
     used: AtomicBool,
     pinned: bool,
     _counted: Counted,
@@ -92,10 +96,24 @@ impl Node {
             flush: FlushState::default(),
             acl: AtomicU8::new(0),
             acl_ctime: AtomicU64::new(0),
+            changes: Changes::default(),
+            birth: OnceLock::new(),
             used: AtomicBool::new(false),
             pinned: false,
             _counted: Counted::new(),
         }
+    }
+
+    /// The file has been changed by us: its change attribute must be another one from now on.
+    pub fn touched(&self) {
+        self.changes.made.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Attributes of this file with what only its node knows.
+    #[inline]
+    pub fn completed(&self, attr: Attr) -> Attr {
+        let birth = attr.birth.or_else(|| self.birth.get().copied().flatten());
+        Attr { change: self.changes.value(attr.change), birth, ..attr }
     }
 
     /// Never forgotten.
@@ -107,6 +125,38 @@ impl Node {
     /// The O_PATH descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// The change attribute: the change time, and one more for each further change in its tick.
+///
+/// A change is counted after it was made, so that nobody gets its number with the old data.
+#[derive(Default)]
+pub struct Changes {
+    made: AtomicU64,
+    told: AtomicU64,
+    last: AtomicU64,
+    step: Mutex<()>,
+}
+
+impl Changes {
+    /// The number to tell when the change time says `ctime` (nanoseconds).
+    #[inline]
+    fn value(&self, ctime: u64) -> u64 {
+        if self.made.load(Ordering::Acquire) != self.told.load(Ordering::Acquire) {
+            self.step(ctime);
+        }
+        self.last.load(Ordering::Acquire).max(ctime)
+    }
+
+    fn step(&self, ctime: u64) {
+        let _step = lock(&self.step);
+        let made = self.made.load(Ordering::Acquire);
+        if made != self.told.load(Ordering::Acquire) {
+            let last = self.last.load(Ordering::Acquire);
+            self.last.store(ctime.max(last + 1), Ordering::Release);
+            self.told.store(made, Ordering::Release);
+        }
     }
 }
 

@@ -28,7 +28,7 @@ impl HostFs {
             self.nodes.forget(node);
             return Err(Status::Stale);
         }
-        Ok(attr)
+        Ok(node.completed(attr))
     }
 
     pub(super) fn get_attributes(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
@@ -36,6 +36,7 @@ impl HostFs {
             return Err(Status::WouldBlock);
         }
         let node = self.node(cx, file)?;
+        node.birth.get_or_init(|| attrs::birth_time(&sys::statx_at(node.fd(), c"").ok()?));
         self.attr(&node)
     }
 
@@ -106,6 +107,22 @@ impl HostFs {
             .map_err(|status| Failed { status, wcc })
     }
 
+    pub(super) fn look_up_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        let dir = self.node(cx, dir)?;
+        if dir.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        if dir.ino == self.root.ino {
+            return Err(Status::NotFound);
+        }
+        let attr = self.attr(&dir)?;
+        if self.rights(cx, &dir, &attr)? & rights::X == 0 {
+            return Err(Status::Access);
+        }
+        let above = self.parent(cx, &dir)?;
+        Ok(Entry { handle: above.handle, attr: self.attr(&above)? })
+    }
+
     fn find(
         &self,
         cx: Context<'_>,
@@ -169,6 +186,7 @@ impl HostFs {
         if quick {
             let (attr, _) = self.child_attr(dir.fd(), name.as_cstr())?;
             if let Some(node) = self.nodes.by_ino(attr.fileid) {
+                let attr = node.completed(attr);
                 return Ok((node, attr));
             }
         } else if !self.inline.lookup.load(Ordering::Relaxed) {
@@ -189,6 +207,7 @@ impl HostFs {
             return Err(Status::NotFound);
         }
         let node = self.adopt(fd, &attr, Some((dir, name.as_bytes())))?;
+        let attr = node.completed(attr);
         Ok((node, attr))
     }
 

@@ -39,6 +39,8 @@ fn attr(nlink: u32) -> Attr {
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),
+        change: 0,
+        birth: None,
     }
 }
 

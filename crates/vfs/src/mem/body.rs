@@ -64,6 +64,48 @@ impl Pages {
         }
     }
 
+    /// Makes sure that there is a page for every byte.
+    pub fn reserve(&mut self, offset: u64, len: u64) {
+        let Some(last) = len.checked_sub(1).map(|more| offset + more) else { return };
+        for page in offset / PAGE as u64..=last / PAGE as u64 {
+            self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]));
+        }
+    }
+
+    /// Makes a hole from `start` up to, not including, `end`.
+    pub fn punch(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let page = PAGE as u64;
+        let (first, last) = (start / page, (end - 1) / page);
+        let inside: Vec<_> = self.pages.range(first..=last).map(|(at, _)| *at).collect();
+        for at in inside {
+            let from = start.saturating_sub(at * page).min(page) as usize;
+            let upto = (end - at * page).min(page) as usize;
+            if (from, upto) == (0, PAGE) {
+                self.pages.remove(&at);
+            } else if let Some(bytes) = self.pages.get_mut(&at) {
+                bytes[from..upto].fill(0);
+            }
+        }
+    }
+
+    /// The first byte from `offset` on that lies in a page.
+    pub fn data_from(&self, offset: u64) -> Option<u64> {
+        let (at, _) = self.pages.range(offset / PAGE as u64..).next()?;
+        Some((at * PAGE as u64).max(offset))
+    }
+
+    /// The first byte from `offset` on that lies in no page.
+    pub fn hole_from(&self, offset: u64) -> u64 {
+        let mut at = offset / PAGE as u64;
+        while self.pages.contains_key(&at) {
+            at += 1;
+        }
+        (at * PAGE as u64).max(offset)
+    }
+
     /// Forgets everything from `size` on.
     pub fn cut(&mut self, size: u64) {
         let (page, within) = (size / PAGE as u64, (size % PAGE as u64) as usize);

@@ -7,8 +7,8 @@ use super::{MemFs, ROOT, State, abilities};
 use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, FileSystem, ListDone, ReadDone,
-    Result, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileSystem, ListDone,
+    ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
 };
 use crate::handle::Handle;
 use crate::name::Name;
@@ -125,7 +125,7 @@ fn rename_in(
     state.directory_mut(to)?.insert(new.as_bytes(), ino);
     let now = state.now();
     let inode = state.get_mut(ino)?;
-    inode.attr.ctime = now;
+    inode.changed(now);
     inode.parent = to;
     if is_dir {
         state.get_mut(from)?.attr.nlink -= 1;
@@ -134,9 +134,14 @@ fn rename_in(
     Ok(ino)
 }
 
+/// The mode of a new file.
+fn masked(set: &SetAttr, default: u32) -> u32 {
+    set.mode.unwrap_or(default) & !(set.umask.unwrap_or(0) & 0o777)
+}
+
 fn make_dir(state: &mut State, cred: &Cred, above: u64, set: &SetAttr) -> Result<u64> {
     let body = Body::Directory(Directory::default());
-    let mode = set.mode.unwrap_or(0o755);
+    let mode = masked(set, 0o755);
     let ino = state.add(body, FileType::Directory, mode, cred, above);
     state.get_mut(above)?.attr.nlink += 1;
     state.set(ino, &SetAttr { mode: None, size: None, ..*set }, cred)?;
@@ -263,7 +268,8 @@ impl FileSystem for MemFs {
             let set_id = if cx.cred.uid == 0 { 0 } else { 0o6000 };
             let size = inode.attr.size.max(end);
             let mode = inode.attr.mode & !set_id;
-            inode.attr = Attr { mode, size, used, mtime: now, ctime: now, ..inode.attr };
+            inode.attr = Attr { mode, size, used, mtime: now, ..inode.attr };
+            inode.changed(now);
             state.used += used - was;
             Ok(data.len())
         })
@@ -291,10 +297,10 @@ impl FileSystem for MemFs {
                     SetAttr { mode: Some(0o600), atime, mtime, ..SetAttr::default() }
                 }
             };
-            let mode = set.mode.unwrap_or(0o644);
+            let mode = masked(&set, 0o644);
             let body = Body::File(Pages::default());
             let ino = state.add(body, FileType::Regular, mode, cx.cred, at);
-            state.set(ino, &set, cx.cred)?;
+            state.set(ino, &SetAttr { mode: None, ..set }, cx.cred)?;
             state.directory_mut(at)?.insert(name.as_bytes(), ino);
             self.entry(state, ino)
         })?;
@@ -336,7 +342,7 @@ impl FileSystem for MemFs {
             if device && cx.cred.uid != 0 {
                 return Err(Status::NotOwner);
             }
-            let mode = set.mode.unwrap_or(0o644);
+            let mode = masked(set, 0o644);
             let ino = state.add(Body::Special, special.kind, mode, cx.cred, at);
             state.get_mut(ino)?.attr.rdev = if device { special.rdev } else { (0, 0) };
             Ok(ino)
@@ -382,7 +388,7 @@ impl FileSystem for MemFs {
                 return Err(Status::IsDirectory);
             }
             inode.attr.nlink += 1;
-            inode.attr.ctime = now;
+            inode.changed(now);
             let attr = inode.attr;
             state.directory_mut(at)?.insert(name.as_bytes(), ino);
             Ok(Some(attr))
@@ -415,6 +421,58 @@ impl FileSystem for MemFs {
             }
         }
         Ok(ListDone { dir: inode.attr, verifier: [0; 8], eof: true })
+    }
+    fn features(&self) -> Features {
+        Features { xattrs: true, acls: false, sparse: true, allocate: true, clone: false }
+    }
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        if self.ino(dir)? == ROOT {
+            return Err(Status::NotFound);
+        }
+        self.lookup(cx, dir, b"..").map(|(entry, _)| entry).map_err(|failed| failed.status)
+    }
+    fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.allocate_range(cx, file, offset, len)
+    }
+    fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        self.deallocate_range(cx, file, offset, len)
+    }
+    fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
+        self.seek_file(cx, file, at, what)
+    }
+    fn copy_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<u64> {
+        self.copy_file_range(cx, from, to, len)
+    }
+    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
+        self.read_xattr(cx, file, name)
+    }
+    fn set_xattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Change<()> {
+        self.write_xattr(cx, file, name, value, how)
+    }
+    fn list_xattrs(
+        &self,
+        _: Context<'_>,
+        file: &Handle,
+        cookie: u64,
+        each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        self.xattr_names(file, cookie, each)
+    }
+    fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
+        self.delete_xattr(cx, file, name)
     }
     fn space(&self, _: Context<'_>) -> Result<Space> {
         Ok(self.read_state().space())

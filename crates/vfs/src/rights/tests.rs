@@ -19,6 +19,8 @@ fn file(kind: FileType, mode: u32) -> Attr {
         atime: time,
         mtime: time,
         ctime: time,
+        change: 0,
+        birth: None,
     }
 }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use probe::op::FileId;
 
+use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, FileName, FileSystem,
-    ListDone, ReadDone, Result, Space, Special, Stable, access,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, access,
 };
 use crate::handle::Handle;
 use crate::status::Status;
@@ -135,6 +136,70 @@ impl FileSystem for ReadOnly {
         each: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<ListDone> {
         self.inner.list(cx, dir, cookie, verifier, plus, each)
+    }
+    fn features(&self) -> Features {
+        self.inner.features()
+    }
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        self.inner.lookup_parent(cx, dir)
+    }
+    fn allocate(&self, cx: Context<'_>, file: &Handle, _: u64, _: u64) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn deallocate(&self, cx: Context<'_>, file: &Handle, _: u64, _: u64) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
+        self.inner.seek(cx, file, at, what)
+    }
+    fn copy_range(
+        &self,
+        cx: Context<'_>,
+        _: (&Handle, u64),
+        to: (&Handle, u64),
+        _: u64,
+    ) -> Change<u64> {
+        self.refuse(cx, to.0)
+    }
+    fn clone_range(
+        &self,
+        cx: Context<'_>,
+        _: (&Handle, u64),
+        to: (&Handle, u64),
+        _: u64,
+    ) -> Change<()> {
+        self.refuse(cx, to.0)
+    }
+    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
+        self.inner.get_xattr(cx, file, name)
+    }
+    fn set_xattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        _: &[u8],
+        _: &[u8],
+        _: SetXattr,
+    ) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn list_xattrs(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        cookie: u64,
+        each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        self.inner.list_xattrs(cx, file, cookie, each)
+    }
+    fn remove_xattr(&self, cx: Context<'_>, file: &Handle, _: &[u8]) -> Change<()> {
+        self.refuse(cx, file)
+    }
+    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
+        self.inner.get_acl(cx, file, which)
+    }
+    fn set_acl(&self, cx: Context<'_>, file: &Handle, _: AclKind, _: Option<&Acl>) -> Change<()> {
+        self.refuse(cx, file)
     }
     fn space(&self, cx: Context<'_>) -> Result<Space> {
         self.inner.space(cx)

@@ -17,7 +17,7 @@ fn attributes_are_told() {
         attr4::FILEID,
         attr4::MOUNTED_ON_FILEID,
         attr4::SPACE_TOTAL,
-        attr4::ACL,
+        attr4::HIDDEN,
     ];
     let answer = world.at_share(&[lookup(b"f"), ArgOp::Getfh(()), getattr(&want)]);
     let attrs = attrs(&answer);
@@ -28,15 +28,17 @@ fn attributes_are_told() {
     assert_eq!(attrs.fileid, attrs.mounted_on_fileid);
     assert!(attrs.space_total.is_some_and(|bytes| bytes > 0));
     // What is not supported is left out.
-    assert_eq!(attrs.acl, None);
-    assert!(attrs.supported_attrs.is_some_and(|set| set.has(attr4::SIZE) && !set.has(attr4::ACL)));
+    assert_eq!(attrs.hidden, None);
+    assert!(
+        attrs.supported_attrs.is_some_and(|set| set.has(attr4::SIZE) && !set.has(attr4::HIDDEN))
+    );
 }
 
 #[test]
 fn every_supported_attribute_has_a_value() {
     let world = World::new(&["a"]);
     let all: Vec<u32> = attr4::ALL.iter().map(|(number, _)| *number).collect();
-    let readable: Vec<u32> = all.iter().copied().filter(|n| *n != 48 && *n != 54).collect();
+    let readable: Vec<u32> = all.iter().copied().filter(|n| ![48, 54, 81].contains(n)).collect();
     for minor in 0..3 {
         let mut ops = vec![ArgOp::Putrootfh(()), getattr(&readable)];
         if minor > 0 {
@@ -44,7 +46,7 @@ fn every_supported_attribute_has_a_value() {
         }
         let told = attrs(&world.run(minor, &ops));
         let supported = told.supported_attrs.expect("supported_attrs");
-        assert_eq!(told.mask(), supported.without(&Bitmap4::of(&[48, 54])));
+        assert_eq!(told.mask(), supported.without(&Bitmap4::of(&[48, 54, 81])));
     }
 }
 

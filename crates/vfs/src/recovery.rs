@@ -1,0 +1,356 @@
+//! Who held opens or locks when the server last ended: these clients, and no strangers, may
+//! reclaim them in the grace period (RFC 8881 §8.4.2.1, RFC 7530 §9.6.3.4).
+//!
+//! A record is on disk before its client gets its first state; only then can a client that was
+//! given something never be taken for a stranger. A client is written down by the identity that
+//! outlives a restart (an NFSv4 owner with its principal, an NLM caller's name), not by a number
+//! of ours. What the bytes are is the protocol's own.
+//!
+//! A client that did not come back in the grace period may not reclaim after the next restart
+//! either: meanwhile others were given what it held (edge conditions, RFC 8881 §8.4.3). So the end
+//! of grace forgets everyone who has not come back, and a reclaim is allowed only to those whose
+//! record of the previous life was still there.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use base::limits::{CLIENT_RECORD_MAX, CLIENT_RECORDS_FILE_MAX, CLIENT_RECORDS_MAX};
+use thiserror::Error;
+
+/// A client as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId {
+    /// Which protocol's, so that their names do not meet: 4 for NFSv4, 3 for NLM.
+    pub protocol: u8,
+    /// The client's own name for itself: `co_ownerid`, `nfs_client_id4.id`, `caller_name`.
+    pub owner: Vec<u8>,
+    /// Who it was to the server (flavour and principal): another must not reclaim in its name.
+    pub principal: Vec<u8>,
+}
+
+/// Why a record cannot be kept: the machine's fault, or (too long, too many) the peers'.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// The file cannot be written: no state may be given out.
+    #[error("cannot write the clients' records {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be read, or holds something else.
+    #[error("cannot read the clients' records {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The name is longer than [`CLIENT_RECORD_MAX`].
+    #[error("the client's name is too long")]
+    TooLong,
+    /// There are [`CLIENT_RECORDS_MAX`] already.
+    #[error("too many clients are on record")]
+    TooMany,
+}
+
+/// The memory of clients, which outlives the server. Calls write to disk and wait for it: they
+/// belong on a pool thread, never on a connection's.
+pub trait ClientRecords: Send + Sync {
+    /// Those who may reclaim: on record when the server started, and not forgotten since.
+    fn known(&self) -> Vec<ClientId>;
+
+    /// Whether this client may reclaim.
+    fn may_reclaim(&self, client: &ClientId) -> bool;
+
+    /// Writes a client down, before it is given its first state. On disk when it returns. A client
+    /// that is on record costs nothing.
+    ///
+    /// # Errors
+    /// Then the client must not be given any state (NFS4ERR_DELAY, NLM4_DENIED_NOLOCKS).
+    fn record(&self, client: &ClientId) -> Result<(), RecordError>;
+
+    /// A client holds nothing any more, and has nothing to reclaim.
+    ///
+    /// # Errors
+    /// As for [`Self::record`]; the client stays known on disk, which errs to its advantage only as
+    /// far as nobody else was given what it held.
+    fn forget(&self, client: &ClientId) -> Result<(), RecordError>;
+
+    /// A client has reclaimed all it wants (RECLAIM_COMPLETE): it may not any more. True if nobody
+    /// is left who may, so that grace can end early.
+    fn reclaim_complete(&self, client: &ClientId) -> bool;
+
+    /// Grace is over: those who have not come back are forgotten, on disk.
+    ///
+    /// # Errors
+    /// As for [`Self::record`]; then grace must not end.
+    fn end_of_grace(&self) -> Result<(), RecordError>;
+}
+
+/// Who is on record, and who of them may reclaim.
+#[derive(Debug, Default)]
+struct Book {
+    /// On disk → whether it has state in this life.
+    clients: BTreeMap<ClientId, bool>,
+    /// May reclaim: on disk at the start, and not done.
+    reclaiming: BTreeMap<ClientId, ()>,
+}
+
+/// Records that end with the process: for tests, and for shares without a state directory. After
+/// a restart nobody may reclaim.
+#[derive(Default)]
+pub struct NoRecords;
+
+impl ClientRecords for NoRecords {
+    fn known(&self) -> Vec<ClientId> {
+        Vec::new()
+    }
+    fn may_reclaim(&self, _: &ClientId) -> bool {
+        false
+    }
+    fn record(&self, _: &ClientId) -> Result<(), RecordError> {
+        Ok(())
+    }
+    fn forget(&self, _: &ClientId) -> Result<(), RecordError> {
+        Ok(())
+    }
+    fn reclaim_complete(&self, _: &ClientId) -> bool {
+        true
+    }
+    fn end_of_grace(&self) -> Result<(), RecordError> {
+        Ok(())
+    }
+}
+
+/// First bytes of the file, with the version.
+const MAGIC: &[u8; 8] = b"PLMclnt1";
+/// Bytes of a record's check.
+const CHECK: usize = 8;
+
+/// What a record says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Known = 1,
+    Gone = 2,
+}
+
+/// Records in a file (`docs/formats/clients.md`): appended and flushed one by one, written anew
+/// and renamed when it has grown, a torn end cut off.
+pub struct FileRecords {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    book: Book,
+    file: File,
+    len: u64,
+    /// What is at the end of the file is not known: nothing may be appended to it.
+    torn: bool,
+}
+
+impl FileRecords {
+    /// Opens or makes the file. Whoever is on record may reclaim.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or is something else.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let failed = |source| RecordError::Read { path: path.to_path_buf(), source };
+        let mut bytes = Vec::new();
+        match File::open(path) {
+            Ok(file) => {
+                let most = CLIENT_RECORDS_FILE_MAX + 1;
+                file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+        let clients = read(&bytes).map_err(failed)?;
+        let reclaiming = clients.iter().map(|client| (client.clone(), ())).collect();
+        let clients = clients.into_iter().map(|client| (client, false)).collect();
+        let book = Book { clients, reclaiming };
+        // Written anew at each start: a torn end is gone, and the file is short.
+        let (file, len) = write_whole(path, book.clients.keys())
+            .map_err(|source| RecordError::Write { path: path.to_path_buf(), source })?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            inner: Mutex::new(Inner { book, file, len, torn: false }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock panics half way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self, source: io::Error) -> RecordError {
+        RecordError::Write { path: self.path.clone(), source }
+    }
+
+    fn append(&self, inner: &mut Inner, verb: Verb, client: &ClientId) -> Result<(), RecordError> {
+        let bytes = encode(verb, client);
+        if inner.torn || inner.len + bytes.len() as u64 > CLIENT_RECORDS_FILE_MAX {
+            self.rewrite(inner)?;
+        }
+        let done = inner.file.write_all(&bytes).and_then(|()| inner.file.sync_data());
+        if let Err(source) = done {
+            // A second flush would prove nothing: the file is written anew without the record, now
+            // or before the next.
+            inner.torn = true;
+            self.rewrite(inner)?;
+            return Err(self.failed(source));
+        }
+        inner.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn rewrite(&self, inner: &mut Inner) -> Result<(), RecordError> {
+        let (file, len) = write_whole(&self.path, inner.book.clients.keys())
+            .map_err(|source| self.failed(source))?;
+        (inner.file, inner.len, inner.torn) = (file, len, false);
+        Ok(())
+    }
+}
+
+impl ClientRecords for FileRecords {
+    fn known(&self) -> Vec<ClientId> {
+        self.lock().book.reclaiming.keys().cloned().collect()
+    }
+
+    fn may_reclaim(&self, client: &ClientId) -> bool {
+        self.lock().book.reclaiming.contains_key(client)
+    }
+
+    fn record(&self, client: &ClientId) -> Result<(), RecordError> {
+        let mut inner = self.lock();
+        if let Some(here) = inner.book.clients.get_mut(client) {
+            *here = true;
+            return Ok(());
+        }
+        if client.owner.len() + client.principal.len() > CLIENT_RECORD_MAX {
+            return Err(RecordError::TooLong);
+        }
+        if inner.book.clients.len() >= CLIENT_RECORDS_MAX {
+            return Err(RecordError::TooMany);
+        }
+        self.append(&mut inner, Verb::Known, client)?;
+        inner.book.clients.insert(client.clone(), true);
+        Ok(())
+    }
+
+    fn forget(&self, client: &ClientId) -> Result<(), RecordError> {
+        let mut inner = self.lock();
+        inner.book.reclaiming.remove(client);
+        if !inner.book.clients.contains_key(client) {
+            return Ok(());
+        }
+        self.append(&mut inner, Verb::Gone, client)?;
+        inner.book.clients.remove(client);
+        Ok(())
+    }
+
+    fn reclaim_complete(&self, client: &ClientId) -> bool {
+        let mut inner = self.lock();
+        inner.book.reclaiming.remove(client);
+        inner.book.reclaiming.is_empty()
+    }
+
+    fn end_of_grace(&self) -> Result<(), RecordError> {
+        let mut inner = self.lock();
+        let before = inner.book.clients.clone();
+        inner.book.clients.retain(|_, here| *here);
+        if let Err(error) = self.rewrite(&mut inner) {
+            inner.book.clients = before;
+            return Err(error);
+        }
+        inner.book.reclaiming.clear();
+        Ok(())
+    }
+}
+
+/// A record: length of what follows before the check, verb, protocol, length of the owner, owner,
+/// principal, check.
+fn encode(verb: Verb, client: &ClientId) -> Vec<u8> {
+    let len = 4 + client.owner.len() + client.principal.len();
+    let mut out = Vec::with_capacity(2 + len + CHECK);
+    // Both lengths are below CLIENT_RECORD_MAX, which fits.
+    out.extend((len as u16).to_le_bytes());
+    out.extend([verb as u8, client.protocol]);
+    out.extend((client.owner.len() as u16).to_le_bytes());
+    out.extend(&client.owner);
+    out.extend(&client.principal);
+    let check = check(&out);
+    out.extend(check);
+    out
+}
+
+fn check(bytes: &[u8]) -> [u8; CHECK] {
+    let hash = blake3::hash(bytes);
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+fn decode(bytes: &[u8]) -> Option<(Verb, ClientId, usize)> {
+    let len = usize::from(u16::from_le_bytes(*bytes.first_chunk()?));
+    let body = bytes.get(..2 + len)?;
+    let end = 2 + len + CHECK;
+    if bytes.get(2 + len..end)? != check(body) {
+        return None;
+    }
+    let verb = match *body.get(2)? {
+        1 => Verb::Known,
+        2 => Verb::Gone,
+        _ => return None,
+    };
+    let owner = usize::from(u16::from_le_bytes(*body.get(4..)?.first_chunk()?));
+    let (owner, principal) = body.get(6..)?.split_at_checked(owner)?;
+    let (owner, principal) = (owner.to_vec(), principal.to_vec());
+    Some((verb, ClientId { protocol: *body.get(3)?, owner, principal }, end))
+}
+
+/// The clients on record in the bytes of a file: what `plimsoll inspect` shows. A record at the
+/// end that is not whole was never acknowledged, and ends the reading.
+///
+/// # Errors
+/// `InvalidData` if the bytes are something else.
+pub fn read(bytes: &[u8]) -> io::Result<Vec<ClientId>> {
+    if MAGIC.starts_with(bytes) {
+        return Ok(Vec::new());
+    }
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or(io::ErrorKind::InvalidData)?;
+    let mut clients = BTreeMap::new();
+    while let Some((verb, client, len)) = decode(rest) {
+        match verb {
+            Verb::Known => clients.insert(client, ()),
+            Verb::Gone => clients.remove(&client),
+        };
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    Ok(clients.into_keys().collect())
+}
+
+/// Writes the file aside, flushes it, renames it, flushes the folder; gives it for appending.
+fn write_whole<'a>(
+    path: &Path,
+    clients: impl Iterator<Item = &'a ClientId>,
+) -> io::Result<(File, u64)> {
+    let aside = path.with_extension("new");
+    let mut bytes = MAGIC.to_vec();
+    clients.for_each(|client| bytes.extend(encode(Verb::Known, client)));
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, path)?;
+    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok((file, bytes.len() as u64))
+}
+
+#[cfg(test)]
+mod tests;
