@@ -433,6 +433,32 @@ pub const CLIENT_RECORDS_MAX: usize = 16_384;
 /// names fit, and ordinary ones many times over.
 pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
 
+// --- serve: state of NFS version 4 --------------------------------------------------------------
+
+/// Clients at once, confirmed or not: some kilobytes each.
+pub const NFS4_CLIENTS_MAX: usize = 65_536;
+/// Sessions of one client: Linux makes one for each transport trunk, a few in all.
+pub const NFS4_SESSIONS_PER_CLIENT_MAX: usize = 64;
+/// Slots of a session: Linux asks for 64, and more has shown no gain.
+pub const NFS4_SLOTS_MAX: u32 = 128;
+/// Least size of request and response of a channel: below it not even SEQUENCE and one operation
+/// with a long name fit (NFS4ERR_TOOSMALL).
+pub const NFS4_CHANNEL_MIN: u32 = 512;
+/// Longest reply that a slot keeps, wanted or not: what must not be done twice is shorter.
+pub const NFS4_CACHED_REPLY_MAX: u32 = 8_192;
+/// Replies up to this length are kept though the client did not ask for it.
+pub const NFS4_SMALL_REPLY: usize = 1_024;
+/// Opens, locks and delegations of one client.
+pub const NFS4_STATES_PER_CLIENT_MAX: usize = 100_000;
+/// Open and lock owners of one 4.0 client, whose last replies are kept.
+pub const NFS4_OWNERS_PER_CLIENT_MAX: usize = 10_000;
+/// Longest result of a sequenced 4.0 operation that is kept: LOCK's denial names an owner.
+pub const NFS4_OWNER_REPLY_MAX: usize = 2_048;
+/// Parts of the tables of clients and of sessions, each with its own lock.
+pub const NFS4_STATE_SHARDS: usize = 64;
+/// A client that went away is kept this long if nobody needs what it holds.
+pub const NFS4_COURTESY: Duration = Duration::from_secs(24 * 3600);
+
 // --- export rules -----------------------------------------------------------------------------
 
 /// Rules of one share: they are looked through in order when a connection first uses it.
@@ -445,3 +471,6 @@ pub const MOUNT_GROUPS_MAX: usize = 256;
 pub const EXPORT_HOSTS_MAX: usize = 10_000;
 /// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
 pub const EXPORT_GROUP_DEPTH: usize = 16;
+
+/// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
+pub const NFS4_CLOSED_MAX: usize = 64;

@@ -13,15 +13,21 @@
 mod acl;
 mod attr;
 mod change;
+mod client;
 mod dir;
 mod dispatch;
 mod fattr;
 mod fh;
 mod io;
+mod lock;
 mod names;
+mod open;
 mod program;
 mod pseudo;
 mod run;
+mod session;
+pub mod state;
+mod stateful;
 mod status;
 mod v42;
 mod xattr;
@@ -37,6 +43,7 @@ pub use fattr::set_attr;
 pub use fh::{Place, Target};
 pub use names::{check_name, check_name_in, directory};
 pub use run::{Entered, Fail, Handled, Peer, Run};
+pub use stateful::Stateful;
 pub use status::nfsstat4;
 
 /// What the operations on files need; one for all connections.
