@@ -433,19 +433,6 @@ pub const CLIENT_RECORDS_MAX: usize = 16_384;
 /// names fit, and ordinary ones many times over.
 pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
 
-// --- export rules -----------------------------------------------------------------------------
-
-/// Rules of one share: they are looked through in order when a connection first uses it.
-pub const EXPORT_RULES_MAX: usize = 1000;
-/// Bytes of a file of export rules.
-pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
-/// Clients that EXPORT names for a share: more than anyone reads.
-pub const MOUNT_GROUPS_MAX: usize = 256;
-/// Hosts that one rule may name through a group.
-pub const EXPORT_HOSTS_MAX: usize = 10_000;
-/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
-pub const EXPORT_GROUP_DEPTH: usize = 16;
-
 // --- serve: state of NFS version 4 --------------------------------------------------------------
 
 /// Clients at once, confirmed or not: some kilobytes each.
@@ -471,5 +458,19 @@ pub const NFS4_OWNER_REPLY_MAX: usize = 2_048;
 pub const NFS4_STATE_SHARDS: usize = 64;
 /// A client that went away is kept this long if nobody needs what it holds.
 pub const NFS4_COURTESY: Duration = Duration::from_secs(24 * 3600);
+
+// --- export rules -----------------------------------------------------------------------------
+
+/// Rules of one share: they are looked through in order when a connection first uses it.
+pub const EXPORT_RULES_MAX: usize = 1000;
+/// Bytes of a file of export rules.
+pub const EXPORTS_FILE_MAX: u64 = 1 << 20;
+/// Clients that EXPORT names for a share: more than anyone reads.
+pub const MOUNT_GROUPS_MAX: usize = 256;
+/// Hosts that one rule may name through a group.
+pub const EXPORT_HOSTS_MAX: usize = 10_000;
+/// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
+pub const EXPORT_GROUP_DEPTH: usize = 16;
+
 /// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
 pub const NFS4_CLOSED_MAX: usize = 64;

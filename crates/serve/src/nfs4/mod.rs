@@ -22,6 +22,7 @@ mod io;
 mod lock;
 mod names;
 mod open;
+mod program;
 mod pseudo;
 mod run;
 mod session;
@@ -55,6 +56,11 @@ pub struct Nfs4 {
     pub lease: Duration,
     /// What keeps state.
     pub state: Box<dyn StateOps>,
+}
+
+/// The program, for connections.
+pub fn program(nfs: Arc<Nfs4>) -> Arc<dyn crate::rpc::Program> {
+    Arc::new(program::Compounds(nfs))
 }
 
 /// A slot that a 4.1 compound holds: whatever its keeper tells sessions and slots apart by.

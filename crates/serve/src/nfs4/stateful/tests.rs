@@ -18,8 +18,6 @@ use super::*;
 use crate::transport::buffers::ReplyBuf;
 
 const LEASE_S: u64 = 90;
-const ADDRESS: (std::net::IpAddr, u16) =
-    (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
 
 struct World {
     nfs: Nfs4,
@@ -57,8 +55,8 @@ impl World {
         let count = ops.len() as u32;
         CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
         ops.iter().for_each(|op| op.encode(&mut w));
-        let peer =
-            Peer { cred: &self.cred, facts: OpRecord::default(), connection: 1, address: ADDRESS };
+        let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
+        let peer = Peer { cred: &self.cred, address, facts: OpRecord::default(), connection: 1 };
         let mut out = ReplyBuf::default();
         if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
             let p = &mut progress;
