@@ -471,5 +471,6 @@ pub const MOUNT_GROUPS_MAX: usize = 256;
 pub const EXPORT_HOSTS_MAX: usize = 10_000;
 /// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
 pub const EXPORT_GROUP_DEPTH: usize = 16;
+
 /// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
 pub const NFS4_CLOSED_MAX: usize = 64;

@@ -55,12 +55,8 @@ impl World {
         let count = ops.len() as u32;
         CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
         ops.iter().for_each(|op| op.encode(&mut w));
-        let peer = Peer {
-            cred: &self.cred,
-            facts: OpRecord::default(),
-            connection: 1,
-            address: (std::net::IpAddr::from([127, 0, 0, 1]), 700),
-        };
+        let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
+        let peer = Peer { cred: &self.cred, address, facts: OpRecord::default(), connection: 1 };
         let mut out = ReplyBuf::default();
         if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
             let p = &mut progress;
