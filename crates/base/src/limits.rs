@@ -440,3 +440,5 @@ pub const MOUNT_GROUPS_MAX: usize = 256;
 pub const EXPORT_HOSTS_MAX: usize = 10_000;
 /// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
 pub const EXPORT_GROUP_DEPTH: usize = 16;
+/// Names in a tree in memory, beside its bytes: some 200 bytes each.
+pub const MEM_NAMES_MAX: u64 = 4_194_304;
