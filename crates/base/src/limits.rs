@@ -428,6 +428,7 @@ pub const CLIENT_RECORDS_MAX: usize = 16_384;
 /// Length at which the clients' records are written anew, in bytes: all clients with the longest
 /// names fit, and ordinary ones many times over.
 pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
+
 // --- export rules -----------------------------------------------------------------------------
 
 /// Rules of one share: they are looked through in order when a connection first uses it.

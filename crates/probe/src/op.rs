@@ -11,17 +11,20 @@ pub enum Protocol {
     Nfs3 = 1,
     /// MOUNT version 3 (RFC 1813, appendix I): `mount3`.
     Mount3 = 2,
+    /// NFS version 4, all minor versions (RFC 7530, RFC 8881, RFC 7862): `nfs4`.
+    Nfs4 = 3,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Nfs3, Self::Mount3];
+    pub const ALL: [Self; 3] = [Self::Nfs3, Self::Mount3, Self::Nfs4];
 
     /// The group of statistic ids: `nfs3` in `nfs3.ops`.
     pub const fn group(self) -> &'static str {
         match self {
             Self::Nfs3 => "nfs3",
             Self::Mount3 => "mount3",
+            Self::Nfs4 => "nfs4",
         }
     }
 
@@ -30,6 +33,7 @@ impl Protocol {
         match n {
             1 => Some(Self::Nfs3),
             2 => Some(Self::Mount3),
+            3 => Some(Self::Nfs4),
             _ => None,
         }
     }

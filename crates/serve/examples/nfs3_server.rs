@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use probe::hub::{Hub, HubOptions};
-use serve::nfs3::{NfsConfig, NfsService};
+use serve::nfs3;
 use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService};
 use serve::transport::{Runtimes, budget::Limits, raise_descriptor_limit};
 use vfs::flush::FlushGroup;
 use vfs::host::{HostFs, HostOptions};
@@ -29,10 +30,10 @@ fn main() -> Result<(), Failure> {
     };
     let runtimes = Arc::new(runtimes);
     let hub = Hub::new(HubOptions { cores: runtimes.cores(), recorder_bytes: 64 << 20 });
-    let service = NfsService::start(NfsConfig {
+    let service = RpcService::start(RpcConfig {
         addr,
         runtimes,
-        shares: shares(&dir)?,
+        programs: nfs3::programs(shares(&dir)?),
         hub,
         flush: Arc::new(FlushGroup::start()?),
         pool: Pool::start(PoolLimits::default())?,

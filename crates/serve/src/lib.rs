@@ -2,7 +2,8 @@
 //!
 //! - [`transport`]: one runtime for each core, listeners, budgets, buffers, mailboxes.
 //! - [`pool`]: a bounded pool of threads for operations that block, fair to clients.
-//! - [`nfs3`]: MOUNT version 3 and NFS version 3 over TCP.
+//! - [`rpc`]: ONC RPC connections, for all programs on them.
+//! - [`nfs3`]: MOUNT version 3 and NFS version 3.
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
 //!
 //! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
@@ -16,4 +17,5 @@
 pub mod nfs3;
 pub mod nfs4;
 pub mod pool;
+pub mod rpc;
 pub mod transport;

@@ -28,7 +28,7 @@ pub const PAIRS: [[&str; 2]; 10] = [
 /// All tables of all protocols that had an operation.
 pub(super) fn tables(cores: &[&CoreSecond], names: &Names) -> Vec<Table> {
     let mut tables = Vec::new();
-    for protocol in [Protocol::Nfs3, Protocol::Mount3] {
+    for protocol in Protocol::ALL {
         let counts = Counts::of(cores, protocol, names);
         if !counts.ops.is_empty() {
             tables.extend(counts.tables(cores, protocol));

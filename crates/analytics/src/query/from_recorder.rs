@@ -97,7 +97,7 @@ pub(super) struct Found {
 impl<'a> Plan<'a> {
     /// How to answer `stat`; `None` when it does not come from operations.
     pub fn new(stat: &StatId, names: &'a Names) -> Option<Self> {
-        let all = [Protocol::Nfs3, Protocol::Mount3];
+        let all = Protocol::ALL;
         let protocol = all.into_iter().find(|p| p.group() == stat.group)?;
         let mut filters = Vec::new();
         for (dimension, value) in &stat.filters {

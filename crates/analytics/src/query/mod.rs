@@ -346,9 +346,7 @@ impl Engine {
 
     /// The name to show for a filter's value.
     fn label(&self, stat: &StatId, dimension: &str, value: &str) -> String {
-        let protocol = [probe::op::Protocol::Nfs3, probe::op::Protocol::Mount3]
-            .into_iter()
-            .find(|p| p.group() == stat.group);
+        let protocol = probe::op::Protocol::ALL.into_iter().find(|p| p.group() == stat.group);
         let named = match (dimension, protocol) {
             ("user", Some(p)) => {
                 value.parse().ok().map(|n: u32| (p, Dimension::User, u64::from(n)))

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn names_lead_back_to_numbers() {
-    for protocol in [Protocol::Nfs3, Protocol::Mount3] {
+    for protocol in Protocol::ALL {
         for op in 0..=255 {
             assert_eq!(op_number(protocol, &op_name(protocol, op)), Some(op));
         }

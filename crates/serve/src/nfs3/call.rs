@@ -3,32 +3,18 @@
 use probe::op::{FileId, OpRecord, flag};
 use vfs::attr::Attr;
 use vfs::cred::Cred;
-use vfs::fs::{Context, Extent, FileSystem, Flush};
+use vfs::fs::{Context, FileSystem, Flush};
 use vfs::handle::Handle;
 use vfs::status::Status;
 use wire::nfs3::{Fattr3, Fh3, Nfsstat3, Res};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
-use super::caller::Caller;
 use super::convert;
 use super::dispatch::Service;
 use super::status::nfsstat3;
+use crate::rpc::Caller;
+pub(super) use crate::rpc::{Handled, Outcome};
 use crate::transport::buffers::ReplyBuf;
-
-/// How a handler ended.
-pub(super) enum Outcome {
-    /// The reply is written.
-    Done,
-    /// It must be tried again where it may block; nothing was changed or written.
-    WouldBlock,
-    /// The reply is written, but may leave only when this is on disk.
-    Durable(Flush),
-    /// The reply is written up to its data, which is sent from the file.
-    Extent(Extent),
-}
-
-/// What a handler returns; an error is GARBAGE_ARGS.
-pub(super) type Handled = Result<Outcome, DecodeError>;
 
 /// A call being handled.
 pub(super) struct Call<'a> {

@@ -19,6 +19,7 @@ mod fattr;
 mod fh;
 mod io;
 mod names;
+mod program;
 mod pseudo;
 mod run;
 mod status;
@@ -48,6 +49,11 @@ pub struct Nfs4 {
     pub lease: Duration,
     /// What keeps state.
     pub state: Box<dyn StateOps>,
+}
+
+/// The program, for connections.
+pub fn program(nfs: Arc<Nfs4>) -> Arc<dyn crate::rpc::Program> {
+    Arc::new(program::Compounds(nfs))
 }
 
 /// A slot that a 4.1 compound holds: whatever its keeper tells sessions and slots apart by.

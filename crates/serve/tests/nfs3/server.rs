@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use probe::hub::{Hub, HubOptions};
 use probe::op::OpRecord;
-use serve::nfs3::{NfsConfig, NfsService};
+use serve::nfs3;
 use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService};
 use serve::transport::Runtimes;
 use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
@@ -27,7 +28,7 @@ const CORES: usize = 2;
 
 /// A running service; stops when dropped.
 pub struct Server {
-    service: Option<NfsService>,
+    service: Option<RpcService>,
     pub addr: SocketAddr,
     pub hub: Arc<Hub>,
     shares: Arc<ShareTable>,
@@ -54,10 +55,10 @@ impl Server {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let shares = shares(fs);
-        let service = NfsService::start(NfsConfig {
+        let service = RpcService::start(RpcConfig {
             addr: ([127, 0, 0, 1], 0).into(),
             runtimes: Arc::clone(&runtimes),
-            shares: Arc::clone(&shares),
+            programs: nfs3::programs(Arc::clone(&shares)),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),
@@ -93,7 +94,7 @@ impl Server {
     }
 
     /// The service.
-    pub fn service(&self) -> &NfsService {
+    pub fn service(&self) -> &RpcService {
         self.service.as_ref().expect("not drained yet")
     }
 

@@ -8,8 +8,9 @@ use control::appliance::{Access, ActingAs, ShareStatus};
 use control::state::{StateDir, effective_uid};
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
-use serve::nfs3::{NfsConfig, NfsService, StartError};
+use serve::nfs3;
 use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
 use serve::transport::{Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
@@ -32,7 +33,7 @@ pub struct Storage {
     table: Arc<ShareTable>,
     dir: String,
     nfs: SocketAddr,
-    service: Mutex<Option<NfsService>>,
+    service: Mutex<Option<RpcService>>,
 }
 
 impl Storage {
@@ -66,10 +67,10 @@ impl Storage {
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
-        let service = NfsService::start(NfsConfig {
+        let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
             runtimes: Arc::new(runtimes),
-            shares: table.clone(),
+            programs: nfs3::programs(table.clone()),
             hub: hub.clone(),
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
@@ -147,7 +148,7 @@ impl Storage {
     /// Stops taking requests, and answers those that were taken.
     pub fn drain(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match service.map(NfsService::drain_blocking) {
+        match service.map(RpcService::drain_blocking) {
             Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
             Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}

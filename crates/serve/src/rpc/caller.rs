@@ -2,6 +2,7 @@
 //! question grants to it.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use probe::op::OpRecord;
 use vfs::cred::Cred;
@@ -9,17 +10,22 @@ use vfs::share::Share;
 use vfs::share::rules::{Grant, NOBODY, Squash};
 use wire::rpc::{Auth, AuthStat};
 
+/// The number of the next connection.
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
 /// A connection's peer. Calls of one connection mostly come from one user, so the identity of the
 /// last is kept and only compared.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub struct Caller {
     /// Its address, unmapped from v6.
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     /// Its number in the statistics.
     client: u32,
     core: u8,
     /// Its source port.
     port: u16,
+    /// The connection's number: no other one has it in this life of the server.
+    connection: u64,
     /// The identity that the call at hand claims.
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
@@ -34,12 +40,13 @@ pub(super) struct Caller {
 
 impl Caller {
     /// The peer at `address`, `client` in the statistics, served by `core`.
-    pub(super) fn new((address, port): (IpAddr, u16), client: u32, core: u8) -> Self {
+    pub(crate) fn new((address, port): (IpAddr, u16), client: u32, core: u8) -> Self {
         Self {
             address,
             client,
             core,
             port,
+            connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             grant: Grant::ALL,
@@ -49,26 +56,31 @@ impl Caller {
         }
     }
 
+    /// The connection's number: no other one has it in this life of the server.
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection
+    }
+
     /// Its source port.
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// The identity to act with.
     #[inline]
-    pub(super) fn cred(&self) -> &Cred {
+    pub(crate) fn cred(&self) -> &Cred {
         self.replaced.as_ref().unwrap_or(&self.claimed)
     }
 
     /// The user that the call at hand claims to come from: whom statistics show.
     #[inline]
-    pub(super) fn uid(&self) -> u32 {
+    pub(crate) fn uid(&self) -> u32 {
         self.claimed.uid
     }
 
     /// What `share` grants to this caller, who from now on acts as it says.
     #[inline]
-    pub(super) fn enter(&mut self, share: &Share) -> Grant {
+    pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let rules = Some((share.id, share.rules.generation()));
         if self.granted_by != rules {
             self.grant = share.rules.get().grant(self.address, self.port);
@@ -83,28 +95,28 @@ impl Caller {
 
     /// What the share that was entered last grants.
     #[inline]
-    pub(super) fn grant(&self) -> Grant {
+    pub(crate) fn grant(&self) -> Grant {
         self.grant
     }
 
     /// Acts as claimed again: the call is about no share.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.replaced = None;
     }
 
     /// Its number in the statistics, and the name of its machine once a call has told it; once.
     #[inline]
-    pub(super) fn take_name(&mut self) -> Option<(u32, Box<[u8]>)> {
+    pub(crate) fn take_name(&mut self) -> Option<(u32, Box<[u8]>)> {
         self.machine.take().map(|machine| (self.client, machine))
     }
 
     /// What is known of an operation before its call is read.
-    pub(super) fn facts(&self) -> OpRecord {
+    pub(crate) fn facts(&self) -> OpRecord {
         OpRecord { client: self.client, core: self.core, user: u32::MAX, ..OpRecord::default() }
     }
 
     /// The queue of the pool that its operations wait in.
-    pub(super) fn queue(&self) -> u64 {
+    pub(crate) fn queue(&self) -> u64 {
         match self.address {
             IpAddr::V4(v4) => u64::from(v4.to_bits()),
             // The network part of a v6 address is whom we are fair to.
@@ -116,7 +128,7 @@ impl Caller {
     ///
     /// # Errors
     /// What to answer to a flavour that we do not take (RFC 5531 §9).
-    pub(super) fn identify(&mut self, auth: &Auth<'_>) -> Result<(), AuthStat> {
+    pub(crate) fn identify(&mut self, auth: &Auth<'_>) -> Result<(), AuthStat> {
         let (uid, gid, gids) = match auth {
             Auth::None => (NOBODY, NOBODY, &[][..]),
             Auth::Sys(sys) => {

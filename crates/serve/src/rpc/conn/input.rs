@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use wire::rpc::{Framed, Framer};
 
 use super::Ended;
-use crate::nfs3::core::Core;
+use crate::rpc::core::Core;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
 const ROOM_MIN: usize = 8 << 10;

@@ -32,7 +32,7 @@ use wire::rpc::{CallError, RecordError};
 use self::input::{Input, Next};
 use super::caller::Caller;
 use super::core::Core;
-use super::dispatch::Step;
+use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::listener::Accepted;
@@ -103,6 +103,8 @@ pub(super) struct Conn {
     /// Bytes of that data.
     extent_bytes: usize,
     spans: Vec<Span>,
+    /// Facts of further operations of the call at hand.
+    more: Vec<OpRecord>,
     letters: Vec<Letter>,
     in_flight: usize,
     closing: bool,
@@ -129,6 +131,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         extents: Vec::new(),
         extent_bytes: 0,
         spans: Vec::new(),
+        more: Vec::new(),
         letters: Vec::new(),
         in_flight: 0,
         closing: false,
@@ -247,8 +250,12 @@ impl Conn {
             self.core.budget.give_request();
             self.core.budget.give_bytes(letter.held());
             match letter {
-                Letter::Reply { reply, span, .. } => {
-                    self.spans.push(span);
+                Letter::Reply { reply, span, more, .. } => {
+                    if span.facts.protocol != 0 {
+                        self.spans.push(span);
+                    }
+                    let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
+                    self.spans.extend(spans);
                     if reply.len() >= LARGE_RECORD {
                         self.large.push(reply);
                     } else {
@@ -299,7 +306,9 @@ impl Conn {
         let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
         let service = &self.core.service;
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            service.attempt(self.input.message(), &mut self.caller, &mut self.out, &mut span.facts)
+            let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
+            let mut sheet = Sheet { out, facts, more };
+            service.attempt(self.input.message(), &mut self.caller, &mut sheet)
         }));
         let Ok(step) = attempt else {
             service.budgets.panics.fetch_add(1, Relaxed);
@@ -309,9 +318,9 @@ impl Conn {
             self.core.hub.clients().label(client, &machine);
         }
         match step.map_err(Ended::BadCall)? {
-            Step::Answered => self.spans.push(span),
+            Step::Answered => self.note(span),
             Step::Extent { extent, start } => {
-                self.spans.push(span);
+                self.note(span);
                 self.extent_bytes += extent.count;
                 self.extents.push((self.out.split_off(start), extent));
             }
@@ -324,7 +333,7 @@ impl Conn {
                     self.take_up(0);
                 }
             }
-            Step::Pool(key) => {
+            Step::Pool(key, resume) => {
                 let size = self.input.message().len() + reply_size(&span.facts);
                 if !self.core.budget.has_room(size) {
                     return Ok(false);
@@ -335,24 +344,38 @@ impl Conn {
                 let service = Arc::clone(service);
                 let (record, at) = self.input.take_record(&self.core);
                 let held = record.capacity() + reply_size(&span.facts);
-                let later = Later::new(service, &self.mailbox, &self.caller, span, held);
+                let done = (span, std::mem::take(&mut self.more));
+                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
                 self.take_up(held);
-                later.pool(slot, key, record, at);
+                later.pool(slot, key, resume, record, at);
                 self.core.budget.count_taken();
                 return Ok(true);
             }
-            Step::Durable { flush, key, start } => {
+            Step::Durable { flush, settle, key, start } => {
                 let reply = self.out.split_off(start);
                 let held = reply.len();
                 let service = Arc::clone(service);
-                let later = Later::new(service, &self.mailbox, &self.caller, span, held);
+                let done = (span, std::mem::take(&mut self.more));
+                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
                 self.take_up(held);
-                later.durable(flush, key, reply);
+                later.durable(flush, settle, key, reply);
             }
         }
         self.core.budget.count_taken();
         self.input.consume();
         Ok(true)
+    }
+
+    /// Takes up what a call has done, to be written down once its reply has left.
+    #[inline]
+    fn note(&mut self, span: Span) {
+        if span.facts.protocol != 0 {
+            self.spans.push(span);
+        }
+        if !self.more.is_empty() {
+            let spans = self.more.drain(..).map(|facts| Span::new(facts, span.arrived_ns));
+            self.spans.extend(spans);
+        }
     }
 
     fn take_up(&mut self, bytes: usize) {

@@ -11,8 +11,9 @@ use vfs::fs::Flush;
 use vfs::status::Status;
 
 use super::caller::Caller;
-use super::dispatch::{Performed, Service};
-use super::state::Key;
+use super::dispatch::{Performed, RESULTS, Service, Sheet, mark_again};
+use super::program::{Resume, Settle};
+use super::replay::Key;
 use crate::pool::Slot;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::mailbox::Mailbox;
@@ -42,6 +43,8 @@ pub(super) enum Letter {
         reply: Vec<u8>,
         /// Its operation.
         span: Span,
+        /// Facts of its further operations.
+        more: Vec<OpRecord>,
         /// Bytes of the budget.
         held: usize,
     },
@@ -78,19 +81,21 @@ pub(super) struct Later {
     mailbox: Arc<Mailbox<Letter>>,
     caller: Caller,
     span: Span,
+    more: Vec<OpRecord>,
     held: usize,
 }
 
 impl Later {
-    /// An operation of `caller`; `held` bytes of its core's budget are in use for it.
+    /// A call of `caller`, with the facts of the further operations done so far; `held` bytes of
+    /// its core's budget are in use for it.
     pub(super) fn new(
         service: Arc<Service>,
         mailbox: &Arc<Mailbox<Letter>>,
         caller: &Caller,
-        span: Span,
+        (span, more): (Span, Vec<OpRecord>),
         held: usize,
     ) -> Self {
-        Self { service, mailbox: Arc::clone(mailbox), caller: caller.clone(), span, held }
+        Self { service, mailbox: Arc::clone(mailbox), caller: caller.clone(), span, more, held }
     }
 
     /// Someone who waits for an operation of another connection.
@@ -98,20 +103,33 @@ impl Later {
         Waiter { mailbox: Arc::clone(mailbox), span }
     }
 
-    /// Hands the call at `at` within `record` to the pool.
-    pub(super) fn pool(mut self, slot: Slot, key: Option<Key>, record: Vec<u8>, at: Range<usize>) {
+    /// Hands the call at `at` within `record` to the pool: from the start, or to go on.
+    pub(super) fn pool(
+        mut self,
+        slot: Slot,
+        key: Option<Key>,
+        resume: Option<Box<dyn Resume>>,
+        record: Vec<u8>,
+        at: Range<usize>,
+    ) {
         if !self.begin(key) {
             return;
         }
         self.span.facts.flags |= flag::POOLED;
-        let job = move |waited_ns: u64| self.run(waited_ns, key, record, at);
+        let job = move |waited_ns: u64| self.run(waited_ns, key, resume, record, at);
         slot.run(stamp(), Box::new(job));
     }
 
     /// Lets `reply` leave when `flush` is done.
-    pub(super) fn durable(self, flush: Flush, key: Option<Key>, reply: Vec<u8>) {
+    pub(super) fn durable(
+        self,
+        flush: Flush,
+        settle: Option<Box<dyn Settle>>,
+        key: Option<Key>,
+        reply: Vec<u8>,
+    ) {
         if self.begin(key) {
-            self.flush(flush, key, reply);
+            self.flush(flush, settle, key, reply);
         }
     }
 
@@ -126,27 +144,49 @@ impl Later {
         false
     }
 
-    fn run(mut self, waited_ns: u64, key: Option<Key>, record: Vec<u8>, at: Range<usize>) {
+    fn run(
+        mut self,
+        waited_ns: u64,
+        key: Option<Key>,
+        resume: Option<Box<dyn Resume>>,
+        record: Vec<u8>,
+        at: Range<usize>,
+    ) {
         self.span.facts.queue_ns = u32::try_from(waited_ns).unwrap_or(u32::MAX);
         let message = record.get(at).unwrap_or_default();
         let mut out = ReplyBuf::default();
         let performed = catch_unwind(AssertUnwindSafe(|| {
-            self.service.perform(message, &mut self.caller, &mut out, &mut self.span.facts)
+            let (out, facts, more) = (&mut out, &mut self.span.facts, &mut self.more);
+            let mut sheet = Sheet { out, facts, more };
+            self.service.perform(message, resume, &mut self.caller, &mut sheet)
         }));
         let service = Arc::clone(&self.service);
         match performed {
             Ok(Performed::Done) => self.answer(key, out.into_vec()),
-            Ok(Performed::Durable(flush)) => self.flush(flush, key, out.into_vec()),
+            Ok(Performed::Durable(flush, settle)) => self.flush(flush, settle, key, out.into_vec()),
             Err(_) => self.give_up(key),
         }
         service.large.give(record);
     }
 
-    fn flush(self, flush: Flush, key: Option<Key>, reply: Vec<u8>) {
+    fn flush(
+        mut self,
+        flush: Flush,
+        settle: Option<Box<dyn Settle>>,
+        key: Option<Key>,
+        mut reply: Vec<u8>,
+    ) {
         let group = Arc::clone(&self.service.flush);
-        let done = move |outcome: Result<(), Status>| match outcome {
-            Ok(()) => self.answer(key, reply),
-            Err(status) => self.fail(key, status, &reply),
+        let done = move |outcome: Result<(), Status>| match (settle, outcome) {
+            (Some(settle), outcome) => {
+                let mut results = reply.split_off(RESULTS.min(reply.len()));
+                settle.settle(outcome, &mut results, &mut self.more);
+                reply.append(&mut results);
+                mark_again(&mut reply);
+                self.answer(key, reply);
+            }
+            (None, Ok(())) => self.answer(key, reply),
+            (None, Err(status)) => self.fail(key, status, &reply),
         };
         group.submit(flush, Box::new(done));
     }
@@ -162,10 +202,16 @@ impl Later {
             let waiters = self.service.replays.of(&key).finish(key, &reply, stamp());
             for Waiter { mailbox, mut span } in waiters {
                 span.facts = OpRecord { flags: self.span.facts.flags | flag::REPLAY, ..span.facts };
-                mailbox.put(Letter::Reply { reply: reply.clone(), span, held: 0 });
+                mailbox.put(Letter::Reply {
+                    reply: reply.clone(),
+                    span,
+                    more: Vec::new(),
+                    held: 0,
+                });
             }
         }
-        self.mailbox.put(Letter::Reply { reply, span: self.span, held: self.held });
+        let (span, more, held) = (self.span, self.more, self.held);
+        self.mailbox.put(Letter::Reply { reply, span, more, held });
     }
 
     fn give_up(self, key: Option<Key>) {

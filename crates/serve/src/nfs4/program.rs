@@ -1,0 +1,124 @@
+//! NFS version 4 as a program on RPC connections: COMPOUND goes on where it would have blocked, and
+//! is counted as its operations.
+
+use std::sync::Arc;
+
+use probe::op::{OpRecord, Protocol};
+use vfs::status::Status;
+use wire::nfs4::{NFS_V4, NFS4_PROGRAM};
+use wire::xdr::{Encode, Writer};
+
+use super::dispatch::{Done, Progress, Start};
+use super::run::Peer;
+use super::{Nfs4, nfsstat4};
+use crate::rpc::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
+use crate::transport::buffers::ReplyBuf;
+
+/// NULL (RFC 8881 §16.1).
+const NULL: u32 = 0;
+/// COMPOUND (RFC 8881 §16.2).
+const COMPOUND: u32 = 1;
+/// The operation that NULL is counted as.
+const NULL_OP: u8 = 1;
+
+/// The program.
+pub(super) struct Compounds(pub(super) Arc<Nfs4>);
+
+impl Program for Compounds {
+    fn number(&self) -> u32 {
+        NFS4_PROGRAM
+    }
+
+    fn version(&self) -> u32 {
+        NFS_V4
+    }
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Nfs4
+    }
+
+    fn procedure(&self, number: u32) -> Option<Procedure> {
+        (number <= COMPOUND).then_some(Procedure { number, once: false })
+    }
+
+    fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
+        if procedure.number == NULL {
+            call.facts.op = NULL_OP;
+            return Ok(Outcome::Done);
+        }
+        let start = call.out.len();
+        match self.0.begin(call.args.rest(), call.out)? {
+            // It counts as nothing: no operation was done.
+            Start::Answered => {
+                call.facts.protocol = 0;
+                Ok(Outcome::Done)
+            }
+            Start::Compound(progress) => {
+                Ok(Compound { nfs: Arc::clone(&self.0), progress, results: Vec::new() }
+                    .run(call, start))
+            }
+        }
+    }
+
+    fn fail(&self, _: u32, status: Status, out: &mut ReplyBuf) -> u16 {
+        let status = nfsstat4(status);
+        let mut w = Writer::new(out.vec());
+        status.encode(&mut w);
+        // An empty tag, no results.
+        w.u32(0);
+        w.u32(0);
+        status.0 as u16
+    }
+}
+
+/// A compound under way.
+struct Compound {
+    nfs: Arc<Nfs4>,
+    progress: Box<Progress>,
+    /// What is written of its results, while it is between threads.
+    results: Vec<u8>,
+}
+
+impl Compound {
+    /// Runs it as far as it goes; its results begin at `start`.
+    fn run(mut self, call: &mut Call<'_>, start: usize) -> Outcome {
+        let facts = OpRecord { protocol: Protocol::Nfs4 as u8, ..*call.facts };
+        // Its operations are counted, not the call.
+        call.facts.protocol = 0;
+        let (cred, connection) = (call.caller.cred(), call.caller.connection());
+        let peer = Peer { cred, facts, connection };
+        let (message, may_block) = (call.args.rest(), call.may_block);
+        let progress = &mut *self.progress;
+        match self.nfs.run(progress, peer, may_block, message, call.out, start) {
+            Done::WouldBlock => {
+                self.results = call.out.as_slice().get(start..).unwrap_or_default().to_vec();
+                Outcome::Suspended(Box::new(self))
+            }
+            Done::Ended if self.progress.flush.is_empty() => {
+                call.more.append(&mut self.progress.facts);
+                Outcome::Done
+            }
+            Done::Ended => Outcome::Settled(self.progress.flush.clone(), Box::new(self)),
+        }
+    }
+}
+
+impl Resume for Compound {
+    fn go_on(mut self: Box<Self>, call: &mut Call<'_>) -> Outcome {
+        let start = call.out.len();
+        call.out.vec().append(&mut self.results);
+        self.run(call, start)
+    }
+}
+
+impl Settle for Compound {
+    fn settle(
+        mut self: Box<Self>,
+        outcome: Result<(), Status>,
+        results: &mut Vec<u8>,
+        more: &mut Vec<OpRecord>,
+    ) {
+        self.nfs.flushed(&mut self.progress, outcome, results, 0);
+        more.append(&mut self.progress.facts);
+    }
+}

@@ -1,0 +1,116 @@
+//! What an RPC program is to the connection that serves it: procedures, what a call needs, how it
+//! ends.
+
+use probe::op::{OpRecord, Protocol};
+use vfs::fs::{Extent, Flush};
+use vfs::status::Status;
+use wire::rpc::CallHeader;
+use wire::xdr::{DecodeError, Reader};
+
+use super::caller::Caller;
+use crate::transport::buffers::ReplyBuf;
+
+/// An RPC program in one version.
+pub trait Program: Send + Sync {
+    /// Its number.
+    fn number(&self) -> u32;
+
+    /// Its version.
+    fn version(&self) -> u32;
+
+    /// What its operations are counted as.
+    fn protocol(&self) -> Protocol;
+
+    /// The procedure, if there is one of this number.
+    fn procedure(&self, number: u32) -> Option<Procedure>;
+
+    /// Whether `caller` may call the procedure with these arguments; also settles the identity it
+    /// acts with.
+    ///
+    /// # Errors
+    /// What to fail with.
+    fn admit(&self, _: Procedure, _: &Reader<'_>, caller: &mut Caller) -> Result<(), Status> {
+        caller.leave();
+        Ok(())
+    }
+
+    /// Does a call.
+    ///
+    /// # Errors
+    /// The arguments are garbage; nothing was done.
+    fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled;
+
+    /// Writes the results of a call that failed without its handler, with nothing but the status
+    /// in them; returns the status as statistics have it.
+    fn fail(&self, procedure: u32, status: Status, out: &mut ReplyBuf) -> u16;
+}
+
+/// A procedure of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Procedure {
+    /// Its number.
+    pub number: u32,
+    /// Whether doing it twice is not the same as doing it once.
+    pub once: bool,
+}
+
+/// A call in the hands of its program.
+pub struct Call<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// False on a connection's thread: answer from memory, or say that it would block.
+    pub may_block: bool,
+    /// The arguments.
+    pub args: Reader<'a>,
+    /// Where the results are written, behind what is there already.
+    pub out: &'a mut ReplyBuf,
+    /// The facts of the operation. With protocol 0 it is not counted: those in `more` are.
+    pub facts: &'a mut OpRecord,
+    /// Facts of further operations of the same call.
+    pub more: &'a mut Vec<OpRecord>,
+}
+
+/// How a call ended.
+pub enum Outcome {
+    /// The results are written.
+    Done,
+    /// It must be done again where it may block; nothing was changed.
+    WouldBlock,
+    /// It must go on where it may block.
+    Suspended(Box<dyn Resume>),
+    /// The results are written, but may leave only when this is on disk.
+    Durable(Flush),
+    /// As `Durable`, and someone must see how it ended.
+    Settled(Flush, Box<dyn Settle>),
+    /// The results are written up to their data, which is sent from the file.
+    Extent(Extent),
+}
+
+/// What a program returns; an error is GARBAGE_ARGS.
+pub type Handled = Result<Outcome, DecodeError>;
+
+/// A call that goes on elsewhere.
+pub trait Resume: Send {
+    /// Goes on. Nothing of its results is in `call.out` yet; the arguments are where they were.
+    fn go_on(self: Box<Self>, call: &mut Call<'_>) -> Outcome;
+}
+
+/// What waits for the end of a flush.
+pub trait Settle: Send {
+    /// The flush has ended: puts what `results` must say now into it, and what is to be counted
+    /// into `more`.
+    fn settle(
+        self: Box<Self>,
+        outcome: Result<(), Status>,
+        results: &mut Vec<u8>,
+        more: &mut Vec<OpRecord>,
+    );
+}
+
+/// A call whose header was read.
+pub(super) struct Opened<'a, 'p> {
+    pub(super) program: &'p dyn Program,
+    pub(super) procedure: Procedure,
+    pub(super) header: CallHeader<'a>,
+    pub(super) args: Reader<'a>,
+}
