@@ -474,3 +474,5 @@ pub const EXPORT_GROUP_DEPTH: usize = 16;
 
 /// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
 pub const NFS4_CLOSED_MAX: usize = 64;
+/// Names in a tree in memory, beside its bytes: some 200 bytes each.
+pub const MEM_NAMES_MAX: u64 = 4_194_304;

@@ -145,7 +145,7 @@ impl Storage {
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
         let (files, flush) = (self.files.clone(), self.flush.clone());
-        Box::new(Keeper { files, flush, hub: hub.clone(), turns: 0 })
+        Box::new(Keeper { files, flush, hub: hub.clone() })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -167,23 +167,15 @@ fn limits(descriptors: u64) -> Limits {
     Limits { connections: rest.min(CONNECTIONS_MAX), ..Limits::default() }
 }
 
-/// Seconds between two looks for files that were removed behind our back.
-const SWEEP_EVERY: u64 = 30;
-
 /// Has no samples of its own: it moves levels to the gauges, which the collector reads.
 struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
     hub: Arc<Hub>,
-    turns: u64,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
-        self.turns += 1;
-        if self.turns.is_multiple_of(SWEEP_EVERY) {
-            self.files.sweep();
-        }
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);
