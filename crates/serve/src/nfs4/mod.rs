@@ -55,7 +55,7 @@ pub struct Nfs4 {
     /// The lease, as `lease_time` tells it.
     pub lease: Duration,
     /// What keeps state.
-    pub state: Box<dyn StateOps>,
+    pub state: Arc<dyn StateOps>,
 }
 
 /// The program, for connections.

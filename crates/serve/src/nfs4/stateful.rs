@@ -30,6 +30,11 @@ impl Stateful {
         self.clock.monotonic_ns()
     }
 
+    /// Ends clients that have been away for too long. To be called every few seconds.
+    pub fn sweep(&self) {
+        self.state.sweep(self.now());
+    }
+
     /// All confirmed clients, for the administrator.
     pub fn clients(&self) -> Vec<ClientInfo> {
         self.state.clients(self.now())

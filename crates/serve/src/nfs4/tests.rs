@@ -82,7 +82,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(90),
-            state: Box::new(OneStateid),
+            state: Arc::new(OneStateid),
         };
         Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() } }
     }

@@ -20,7 +20,8 @@ const RECORDS: &str = "clients";
 /// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
 const KINDS: [u8; 2] = [40, 41];
 
-/// The program on these shares. Who held state before the start may reclaim it for one lease.
+/// The program on these shares, and its keeper of state. Who held state before the start may
+/// reclaim it for one lease.
 ///
 /// # Errors
 /// The records cannot be read.
@@ -28,7 +29,7 @@ pub fn start(
     shares: Arc<ShareTable>,
     lease: Duration,
     state: &StateDir,
-) -> Result<Arc<dyn Program>, Failure> {
+) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
     let path = state.file(RECORDS);
     let records =
         FileRecords::open(&path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
@@ -44,9 +45,10 @@ pub fn start(
         locks: Arc::new(LockTable::default()),
     });
     let owner = server_owner(&path.display().to_string());
-    let keeper = Stateful { state, clock, server_owner: owner };
+    let keeper = Arc::new(Stateful { state, clock, server_owner: owner });
     let verifier = SystemRandom.next_u64().to_be_bytes();
-    Ok(program(Arc::new(Nfs4 { shares, verifier, lease, state: Box::new(keeper) })))
+    let nfs = Nfs4 { shares, verifier, lease, state: keeper.clone() };
+    Ok((program(Arc::new(nfs)), keeper))
 }
 
 /// `so_major_id`: this machine and this state directory, and no other.

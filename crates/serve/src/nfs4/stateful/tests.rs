@@ -43,7 +43,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(LEASE_S),
-            state: Box::new(keeper),
+            state: Arc::new(keeper),
         };
         Self { nfs, clock, cred: Cred::root() }
     }
