@@ -1,4 +1,4 @@
-//! A real Linux NFSv3 client (User Mode Linux, a kernel as an ordinary process) untars and builds
+//! A real Linux NFS client (User Mode Linux, a kernel as an ordinary process) untars and builds
 //! a C project on the mount, does what users do with files, and reads back with nothing cached.
 //!
 //! Guest side: `uml/init.sh` (its process 1) and `uml/build.sh` (the job).
@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use e2e::netns::{HOST, Namespace, TAP};
@@ -34,10 +35,10 @@ fn here() -> PathBuf {
 }
 
 /// The shared folder: the job and the project's archive.
-fn prepare(share: &Path, server: &Server) {
+fn prepare(share: &Path, server: &Server, version: &str) {
     let job = fs::read_to_string(here().join("uml/build.sh")).expect("the job");
     let (port, export) = (server.nfs_port(), server.export());
-    let head = format!("SERVER={HOST} PORT={port} EXPORT={export}\n");
+    let head = format!("SERVER={HOST} PORT={port} EXPORT={export} VERSION={version}\n");
     fs::write(share.join("job"), head + &job).expect("writing the job");
     let archive = share.join("project.tar.gz");
     let project = here().join("fixtures/project");
@@ -72,21 +73,38 @@ fn tree(dir: &Path, script: &str) -> String {
 
 #[test]
 fn linux_builds_a_c_project_on_the_mount() {
+    builds_on("3");
+}
+
+#[test]
+fn linux_builds_a_c_project_over_nfs_4_0() {
+    builds_on("4.0");
+}
+
+#[test]
+fn linux_builds_a_c_project_over_nfs_4_2() {
+    builds_on("4.2");
+}
+
+fn builds_on(version: &str) {
     if let Some(why) = unavailable() {
         skip!("kernel-client", "{why}");
     }
+    // One guest at a time: each has a processor to itself.
+    static GUESTS: Mutex<()> = Mutex::new(());
+    let _turn = GUESTS.lock().unwrap_or_else(PoisonError::into_inner);
     let namespace = match Namespace::new() {
         Ok(namespace) => namespace,
         Err(why) => skip!("kernel-client", "no network namespace with a tap device: {why}"),
     };
-    let scratch = Scratch::new("kernel-client");
+    let scratch = Scratch::new(&format!("kernel-client-{version}"));
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let share = scratch.folder("share", None);
     let mut options = Options::new(&dir, &state);
     options.address = HOST;
     options.namespace = Some(&namespace);
     let mut server = Server::start(&options);
-    prepare(&share, &server);
+    prepare(&share, &server, version);
     let console = boot(&namespace, &share, scratch.path());
     let log = fs::read(share.join("log")).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).into_owned();

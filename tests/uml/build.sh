@@ -1,13 +1,16 @@
-# The guest's job: mount over NFSv3, untar and build a small C project there, and do what users do with files.
-# Run by `sh` in the shared folder, with SERVER, PORT and EXPORT set; every line must succeed.
+# The guest's job: mount over NFS, untar and build a small C project there, and do what users do with files.
+# Run by `sh` in the shared folder, with SERVER, PORT, EXPORT and VERSION set; every line must succeed.
 set -eu
-options=vers=3,proto=tcp,port=$PORT,mountport=$PORT,mountproto=tcp,nolock,noresvport
+case $VERSION in
+3) options=vers=3,proto=tcp,port=$PORT,mountport=$PORT,mountproto=tcp,nolock,noresvport ;;
+*) options=vers=$VERSION,proto=tcp,port=$PORT,noresvport ;;
+esac
 [ -z "${MOUNTPORT:-}" ] || options=$options,mountport=$MOUNTPORT
 step() { echo "step: $* ($(cut -d' ' -f1 /proc/uptime) s)"; }
 
 step mount
 mount -t nfs -o "$options" "$SERVER:$EXPORT" /mnt/nfs
-grep ' /mnt/nfs nfs ' /proc/mounts
+grep -E " /mnt/nfs nfs4? .*vers=$VERSION[,.]" /proc/mounts
 cd /mnt/nfs
 df -k . | tail -1
 

@@ -11,7 +11,7 @@ mkdir -p /mnt/host /mnt/nfs
 mount -t hostfs -o "$share" host /mnt/host || echo 'guest: no shared folder'
 modules=$(echo /usr/lib/uml/modules/*/kernel)
 for module in net/sunrpc/sunrpc fs/netfs/netfs fs/fscache/fscache fs/nfs_common/grace fs/lockd/lockd \
-    fs/nfs_common/nfs_acl fs/nfs/nfs fs/nfs/nfsv3; do
+    fs/nfs_common/nfs_acl fs/nfs_common/nfs_ssc net/dns_resolver/dns_resolver fs/nfs/nfs fs/nfs/nfsv3 fs/nfs/nfsv4; do
     [ ! -e "$modules/$module.ko" ] || insmod "$modules/$module.ko" || echo "guest: $module does not load"
 done
 ip link set lo up

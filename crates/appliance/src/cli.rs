@@ -87,6 +87,11 @@ pub struct ServeArgs {
     /// everyone, everything]
     #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
     pub export: Vec<String>,
+    /// Seconds that an NFSv4 client may be silent before others may take what it holds; as long
+    /// after a start clients may reclaim
+    #[arg(long, value_name = "SECONDS", default_value_t = 90,
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub nfs_lease: u64,
     /// A file of such rules, one to a line; SIGHUP reads it again, nobody is cut off
     #[arg(long, value_name = "FILE")]
     pub exports: Option<PathBuf>,

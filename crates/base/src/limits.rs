@@ -379,6 +379,9 @@ pub const NFS4_OPS_MAX: u32 = 128;
 pub const NFS4_REPLY_MAX: usize = IO_SIZE_MAX as usize + (256 << 10);
 /// Largest READDIR result, as for version 3.
 pub const NFS4_READDIR_MAX: u32 = READDIR_REPLY_MAX;
+/// Pieces of data and holes in one READ_PLUS: each costs two system calls; a client asks for the
+/// rest.
+pub const READ_PLUS_PIECES: u32 = 64;
 /// The lease, and with it the grace period, unless set otherwise: what every server uses.
 pub const NFS4_LEASE_DEFAULT: Duration = Duration::from_secs(90);
 
@@ -421,6 +424,7 @@ pub const XATTR_LIST_MAX: usize = 64 << 10;
 pub const COPY_TURN_MAX: u64 = 128 << 20;
 /// Bytes copied at once where the kernel cannot do it by itself.
 pub const COPY_BUFFER: usize = 1 << 20;
+
 /// Longest name of a client with its principal, in bytes: NFSv4 allows 1 024 for the name.
 pub const CLIENT_RECORD_MAX: usize = 4_096;
 /// Clients on record: as many as connections, and a few that come and go.
@@ -428,6 +432,32 @@ pub const CLIENT_RECORDS_MAX: usize = 16_384;
 /// Length at which the clients' records are written anew, in bytes: all clients with the longest
 /// names fit, and ordinary ones many times over.
 pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
+
+// --- serve: state of NFS version 4 --------------------------------------------------------------
+
+/// Clients at once, confirmed or not: some kilobytes each.
+pub const NFS4_CLIENTS_MAX: usize = 65_536;
+/// Sessions of one client: Linux makes one for each transport trunk, a few in all.
+pub const NFS4_SESSIONS_PER_CLIENT_MAX: usize = 64;
+/// Slots of a session: Linux asks for 64, and more has shown no gain.
+pub const NFS4_SLOTS_MAX: u32 = 128;
+/// Least size of request and response of a channel: below it not even SEQUENCE and one operation
+/// with a long name fit (NFS4ERR_TOOSMALL).
+pub const NFS4_CHANNEL_MIN: u32 = 512;
+/// Longest reply that a slot keeps, wanted or not: what must not be done twice is shorter.
+pub const NFS4_CACHED_REPLY_MAX: u32 = 8_192;
+/// Replies up to this length are kept though the client did not ask for it.
+pub const NFS4_SMALL_REPLY: usize = 1_024;
+/// Opens, locks and delegations of one client.
+pub const NFS4_STATES_PER_CLIENT_MAX: usize = 100_000;
+/// Open and lock owners of one 4.0 client, whose last replies are kept.
+pub const NFS4_OWNERS_PER_CLIENT_MAX: usize = 10_000;
+/// Longest result of a sequenced 4.0 operation that is kept: LOCK's denial names an owner.
+pub const NFS4_OWNER_REPLY_MAX: usize = 2_048;
+/// Parts of the tables of clients and of sessions, each with its own lock.
+pub const NFS4_STATE_SHARDS: usize = 64;
+/// A client that went away is kept this long if nobody needs what it holds.
+pub const NFS4_COURTESY: Duration = Duration::from_secs(24 * 3600);
 
 // --- export rules -----------------------------------------------------------------------------
 
@@ -441,3 +471,8 @@ pub const MOUNT_GROUPS_MAX: usize = 256;
 pub const EXPORT_HOSTS_MAX: usize = 10_000;
 /// Groups within groups: deeper than anyone writes, shallow enough to end a circle.
 pub const EXPORT_GROUP_DEPTH: usize = 16;
+
+/// Closed opens of one client whose owners are remembered: a CLOSE is repeated soon or never.
+pub const NFS4_CLOSED_MAX: usize = 64;
+/// Names in a tree in memory, beside its bytes: some 200 bytes each.
+pub const MEM_NAMES_MAX: u64 = 4_194_304;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use base::limits::MEM_NAMES_MAX;
 use probe::op::FileId;
 
 use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
@@ -48,6 +49,9 @@ struct State {
     last: Time,
     used: u64,
     capacity: u64,
+    /// Names in all directories.
+    names: u64,
+    names_max: u64,
 }
 
 /// A tree of files in memory.
@@ -62,10 +66,22 @@ impl MemFs {
     /// An empty tree of at most `capacity` bytes whose root everybody may write to. `tag` is the
     /// share's ([`crate::share::tag`]).
     pub fn new(tag: u32, capacity: u64) -> Arc<Self> {
+        Self::bounded(tag, capacity, MEM_NAMES_MAX)
+    }
+
+    /// The same with at most `names_max` names.
+    pub fn bounded(tag: u32, capacity: u64, names_max: u64) -> Arc<Self> {
         let keys = Keys::new(&[0; 32], tag, 0);
         let root = seal(&keys, ROOT, FileType::Directory);
-        let mut state =
-            State { inodes: HashMap::new(), next: ROOT, last: Time::default(), used: 0, capacity };
+        let mut state = State {
+            inodes: HashMap::new(),
+            next: ROOT,
+            last: Time::default(),
+            used: 0,
+            capacity,
+            names: 0,
+            names_max,
+        };
         let body = Body::Directory(Directory::default());
         state.add(body, FileType::Directory, 0o777, &Cred::root(), ROOT);
         Arc::new(Self { keys, state: RwLock::new(state), paths: Paths::default(), root })
@@ -175,6 +191,26 @@ impl State {
         ino
     }
 
+    /// Whether there is room for one more name, and a file with it.
+    fn room_for_name(&self) -> Result<()> {
+        if self.names < self.names_max { Ok(()) } else { Err(Status::NoSpace) }
+    }
+
+    /// Puts a name into a directory.
+    fn add_entry(&mut self, dir: u64, name: &[u8], ino: u64) -> Result<()> {
+        self.room_for_name()?;
+        self.directory_mut(dir)?.insert(name, ino);
+        self.names += 1;
+        Ok(())
+    }
+
+    /// Takes a name out of a directory.
+    fn drop_entry(&mut self, dir: u64, name: &[u8]) -> Result<()> {
+        let gone = self.directory_mut(dir)?.remove(name);
+        self.names -= u64::from(gone.is_some());
+        Ok(())
+    }
+
     fn directory(&self, ino: u64) -> Result<&Directory> {
         match &self.get(ino)?.body {
             Body::Directory(dir) => Ok(dir),
@@ -278,14 +314,15 @@ impl State {
 
     fn space(&self) -> Space {
         let free = self.capacity.saturating_sub(self.used);
-        let files = u64::from(u32::MAX);
+        // Each file has a name, so no more of them fit than names do.
+        let (files, free_files) = (self.names_max, self.names_max - self.names);
         Space {
             total_bytes: self.capacity,
             free_bytes: free,
             avail_bytes: free,
             total_files: files,
-            free_files: files - self.inodes.len() as u64,
-            avail_files: files - self.inodes.len() as u64,
+            free_files,
+            avail_files: free_files,
         }
     }
 }

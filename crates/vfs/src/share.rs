@@ -9,10 +9,13 @@ use thiserror::Error;
 
 use crate::fs::FileSystem;
 use crate::handle::Handle;
+use crate::locks::LockTable;
 
+mod leasing;
 mod read_only;
 pub mod rules;
 
+pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 
 /// Where shares are exported.
@@ -75,9 +78,16 @@ pub fn tag_of(handle: &Handle) -> Option<u32> {
 pub struct ShareTable {
     shares: Vec<Arc<Share>>,
     by_tag: HashMap<u32, Arc<Share>>,
+    locks: Option<Arc<LockTable>>,
 }
 
 impl ShareTable {
+    /// A table whose shares, added from now on, recall the delegations in `locks` when they are
+    /// changed. Without it nobody may grant any.
+    pub fn with_locks(locks: Arc<LockTable>) -> Self {
+        Self { locks: Some(locks), ..Self::default() }
+    }
+
     /// Adds a share; with `read_only` every change is refused. Numbers are given from 1 on.
     pub fn add(
         &mut self,
@@ -100,7 +110,12 @@ impl ShareTable {
         if tag_of(&fs.root()) != Some(tag) {
             return Err(ShareError::WrongTag(name.to_owned()));
         }
-        let fs = if read_only { Arc::new(ReadOnly::new(fs)) } else { fs };
+        let fs: Arc<dyn FileSystem> = match &self.locks {
+            // What cannot be changed through us needs no recalls.
+            Some(locks) if !read_only => Arc::new(Leasing::new(fs, Arc::clone(locks))),
+            _ if read_only => Arc::new(ReadOnly::new(fs)),
+            _ => fs,
+        };
         let id = self.shares.len() as u16 + 1;
         let share =
             Arc::new(Share { name: name.to_owned(), fs, read_only, id, rules: Arc::default() });

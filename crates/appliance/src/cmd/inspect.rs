@@ -113,8 +113,19 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
+        "clients" => clients(bytes),
         _ => registered(bytes),
     }
+}
+
+/// Who held state when the server ended (`docs/formats/clients.md`).
+fn clients(bytes: &[u8]) -> Option<Value> {
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let clients = vfs::recovery::read(bytes).ok()?.into_iter().map(|client| {
+        let (owner, principal) = (shown(&client.owner), shown(&client.principal));
+        json!({ "protocol": client.protocol, "owner": owner, "principal": principal })
+    });
+    Some(json!({ "format": "records of clients", "clients": clients.collect::<Vec<_>>() }))
 }
 
 /// An entry of the run-time registry.

@@ -4,6 +4,7 @@ mod announce;
 mod engine;
 mod exports;
 mod names;
+mod nfs4;
 mod plan;
 mod status;
 mod storage;

@@ -16,6 +16,8 @@ use super::run::{Fail, Handled, Run};
 
 /// All rights that version 3 knows, too.
 const RIGHTS: u32 = 0x3f;
+/// Rights that nobody has who may only read.
+const CHANGING: u32 = access::MODIFY | access::EXTEND | access::DELETE;
 /// Abilities of the pseudo file system.
 pub(super) const PSEUDO_ABILITIES: Abilities = Abilities {
     link_max: 2,
@@ -41,6 +43,7 @@ pub(super) fn access(run: &mut Run<'_>, args: &AccessArgs4) -> Handled {
             let target = run.target(Nfsstat4::SERVERFAULT)?;
             let xattrs = target.share.fs.features().xattrs;
             let want = if xattrs { want | for_xattrs(args.access) } else { want };
+            let want = if run.may_change() { want } else { want & !CHANGING };
             let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;
             let extra = if xattrs { xattr_rights(granted) & args.access } else { 0 };
             let supported = if xattrs { args.access } else { args.access & RIGHTS };

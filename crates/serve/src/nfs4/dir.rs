@@ -10,7 +10,7 @@ use super::fattr::{SPACE, check_readable};
 use super::fh::{Place, Target};
 use super::names::directory;
 use super::pseudo::{Below, Pseudo, mounted_on, table_change};
-use super::run::{Fail, Handled, Run};
+use super::run::{Fail, Handled, Run, context};
 
 /// A reply that could not hold even an empty listing is refused before anything is looked at.
 const SMALLEST: u32 = 16;
@@ -39,7 +39,8 @@ pub(super) fn readdir(run: &mut Run<'_>, args: &ReaddirArgs4) -> Handled {
 }
 
 fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
-    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
+    let cx = context(run.progress, &run.peer, run.may_block);
     let (fs, want) = (&target.share.fs, args.attr_request);
     let (abilities, features) = (fs.abilities(), fs.features());
     let space = if want.and(&SPACE).is_empty() { Space::default() } else { fs.space(cx)? };
@@ -98,17 +99,21 @@ fn put_without(w: &mut Writer<'_>, want: &Bitmap4, fileid: u64) {
 }
 
 fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handled {
-    let (cx, minor, lease_s) = (run.cx(), run.minor(), run.service.lease.as_secs() as u32);
+    let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
+    let cx = context(run.progress, &run.peer, run.may_block);
     let (service, want) = (run.service, args.attr_request);
     let change = table_change(&service.shares);
     let verifier = change.to_be_bytes();
     if args.cookie != 0 && args.cookieverf != verifier {
         return Err(Nfsstat4::NOT_SAME.into());
     }
-    let start = run.out.len();
+    let mut names = pseudo.list(&service.shares, args.cookie);
+    names.retain(|(.., below)| match below {
+        Below::Share(share) => run.may_see(share),
+        Below::Pseudo(_) => true,
+    });
     let mut w = Writer::new(run.out.vec());
     let mut reply = ReaddirEncoder4::begin(&mut w, args.maxcount.min(NFS4_READDIR_MAX));
-    let names = pseudo.list(&service.shares, args.cookie);
     let all = names.len();
     for (cookie, name, below) in names {
         let (attr, handle, mounted, abilities, space, features) = match below {
@@ -133,7 +138,6 @@ fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handle
                     Ok(found) => found,
                     Err(status) => {
                         reply.abort();
-                        debug_assert_eq!(run.out.len(), start);
                         return Err(status.into());
                     }
                 };

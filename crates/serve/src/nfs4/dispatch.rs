@@ -5,11 +5,11 @@ use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
 use probe::op::{OpRecord, flag};
 use vfs::fs::Flush;
 use vfs::status::Status;
-use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Opnum4, Stateid4};
+use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, share4};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::fh::Place;
-use super::run::{Fail, Handled, Peer, Run};
+use super::run::{Entered, Fail, Handled, Peer, Run};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot, is_stateful};
 use super::{attr, change, dir, fh, io, names, v42, xattr};
@@ -35,6 +35,8 @@ pub struct Progress {
     pub current_stateid: Option<Stateid4>,
     /// The one saved with the saved file handle.
     pub saved_stateid: Option<Stateid4>,
+    /// What the share of the current file grants.
+    pub entered: Option<Entered>,
     /// The slot it holds (4.1).
     pub slot: Option<Slot>,
     /// What must be on disk before the reply leaves.
@@ -85,6 +87,7 @@ impl Progress {
             saved: None,
             current_stateid: None,
             saved_stateid: None,
+            entered: None,
             slot: None,
             flush: Flush::NONE,
             facts: Vec::new(),
@@ -211,6 +214,55 @@ impl Nfs4 {
     }
 }
 
+/// Whether an operation is about the current file, whose share must then admit the caller.
+fn uses_current(op: &ArgOp<'_>) -> bool {
+    !matches!(
+        op,
+        ArgOp::Putfh(_)
+            | ArgOp::Putrootfh(())
+            | ArgOp::Putpubfh(())
+            | ArgOp::Restorefh(())
+            | ArgOp::Renew(_)
+            | ArgOp::Setclientid(_)
+            | ArgOp::SetclientidConfirm(_)
+            | ArgOp::ReleaseLockowner(_)
+            | ArgOp::Sequence(_)
+            | ArgOp::TestStateid(_)
+            | ArgOp::FreeStateid(_)
+            | ArgOp::DestroyClientid(_)
+            | ArgOp::DestroySession(_)
+            | ArgOp::ReclaimComplete(_)
+            // Who has opened a file may close it and give back what he holds.
+            | ArgOp::Close(_)
+            | ArgOp::Locku(_)
+            | ArgOp::Delegreturn(_)
+    )
+}
+
+/// Whether an operation changes something in the share.
+fn is_change(op: &ArgOp<'_>) -> bool {
+    match op {
+        ArgOp::Open(args) => {
+            args.share_access & share4::ACCESS_WRITE != 0
+                || matches!(args.openhow, Openflag4::Create(_))
+        }
+        ArgOp::Create(_)
+        | ArgOp::Link(_)
+        | ArgOp::Remove(_)
+        | ArgOp::Rename(_)
+        | ArgOp::Setattr(_)
+        | ArgOp::Write(_)
+        | ArgOp::Allocate(_)
+        | ArgOp::Deallocate(_)
+        | ArgOp::Copy(_)
+        | ArgOp::Clone(_)
+        | ArgOp::WriteSame(_)
+        | ArgOp::Setxattr(_)
+        | ArgOp::Removexattr(_) => true,
+        _ => false,
+    }
+}
+
 /// A failure's result: its status, and the empty bitmap of SETATTR.
 fn write_failure(w: &mut Writer<'_>, op: Opnum4, status: Nfsstat4) {
     status.encode(w);
@@ -330,6 +382,10 @@ impl Run<'_> {
     }
 
     fn operate(&mut self, op: &ArgOp<'_>) -> Handled {
+        let admitted = self.enter(is_change(op));
+        if uses_current(op) {
+            admitted?;
+        }
         if is_stateful(op) {
             return self.service.state.operate(self, op);
         }

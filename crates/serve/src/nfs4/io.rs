@@ -1,19 +1,19 @@
 //! READ, WRITE, COMMIT, READLINK, READ_PLUS and IO_ADVISE (RFC 8881 §18.22, §18.32, §18.3,
 //! §18.24; RFC 7862 §15.10, §15.5).
 
-use base::limits::IO_SIZE_MAX;
+use base::limits::{IO_SIZE_MAX, READ_PLUS_PIECES};
 use vfs::attr::FileType;
-use vfs::fs::{ReadDone, Stable};
+use vfs::fs::{ReadDone, Seek, Stable};
 use vfs::status::Status;
 use wire::nfs4::{
-    Bitmap4, CommitArgs4, CommitResOk4, IoAdviseArgs4, IoAdviseResOk4, Linktext4, Nfsstat4,
-    ReadArgs4, ReadPlusArgs4, ReadlinkResOk4, StableHow4, WriteArgs4, WriteResOk4, content4,
-    share4,
+    Bitmap4, CommitArgs4, CommitResOk4, DataInfo4, IoAdviseArgs4, IoAdviseResOk4, Linktext4,
+    Nfsstat4, ReadArgs4, ReadPlusArgs4, ReadlinkResOk4, StableHow4, WriteArgs4, WriteResOk4,
+    content4, share4,
 };
 use wire::xdr::{Encode, Writer, padding};
 
 use super::fh::Target;
-use super::run::{Fail, Handled, Run};
+use super::run::{Fail, Handled, Run, context};
 
 /// The current file, which must hold data.
 pub(super) fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
@@ -69,7 +69,7 @@ fn data_into_reply(
     let length = run.out.len();
     run.writer().u32(0);
     let at = run.out.extend_stale(count);
-    let cx = run.cx();
+    let cx = context(run.progress, &run.peer, run.may_block);
     let room = run.out.vec().get_mut(at..).unwrap_or_default();
     let ReadDone { count, eof, .. } = match target.share.fs.read(cx, &target.handle, offset, room) {
         Ok(done) => done,
@@ -82,7 +82,8 @@ fn data_into_reply(
     Ok((count as u32, eof))
 }
 
-/// One piece of data, or none at the end of the file: holes are told as the zeros that they are.
+/// Pieces of data and holes in turn. A file system that cannot tell holes has none: what is in
+/// them is then told as the zeros that it is.
 pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
@@ -90,19 +91,64 @@ pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
     let start = run.out.len();
     let mut w = run.writer();
     Nfsstat4::OK.encode(&mut w);
-    w.bool(false);
-    w.u32(1);
-    w.u32(content4::DATA);
-    w.u64(args.offset);
-    let (count, eof) = data_into_reply(run, &target, args.offset, args.count)?;
-    if count == 0 {
-        run.out.truncate(start + 12);
+    w.zeros(8);
+    let end = args.offset.saturating_add(u64::from(args.count.min(IO_SIZE_MAX)));
+    let sparse = target.share.fs.features().sparse;
+    let (mut at, mut eof, mut pieces, mut bytes) = (args.offset, false, 0, 0);
+    while at < end && !eof && pieces < READ_PLUS_PIECES {
+        let hole = if sparse { hole_at(run, &target, at)? } else { None };
+        let mut w = run.writer();
+        if let Some((hole_end, last)) = hole {
+            // A hole may be told beyond what was asked for; it is cut all the same.
+            let to = hole_end.min(end);
+            w.u32(content4::HOLE);
+            DataInfo4 { offset: at, length: to - at }.encode(&mut w);
+            (at, eof) = (to, last && to == hole_end);
+        } else {
+            let to = if sparse { next_hole(run, &target, at, end)? } else { end };
+            let piece = run.out.len();
+            let mut w = run.writer();
+            w.u32(content4::DATA);
+            w.u64(at);
+            // At most IO_SIZE_MAX.
+            let (count, last) = data_into_reply(run, &target, at, (to - at) as u32)?;
+            (at, eof, bytes) = (at + u64::from(count), last, bytes + count);
+            if count == 0 {
+                run.out.truncate(piece);
+                break;
+            }
+        }
+        pieces += 1;
     }
-    let mut w = Writer::new(run.out.vec());
+    let mut w = run.writer();
     w.patch_u32(start + 4, u32::from(eof));
-    w.patch_u32(start + 8, u32::from(count > 0));
-    run.facts.bytes = count;
+    w.patch_u32(start + 8, pieces);
+    run.facts.bytes = bytes;
     Ok(())
+}
+
+/// The end of the hole that `at` is in, and whether the file ends there; `None` in data and
+/// beyond the end.
+fn hole_at(run: &Run<'_>, target: &Target, at: u64) -> Result<Option<(u64, bool)>, Fail> {
+    let fs = &target.share.fs;
+    match fs.seek(run.cx(), &target.handle, at, Seek::Data) {
+        Ok(Some(data)) if data > at => Ok(Some((data, false))),
+        Ok(Some(_)) | Err(Status::TooLarge) => Ok(None),
+        Ok(None) => {
+            let size = fs.getattr(run.cx(), &target.handle)?.size;
+            Ok((size > at).then_some((size, true)))
+        }
+        Err(status) => Err(refine(run, target, status)),
+    }
+}
+
+/// Where the data that `at` is in ends, at most `end`.
+fn next_hole(run: &Run<'_>, target: &Target, at: u64, end: u64) -> Result<u64, Fail> {
+    match target.share.fs.seek(run.cx(), &target.handle, at, Seek::Hole) {
+        Ok(Some(hole)) if hole > at => Ok(hole.min(end)),
+        Ok(_) | Err(Status::TooLarge) => Ok(end),
+        Err(status) => Err(refine(run, target, status)),
+    }
 }
 
 pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {

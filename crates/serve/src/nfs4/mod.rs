@@ -13,15 +13,21 @@
 mod acl;
 mod attr;
 mod change;
+mod client;
 mod dir;
 mod dispatch;
 mod fattr;
 mod fh;
 mod io;
+mod lock;
 mod names;
+mod open;
 mod program;
 mod pseudo;
 mod run;
+mod session;
+pub mod state;
+mod stateful;
 mod status;
 mod v42;
 mod xattr;
@@ -36,7 +42,8 @@ pub use dispatch::{Done, Progress, Start};
 pub use fattr::set_attr;
 pub use fh::{Place, Target};
 pub use names::{check_name, check_name_in, directory};
-pub use run::{Fail, Handled, Peer, Run};
+pub use run::{Entered, Fail, Handled, Peer, Run};
+pub use stateful::Stateful;
 pub use status::nfsstat4;
 
 /// What the operations on files need; one for all connections.
@@ -48,7 +55,7 @@ pub struct Nfs4 {
     /// The lease, as `lease_time` tells it.
     pub lease: Duration,
     /// What keeps state.
-    pub state: Box<dyn StateOps>,
+    pub state: Arc<dyn StateOps>,
 }
 
 /// The program, for connections.

@@ -47,8 +47,8 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
             check_name_in(place, name)?;
             match pseudo.lookup(&run.service.shares, name) {
                 Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
-                Some(Below::Share(share)) => Ok(root_of(share)),
-                None => Err(Nfsstat4::NOENT.into()),
+                Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
+                _ => Err(Nfsstat4::NOENT.into()),
             }
         }
         Place::File(target) => {

@@ -85,8 +85,9 @@ impl Compound {
         let facts = OpRecord { protocol: Protocol::Nfs4 as u8, ..*call.facts };
         // Its operations are counted, not the call.
         call.facts.protocol = 0;
-        let (cred, connection) = (call.caller.cred(), call.caller.connection());
-        let peer = Peer { cred, facts, connection };
+        let caller = call.caller;
+        let address = (caller.address, caller.port());
+        let peer = Peer { cred: caller.claimed(), address, facts, connection: caller.connection() };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

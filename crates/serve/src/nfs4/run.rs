@@ -1,9 +1,13 @@
 //! A compound in the hands of its operations: who calls, the current and the saved file, where
 //! results are written, what is noted of each operation.
 
+use std::net::IpAddr;
+
 use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::fs::{Context, Failed, Flush};
+use vfs::share::Share;
+use vfs::share::rules::{Access, Grant};
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
@@ -54,12 +58,45 @@ impl From<Failed> for Fail {
 /// Who calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer<'a> {
-    /// The identity at the file system.
+    /// The identity that it claims; a share may replace it.
     pub cred: &'a Cred,
+    /// Its address, unmapped from v6, and its source port: what export rules go by.
+    pub address: (IpAddr, u16),
     /// What is known of an operation before it is read: protocol, client, user, core.
     pub facts: OpRecord,
     /// The connection's number: what BIND_CONN_TO_SESSION and trunking go by.
     pub connection: u64,
+}
+
+/// What a share's rules grant to the caller.
+#[derive(Debug, Clone)]
+pub struct Entered {
+    /// The share, and which rules of it said so.
+    by: (u16, u64),
+    /// How far and as whom.
+    pub grant: Grant,
+    /// The identity to act with, where it is not the claimed one.
+    cred: Option<Cred>,
+}
+
+impl Entered {
+    /// What `share` grants.
+    pub(super) fn new(share: &Share, peer: &Peer<'_>) -> Self {
+        let by = (share.id, share.rules.generation());
+        let (address, port) = peer.address;
+        let grant = share.rules.get().grant(address, port);
+        Self { by, grant, cred: grant.acting(peer.cred) }
+    }
+
+    fn still_holds(&self, share: &Share) -> bool {
+        self.by == (share.id, share.rules.generation())
+    }
+}
+
+/// Who asks, for the file contract: as the share that was entered says.
+pub(super) fn context<'b>(progress: &'b Progress, peer: &Peer<'b>, may_block: bool) -> Context<'b> {
+    let replaced = progress.entered.as_ref().and_then(|entered| entered.cred.as_ref());
+    Context { cred: replaced.unwrap_or(peer.cred), may_block }
 }
 
 /// A compound being run.
@@ -78,10 +115,44 @@ pub struct Run<'a> {
     pub facts: OpRecord,
 }
 
-impl<'a> Run<'a> {
+impl Run<'_> {
     /// Who asks, for the file contract.
-    pub fn cx(&self) -> Context<'a> {
-        Context { cred: self.peer.cred, may_block: self.may_block }
+    pub fn cx(&self) -> Context<'_> {
+        context(self.progress, &self.peer, self.may_block)
+    }
+
+    /// Acts from now on as the share of the current file says, which is asked before every
+    /// operation, so that a handle from elsewhere opens nothing.
+    ///
+    /// # Errors
+    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_ROFS for a change where only reading is.
+    pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
+        let Some(Place::File(target)) = &self.progress.current else {
+            self.progress.entered = None;
+            return Ok(());
+        };
+        let entered = match self.progress.entered.take() {
+            Some(entered) if entered.still_holds(&target.share) => entered,
+            _ => Entered::new(&target.share, &self.peer),
+        };
+        let access = entered.grant.access;
+        self.progress.entered = Some(entered);
+        match access {
+            Access::None => Err(Nfsstat4::ACCESS),
+            Access::ReadOnly if changes => Err(Nfsstat4::ROFS),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the share of the current file lets the caller change something.
+    pub fn may_change(&self) -> bool {
+        let entered = self.progress.entered.as_ref();
+        entered.is_none_or(|entered| entered.grant.access == Access::ReadWrite)
+    }
+
+    /// Whether the caller may know of a share.
+    pub(super) fn may_see(&self, share: &Share) -> bool {
+        Entered::new(share, &self.peer).grant.access != Access::None
     }
 
     /// The minor version.

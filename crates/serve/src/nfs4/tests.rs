@@ -14,6 +14,7 @@ use crate::transport::buffers::ReplyBuf;
 
 mod changes;
 mod compound;
+mod exports;
 mod files;
 mod pseudo;
 mod v42;
@@ -42,6 +43,9 @@ impl Answer {
 /// Keeps no state, but takes one stateid for everything.
 struct OneStateid;
 
+/// Whence the calls come.
+const ADDRESS: (std::net::IpAddr, u16) =
+    (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
 const GOOD: Stateid4 = Stateid4 { seqid: 1, other: [7; 12] };
 
 impl StateOps for OneStateid {
@@ -78,7 +82,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(90),
-            state: Box::new(OneStateid),
+            state: Arc::new(OneStateid),
         };
         Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() } }
     }
@@ -94,7 +98,8 @@ impl World {
 
     /// Runs a message as a connection would: inline first, then where it may block.
     fn raw(&self, message: &[u8]) -> Answer {
-        let peer = Peer { cred: &self.cred, facts: OpRecord::default(), connection: 1 };
+        let peer =
+            Peer { cred: &self.cred, address: ADDRESS, facts: OpRecord::default(), connection: 1 };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");
         let mut facts = Vec::new();

@@ -72,6 +72,12 @@ impl Caller {
         self.replaced.as_ref().unwrap_or(&self.claimed)
     }
 
+    /// The identity that the call at hand claims: for a program that asks each share by itself.
+    #[inline]
+    pub(crate) fn claimed(&self) -> &Cred {
+        &self.claimed
+    }
+
     /// The user that the call at hand claims to come from: whom statistics show.
     #[inline]
     pub(crate) fn uid(&self) -> u32 {

@@ -105,7 +105,9 @@ impl HostFs {
         }
         {
             let _caller = self.as_caller(cx)?;
-            let done = apply(node.fd(), &SetAttr { size: None, ..*set });
+            // The mode of a symbolic link means nothing; to ask for one is no mistake.
+            let mode = set.mode.filter(|_| before.kind != FileType::Symlink);
+            let done = apply(node.fd(), &SetAttr { size: None, mode, ..*set });
             // Some of it may have been done even so.
             node.touched();
             done?;

@@ -29,8 +29,9 @@ impl MemFs {
             if state.directory(ino)?.get(name.as_bytes()).is_some() {
                 return Err(Status::Exists);
             }
+            state.room_for_name()?;
             let new = make(state, ino)?;
-            state.directory_mut(ino)?.insert(name.as_bytes(), new);
+            state.add_entry(ino, name.as_bytes(), new)?;
             self.entry(state, new)
         })?;
         self.note(&changed.value, dir, name);
@@ -64,7 +65,7 @@ impl MemFs {
             let ino = state.directory(at)?.get(name.as_bytes()).ok_or(Status::NotFound)?;
             state.may_remove(at, ino, cx.cred)?;
             check_victim(state, ino, is_dir)?;
-            state.directory_mut(at)?.remove(name.as_bytes());
+            state.drop_entry(at, name.as_bytes())?;
             if is_dir {
                 state.get_mut(at)?.attr.nlink -= 1;
             }
@@ -115,14 +116,14 @@ fn rename_in(
         }
         state.may_remove(to, victim, cred)?;
         check_victim(state, victim, is_dir)?;
-        state.directory_mut(to)?.remove(new.as_bytes());
+        state.drop_entry(to, new.as_bytes())?;
         if is_dir {
             state.get_mut(to)?.attr.nlink -= 1;
         }
         state.drop_link(victim)?;
     }
-    state.directory_mut(from)?.remove(old.as_bytes());
-    state.directory_mut(to)?.insert(new.as_bytes(), ino);
+    state.drop_entry(from, old.as_bytes())?;
+    state.add_entry(to, new.as_bytes(), ino)?;
     let now = state.now();
     let inode = state.get_mut(ino)?;
     inode.changed(now);
@@ -289,6 +290,7 @@ impl FileSystem for MemFs {
                 return self.existing(state, cx.cred, ino, how);
             }
             state.require(at, cx.cred, W)?;
+            state.room_for_name()?;
             let set = match how {
                 CreateHow::Unchecked(set) | CreateHow::Guarded(set) => set,
                 CreateHow::Exclusive(verifier) => {
@@ -301,7 +303,7 @@ impl FileSystem for MemFs {
             let body = Body::File(Pages::default());
             let ino = state.add(body, FileType::Regular, mode, cx.cred, at);
             state.set(ino, &SetAttr { mode: None, ..set }, cx.cred)?;
-            state.directory_mut(at)?.insert(name.as_bytes(), ino);
+            state.add_entry(at, name.as_bytes(), ino)?;
             self.entry(state, ino)
         })?;
         self.note(&changed.value, dir, name);
@@ -382,6 +384,7 @@ impl FileSystem for MemFs {
             if state.directory(at)?.get(name.as_bytes()).is_some() {
                 return Err(Status::Exists);
             }
+            state.room_for_name()?;
             let now = state.now();
             let inode = state.get_mut(ino)?;
             if inode.attr.kind == FileType::Directory {
@@ -390,7 +393,7 @@ impl FileSystem for MemFs {
             inode.attr.nlink += 1;
             inode.changed(now);
             let attr = inode.attr;
-            state.directory_mut(at)?.insert(name.as_bytes(), ino);
+            state.add_entry(at, name.as_bytes(), ino)?;
             Ok(Some(attr))
         })
     }

@@ -1,9 +1,10 @@
 //! Shares are found by path and by handle; a read-only one refuses every change.
 
 use super::*;
+use crate::acl::AclKind;
 use crate::attr::SetAttr;
 use crate::conformance::{cx, root};
-use crate::fs::{CreateHow, Special, Stable, access};
+use crate::fs::{CreateHow, SetXattr, Special, Stable, access};
 use crate::mem::MemFs;
 use crate::status::Status;
 
@@ -66,6 +67,13 @@ fn read_only_refuses_every_change() {
         fs.rmdir(cx, &top, b"file").err(),
         fs.rename(cx, (&top, b"file"), (&top, b"new")).err(),
         fs.link(cx, &file, &top, b"new").err(),
+        fs.allocate(cx, &file, 0, 1).err(),
+        fs.deallocate(cx, &file, 0, 1).err(),
+        fs.copy_range(cx, (&file, 0), (&file, 0), 0).err(),
+        fs.clone_range(cx, (&file, 0), (&file, 0), 0).err(),
+        fs.set_xattr(cx, &file, b"a", b"1", SetXattr::Either).err(),
+        fs.remove_xattr(cx, &file, b"a").err(),
+        fs.set_acl(cx, &file, AclKind::Access, None).err(),
     ];
     for (n, failed) in refused.into_iter().enumerate() {
         let failed = failed.unwrap_or_else(|| panic!("change {n} was let through"));

@@ -109,6 +109,17 @@ pub fn mount_command(at: SocketAddr, share: &str) -> String {
     )
 }
 
+/// The same over NFS version 4.2.
+pub fn mount_command_v4(at: SocketAddr, share: &str) -> String {
+    let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
+    format!("mount -t nfs -o vers=4.2,proto=tcp,port={} {what} /mnt", at.port())
+}
+
+/// The share as `nfs4` URLs have it.
+pub fn nfs4_url(at: SocketAddr, share: &[u8]) -> String {
+    format!("nfs4://{}/export/{}", host(at), out::url_encode(share))
+}
+
 /// The URL of our own tools.
 pub fn nfs3_url(at: SocketAddr, share: &[u8]) -> String {
     format!("nfs3://{}/export/{}", host(at), out::url_encode(share))

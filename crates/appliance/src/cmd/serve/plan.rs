@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 use control::state;
@@ -35,6 +36,8 @@ pub struct Plan {
     pub announce_json: bool,
     /// Whether changes are refused.
     pub read_only: bool,
+    /// How long an NFSv4 client may be silent before others may take what it holds.
+    pub lease: Duration,
     /// Where the export rules come from.
     pub exports: Exports,
     /// The export rules, as they are now.
@@ -70,6 +73,7 @@ impl Plan {
             users,
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
+            lease: Duration::from_secs(args.nfs_lease),
             rules: exports.read()?,
             exports,
         })

@@ -9,6 +9,7 @@ use control::state::{StateDir, effective_uid};
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
+use serve::nfs4::Stateful;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
@@ -20,8 +21,9 @@ use vfs::host::{HostFs, HostOptions};
 use vfs::share::rules::Rules;
 use vfs::share::{ShareTable, tag};
 
-use super::announce::{mount_command, nfs3_url};
+use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
+use super::nfs4;
 use super::plan::Plan;
 use crate::out::{Failure, chain};
 use crate::services::NFS;
@@ -33,6 +35,7 @@ pub struct Storage {
     table: Arc<ShareTable>,
     dir: String,
     nfs: SocketAddr,
+    clients: Arc<Stateful>,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -67,10 +70,13 @@ impl Storage {
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let mut programs = nfs3::programs(table.clone());
+        let (program, clients) = nfs4::start(table.clone(), plan.lease, state)?;
+        programs.push(program);
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
             runtimes: Arc::new(runtimes),
-            programs: nfs3::programs(table.clone()),
+            programs,
             hub: hub.clone(),
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
@@ -82,7 +88,7 @@ impl Storage {
         })?;
         let nfs = service.local_addr();
         let service = Mutex::new(Some(service));
-        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, service })
+        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, clients, service })
     }
 
     /// The shares, for names in statistics.
@@ -103,7 +109,7 @@ impl Storage {
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
                 exports: share.rules.get().iter().map(ToString::to_string).collect(),
-                access: vec![self.nfs3(&share.name)],
+                access: vec![self.nfs3(&share.name), self.nfs4(&share.name)],
             }
         };
         self.table.iter().map(one).collect()
@@ -115,6 +121,15 @@ impl Storage {
             url: nfs3_url(self.nfs, share.as_bytes()),
             mount: mount_command(self.nfs, share),
             note: Some("nolock: locks stay on the client that takes them".to_owned()),
+        }
+    }
+
+    fn nfs4(&self, share: &str) -> Access {
+        Access {
+            protocol: "nfs4".to_owned(),
+            url: nfs4_url(self.nfs, share.as_bytes()),
+            mount: mount_command_v4(self.nfs, share),
+            note: Some("locks are the server's; older clients: vers=4.1 or 4.0".to_owned()),
         }
     }
 
@@ -141,8 +156,9 @@ impl Storage {
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
-        let (files, flush) = (self.files.clone(), self.flush.clone());
-        Box::new(Keeper { files, flush, hub: hub.clone(), turns: 0 })
+        let (files, flush, clients) =
+            (self.files.clone(), self.flush.clone(), self.clients.clone());
+        Box::new(Keeper { files, flush, clients, hub: hub.clone() })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -164,23 +180,17 @@ fn limits(descriptors: u64) -> Limits {
     Limits { connections: rest.min(CONNECTIONS_MAX), ..Limits::default() }
 }
 
-/// Seconds between two looks for files that were removed behind our back.
-const SWEEP_EVERY: u64 = 30;
-
 /// Has no samples of its own: it moves levels to the gauges, which the collector reads.
 struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
+    clients: Arc<Stateful>,
     hub: Arc<Hub>,
-    turns: u64,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
-        self.turns += 1;
-        if self.turns.is_multiple_of(SWEEP_EVERY) {
-            self.files.sweep();
-        }
+        self.clients.sweep();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);

@@ -108,6 +108,32 @@ fn holes_are_made_and_found() {
 }
 
 #[test]
+fn read_plus_tells_holes_from_data() {
+    let world = World::new(&["a"]);
+    world.file(b"f", &[1; 49152]);
+    for offset in [0, 32768] {
+        let hole = AllocateArgs4 { stateid: GOOD, offset, length: 16384 };
+        assert_eq!(on_file(&world, &[ArgOp::Deallocate(hole)]).status, Nfsstat4::OK);
+    }
+    let plus = |offset, count| {
+        let answer =
+            on_file(&world, &[ArgOp::ReadPlus(ReadPlusArgs4 { stateid: GOOD, offset, count })]);
+        let ResOp::ReadPlus(Res4::Ok(ok)) = answer.last() else { panic!() };
+        let piece = |piece: &ReadPlusContent4<'_>| match piece {
+            ReadPlusContent4::Data(data) => ("data", data.offset, data.data.len() as u64),
+            ReadPlusContent4::Hole(hole) => ("hole", hole.offset, hole.length),
+        };
+        (ok.eof, ok.contents.0.iter().map(piece).collect::<Vec<_>>())
+    };
+    let whole = vec![("hole", 0, 16384), ("data", 16384, 16384), ("hole", 32768, 16384)];
+    assert_eq!(plus(0, 100_000), (true, whole));
+    let middle = vec![("hole", 10_000, 6384), ("data", 16384, 3616)];
+    assert_eq!(plus(10_000, 10_000), (false, middle));
+    assert_eq!(plus(40_000, 1_000), (false, vec![("hole", 40_000, 1_000)]));
+    assert_eq!(plus(49152, 10), (true, vec![]));
+}
+
+#[test]
 fn a_file_is_copied_within_the_server() {
     let world = World::new(&["a"]);
     world.file(b"f", b"hello world");

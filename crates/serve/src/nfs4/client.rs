@@ -1,0 +1,98 @@
+//! Who a client is: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.31),
+//! EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
+
+use wire::nfs4::{
+    ClientidArgs4, ExchangeIdArgs4, ExchangeIdResOk4, Nfsstat4, Opaque4, ReclaimCompleteArgs4,
+    ServerOwner4, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4, SetclientidResOk4,
+    StateProtectA4, StateProtectR4, exchgid4,
+};
+use wire::xdr::Encode;
+
+use super::run::{Fail, Handled, Run};
+use super::state::State;
+use super::stateful::Stateful;
+
+pub(super) fn setclientid(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &SetclientidArgs4<'_>,
+) -> Handled {
+    let (principal, now) = (run.peer.cred.uid, keeper.now());
+    let (id, verifier) = (args.client.id.0, args.client.verifier);
+    match keeper.state.setclientid(id, verifier, principal, now) {
+        Ok((clientid, confirm)) => run.ok(&SetclientidResOk4 { clientid, confirm }),
+        Err(Nfsstat4::CLID_INUSE) => {
+            SetclientidRes4::IN_USE.encode(&mut run.writer());
+            Err(Fail::Written(Nfsstat4::CLID_INUSE))
+        }
+        Err(status) => Err(status.into()),
+    }
+}
+
+pub(super) fn confirm(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &SetclientidConfirmArgs4,
+) -> Handled {
+    let principal = run.peer.cred.uid;
+    keeper.state.setclientid_confirm(args.clientid, args.confirm, principal, keeper.now())?;
+    run.ok(&())
+}
+
+pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+    keeper.state.renew(args.clientid, keeper.now())?;
+    run.ok(&())
+}
+
+pub(super) fn exchange_id(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &ExchangeIdArgs4<'_>,
+) -> Handled {
+    if args.flags & !exchgid4::MASK_A != 0 {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    match args.state_protect {
+        StateProtectA4::None(()) => {}
+        // Both need a flavour with integrity, which there is not.
+        StateProtectA4::MachCred(_) => return Err(Nfsstat4::INVAL.into()),
+        StateProtectA4::Ssv(_) => return Err(Nfsstat4::ENCR_ALG_UNSUPP.into()),
+    }
+    let update = args.flags & exchgid4::UPD_CONFIRMED_REC_A != 0;
+    let owner = &args.clientowner;
+    let (principal, now) = (run.peer.cred.uid, keeper.now());
+    let answer =
+        keeper.state.exchange_id(owner.ownerid.0, owner.verifier, update, principal, now)?;
+    let (client, was_confirmed) = answer;
+    let confirmed = if was_confirmed { exchgid4::CONFIRMED_R } else { 0 };
+    let server = Opaque4(&keeper.server_owner);
+    run.ok(&ExchangeIdResOk4 {
+        clientid: client.id,
+        sequenceid: State::next_create(&client),
+        flags: exchgid4::USE_NON_PNFS | confirmed,
+        state_protect: StateProtectR4::None(()),
+        server_owner: ServerOwner4 { minor_id: 0, major_id: server },
+        server_scope: server,
+        server_impl_id: None,
+    })
+}
+
+pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+    keeper.state.destroy_clientid(args.clientid)?;
+    run.ok(&())
+}
+
+pub(super) fn reclaim_complete(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &ReclaimCompleteArgs4,
+) -> Handled {
+    let client = keeper.of_session(run)?;
+    if args.one_fs {
+        // File systems do not move, so there is nothing to reclaim of one alone.
+        run.current()?;
+    } else {
+        keeper.state.reclaim_complete(&client)?;
+    }
+    run.ok(&())
+}

@@ -1,0 +1,294 @@
+//! OPEN in its claims and ways to create, OPEN_CONFIRM, OPEN_DOWNGRADE, CLOSE (RFC 8881 §18.16,
+//! §18.18, §18.2; RFC 7530 §16.18).
+
+use std::sync::Arc;
+
+use vfs::attr::{Attr, Before, SetAttr, Wcc};
+use vfs::fs::{CreateHow, access};
+use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
+use vfs::status::Status;
+use wire::nfs4::{
+    Bitmap4, ChangeInfo4, CloseArgs4, Createhow4, Nfsstat4, OpenArgs4, OpenClaim4,
+    OpenConfirmArgs4, OpenDelegation4, OpenDowngradeArgs4, OpenNoneDelegation4, OpenResOk4,
+    Openflag4, StateidResOk4, open4, share4, why_no_delegation4,
+};
+
+use super::attr::change_info;
+use super::fattr::set_attr;
+use super::fh::{Place, Target};
+use super::names::{check_name_in, directory};
+use super::run::{Fail, Handled, Run};
+use super::state::Client;
+use super::stateful::{InTurn, Stateful, check_regular, regular};
+
+/// Times, in which an exclusive create keeps its verifier: TIME_ACCESS and TIME_MODIFY. A client
+/// sets them afterwards (RFC 8881 §18.16.3).
+const VERIFIER_ATTRS: [u32; 2] = [47, 53];
+
+/// A file that OPEN has found or made.
+struct Found {
+    target: Target,
+    attr: Attr,
+    cinfo: ChangeInfo4,
+    attrset: Bitmap4,
+    /// It was made by this call: its mode does not bind the one who made it.
+    made: bool,
+    /// What is to be set once it is open.
+    then: Option<SetAttr>,
+}
+
+pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Handled {
+    if !run.may_block {
+        return Err(Fail::WouldBlock);
+    }
+    let share = share_of(run, args.share_access, args.share_deny)?;
+    let client = keeper.of_clientid(run, args.owner.clientid)?;
+    let turn = InTurn {
+        locks: false,
+        owner: args.owner.owner.0,
+        seqid: args.seqid,
+        may_start: true,
+        confirms: false,
+        opens: true,
+    };
+    keeper.in_turn(run, &client, &turn, |run, confirmed| {
+        let now = keeper.now();
+        match args.claim {
+            OpenClaim4::Previous(_) => keeper.state.may_reclaim(&client, now)?,
+            _ => keeper.state.may_take(&client, now)?,
+        }
+        let found = find(run, args)?;
+        finish(keeper, run, args, &client, share, found, confirmed)
+    })
+}
+
+/// Opens the file that was found, and answers.
+fn finish(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &OpenArgs4<'_>,
+    client: &Arc<Client>,
+    share: Share,
+    found: Found,
+    confirmed: bool,
+) -> Handled {
+    let Found { target, attr, cinfo, attrset, made, then } = found;
+    check_regular(run, attr.kind)?;
+    if !made {
+        check_rights(run, &target, share)?;
+    }
+    let key = FileKey::from(&attr);
+    let owner = client.owner(args.owner.owner.0)?;
+    let stateid = keeper.state.open(client, key, &owner, share, keeper.now())?;
+    if let Some(set) = then {
+        match target.share.fs.setattr(run.cx(), &target.handle, &set, None) {
+            Ok(changed) => run.durable(changed.flush),
+            Err(failed) => {
+                // A first open goes again; one that was there before stays as it has become.
+                if stateid.seqid == 1 {
+                    keeper.state.close(client, &stateid, key)?;
+                }
+                return Err(failed.into());
+            }
+        }
+    }
+    run.set_current(Place::File(target));
+    if run.minor() > 0 {
+        run.progress.current_stateid = Some(stateid);
+    }
+    let confirm = if confirmed { 0 } else { open4::RESULT_CONFIRM };
+    run.ok(&OpenResOk4 {
+        stateid,
+        cinfo,
+        rflags: open4::RESULT_LOCKTYPE_POSIX | confirm,
+        attrset,
+        delegation: no_delegation(run.minor(), args.share_access),
+    })
+}
+
+fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, Nfsstat4> {
+    let wants = share4::WANT_DELEG_MASK
+        | share4::WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL
+        | share4::WANT_PUSH_DELEG_WHEN_UNCONTENDED;
+    let access = if run.minor() > 0 { share_access & !wants } else { share_access };
+    let known = (1..=share4::ACCESS_BOTH).contains(&access) && share_deny <= share4::DENY_BOTH;
+    if known {
+        Ok(Share { access: access as u8, deny: share_deny as u8 })
+    } else {
+        Err(Nfsstat4::INVAL)
+    }
+}
+
+/// No delegation is granted; from 4.1 on who asked for one is told so.
+fn no_delegation(minor: u32, share_access: u32) -> OpenDelegation4<'static> {
+    let why = match share_access & share4::WANT_DELEG_MASK {
+        0 => return OpenDelegation4::None(()),
+        _ if minor == 0 => return OpenDelegation4::None(()),
+        share4::WANT_NO_DELEG => why_no_delegation4::NOT_WANTED,
+        share4::WANT_CANCEL => why_no_delegation4::CANCELLED,
+        _ => why_no_delegation4::RESOURCE,
+    };
+    OpenDelegation4::NoneExt(OpenNoneDelegation4 { why, will_tell: false })
+}
+
+fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail> {
+    let mut want = 0;
+    if share.access & SHARE_READ != 0 {
+        want |= access::READ;
+    }
+    if share.access & SHARE_WRITE != 0 {
+        want |= access::MODIFY;
+    }
+    let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;
+    if granted & want == want { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
+}
+
+fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
+    match args.claim {
+        OpenClaim4::Null(name) => by_name(run, name.0, &args.openhow),
+        OpenClaim4::Previous(_) | OpenClaim4::Fh(()) => {
+            if matches!(args.openhow, Openflag4::Create(_)) {
+                return Err(Nfsstat4::INVAL.into());
+            }
+            let target = run.target(Nfsstat4::ISDIR)?;
+            let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
+            let (cinfo, attrset) = (ChangeInfo4::default(), Bitmap4::EMPTY);
+            Ok(Found { target, attr, cinfo, attrset, made: false, then: None })
+        }
+        // No delegation is granted, so none can be named.
+        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Err(Nfsstat4::BAD_STATEID.into()),
+        OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh(()) => Err(Nfsstat4::NOTSUPP.into()),
+    }
+}
+
+fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found, Fail> {
+    let place = run.current()?.clone();
+    let dir = run.target(match how {
+        Openflag4::Nocreate(()) => Nfsstat4::NOENT,
+        Openflag4::Create(_) => Nfsstat4::ROFS,
+    })?;
+    directory(run, &dir)?;
+    check_name_in(&place, name)?;
+    match how {
+        Openflag4::Nocreate(()) => existing(run, &dir, name, None, Bitmap4::EMPTY),
+        Openflag4::Create(Createhow4::Unchecked(attrs)) => {
+            let (set, attrset) = set_attr(attrs, run.minor())?;
+            let size = set.size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
+            let sized = if size.is_some() { Bitmap4::of(&[4]) } else { Bitmap4::EMPTY };
+            match existing(run, &dir, name, size, sized) {
+                Err(Fail::Status(Nfsstat4::NOENT)) => {}
+                other => return other,
+            }
+            match made(run, &dir, name, CreateHow::Guarded(set), attrset) {
+                // Somebody else has made it just now.
+                Err(Fail::Status(Nfsstat4::EXIST)) => existing(run, &dir, name, size, sized),
+                other => other,
+            }
+        }
+        Openflag4::Create(Createhow4::Guarded(attrs)) => {
+            let (set, attrset) = set_attr(attrs, run.minor())?;
+            made(run, &dir, name, CreateHow::Guarded(set), attrset)
+        }
+        Openflag4::Create(Createhow4::Exclusive(verifier)) => {
+            let attrset = Bitmap4::of(&VERIFIER_ATTRS);
+            made(run, &dir, name, CreateHow::Exclusive(*verifier), attrset)
+        }
+        Openflag4::Create(Createhow4::Exclusive41(how)) => {
+            let (set, attrset) = set_attr(&how.attrs, run.minor())?;
+            let found = made(run, &dir, name, CreateHow::Exclusive(how.verf), attrset)?;
+            let then = (set != SetAttr::default()).then_some(set);
+            Ok(Found { then, ..found })
+        }
+    }
+}
+
+fn existing(
+    run: &Run<'_>,
+    dir: &Target,
+    name: &[u8],
+    then: Option<SetAttr>,
+    attrset: Bitmap4,
+) -> Result<Found, Fail> {
+    let fs = &dir.share.fs;
+    let (entry, _) = fs.lookup(run.cx(), &dir.handle, name)?;
+    let after = fs.getattr(run.cx(), &dir.handle)?;
+    let cinfo = change_info(&Wcc { before: Some(Before::from(&after)), after: Some(after) });
+    let target = Target { share: Arc::clone(&dir.share), handle: entry.handle };
+    Ok(Found { target, attr: entry.attr, cinfo, attrset, made: false, then })
+}
+
+fn made(
+    run: &mut Run<'_>,
+    dir: &Target,
+    name: &[u8],
+    how: CreateHow,
+    attrset: Bitmap4,
+) -> Result<Found, Fail> {
+    let fs = &dir.share.fs;
+    let created = fs.create(run.cx(), &dir.handle, name, how).map_err(|failed| {
+        // Whatever has the name, it is there (RFC 8881 §18.16.4).
+        match failed.status {
+            Status::IsDirectory => Nfsstat4::EXIST.into(),
+            _ => Fail::from(failed),
+        }
+    })?;
+    let cinfo = change_info(&created.wcc);
+    run.durable(created.flush);
+    let target = Target { share: Arc::clone(&dir.share), handle: created.value.handle };
+    Ok(Found { target, attr: created.value.attr, cinfo, attrset, made: true, then: None })
+}
+
+fn turn(owner: &[u8], seqid: u32, confirms: bool) -> InTurn<'_> {
+    InTurn { locks: false, owner, seqid, may_start: false, confirms, opens: false }
+}
+
+pub(super) fn confirm(keeper: &Stateful, run: &mut Run<'_>, args: &OpenConfirmArgs4) -> Handled {
+    let client = keeper.of_stateid(run, &args.open_stateid)?;
+    let owner = keeper.state.owner_of(&client, &args.open_stateid)?;
+    keeper.in_turn(run, &client, &turn(owner.id(), args.seqid, true), |run, confirmed| {
+        let (_, key) = regular(run)?;
+        if confirmed {
+            return Err(Nfsstat4::BAD_STATEID.into());
+        }
+        let stateid = keeper.state.open_confirm(&client, &args.open_stateid, key)?;
+        run.ok(&StateidResOk4 { stateid })
+    })
+}
+
+pub(super) fn downgrade(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &OpenDowngradeArgs4,
+) -> Handled {
+    let id = run.stateid(&args.open_stateid)?;
+    let client = keeper.of_stateid(run, &id)?;
+    let owner = keeper.state.owner_of(&client, &id)?;
+    keeper.in_turn(run, &client, &turn(owner.id(), args.seqid, false), |run, _| {
+        let to = share_of(run, args.share_access, args.share_deny)?;
+        let (_, key) = regular(run)?;
+        let stateid = keeper.state.downgrade(&client, &id, to, key)?;
+        if run.minor() > 0 {
+            run.progress.current_stateid = Some(stateid);
+        }
+        run.ok(&StateidResOk4 { stateid })
+    })
+}
+
+pub(super) fn close(keeper: &Stateful, run: &mut Run<'_>, args: &CloseArgs4) -> Handled {
+    let id = run.stateid(&args.open_stateid)?;
+    let client = keeper.of_stateid(run, &id)?;
+    let owner = keeper.state.owner_of(&client, &id)?;
+    keeper.in_turn(run, &client, &turn(owner.id(), args.seqid, false), |run, _| {
+        let (_, key) = regular(run)?;
+        keeper.state.close(&client, &id, key)?;
+        // Nothing can be done with it any more, and it must not seem so (RFC 8881 §18.2.4).
+        let stateid = match run.minor() {
+            0 => wire::nfs4::Stateid4 { seqid: id.seqid.wrapping_add(1), ..id },
+            _ => wire::nfs4::Stateid4::INVALID,
+        };
+        if run.minor() > 0 {
+            run.progress.current_stateid = Some(stateid);
+        }
+        run.ok(&StateidResOk4 { stateid })
+    })
+}

@@ -1,0 +1,110 @@
+//! Sessions: CREATE_SESSION, DESTROY_SESSION, SEQUENCE, BIND_CONN_TO_SESSION (RFC 8881 §18.36,
+//! §18.37, §18.46, §18.34), and TEST_STATEID, FREE_STATEID (§18.48, §18.38).
+
+use wire::nfs4::{
+    BindConnArgs4, BindConnResOk4, CreateSessionArgs4, DestroySessionArgs4, FreeStateidArgs4,
+    Nfsstat4, SequenceArgs4, SequenceResOk4, TestStateidArgs4, TestStateidResOk4, channel_dir4,
+    create_session4,
+};
+use wire::xdr::Seq;
+
+use super::Slot;
+use super::run::{Fail, Handled, Run};
+use super::state::{NewSession, Turn};
+use super::stateful::Stateful;
+
+/// All flags of CREATE_SESSION.
+const CREATE_FLAGS: u32 =
+    create_session4::PERSIST | create_session4::CONN_BACK_CHAN | create_session4::CONN_RDMA;
+
+pub(super) fn create(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &CreateSessionArgs4<'_>,
+) -> Handled {
+    if args.flags & !CREATE_FLAGS != 0 {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let new = NewSession {
+        clientid: args.clientid,
+        sequence: args.sequence,
+        // Replies are not kept over a restart, and nothing is called back.
+        flags: 0,
+        fore: args.fore_chan_attrs,
+        back: args.back_chan_attrs,
+        cb_program: args.cb_program,
+    };
+    let done = keeper.state.create_session(&new, run.peer.cred.uid, keeper.now())?;
+    run.ok(&done)
+}
+
+pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &DestroySessionArgs4) -> Handled {
+    let own = run.progress.slot.is_some_and(|slot| slot.session == args.sessionid);
+    if own && run.progress.done + 1 != run.progress.count {
+        return Err(Nfsstat4::NOT_ONLY_OP.into());
+    }
+    keeper.state.destroy_session(&args.sessionid, own)?;
+    run.ok(&())
+}
+
+pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs4) -> Handled {
+    let session = keeper.state.session(&args.sessionid)?;
+    if run.progress.count > session.fore.maxoperations {
+        return Err(Nfsstat4::TOO_MANY_OPS.into());
+    }
+    let asked = (run.peer.cred.uid, run.progress.count);
+    let (session, turn) = keeper.state.sequence(args, asked, keeper.now())?;
+    if let Turn::Again(results) = turn {
+        return Err(Fail::Replay(results));
+    }
+    let kept = session.fore.maxresponsesize_cached as usize;
+    run.hold_slot(
+        Slot { session: args.sessionid, slot: args.slotid },
+        session.fore.maxresponsesize as usize,
+        args.cachethis.then_some(kept),
+    );
+    let highest = session.slots() - 1;
+    run.ok(&SequenceResOk4 {
+        sessionid: args.sessionid,
+        sequenceid: args.sequenceid,
+        slotid: args.slotid,
+        highest_slotid: highest,
+        target_highest_slotid: highest,
+        status_flags: 0,
+    })
+}
+
+/// Any connection serves any session (SP4_NONE), so there is nothing to remember.
+pub(super) fn bind(keeper: &Stateful, run: &mut Run<'_>, args: &BindConnArgs4) -> Handled {
+    let session = keeper.state.session(&args.sessid)?;
+    session.client.renew(keeper.now());
+    let dir = match args.dir {
+        channel_dir4::FORE | channel_dir4::FORE_OR_BOTH | channel_dir4::BACK_OR_BOTH => {
+            channel_dir4::FORE
+        }
+        // Nothing is called back, so a connection for that alone is of no use.
+        _ => return Err(Nfsstat4::INVAL.into()),
+    };
+    run.ok(&BindConnResOk4 { sessid: args.sessid, dir, use_rdma: false })
+}
+
+pub(super) fn test_stateid(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &TestStateidArgs4,
+) -> Handled {
+    let client = keeper.of_session(run)?;
+    let codes = args.stateids.0.iter().map(|id| keeper.state.test_stateid(&client, id)).collect();
+    run.ok(&TestStateidResOk4 { status_codes: Seq(codes) })
+}
+
+pub(super) fn free_stateid(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &FreeStateidArgs4,
+) -> Handled {
+    let client = keeper.of_session(run)?;
+    let id = run.stateid(&args.stateid)?;
+    keeper.state.free_stateid(&client, &id)?;
+    run.ok(&())
+}

@@ -1,0 +1,340 @@
+//! Clients: SETCLIENTID and its confirmation (RFC 7530 §16.33, §16.34), EXCHANGE_ID in all its
+//! cases (RFC 8881 §18.35.4), CREATE_SESSION with its replay (§18.36), leases.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
+use vfs::locks::{ClientKey, Owner, Protocol};
+use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
+
+use super::grace::Name;
+use super::lock;
+use super::owners::Sequence;
+use super::stateids::Held;
+
+/// One client.
+pub struct Client {
+    /// `clientid4`.
+    pub id: u64,
+    /// What it calls itself.
+    pub name: Name,
+    /// Another one after its restart.
+    pub verifier: [u8; 8],
+    /// The user that it authenticates as.
+    pub principal: u32,
+    /// What it holds.
+    pub held: Mutex<Held>,
+    /// Its sessions.
+    pub sessions: Mutex<Vec<[u8; 16]>>,
+    /// RECLAIM_COMPLETE was done.
+    pub reclaimed: AtomicBool,
+    /// Last CREATE_SESSION's number, and its result.
+    pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
+    renewed_ns: AtomicU64,
+    owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
+}
+
+/// The sequence of a 4.0 owner.
+pub type OwnerSequence = Arc<Mutex<Sequence>>;
+
+impl Client {
+    /// It has been heard of.
+    pub fn renew(&self, now_ns: u64) {
+        self.renewed_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    /// When it was last heard of.
+    pub fn renewed_ns(&self) -> u64 {
+        self.renewed_ns.load(Ordering::Relaxed)
+    }
+
+    /// As the lock table knows it.
+    pub fn key(&self) -> ClientKey {
+        ClientKey { protocol: Protocol::Nfs4, id: self.id }
+    }
+
+    /// One of its owners, for the lock table; a wire owner is never too long.
+    ///
+    /// # Errors
+    /// NFS4ERR_INVAL.
+    pub fn owner(&self, id: &[u8]) -> Result<Owner, Nfsstat4> {
+        Owner::new(self.key(), id).ok_or(Nfsstat4::INVAL)
+    }
+
+    /// The sequence of an owner (4.0): of those that open, or those that lock.
+    ///
+    /// # Errors
+    /// NFS4ERR_RESOURCE.
+    pub fn sequence_of(&self, locks: bool, owner: &[u8]) -> Result<OwnerSequence, Nfsstat4> {
+        let mut owners = lock(&self.owners);
+        let at = (locks, owner.to_vec());
+        if owners.len() >= NFS4_OWNERS_PER_CLIENT_MAX && !owners.contains_key(&at) {
+            return Err(Nfsstat4::RESOURCE);
+        }
+        Ok(Arc::clone(owners.entry(at).or_default()))
+    }
+
+    /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
+    pub fn forget_lock_owner(&self, owner: &[u8]) {
+        lock(&self.owners).remove(&(true, owner.to_vec()));
+    }
+}
+
+/// A client of 4.0 that has not confirmed yet, or one with a new callback.
+struct Pending {
+    client: Arc<Client>,
+    confirm: [u8; 8],
+    principal: u32,
+}
+
+#[derive(Default)]
+struct Record {
+    confirmed: Option<(Arc<Client>, [u8; 8])>,
+    pending: Option<Pending>,
+}
+
+/// All clients by name.
+#[derive(Default)]
+pub struct Clients {
+    records: HashMap<Name, Record>,
+    names: HashMap<u64, Name>,
+    boot: u32,
+    next: u32,
+    confirms: u64,
+}
+
+/// Who asks, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The user that it authenticates as.
+    pub principal: u32,
+    /// The time.
+    pub now_ns: u64,
+    /// A client not heard of for longer than this has no say.
+    pub lease_ns: u64,
+}
+
+/// What a change of the table came to: the client that it is about, and one that it ended.
+pub struct Settled {
+    /// The client.
+    pub client: Arc<Client>,
+    /// One whose state must be released.
+    pub ended: Option<Arc<Client>>,
+    /// Whether it was confirmed before.
+    pub was_confirmed: bool,
+}
+
+impl Clients {
+    /// None yet; `boot` tells this start from others.
+    pub fn new(boot: u32) -> Self {
+        Self { boot, ..Self::default() }
+    }
+
+    fn make(
+        &mut self,
+        name: &Name,
+        verifier: [u8; 8],
+        asked: Asked,
+    ) -> Result<Arc<Client>, Nfsstat4> {
+        if self.names.len() >= NFS4_CLIENTS_MAX {
+            return Err(Nfsstat4::DELAY);
+        }
+        self.next += 1;
+        let id = u64::from(self.boot) << 32 | u64::from(self.next);
+        self.names.insert(id, name.clone());
+        Ok(Arc::new(Client {
+            id,
+            name: name.clone(),
+            verifier,
+            principal: asked.principal,
+            held: Mutex::new(Held::new(self.boot, self.next)),
+            sessions: Mutex::default(),
+            reclaimed: AtomicBool::new(false),
+            created: Mutex::new((0, None)),
+            renewed_ns: AtomicU64::new(asked.now_ns),
+            owners: Mutex::default(),
+        }))
+    }
+
+    /// Whether another principal may not take this client's name.
+    fn in_use(client: &Client, asked: Asked) -> bool {
+        let lives = asked.now_ns.saturating_sub(client.renewed_ns()) <= asked.lease_ns;
+        let holds = !lock(&client.held).is_empty() || !lock(&client.sessions).is_empty();
+        client.principal != asked.principal && lives && holds
+    }
+
+    fn set_pending(&mut self, name: &Name, client: Arc<Client>, principal: u32) -> [u8; 8] {
+        self.confirms += 1;
+        let confirm = (u64::from(self.boot) << 32 ^ self.confirms).to_be_bytes();
+        let record = self.records.entry(name.clone()).or_default();
+        let confirmed = record.confirmed.as_ref().map(|(c, _)| c.id);
+        if let Some(old) = record.pending.replace(Pending { client, confirm, principal })
+            && Some(old.client.id) != confirmed
+        {
+            let kept = record.pending.as_ref().is_some_and(|p| p.client.id == old.client.id);
+            if !kept {
+                self.names.remove(&old.client.id);
+            }
+        }
+        confirm
+    }
+
+    /// SETCLIENTID: the client id, and what confirms it.
+    ///
+    /// # Errors
+    /// NFS4ERR_CLID_INUSE, NFS4ERR_DELAY if there are too many.
+    pub fn setclientid(
+        &mut self,
+        id: &[u8],
+        verifier: [u8; 8],
+        asked: Asked,
+    ) -> Result<(u64, [u8; 8]), Nfsstat4> {
+        let name = (false, id.to_vec());
+        let confirmed = self.records.get(&name).and_then(|r| r.confirmed.as_ref());
+        let client = match confirmed.map(|(client, _)| Arc::clone(client)) {
+            Some(client) if Self::in_use(&client, asked) => return Err(Nfsstat4::CLID_INUSE),
+            // The same client with, perhaps, another callback.
+            Some(client) if client.verifier == verifier && client.principal == asked.principal => {
+                client
+            }
+            _ => self.make(&name, verifier, asked)?,
+        };
+        let id = client.id;
+        Ok((id, self.set_pending(&name, client, asked.principal)))
+    }
+
+    /// SETCLIENTID_CONFIRM.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE.
+    pub fn confirm(
+        &mut self,
+        id: u64,
+        confirm: [u8; 8],
+        asked: Asked,
+    ) -> Result<Settled, Nfsstat4> {
+        let name = self.names.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let record = self.records.get_mut(name).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        match &record.pending {
+            Some(p) if p.client.id == id && p.confirm == confirm => {
+                if p.principal != asked.principal {
+                    return Err(Nfsstat4::CLID_INUSE);
+                }
+            }
+            _ => {
+                return match &record.confirmed {
+                    Some((client, by)) if client.id == id && *by == confirm => {
+                        Ok(Settled { client: Arc::clone(client), ended: None, was_confirmed: true })
+                    }
+                    _ => Err(Nfsstat4::STALE_CLIENTID),
+                };
+            }
+        }
+        self.settle(id).ok_or(Nfsstat4::STALE_CLIENTID)
+    }
+
+    /// What is pending becomes confirmed, and ends what was.
+    fn settle(&mut self, id: u64) -> Option<Settled> {
+        let record = self.records.get_mut(self.names.get(&id)?)?;
+        let Pending { client, confirm, .. } = record.pending.take()?;
+        let before = record.confirmed.replace((Arc::clone(&client), confirm)).map(|(c, _)| c);
+        let was_confirmed = before.as_ref().is_some_and(|before| before.id == id);
+        let ended = before.filter(|before| before.id != id);
+        if let Some(ended) = &ended {
+            self.names.remove(&ended.id);
+        }
+        Some(Settled { client, ended, was_confirmed })
+    }
+
+    /// EXCHANGE_ID (§18.35.4); the numbers are the cases there.
+    ///
+    /// # Errors
+    /// NFS4ERR_NOENT, NFS4ERR_NOT_SAME, NFS4ERR_PERM of an update; NFS4ERR_CLID_INUSE;
+    /// NFS4ERR_DELAY if there are too many.
+    pub fn exchange_id(
+        &mut self,
+        owner: &[u8],
+        verifier: [u8; 8],
+        update: bool,
+        asked: Asked,
+    ) -> Result<Settled, Nfsstat4> {
+        let name = (true, owner.to_vec());
+        let confirmed = self.records.get(&name).and_then(|r| r.confirmed.as_ref());
+        let confirmed = confirmed.map(|(client, _)| Arc::clone(client));
+        let known = |client| Ok(Settled { client, ended: None, was_confirmed: true });
+        let mut ended = None;
+        match (confirmed, update) {
+            (None, true) => return Err(Nfsstat4::NOENT), // 7
+            (Some(c), true) if c.verifier != verifier => return Err(Nfsstat4::NOT_SAME), // 8
+            (Some(c), true) if c.principal != asked.principal => return Err(Nfsstat4::PERM), // 9
+            (Some(c), true) => return known(c),          // 6
+            (Some(c), false) if c.principal != asked.principal => {
+                // 3: another's, unless that one is gone or holds nothing.
+                if Self::in_use(&c, asked) {
+                    return Err(Nfsstat4::CLID_INUSE);
+                }
+                self.remove(c.id);
+                ended = Some(c);
+            }
+            (Some(c), false) if c.verifier == verifier => return known(c), // 2
+            // 1: new; 4: it did not confirm; 5: it has restarted, which CREATE_SESSION will show.
+            (None | Some(_), false) => {}
+        }
+        let client = self.make(&name, verifier, asked)?;
+        self.set_pending(&name, Arc::clone(&client), asked.principal);
+        Ok(Settled { client, ended, was_confirmed: false })
+    }
+
+    /// CREATE_SESSION's client, confirmed by it.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE if another principal asks.
+    pub fn confirm_by_session(&mut self, id: u64, asked: Asked) -> Result<Settled, Nfsstat4> {
+        let client = self.get(id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        if client.principal != asked.principal {
+            return Err(Nfsstat4::CLID_INUSE);
+        }
+        match self.is_confirmed(id) {
+            true => Ok(Settled { client, ended: None, was_confirmed: true }),
+            false => self.settle(id).ok_or(Nfsstat4::STALE_CLIENTID),
+        }
+    }
+
+    /// A client, confirmed or not.
+    pub fn get(&self, id: u64) -> Option<Arc<Client>> {
+        let record = self.records.get(self.names.get(&id)?)?;
+        let confirmed = record.confirmed.as_ref().map(|(c, _)| c);
+        let pending = record.pending.as_ref().map(|p| &p.client);
+        confirmed.into_iter().chain(pending).find(|c| c.id == id).cloned()
+    }
+
+    /// Whether a client has confirmed.
+    pub fn is_confirmed(&self, id: u64) -> bool {
+        let record = self.names.get(&id).and_then(|name| self.records.get(name));
+        record.and_then(|r| r.confirmed.as_ref()).is_some_and(|(c, _)| c.id == id)
+    }
+
+    /// Takes a client out.
+    pub fn remove(&mut self, id: u64) {
+        let Some(name) = self.names.remove(&id) else { return };
+        let Some(record) = self.records.get_mut(&name) else { return };
+        record.confirmed.take_if(|(c, _)| c.id == id);
+        record.pending.take_if(|p| p.client.id == id);
+        if record.confirmed.is_none() && record.pending.is_none() {
+            self.records.remove(&name);
+        }
+    }
+
+    /// Those that have not confirmed and were not heard of since.
+    pub fn drop_unconfirmed(&mut self, before_ns: u64) {
+        let pending = self.records.values().filter_map(|r| r.pending.as_ref());
+        let old = pending.filter(|p| p.client.renewed_ns() < before_ns).map(|p| p.client.id);
+        for id in old.collect::<Vec<_>>() {
+            if !self.is_confirmed(id) {
+                self.remove(id);
+            }
+        }
+    }
+}

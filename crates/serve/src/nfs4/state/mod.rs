@@ -1,0 +1,439 @@
+//! The state of NFSv4 clients: who they are, their sessions, what they hold, and for how long.
+//!
+//! Pure: the time is handed in, nothing is sent, no file is touched. What clients of all protocols
+//! hold against one another is decided by [`vfs::locks::LockTable`]; this keeps the names for it.
+//!
+//! SEQUENCE, READ and their like take the lock of one slot and of one client's stateids. The table
+//! of clients by name has one lock, taken only where clients and sessions come and go.
+//!
+//! A client that is not heard of for a lease keeps what it holds until somebody else needs it, or
+//! for a day at most.
+
+mod clients;
+mod grace;
+mod opens;
+mod owners;
+mod sessions;
+mod shards;
+mod stateids;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::limits::{NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX};
+use vfs::locks::LockTable;
+use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
+
+pub use clients::{Asked, Client, OwnerSequence, Settled};
+pub use grace::{Grace, Name, NoRecords, Records};
+pub use opens::{LockRefused, Locking};
+pub use owners::{Sequence, Turn as OwnerTurn};
+pub use sessions::{Session, Turn, negotiate};
+pub use stateids::{Entry, Held, Open, What};
+
+use clients::Clients;
+use shards::Shards;
+
+/// Locks what holds no invariant that a panic could break.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How the state is kept.
+pub struct Config {
+    /// Tells this start from others; never the same twice.
+    pub boot: u32,
+    /// A client must be heard of this often.
+    pub lease_ns: u64,
+    /// End of the grace period, if anybody is known from before the start.
+    pub grace_until_ns: u64,
+    /// Who held state before the start.
+    pub known: Vec<Name>,
+    /// Where that is written.
+    pub records: Arc<dyn Records>,
+    /// The table of all protocols.
+    pub locks: Arc<LockTable>,
+}
+
+/// The state of all clients.
+pub struct State {
+    boot: u32,
+    lease_ns: u64,
+    /// Opens, locks and leases of all protocols.
+    pub locks: Arc<LockTable>,
+    records: Arc<dyn Records>,
+    names: Mutex<Clients>,
+    live: Shards<u64, Client>,
+    sessions: Shards<[u8; 16], Session>,
+    session_next: AtomicU64,
+    grace: Mutex<Grace>,
+    /// False for good once the grace period is over, so that nobody asks again.
+    grace_may_be_on: AtomicBool,
+}
+
+/// What CREATE_SESSION asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSession {
+    /// The client.
+    pub clientid: u64,
+    /// Its number for the request.
+    pub sequence: u32,
+    /// Flags, as they will be answered.
+    pub flags: u32,
+    /// The fore channel.
+    pub fore: ChannelAttrs4,
+    /// The back channel.
+    pub back: ChannelAttrs4,
+    /// Program of the callbacks.
+    pub cb_program: u32,
+}
+
+/// A client, for the administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// `clientid4`.
+    pub id: u64,
+    /// What it calls itself.
+    pub name: Vec<u8>,
+    /// Whether it speaks 4.1 or later.
+    pub has_sessions: bool,
+    /// Not heard of for so long.
+    pub silent_ns: u64,
+    /// Whether its lease has run out.
+    pub is_lapsed: bool,
+    /// Sessions.
+    pub sessions: usize,
+    /// Opens.
+    pub opens: usize,
+    /// Lock stateids.
+    pub locks: usize,
+}
+
+impl State {
+    /// No clients yet.
+    pub fn new(config: Config) -> Self {
+        let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        Self {
+            boot,
+            lease_ns,
+            locks,
+            records,
+            names: Mutex::new(Clients::new(boot)),
+            live: Shards::default(),
+            sessions: Shards::default(),
+            session_next: AtomicU64::new(1),
+            grace_may_be_on: AtomicBool::new(!known.is_empty()),
+            grace: Mutex::new(Grace::new(grace_until_ns, known)),
+        }
+    }
+
+    /// Who asks, in the terms of the table of clients.
+    fn asked(&self, principal: u32, now_ns: u64) -> Asked {
+        Asked { principal, now_ns, lease_ns: self.lease_ns }
+    }
+
+    // --- clients ------------------------------------------------------------------------------
+
+    /// SETCLIENTID (RFC 7530 §16.33).
+    ///
+    /// # Errors
+    /// NFS4ERR_CLID_INUSE, NFS4ERR_DELAY.
+    pub fn setclientid(
+        &self,
+        id: &[u8],
+        verifier: [u8; 8],
+        principal: u32,
+        now_ns: u64,
+    ) -> Result<(u64, [u8; 8]), Nfsstat4> {
+        lock(&self.names).setclientid(id, verifier, self.asked(principal, now_ns))
+    }
+
+    /// SETCLIENTID_CONFIRM (RFC 7530 §16.34).
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLID_INUSE.
+    pub fn setclientid_confirm(
+        &self,
+        id: u64,
+        confirm: [u8; 8],
+        principal: u32,
+        now_ns: u64,
+    ) -> Result<(), Nfsstat4> {
+        let settled = lock(&self.names).confirm(id, confirm, self.asked(principal, now_ns))?;
+        self.settled(&settled, now_ns);
+        Ok(())
+    }
+
+    /// EXCHANGE_ID (RFC 8881 §18.35).
+    ///
+    /// # Errors
+    /// NFS4ERR_NOENT, NFS4ERR_NOT_SAME, NFS4ERR_PERM, NFS4ERR_CLID_INUSE, NFS4ERR_DELAY.
+    pub fn exchange_id(
+        &self,
+        owner: &[u8],
+        verifier: [u8; 8],
+        update: bool,
+        principal: u32,
+        now_ns: u64,
+    ) -> Result<(Arc<Client>, bool), Nfsstat4> {
+        let asked = self.asked(principal, now_ns);
+        let settled = lock(&self.names).exchange_id(owner, verifier, update, asked)?;
+        if let Some(ended) = &settled.ended {
+            self.release(ended);
+        }
+        Ok((settled.client, settled.was_confirmed))
+    }
+
+    /// Takes over what the table of clients has decided.
+    fn settled(&self, settled: &Settled, now_ns: u64) {
+        if let Some(ended) = &settled.ended {
+            self.release(ended);
+        }
+        let client = &settled.client;
+        client.renew(now_ns);
+        if !settled.was_confirmed {
+            self.records.record(&client.name);
+            self.live.insert(client.id, Arc::clone(client));
+        }
+    }
+
+    /// RENEW, and every 4.0 operation with a client id: a client that is confirmed.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID.
+    pub fn renew(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
+        let client = self.live.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        client.renew(now_ns);
+        Ok(client)
+    }
+
+    /// The 4.0 client that a stateid was given to; its lease is renewed.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_STATEID of another start, NFS4ERR_EXPIRED if the client is gone.
+    pub fn client_of(&self, id: &Stateid4, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
+        let (boot, client, _) = stateids::parts(id);
+        if boot != self.boot {
+            return Err(Nfsstat4::STALE_STATEID);
+        }
+        let client = self.live.get(&(u64::from(boot) << 32 | u64::from(client)));
+        let client = client.ok_or(Nfsstat4::EXPIRED)?;
+        client.renew(now_ns);
+        Ok(client)
+    }
+
+    /// DESTROY_CLIENTID (RFC 8881 §18.50).
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLIENTID_BUSY while it has sessions or state.
+    pub fn destroy_clientid(&self, id: u64) -> Result<(), Nfsstat4> {
+        let mut names = lock(&self.names);
+        let client = names.get(id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        if !lock(&client.sessions).is_empty() || !lock(&client.held).is_empty() {
+            return Err(Nfsstat4::CLIENTID_BUSY);
+        }
+        names.remove(id);
+        drop(names);
+        self.release(&client);
+        self.records.forget(&client.name);
+        Ok(())
+    }
+
+    /// Ends a client that holds things. False if there is none.
+    pub fn expire(&self, id: u64) -> bool {
+        let mut names = lock(&self.names);
+        let Some(client) = names.get(id) else { return false };
+        names.remove(id);
+        drop(names);
+        self.release(&client);
+        self.records.forget(&client.name);
+        true
+    }
+
+    /// Takes everything from a client that is no longer in the table by name.
+    fn release(&self, client: &Client) {
+        self.live.remove(&client.id);
+        for session in std::mem::take(&mut *lock(&client.sessions)) {
+            self.sessions.remove(&session);
+        }
+        // After this nothing is added: who adds looks at it under the same lock.
+        lock(&client.held).end();
+        self.locks.release_client(client.key());
+    }
+
+    /// Whether a client's lease has run out.
+    pub fn is_lapsed(&self, client: &Client, now_ns: u64) -> bool {
+        now_ns.saturating_sub(client.renewed_ns()) > self.lease_ns
+    }
+
+    /// Ends clients that have been away for too long. To be called every few seconds.
+    pub fn sweep(&self, now_ns: u64) {
+        let courtesy = NFS4_COURTESY.as_nanos() as u64;
+        for client in self.live.all() {
+            if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
+                self.expire(client.id);
+            }
+        }
+        lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
+    }
+
+    /// All confirmed clients.
+    pub fn clients(&self, now_ns: u64) -> Vec<ClientInfo> {
+        let info = |client: Arc<Client>| {
+            let (opens, locks) = lock(&client.held).counts();
+            ClientInfo {
+                id: client.id,
+                name: client.name.1.clone(),
+                has_sessions: client.name.0,
+                silent_ns: now_ns.saturating_sub(client.renewed_ns()),
+                is_lapsed: self.is_lapsed(&client, now_ns),
+                sessions: lock(&client.sessions).len(),
+                opens,
+                locks,
+            }
+        };
+        self.live.all().into_iter().map(info).collect()
+    }
+
+    /// How many clients and sessions there are, for statistics.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.live.count(), self.sessions.count())
+    }
+
+    // --- sessions -----------------------------------------------------------------------------
+
+    /// CREATE_SESSION (RFC 8881 §18.36). A repeated one gets the first's result.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_CLIENTID, NFS4ERR_SEQ_MISORDERED, NFS4ERR_CLID_INUSE, NFS4ERR_TOOSMALL,
+    /// NFS4ERR_NOSPC if it has too many.
+    pub fn create_session(
+        &self,
+        new: &NewSession,
+        principal: u32,
+        now_ns: u64,
+    ) -> Result<CreateSessionResOk4, Nfsstat4> {
+        let mut names = lock(&self.names);
+        let client = names.get(new.clientid).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let mut created = lock(&client.created);
+        match (new.sequence.wrapping_sub(created.0), created.1) {
+            (0, Some(done)) => return Ok(done),
+            (1, _) => {}
+            _ => return Err(Nfsstat4::SEQ_MISORDERED),
+        }
+        let (fore, back) = (negotiate(&new.fore)?, negotiate(&new.back)?);
+        if lock(&client.sessions).len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
+            return Err(Nfsstat4::NOSPC);
+        }
+        let asked = self.asked(principal, now_ns);
+        let settled = names.confirm_by_session(new.clientid, asked)?;
+        let number = self.session_next.fetch_add(1, Ordering::Relaxed);
+        let mut id = [0; 16];
+        id.copy_from_slice([client.id, number].map(u64::to_be_bytes).as_flattened());
+        let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
+        lock(&client.sessions).push(id);
+        self.sessions.insert(id, Arc::new(session));
+        let done = CreateSessionResOk4 {
+            sessionid: id,
+            sequence: new.sequence,
+            flags: new.flags,
+            fore_chan_attrs: fore,
+            back_chan_attrs: back,
+        };
+        *created = (new.sequence, Some(done));
+        drop(created);
+        drop(names);
+        self.settled(&settled, now_ns);
+        Ok(done)
+    }
+
+    /// The number that a client's next CREATE_SESSION must have.
+    pub fn next_create(client: &Client) -> u32 {
+        lock(&client.created).0.wrapping_add(1)
+    }
+
+    /// A session.
+    ///
+    /// # Errors
+    /// NFS4ERR_BADSESSION.
+    pub fn session(&self, id: &[u8; 16]) -> Result<Arc<Session>, Nfsstat4> {
+        self.sessions.get(id).ok_or(Nfsstat4::BADSESSION)
+    }
+
+    /// SEQUENCE (RFC 8881 §18.46): renews the lease and takes the slot.
+    ///
+    /// # Errors
+    /// NFS4ERR_BADSESSION and those of [`Session::sequence`].
+    pub fn sequence(
+        &self,
+        args: &SequenceArgs4,
+        asked: (u32, u32),
+        now_ns: u64,
+    ) -> Result<(Arc<Session>, Turn), Nfsstat4> {
+        let session = self.session(&args.sessionid)?;
+        let turn = session.sequence(args, asked)?;
+        session.client.renew(now_ns);
+        Ok((session, turn))
+    }
+
+    /// DESTROY_SESSION (RFC 8881 §18.37). What the client holds stays.
+    ///
+    /// # Errors
+    /// NFS4ERR_BADSESSION; NFS4ERR_DELAY while more than its own compound is under way.
+    pub fn destroy_session(&self, id: &[u8; 16], own: bool) -> Result<(), Nfsstat4> {
+        let session = self.session(id)?;
+        if !own && session.is_busy() {
+            return Err(Nfsstat4::DELAY);
+        }
+        self.sessions.remove(id);
+        lock(&session.client.sessions).retain(|other| other != id);
+        Ok(())
+    }
+
+    // --- grace --------------------------------------------------------------------------------
+
+    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE).
+    pub fn in_grace(&self, now_ns: u64) -> bool {
+        if !self.grace_may_be_on.load(Ordering::Relaxed) {
+            return false;
+        }
+        let on = lock(&self.grace).is_on(now_ns);
+        self.grace_may_be_on.store(on, Ordering::Relaxed);
+        on
+    }
+
+    /// Whether a reclaim is right now.
+    ///
+    /// # Errors
+    /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
+    pub fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+        let done = client.reclaimed.load(Ordering::Relaxed);
+        let may = self.in_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
+        if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
+    }
+
+    /// Whether new state of a client must wait: for the end of the grace period, or for its own
+    /// RECLAIM_COMPLETE (RFC 8881 §18.51.3).
+    ///
+    /// # Errors
+    /// NFS4ERR_GRACE.
+    pub fn may_take(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+        let told = !client.name.0 || client.reclaimed.load(Ordering::Relaxed);
+        if told && !self.in_grace(now_ns) { Ok(()) } else { Err(Nfsstat4::GRACE) }
+    }
+
+    /// RECLAIM_COMPLETE (RFC 8881 §18.51).
+    ///
+    /// # Errors
+    /// NFS4ERR_COMPLETE_ALREADY.
+    pub fn reclaim_complete(&self, client: &Client) -> Result<(), Nfsstat4> {
+        if client.reclaimed.swap(true, Ordering::Relaxed) {
+            return Err(Nfsstat4::COMPLETE_ALREADY);
+        }
+        lock(&self.grace).complete(&client.name);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

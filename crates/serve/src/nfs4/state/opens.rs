@@ -1,0 +1,353 @@
+//! Opens and byte-range locks: the stateids of a client and the table of all protocols, changed
+//! together.
+//!
+//! A client's stateids are locked while the table is asked, so that the two cannot come apart;
+//! the table never calls back into a client (it queues recalls). What stands in the way may belong
+//! to a client that went away: then that client is ended, with our own stateids let go, and the
+//! table asked again.
+
+use std::sync::Arc;
+
+use vfs::locks::{FileKey, Held as HeldLock, Kind, Owner, Protocol, Range, Refused, Share};
+use wire::nfs4::{Nfsstat4, Stateid4};
+
+use super::clients::Client;
+use super::{State, lock};
+
+/// Clients that went away and that one request may end: each is in the way once.
+const ENDED_MAX: usize = 16;
+
+/// Why a lock is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockRefused {
+    /// NFS4ERR_DENIED, by this one.
+    Denied(HeldLock),
+    /// Any other status.
+    Status(Nfsstat4),
+}
+
+impl From<Nfsstat4> for LockRefused {
+    fn from(status: Nfsstat4) -> Self {
+        Self::Status(status)
+    }
+}
+
+/// Where a lock goes.
+#[derive(Debug, Clone)]
+pub struct Locking {
+    /// The lock owner.
+    pub owner: Owner,
+    /// The bytes.
+    pub range: Range,
+    /// Shared or exclusive.
+    pub kind: Kind,
+}
+
+impl State {
+    /// Ends whoever is in the way, if it went away. False if it is there, or not one of ours.
+    fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
+        if owner.client.protocol != Protocol::Nfs4 {
+            return false;
+        }
+        match self.live.get(&owner.client.id) {
+            Some(client) => self.is_lapsed(&client, now_ns) && self.expire(client.id),
+            None => false,
+        }
+    }
+
+    /// Opens a file for an owner.
+    ///
+    /// # Errors
+    /// NFS4ERR_SHARE_DENIED, NFS4ERR_DELAY while a delegation is recalled, NFS4ERR_RESOURCE,
+    /// NFS4ERR_EXPIRED.
+    pub fn open(
+        &self,
+        client: &Arc<Client>,
+        key: FileKey,
+        owner: &Owner,
+        share: Share,
+        now_ns: u64,
+    ) -> Result<Stateid4, Nfsstat4> {
+        for _ in 0..ENDED_MAX {
+            let in_the_way = {
+                let mut held = lock(&client.held);
+                held.room()?;
+                match self.locks.open(key, owner, share) {
+                    Ok(_) => return held.opened(key, owner, share),
+                    Err(Refused::Shared(other)) => other,
+                    Err(Refused::Recalling) => return Err(Nfsstat4::DELAY),
+                    Err(_) => return Err(Nfsstat4::RESOURCE),
+                }
+            };
+            if !self.makes_way(&in_the_way, now_ns) {
+                return Err(Nfsstat4::SHARE_DENIED);
+            }
+        }
+        Err(Nfsstat4::DELAY)
+    }
+
+    /// OPEN_DOWNGRADE (RFC 8881 §18.18).
+    ///
+    /// # Errors
+    /// Those of the stateid; NFS4ERR_INVAL if `to` is no union of what it was opened with.
+    pub fn downgrade(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        to: Share,
+        on: FileKey,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let mut held = lock(&client.held);
+        let (number, entry, _) = held.find_open(id, client.name.0)?;
+        if entry.key != on {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let (key, owner) = (entry.key, entry.owner.clone());
+        held.may_downgrade(number, to)?;
+        self.locks.downgrade(key, &owner, to).map_err(|_| Nfsstat4::INVAL)?;
+        Ok(held.downgraded(number, to))
+    }
+
+    /// OPEN_CONFIRM (RFC 7530 §16.18).
+    ///
+    /// # Errors
+    /// Those of the stateid.
+    pub fn open_confirm(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        key: FileKey,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let mut held = lock(&client.held);
+        let (number, entry, _) = held.find_open(id, client.name.0)?;
+        if entry.key != key {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        Ok(held.confirmed(number))
+    }
+
+    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    ///
+    /// # Errors
+    /// NFS4ERR_BAD_STATEID.
+    pub fn owner_of(&self, client: &Client, id: &Stateid4) -> Result<Owner, Nfsstat4> {
+        lock(&client.held).owner_of(id)
+    }
+
+    /// TEST_STATEID (RFC 8881 §18.48).
+    pub fn test_stateid(&self, client: &Client, id: &Stateid4) -> Nfsstat4 {
+        match lock(&client.held).find(id, true) {
+            _ if id.is_special() => Nfsstat4::BAD_STATEID,
+            Ok(_) => Nfsstat4::OK,
+            Err(status) => status,
+        }
+    }
+
+    /// CLOSE (RFC 8881 §18.2): the owner's locks under the open end with it.
+    ///
+    /// # Errors
+    /// Those of the stateid.
+    pub fn close(&self, client: &Client, id: &Stateid4, key: FileKey) -> Result<(), Nfsstat4> {
+        let mut held = lock(&client.held);
+        let (number, entry, _) = held.find_open(id, client.name.0)?;
+        if entry.key != key {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let owner = entry.owner.clone();
+        for lock_owner in held.closed(number) {
+            self.locks.unlock_all(key, &lock_owner);
+        }
+        self.locks.close(key, &owner);
+        Ok(())
+    }
+
+    /// LOCK under an open (RFC 8881 §18.10): `open` is the open's stateid for a new lock owner.
+    ///
+    /// # Errors
+    /// Denied by another's lock; those of the stateid; NFS4ERR_OPENMODE, NFS4ERR_RESOURCE.
+    pub fn lock_new(
+        &self,
+        client: &Arc<Client>,
+        open: &Stateid4,
+        key: FileKey,
+        want: &Locking,
+        now_ns: u64,
+    ) -> Result<Stateid4, LockRefused> {
+        self.locking(client, now_ns, |held| {
+            let (number, entry, _) = held.find_open(open, client.name.0)?;
+            let (share_key, share) = held.share_of(open, client.name.0)?;
+            if entry.key != key || share_key != key {
+                return Err(Nfsstat4::BAD_STATEID.into());
+            }
+            held.room()?;
+            allows(share, want.kind)?;
+            self.table_lock(key, want)?;
+            Ok(held.locked(number, key, &want.owner)?)
+        })
+    }
+
+    /// LOCK by an owner that has a lock stateid.
+    ///
+    /// # Errors
+    /// As [`Self::lock_new`].
+    pub fn lock_more(
+        &self,
+        client: &Arc<Client>,
+        id: &Stateid4,
+        key: FileKey,
+        range: Range,
+        kind: Kind,
+        now_ns: u64,
+    ) -> Result<Stateid4, LockRefused> {
+        self.locking(client, now_ns, |held| {
+            let (number, entry) = held.find_lock(id, client.name.0)?;
+            if entry.key != key {
+                return Err(Nfsstat4::BAD_STATEID.into());
+            }
+            let want = Locking { owner: entry.owner.clone(), range, kind };
+            allows(held.share_of(id, client.name.0)?.1, kind)?;
+            self.table_lock(key, &want)?;
+            Ok(held.relocked(number))
+        })
+    }
+
+    fn table_lock(&self, key: FileKey, want: &Locking) -> Result<(), LockRefused> {
+        match self.locks.lock(key, &want.owner, want.range, want.kind) {
+            Ok(()) => Ok(()),
+            Err(Refused::Locked(held)) => Err(LockRefused::Denied(held)),
+            Err(Refused::Recalling) => Err(Nfsstat4::DELAY.into()),
+            Err(_) => Err(Nfsstat4::RESOURCE.into()),
+        }
+    }
+
+    /// Tries a lock until nobody who went away is in its way.
+    fn locking(
+        &self,
+        client: &Client,
+        now_ns: u64,
+        mut attempt: impl FnMut(&mut super::Held) -> Result<Stateid4, LockRefused>,
+    ) -> Result<Stateid4, LockRefused> {
+        for _ in 0..ENDED_MAX {
+            let outcome = attempt(&mut lock(&client.held));
+            match outcome {
+                Err(LockRefused::Denied(held)) if self.makes_way(&held.owner, now_ns) => {}
+                other => return other,
+            }
+        }
+        Err(Nfsstat4::DELAY.into())
+    }
+
+    /// LOCKT (RFC 8881 §18.11): who would be in the way.
+    pub fn lock_test(&self, key: FileKey, want: &Locking, now_ns: u64) -> Option<HeldLock> {
+        for _ in 0..ENDED_MAX {
+            let held = self.locks.test(key, &want.owner, want.range, want.kind)?;
+            if !self.makes_way(&held.owner, now_ns) {
+                return Some(held);
+            }
+        }
+        self.locks.test(key, &want.owner, want.range, want.kind)
+    }
+
+    /// LOCKU (RFC 8881 §18.12).
+    ///
+    /// # Errors
+    /// Those of the stateid; NFS4ERR_RESOURCE.
+    pub fn unlock(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        key: FileKey,
+        range: Range,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let mut held = lock(&client.held);
+        let (number, entry) = held.find_lock(id, client.name.0)?;
+        if entry.key != key {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let owner = entry.owner.clone();
+        self.locks.unlock(key, &owner, range).map_err(|_| Nfsstat4::RESOURCE)?;
+        Ok(held.relocked(number))
+    }
+
+    /// FREE_STATEID (RFC 8881 §18.38).
+    ///
+    /// # Errors
+    /// NFS4ERR_BAD_STATEID, NFS4ERR_OLD_STATEID, NFS4ERR_LOCKS_HELD.
+    pub fn free_stateid(&self, client: &Client, id: &Stateid4) -> Result<(), Nfsstat4> {
+        let mut held = lock(&client.held);
+        match held.find_lock(id, true) {
+            Ok((_, entry)) if self.locks.has_locks(entry.key, &entry.owner) => {
+                Err(Nfsstat4::LOCKS_HELD)
+            }
+            Ok((number, _)) => {
+                held.freed(number);
+                Ok(())
+            }
+            Err(Nfsstat4::ADMIN_REVOKED) => {
+                held.freed(super::stateids::parts(id).2);
+                Ok(())
+            }
+            // An open is in use for as long as it is open.
+            Err(_) if held.find_open(id, true).is_ok() => Err(Nfsstat4::LOCKS_HELD),
+            Err(status) => Err(status),
+        }
+    }
+
+    /// RELEASE_LOCKOWNER (RFC 7530 §16.37).
+    ///
+    /// # Errors
+    /// NFS4ERR_LOCKS_HELD.
+    pub fn release_lockowner(&self, client: &Client, owner: &Owner) -> Result<(), Nfsstat4> {
+        let mut held = lock(&client.held);
+        if held.files_of(owner).iter().any(|key| self.locks.has_locks(*key, owner)) {
+            return Err(Nfsstat4::LOCKS_HELD);
+        }
+        held.release_owner(owner);
+        client.forget_lock_owner(owner.id());
+        Ok(())
+    }
+
+    /// Whether special stateids may be used for `access` to a file.
+    ///
+    /// # Errors
+    /// NFS4ERR_LOCKED where an open denies it (RFC 8881 §8.2.3).
+    pub fn check_special(&self, key: FileKey, access: u8, now_ns: u64) -> Result<(), Nfsstat4> {
+        for _ in 0..ENDED_MAX {
+            match self.locks.io_denied(key, None, access) {
+                None => return Ok(()),
+                Some(owner) if self.makes_way(&owner, now_ns) => {}
+                Some(_) => break,
+            }
+        }
+        Err(Nfsstat4::LOCKED)
+    }
+
+    /// Whether a stateid may be used to read or write a file: `access` is of `SHARE_READ` and
+    /// `SHARE_WRITE`.
+    ///
+    /// # Errors
+    /// Those of the stateid; NFS4ERR_OPENMODE.
+    pub fn check_io(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        key: FileKey,
+        access: u8,
+    ) -> Result<(), Nfsstat4> {
+        let (of, share) = lock(&client.held).share_of(id, client.name.0)?;
+        if of != key {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        // Who may write may read what it needs for that (RFC 8881 §9.1.2 allows it).
+        let needed = if access & vfs::locks::SHARE_WRITE != 0 { access } else { 0 };
+        if needed & !share.access != 0 { Err(Nfsstat4::OPENMODE) } else { Ok(()) }
+    }
+}
+
+fn allows(share: Share, kind: Kind) -> Result<(), Nfsstat4> {
+    let needed = match kind {
+        Kind::Read => vfs::locks::SHARE_READ,
+        Kind::Write => vfs::locks::SHARE_WRITE,
+    };
+    if share.access & needed == 0 { Err(Nfsstat4::OPENMODE) } else { Ok(()) }
+}

@@ -1,0 +1,142 @@
+//! Sessions of 4.1 (RFC 8881 §2.10): slots, the order of requests in them, the replies kept for
+//! repeated requests.
+
+use std::sync::{Arc, Mutex};
+
+use base::limits::{
+    IO_SIZE_MAX, NFS4_CACHED_REPLY_MAX, NFS4_CHANNEL_MIN, NFS4_OPS_MAX, NFS4_REPLY_MAX,
+    NFS4_SLOTS_MAX, NFS4_SMALL_REPLY,
+};
+use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4};
+
+use super::clients::Client;
+use super::lock;
+
+/// A session.
+pub struct Session {
+    /// `sessionid4`.
+    pub id: [u8; 16],
+    /// Whose it is.
+    pub client: Arc<Client>,
+    /// What the fore channel allows.
+    pub fore: ChannelAttrs4,
+    /// What the back channel allows.
+    pub back: ChannelAttrs4,
+    /// Program of the callbacks.
+    pub cb_program: Mutex<u32>,
+    slots: Box<[Mutex<Slot>]>,
+}
+
+#[derive(Default)]
+struct Slot {
+    last: u32,
+    busy: bool,
+    keep: bool,
+    /// Who asked, and for how many operations: another request under the same number is told from
+    /// a repeated one by these.
+    asked: (u32, u32),
+    reply: Option<Vec<u8>>,
+}
+
+/// What a slot says to a SEQUENCE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// The slot is the compound's until [`Session::finish`].
+    Next,
+    /// The compound was done before: these were its results.
+    Again(Vec<u8>),
+}
+
+/// What we allow of what a client asks of the fore channel.
+///
+/// # Errors
+/// NFS4ERR_TOOSMALL where nothing useful would fit.
+pub fn negotiate(asked: &ChannelAttrs4) -> Result<ChannelAttrs4, Nfsstat4> {
+    if asked.maxrequestsize < NFS4_CHANNEL_MIN || asked.maxresponsesize < NFS4_CHANNEL_MIN {
+        return Err(Nfsstat4::TOOSMALL);
+    }
+    Ok(ChannelAttrs4 {
+        headerpadsize: 0,
+        maxrequestsize: asked.maxrequestsize.min(IO_SIZE_MAX + (64 << 10)),
+        maxresponsesize: asked.maxresponsesize.min(NFS4_REPLY_MAX as u32),
+        maxresponsesize_cached: asked.maxresponsesize_cached.min(NFS4_CACHED_REPLY_MAX),
+        maxoperations: asked.maxoperations.clamp(1, NFS4_OPS_MAX),
+        maxrequests: asked.maxrequests.clamp(1, NFS4_SLOTS_MAX),
+        rdma_ird: None,
+    })
+}
+
+impl Session {
+    /// A session with as many slots as `fore` says.
+    pub fn new(
+        id: [u8; 16],
+        client: Arc<Client>,
+        fore: ChannelAttrs4,
+        back: ChannelAttrs4,
+        cb_program: u32,
+    ) -> Self {
+        let count = fore.maxrequests.min(NFS4_SLOTS_MAX);
+        let slots = (0..count).map(|_| Mutex::default()).collect();
+        Self { id, client, fore, back, cb_program: Mutex::new(cb_program), slots }
+    }
+
+    /// Number of slots.
+    pub fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Whether a slot has a compound under way.
+    pub fn is_busy(&self) -> bool {
+        self.slots.iter().any(|slot| lock(slot).busy)
+    }
+
+    /// Makes `last` the last number of a slot.
+    #[cfg(test)]
+    pub(super) fn start_at(&self, slot: usize, last: u32) {
+        lock(&self.slots[slot]).last = last;
+    }
+
+    /// SEQUENCE (§18.46.3): looks at the number, and gives the slot if it is the next.
+    /// `asked` is who asks, and the number of operations.
+    ///
+    /// # Errors
+    /// NFS4ERR_BADSLOT, NFS4ERR_BAD_HIGH_SLOT, NFS4ERR_SEQ_MISORDERED, NFS4ERR_DELAY while the
+    /// first is under way, NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY.
+    pub fn sequence(&self, args: &SequenceArgs4, asked: (u32, u32)) -> Result<Turn, Nfsstat4> {
+        let slot = self.slots.get(args.slotid as usize).ok_or(Nfsstat4::BADSLOT)?;
+        if args.highest_slotid >= self.slots() {
+            return Err(Nfsstat4::BAD_HIGH_SLOT);
+        }
+        let mut slot = lock(slot);
+        if args.sequenceid == slot.last.wrapping_add(1) && !slot.busy {
+            *slot = Slot {
+                last: args.sequenceid,
+                busy: true,
+                keep: args.cachethis,
+                asked,
+                reply: None,
+            };
+            return Ok(Turn::Next);
+        }
+        if args.sequenceid != slot.last {
+            return Err(Nfsstat4::SEQ_MISORDERED);
+        }
+        match &slot.reply {
+            _ if slot.busy => Err(Nfsstat4::DELAY),
+            // Nothing has been asked yet under the number that a slot begins with.
+            None if slot.asked == (0, 0) => Err(Nfsstat4::SEQ_MISORDERED),
+            _ if slot.asked != asked => Err(Nfsstat4::SEQ_FALSE_RETRY),
+            Some(reply) => Ok(Turn::Again(reply.clone())),
+            None => Err(Nfsstat4::RETRY_UNCACHED_REP),
+        }
+    }
+
+    /// The compound in a slot has ended with these results.
+    pub fn finish(&self, slot: u32, results: &[u8]) {
+        let Some(slot) = self.slots.get(slot as usize) else { return };
+        let mut slot = lock(slot);
+        let max = if slot.keep { NFS4_CACHED_REPLY_MAX as usize } else { NFS4_SMALL_REPLY };
+        slot.reply = (results.len() <= max).then(|| results.to_vec());
+        slot.busy = false;
+    }
+}

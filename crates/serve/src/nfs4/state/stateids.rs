@@ -1,0 +1,359 @@
+//! What one client holds, by stateid (RFC 8881 §8.2): opens, byte-range locks under them.
+//!
+//! `other` is the start of the server, the client, and a number of the client's own; so a stateid
+//! of another start or another client is known as such without a search.
+
+use std::collections::{HashMap, VecDeque};
+
+use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
+use vfs::locks::{FileKey, Owner, Share};
+use wire::nfs4::{Nfsstat4, Stateid4};
+
+/// What a stateid stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// An open.
+    Open(Open),
+    /// An owner's locks on a file, under the open with this number.
+    Lock(u32),
+    /// Taken away; stays until FREE_STATEID (§18.38).
+    Revoked,
+}
+
+/// An open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// What it is open for.
+    pub share: Share,
+    /// The shares that it was opened with, as bits `access + 4 * deny`: a downgrade must be to a
+    /// union of some of them (§18.18.3).
+    combos: u16,
+}
+
+/// One stateid's state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its version.
+    pub seqid: u32,
+    /// The file.
+    pub key: FileKey,
+    /// The open owner or lock owner.
+    pub owner: Owner,
+    /// What it is.
+    pub what: What,
+}
+
+/// What a client holds.
+#[derive(Debug)]
+pub struct Held {
+    prefix: (u32, u32),
+    next: u32,
+    ended: bool,
+    states: HashMap<u32, Entry>,
+    opens: HashMap<(FileKey, Owner), u32>,
+    locks: HashMap<(u32, Owner), u32>,
+    /// Owners of the opens closed last, so that a CLOSE can be repeated.
+    closed: VecDeque<(u32, Owner)>,
+}
+
+fn bit(share: Share) -> u16 {
+    1 << (share.access & 3 | (share.deny & 3) << 2)
+}
+
+impl Open {
+    /// Whether `to` is a union of some of the shares it was opened with.
+    fn reaches(&self, to: Share) -> bool {
+        let met =
+            combos(self.combos).filter(|c| to.covers(*c)).fold(Share::default(), Share::union);
+        met == to
+    }
+}
+
+fn combos(bits: u16) -> impl Iterator<Item = Share> {
+    let set = (0..16u8).filter(move |n| bits & (1 << n) != 0);
+    set.map(|n| Share { access: n & 3, deny: n >> 2 })
+}
+
+/// The start, the client and the number in a stateid.
+pub fn parts(stateid: &Stateid4) -> (u32, u32, u32) {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = stateid.other;
+    let word = u32::from_be_bytes;
+    (word([a, b, c, d]), word([e, f, g, h]), word([i, j, k, l]))
+}
+
+impl Held {
+    /// Nothing held, by this client since this start.
+    pub fn new(boot: u32, client: u32) -> Self {
+        Self {
+            prefix: (boot, client),
+            next: 0,
+            ended: false,
+            states: HashMap::new(),
+            opens: HashMap::new(),
+            locks: HashMap::new(),
+            closed: VecDeque::new(),
+        }
+    }
+
+    /// How many opens and how many lock stateids.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.opens.len(), self.locks.len())
+    }
+
+    /// Takes everything; nothing is added any more.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.states.clear();
+        self.opens.clear();
+        self.locks.clear();
+    }
+
+    /// Whether another state may be added.
+    ///
+    /// # Errors
+    /// NFS4ERR_EXPIRED after [`Self::end`]; NFS4ERR_RESOURCE.
+    pub fn room(&self) -> Result<(), Nfsstat4> {
+        match (self.ended, self.states.len() < NFS4_STATES_PER_CLIENT_MAX) {
+            (true, _) => Err(Nfsstat4::EXPIRED),
+            (_, false) => Err(Nfsstat4::RESOURCE),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    fn stateid(&self, number: u32, seqid: u32) -> Stateid4 {
+        let mut other = [0; 12];
+        let words = [self.prefix.0, self.prefix.1, number].map(u32::to_be_bytes);
+        other.copy_from_slice(words.as_flattened());
+        Stateid4 { seqid, other }
+    }
+
+    fn add(&mut self, key: FileKey, owner: Owner, what: What) -> Result<u32, Nfsstat4> {
+        self.room()?;
+        loop {
+            self.next = self.next.wrapping_add(1);
+            if !self.states.contains_key(&self.next) {
+                break;
+            }
+        }
+        self.states.insert(self.next, Entry { seqid: 0, key, owner, what });
+        Ok(self.next)
+    }
+
+    /// The next version of a state.
+    fn bump(&mut self, number: u32) -> Stateid4 {
+        let seqid = match self.states.get_mut(&number) {
+            Some(entry) => {
+                // 0 stands for "the latest" (§8.2.2).
+                entry.seqid = entry.seqid.checked_add(1).unwrap_or(1);
+                entry.seqid
+            }
+            None => 0,
+        };
+        self.stateid(number, seqid)
+    }
+
+    /// The state of a stateid, and its number. `zero_is_latest` from 4.1 on.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_STATEID (4.0) or NFS4ERR_BAD_STATEID of another start, NFS4ERR_BAD_STATEID,
+    /// NFS4ERR_OLD_STATEID, NFS4ERR_ADMIN_REVOKED.
+    pub fn find(&self, id: &Stateid4, zero_is_latest: bool) -> Result<(u32, &Entry), Nfsstat4> {
+        let (boot, client, number) = parts(id);
+        if boot != self.prefix.0 && !zero_is_latest {
+            return Err(Nfsstat4::STALE_STATEID);
+        }
+        if (boot, client) != self.prefix {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let entry = self.states.get(&number).ok_or(Nfsstat4::BAD_STATEID)?;
+        if entry.what == What::Revoked {
+            return Err(Nfsstat4::ADMIN_REVOKED);
+        }
+        // Versions go round; half of them are ahead.
+        match id.seqid.wrapping_sub(entry.seqid).cast_signed() {
+            _ if id.seqid == 0 && zero_is_latest => Ok((number, entry)),
+            0 => Ok((number, entry)),
+            1.. => Err(Nfsstat4::BAD_STATEID),
+            _ => Err(Nfsstat4::OLD_STATEID),
+        }
+    }
+
+    /// Whose a stateid is, or was until its last CLOSE, of whatever version.
+    ///
+    /// # Errors
+    /// NFS4ERR_STALE_STATEID, NFS4ERR_BAD_STATEID.
+    pub fn owner_of(&self, id: &Stateid4) -> Result<Owner, Nfsstat4> {
+        let (boot, client, number) = parts(id);
+        if (boot, client) != self.prefix {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let held = self.states.get(&number).map(|entry| &entry.owner);
+        let closed = || self.closed.iter().find(|(n, _)| *n == number).map(|(_, owner)| owner);
+        held.or_else(closed).cloned().ok_or(Nfsstat4::BAD_STATEID)
+    }
+
+    /// As [`Self::find`], for what must be an open.
+    ///
+    /// # Errors
+    /// As there, and NFS4ERR_BAD_STATEID for a lock's.
+    pub fn find_open(&self, id: &Stateid4, zero: bool) -> Result<(u32, &Entry, &Open), Nfsstat4> {
+        match self.find(id, zero)? {
+            (number, entry @ Entry { what: What::Open(open), .. }) => Ok((number, entry, open)),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// As [`Self::find`], for what must be a lock.
+    ///
+    /// # Errors
+    /// As there, and NFS4ERR_BAD_STATEID for an open's.
+    pub fn find_lock(&self, id: &Stateid4, zero: bool) -> Result<(u32, &Entry), Nfsstat4> {
+        match self.find(id, zero)? {
+            (number, entry @ Entry { what: What::Lock(_), .. }) => Ok((number, entry)),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// What the open that a stateid belongs to is for: of itself, or of the open under the lock.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn share_of(&self, id: &Stateid4, zero: bool) -> Result<(FileKey, Share), Nfsstat4> {
+        let (_, entry) = self.find(id, zero)?;
+        let open = match &entry.what {
+            What::Open(open) => Some(open),
+            What::Lock(under) => match self.states.get(under).map(|e| &e.what) {
+                Some(What::Open(open)) => Some(open),
+                _ => None,
+            },
+            What::Revoked => None,
+        };
+        Ok((entry.key, open.ok_or(Nfsstat4::BAD_STATEID)?.share))
+    }
+
+    /// An owner has opened a file (once more): `share` is what this OPEN asked for.
+    ///
+    /// # Errors
+    /// NFS4ERR_RESOURCE.
+    pub fn opened(
+        &mut self,
+        key: FileKey,
+        owner: &Owner,
+        share: Share,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let at = (key, owner.clone());
+        let number = match self.opens.get(&at) {
+            Some(number) => *number,
+            None => {
+                let open = Open { share: Share::default(), combos: 0 };
+                let number = self.add(key, owner.clone(), What::Open(open))?;
+                self.opens.insert(at, number);
+                number
+            }
+        };
+        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(&number) {
+            open.share = open.share.union(share);
+            open.combos |= bit(share);
+        }
+        Ok(self.bump(number))
+    }
+
+    /// OPEN_CONFIRM: the same state, its next version.
+    pub fn confirmed(&mut self, number: u32) -> Stateid4 {
+        self.bump(number)
+    }
+
+    /// Whether an open may be left with `to`.
+    ///
+    /// # Errors
+    /// NFS4ERR_INVAL if that is no union of what it was opened with.
+    pub fn may_downgrade(&self, number: u32, to: Share) -> Result<(), Nfsstat4> {
+        match self.states.get(&number).map(|entry| &entry.what) {
+            Some(What::Open(open)) if open.reaches(to) => Ok(()),
+            _ => Err(Nfsstat4::INVAL),
+        }
+    }
+
+    /// Leaves an open with `to`.
+    pub fn downgraded(&mut self, number: u32, to: Share) -> Stateid4 {
+        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(&number) {
+            open.share = to;
+            open.combos = combos(open.combos).filter(|c| to.covers(*c)).map(bit).sum();
+        }
+        self.bump(number)
+    }
+
+    /// Ends an open and the lock stateids under it; tells whose locks on the file end with it.
+    pub fn closed(&mut self, number: u32) -> Vec<Owner> {
+        let Some(entry) = self.states.remove(&number) else { return Vec::new() };
+        if self.closed.len() >= NFS4_CLOSED_MAX {
+            self.closed.pop_front();
+        }
+        self.closed.push_back((number, entry.owner.clone()));
+        self.opens.remove(&(entry.key, entry.owner));
+        let under: Vec<_> =
+            self.locks.keys().filter(|(open, _)| *open == number).cloned().collect();
+        for at in &under {
+            if let Some(lock) = self.locks.remove(at) {
+                self.states.remove(&lock);
+            }
+        }
+        // An owner that locks under another open of the file too keeps its locks.
+        let mut owners: Vec<_> = under.into_iter().map(|(_, owner)| owner).collect();
+        owners.retain(|o| {
+            !self
+                .states
+                .values()
+                .any(|e| matches!(e.what, What::Lock(_)) && e.key == entry.key && e.owner == *o)
+        });
+        owners
+    }
+
+    /// An owner has locked bytes under an open.
+    ///
+    /// # Errors
+    /// NFS4ERR_RESOURCE.
+    pub fn locked(&mut self, open: u32, key: FileKey, by: &Owner) -> Result<Stateid4, Nfsstat4> {
+        let at = (open, by.clone());
+        let number = match self.locks.get(&at) {
+            Some(number) => *number,
+            None => {
+                let number = self.add(key, by.clone(), What::Lock(open))?;
+                self.locks.insert(at, number);
+                number
+            }
+        };
+        Ok(self.bump(number))
+    }
+
+    /// A lock state has changed: its next version.
+    pub fn relocked(&mut self, number: u32) -> Stateid4 {
+        self.bump(number)
+    }
+
+    /// Ends a lock state that holds nothing, or forgets a revoked one (FREE_STATEID).
+    pub fn freed(&mut self, number: u32) {
+        if let Some(Entry { what: What::Lock(open), owner, .. }) = self.states.remove(&number) {
+            self.locks.remove(&(open, owner));
+        }
+    }
+
+    /// Takes all lock states of an owner (RELEASE_LOCKOWNER).
+    pub fn release_owner(&mut self, owner: &Owner) {
+        let gone: Vec<_> = self.locks.extract_if(|(_, by), _| by == owner).collect();
+        for (_, number) in gone {
+            self.states.remove(&number);
+        }
+    }
+
+    /// Files on which an owner has a lock stateid.
+    pub fn files_of(&self, owner: &Owner) -> Vec<FileKey> {
+        let states = self.locks.iter().filter(|((_, by), _)| by == owner);
+        states.filter_map(|(_, number)| self.states.get(number).map(|e| e.key)).collect()
+    }
+}

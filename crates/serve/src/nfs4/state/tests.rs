@@ -1,0 +1,379 @@
+//! The state of clients with a given clock: each case of the RFCs' tables by its name.
+
+use std::sync::Arc;
+
+use base::clock::NS_PER_S;
+use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
+use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
+
+use super::*;
+
+mod random;
+
+const LEASE: u64 = 90 * NS_PER_S;
+const KEY: FileKey = FileKey { fsid: 1, fileid: 7 };
+const READ: Share = Share { access: 1, deny: 0 };
+const BOTH: Share = Share { access: 3, deny: 0 };
+
+fn state_after(known: Vec<Name>) -> State {
+    State::new(Config {
+        boot: 5,
+        lease_ns: LEASE,
+        grace_until_ns: LEASE,
+        known,
+        records: Arc::new(NoRecords),
+        locks: Arc::new(LockTable::default()),
+    })
+}
+
+fn state() -> State {
+    state_after(Vec::new())
+}
+
+fn attrs() -> ChannelAttrs4 {
+    ChannelAttrs4 {
+        headerpadsize: 0,
+        maxrequestsize: 1 << 20,
+        maxresponsesize: 1 << 20,
+        maxresponsesize_cached: 4096,
+        maxoperations: 16,
+        maxrequests: 4,
+        rdma_ird: None,
+    }
+}
+
+fn new_session(clientid: u64, sequence: u32) -> NewSession {
+    NewSession { clientid, sequence, flags: 0, fore: attrs(), back: attrs(), cb_program: 1 }
+}
+
+/// A confirmed 4.0 client.
+fn client40(state: &State, name: &[u8], now: u64) -> Arc<Client> {
+    let (id, confirm) = state.setclientid(name, [1; 8], 0, now).unwrap();
+    state.setclientid_confirm(id, confirm, 0, now).unwrap();
+    state.renew(id, now).unwrap()
+}
+
+/// A confirmed 4.1 client with a session, done with reclaiming.
+fn client41(state: &State, name: &[u8], now: u64) -> (Arc<Client>, [u8; 16]) {
+    let (client, _) = state.exchange_id(name, [1; 8], false, 0, now).unwrap();
+    let made = state.create_session(&new_session(client.id, 1), 0, now).unwrap();
+    state.reclaim_complete(&client).unwrap();
+    (client, made.sessionid)
+}
+
+fn sequence(sessionid: [u8; 16], slotid: u32, sequenceid: u32) -> SequenceArgs4 {
+    SequenceArgs4 { sessionid, sequenceid, slotid, highest_slotid: slotid, cachethis: false }
+}
+
+// --- RFC 7530 §16.33, §16.34 ------------------------------------------------------------------
+
+#[test]
+fn setclientid_again_with_the_same_verifier_keeps_id_and_state() {
+    let state = state();
+    let client = client40(&state, b"a", 0);
+    let owner = client.owner(b"o").unwrap();
+    state.open(&client, KEY, &owner, READ, 0).unwrap();
+    let (id, confirm) = state.setclientid(b"a", [1; 8], 0, 1).unwrap();
+    assert_eq!(id, client.id);
+    state.setclientid_confirm(id, confirm, 0, 1).unwrap();
+    assert_eq!(state.locks.counts().opens, 1);
+}
+
+#[test]
+fn a_restarted_clients_state_ends_when_it_confirms_and_not_before() {
+    let state = state();
+    let client = client40(&state, b"a", 0);
+    let owner = client.owner(b"o").unwrap();
+    let open = state.open(&client, KEY, &owner, READ, 0).unwrap();
+    let (id, confirm) = state.setclientid(b"a", [2; 8], 0, 1).unwrap();
+    assert_ne!(id, client.id);
+    assert_eq!(state.locks.counts().opens, 1);
+    state.setclientid_confirm(id, confirm, 0, 1).unwrap();
+    assert_eq!(state.locks.counts().opens, 0);
+    assert_eq!(state.renew(client.id, 1).err(), Some(Nfsstat4::STALE_CLIENTID));
+    assert_eq!(state.client_of(&open, 1).err(), Some(Nfsstat4::EXPIRED));
+    assert_eq!(state.counts().0, 1);
+}
+
+#[test]
+fn a_repeated_confirmation_succeeds_and_a_wrong_one_is_stale() {
+    let state = state();
+    let (id, confirm) = state.setclientid(b"a", [1; 8], 0, 0).unwrap();
+    let stale = Err(Nfsstat4::STALE_CLIENTID);
+    assert_eq!(state.setclientid_confirm(id, [9; 8], 0, 0), stale);
+    assert_eq!(state.setclientid_confirm(id, confirm, 1, 0), Err(Nfsstat4::CLID_INUSE));
+    assert_eq!(state.setclientid_confirm(id, confirm, 0, 0), Ok(()));
+    assert_eq!(state.setclientid_confirm(id, confirm, 0, 0), Ok(()));
+    assert_eq!(state.setclientid_confirm(id + 1, confirm, 0, 0), stale);
+}
+
+#[test]
+fn an_unconfirmed_record_is_replaced() {
+    let state = state();
+    let (first, by) = state.setclientid(b"a", [1; 8], 0, 0).unwrap();
+    let (second, _) = state.setclientid(b"a", [1; 8], 0, 0).unwrap();
+    assert_ne!(first, second);
+    assert_eq!(state.setclientid_confirm(first, by, 0, 0), Err(Nfsstat4::STALE_CLIENTID));
+}
+
+#[test]
+fn another_principal_is_refused_while_the_client_holds_something_and_lives() {
+    let state = state();
+    let client = client40(&state, b"a", 0);
+    let owner = client.owner(b"o").unwrap();
+    state.open(&client, KEY, &owner, READ, 0).unwrap();
+    assert_eq!(state.setclientid(b"a", [1; 8], 7, 1).err(), Some(Nfsstat4::CLID_INUSE));
+    assert!(state.setclientid(b"a", [1; 8], 7, LEASE + 1).is_ok());
+}
+
+// --- RFC 8881 §18.35, §18.36 ------------------------------------------------------------------
+
+#[test]
+fn exchange_id_in_its_nine_cases() {
+    let state = state();
+    let ask = |verifier, update, principal, now| {
+        let answer = state.exchange_id(b"c", [verifier; 8], update, principal, now);
+        answer.map(|(client, confirmed)| (client.id, confirmed))
+    };
+    assert_eq!(ask(1, true, 0, 0), Err(Nfsstat4::NOENT), "7: update of nobody");
+    let (first, confirmed) = ask(1, false, 0, 0).unwrap();
+    assert!(!confirmed, "1: new");
+    let (second, _) = ask(1, false, 0, 0).unwrap();
+    assert_ne!(first, second, "4: an unconfirmed one is replaced");
+    let gone = state.create_session(&new_session(first, 1), 0, 0);
+    assert_eq!(gone.err(), Some(Nfsstat4::STALE_CLIENTID));
+    state.create_session(&new_session(second, 1), 0, 0).unwrap();
+    assert_eq!(ask(1, false, 0, 0), Ok((second, true)), "2: the same again");
+    assert_eq!(ask(1, false, 7, 0), Err(Nfsstat4::CLID_INUSE), "3: another's, and it lives");
+    assert_eq!(ask(1, true, 0, 0), Ok((second, true)), "6: update");
+    assert_eq!(ask(2, true, 0, 0), Err(Nfsstat4::NOT_SAME), "8");
+    assert_eq!(ask(1, true, 7, 0), Err(Nfsstat4::PERM), "9");
+    let (third, confirmed) = ask(2, false, 0, 0).unwrap();
+    assert!(!confirmed && third != second, "5: restarted");
+    assert_eq!(state.counts(), (1, 1));
+    state.create_session(&new_session(third, 1), 0, 0).unwrap();
+    assert_eq!(state.counts(), (1, 1), "the old one's session ended with it");
+    assert!(ask(1, false, 7, LEASE + 1).is_ok(), "3: another's, that has lapsed");
+    assert_eq!(state.counts(), (0, 0));
+}
+
+#[test]
+fn create_session_again_gets_the_first_result_and_other_numbers_are_misordered() {
+    let state = state();
+    let (client, _) = state.exchange_id(b"c", [1; 8], false, 0, 0).unwrap();
+    let misordered = Some(Nfsstat4::SEQ_MISORDERED);
+    assert_eq!(state.create_session(&new_session(client.id, 0), 0, 0).err(), misordered);
+    assert_eq!(state.create_session(&new_session(client.id, 2), 0, 0).err(), misordered);
+    let first = state.create_session(&new_session(client.id, 1), 0, 0).unwrap();
+    assert_eq!(state.create_session(&new_session(client.id, 1), 0, 0), Ok(first));
+    assert_eq!(state.counts(), (1, 1));
+    let second = state.create_session(&new_session(client.id, 2), 0, 0).unwrap();
+    assert_ne!(first.sessionid, second.sessionid);
+    let mut small = new_session(client.id, 3);
+    small.fore.maxrequestsize = 10;
+    assert_eq!(state.create_session(&small, 0, 0).err(), Some(Nfsstat4::TOOSMALL));
+}
+
+#[test]
+fn destroy_clientid_only_when_nothing_is_left() {
+    let state = state();
+    let (client, session) = client41(&state, b"c", 0);
+    assert_eq!(state.destroy_clientid(client.id), Err(Nfsstat4::CLIENTID_BUSY));
+    assert_eq!(state.destroy_session(&session, false), Ok(()));
+    assert_eq!(state.destroy_session(&session, false), Err(Nfsstat4::BADSESSION));
+    assert_eq!(state.destroy_clientid(client.id), Ok(()));
+    assert_eq!(state.destroy_clientid(client.id), Err(Nfsstat4::STALE_CLIENTID));
+    assert_eq!(state.counts(), (0, 0));
+}
+
+// --- RFC 8881 §2.10.6 -------------------------------------------------------------------------
+
+#[test]
+fn a_slot_takes_the_next_number_repeats_the_last_and_refuses_the_rest() {
+    let state = state();
+    let (_, id) = client41(&state, b"c", 0);
+    let ask = |slot, seq| state.sequence(&sequence(id, slot, seq), (0, 2), 0).map(|(_, turn)| turn);
+    let misordered = Err(Nfsstat4::SEQ_MISORDERED);
+    assert_eq!(ask(0, 0), misordered, "nothing was asked yet");
+    assert_eq!(ask(0, 2), misordered);
+    assert_eq!(ask(0, 1), Ok(Turn::Next));
+    assert_eq!(ask(0, 1), Err(Nfsstat4::DELAY), "the first is under way");
+    assert_eq!(ask(0, 2), misordered, "the first is under way");
+    let session = state.session(&id).unwrap();
+    session.finish(0, b"results");
+    assert_eq!(ask(0, 1), Ok(Turn::Again(b"results".to_vec())));
+    let other = state.sequence(&sequence(id, 0, 1), (0, 3), 0).map(|(_, turn)| turn);
+    assert_eq!(other, Err(Nfsstat4::SEQ_FALSE_RETRY));
+    assert_eq!(ask(0, 2), Ok(Turn::Next));
+    session.finish(0, &[0; 2_000]);
+    assert_eq!(ask(0, 2), Err(Nfsstat4::RETRY_UNCACHED_REP), "long, and not asked to be kept");
+    assert_eq!(ask(0, 1), misordered);
+    assert_eq!(ask(4, 1), Err(Nfsstat4::BADSLOT));
+    let high = SequenceArgs4 { highest_slotid: 4, ..sequence(id, 1, 1) };
+    assert_eq!(state.sequence(&high, (0, 1), 0).err(), Some(Nfsstat4::BAD_HIGH_SLOT));
+    let gone = state.sequence(&sequence([9; 16], 0, 1), (0, 1), 0).err();
+    assert_eq!(gone, Some(Nfsstat4::BADSESSION));
+}
+
+#[test]
+fn a_slots_numbers_go_round() {
+    let (_, session) = {
+        let state = state();
+        let (client, id) = client41(&state, b"c", 0);
+        (client, state.session(&id).unwrap())
+    };
+    session.start_at(0, u32::MAX);
+    assert_eq!(session.sequence(&sequence([0; 16], 0, 0), (0, 1)), Ok(Turn::Next));
+}
+
+// --- RFC 8881 §8.2 ----------------------------------------------------------------------------
+
+#[test]
+fn stateids_are_old_bad_or_stale_by_the_rules_of_their_minor_version() {
+    let state = state();
+    let client = client40(&state, b"a", 0);
+    let owner = client.owner(b"o").unwrap();
+    let first = state.open(&client, KEY, &owner, READ, 0).unwrap();
+    let second = state.open(&client, KEY, &owner, BOTH, 0).unwrap();
+    assert_eq!((first.other, first.seqid + 1), (second.other, second.seqid));
+    let check = |id: Stateid4, access| state.check_io(&client, &id, KEY, access);
+    assert_eq!(check(second, 3), Ok(()));
+    assert_eq!(check(first, 1), Err(Nfsstat4::OLD_STATEID));
+    assert_eq!(check(Stateid4 { seqid: 9, ..second }, 1), Err(Nfsstat4::BAD_STATEID));
+    assert_eq!(check(Stateid4 { seqid: 0, ..second }, 1), Err(Nfsstat4::OLD_STATEID));
+    let mut stale = second;
+    stale.other[0] ^= 1;
+    assert_eq!(check(stale, 1), Err(Nfsstat4::STALE_STATEID));
+    let elsewhere = FileKey { fileid: 8, ..KEY };
+    assert_eq!(state.check_io(&client, &second, elsewhere, 1), Err(Nfsstat4::BAD_STATEID));
+
+    let (newer, _) = client41(&state, b"c", 0);
+    let owner = newer.owner(b"o").unwrap();
+    let open = state.open(&newer, KEY, &owner, READ, 0).unwrap();
+    let latest = Stateid4 { seqid: 0, ..open };
+    assert_eq!(state.check_io(&newer, &latest, KEY, 1), Ok(()));
+    assert_eq!(state.check_io(&newer, &latest, KEY, 2), Err(Nfsstat4::OPENMODE));
+    assert_eq!(state.check_io(&newer, &second, KEY, 1), Err(Nfsstat4::BAD_STATEID));
+}
+
+#[test]
+fn a_downgrade_is_to_a_union_of_what_was_opened() {
+    let state = state();
+    let (client, _) = client41(&state, b"c", 0);
+    let owner = client.owner(b"o").unwrap();
+    let open = state.open(&client, KEY, &owner, BOTH, 0).unwrap();
+    assert_eq!(state.downgrade(&client, &open, READ, KEY), Err(Nfsstat4::INVAL), "never opened so");
+    let open = state.open(&client, KEY, &owner, READ, 0).unwrap();
+    let open = state.downgrade(&client, &open, READ, KEY).unwrap();
+    assert_eq!(state.locks.share_of(KEY, &owner), Some(READ));
+    assert_eq!(state.downgrade(&client, &open, BOTH, KEY), Err(Nfsstat4::INVAL), "no way up");
+    assert_eq!(state.close(&client, &open, KEY), Ok(()));
+    assert_eq!(state.close(&client, &open, KEY), Err(Nfsstat4::BAD_STATEID));
+    assert_eq!(state.locks.counts().opens, 0);
+}
+
+// --- locks, leases ----------------------------------------------------------------------------
+
+#[test]
+fn locks_exclude_other_clients_and_end_with_the_open() {
+    let state = state();
+    let (one, two) = (client41(&state, b"1", 0).0, client41(&state, b"2", 0).0);
+    let lock_of = |client: &Arc<Client>, kind| Locking {
+        owner: client.owner(b"l").unwrap(),
+        range: Range::to_end(10),
+        kind,
+    };
+    let open = |client: &Arc<Client>, share| {
+        state.open(client, KEY, &client.owner(b"o").unwrap(), share, 0).unwrap()
+    };
+    let (of_one, of_two) = (open(&one, BOTH), open(&two, READ));
+    let first = state.lock_new(&one, &of_one, KEY, &lock_of(&one, Kind::Write), 0).unwrap();
+    let refused = state.lock_new(&two, &of_two, KEY, &lock_of(&two, Kind::Write), 0);
+    assert_eq!(refused, Err(LockRefused::Status(Nfsstat4::OPENMODE)));
+    let refused = state.lock_new(&two, &of_two, KEY, &lock_of(&two, Kind::Read), 0);
+    let Err(LockRefused::Denied(held)) = refused else { panic!("{refused:?}") };
+    assert_eq!((held.owner.client, held.range), (one.key(), Range::to_end(10)));
+    assert_eq!(state.free_stateid(&one, &first), Err(Nfsstat4::LOCKS_HELD));
+    let second = state.unlock(&one, &first, KEY, Range::to_end(0)).unwrap();
+    assert_eq!(state.free_stateid(&one, &second), Ok(()));
+    assert!(state.lock_new(&two, &of_two, KEY, &lock_of(&two, Kind::Read), 0).is_ok());
+    state.close(&two, &of_two, KEY).unwrap();
+    assert_eq!(state.locks.counts().locks, 0);
+    assert!(state.lock_test(KEY, &lock_of(&one, Kind::Write), 0).is_none());
+}
+
+#[test]
+fn a_lapsed_client_keeps_what_it_holds_until_somebody_needs_it() {
+    let state = state();
+    let (one, _) = client41(&state, b"1", 0);
+    let deny = Share { access: 1, deny: 2 };
+    let open = state.open(&one, KEY, &one.owner(b"o").unwrap(), deny, 0).unwrap();
+    let later = LEASE + 1;
+    let (two, _) = client41(&state, b"2", 0);
+    let owner = two.owner(b"o").unwrap();
+    let denied = state.open(&two, KEY, &owner, BOTH, LEASE);
+    assert_eq!(denied, Err(Nfsstat4::SHARE_DENIED), "its lease runs still");
+    state.sweep(later);
+    assert_eq!(state.check_io(&one, &open, KEY, 1), Ok(()));
+    assert!(state.clients(later).iter().all(|c| c.is_lapsed));
+    two.renew(later);
+    assert!(state.open(&two, KEY, &owner, BOTH, later).is_ok());
+    assert_eq!(state.counts(), (1, 1), "ended, with its session");
+    assert_eq!(state.check_io(&one, &open, KEY, 1), Err(Nfsstat4::BAD_STATEID));
+    let again = state.open(&one, KEY, &one.owner(b"o").unwrap(), READ, later);
+    assert_eq!(again, Err(Nfsstat4::EXPIRED), "nothing is added to a client that has ended");
+    state.sweep(later + base::limits::NFS4_COURTESY.as_nanos() as u64 + 1);
+    assert_eq!(state.counts(), (0, 0));
+    assert_eq!(state.locks.counts().opens, 0);
+}
+
+// --- grace ------------------------------------------------------------------------------------
+
+#[test]
+fn grace_admits_who_was_known_once_and_ends_with_the_last() {
+    let state = state_after(vec![(true, b"known".to_vec())]);
+    let join = |name: &[u8]| {
+        let (client, _) = state.exchange_id(name, [1; 8], false, 0, 0).unwrap();
+        state.create_session(&new_session(client.id, 1), 0, 0).unwrap();
+        client
+    };
+    let (known, stranger) = (join(b"known"), join(b"stranger"));
+    assert_eq!(state.may_reclaim(&known, 1), Ok(()));
+    assert_eq!(state.may_reclaim(&stranger, 1), Err(Nfsstat4::NO_GRACE));
+    assert_eq!(state.reclaim_complete(&stranger), Ok(()));
+    assert_eq!(state.may_take(&stranger, 1), Err(Nfsstat4::GRACE));
+    assert_eq!(state.reclaim_complete(&known), Ok(()));
+    assert_eq!(state.reclaim_complete(&known), Err(Nfsstat4::COMPLETE_ALREADY));
+    assert_eq!(state.may_reclaim(&known, 1), Err(Nfsstat4::NO_GRACE));
+    assert_eq!(state.may_take(&stranger, 1), Ok(()));
+}
+
+#[test]
+fn grace_ends_with_its_time_and_a_client_must_still_say_that_it_is_done() {
+    let state = state_after(vec![(true, b"gone".to_vec())]);
+    let (client, _) = state.exchange_id(b"new", [1; 8], false, 0, 0).unwrap();
+    assert!(state.in_grace(LEASE - 1));
+    assert!(!state.in_grace(LEASE));
+    assert_eq!(state.may_take(&client, LEASE), Err(Nfsstat4::GRACE));
+    assert_eq!(state.reclaim_complete(&client), Ok(()));
+    assert_eq!(state.may_take(&client, LEASE), Ok(()));
+}
+
+// --- RFC 7530 §9.1.7 --------------------------------------------------------------------------
+
+#[test]
+fn an_owners_requests_are_numbered_and_the_last_is_repeated() {
+    let mut owner = Sequence::default();
+    assert_eq!(owner.turn(7, false), Ok(OwnerTurn::Next), "any number to begin with");
+    owner.done(7, Nfsstat4::OK, b"first");
+    assert_eq!(owner.turn(7, false), Ok(OwnerTurn::Again(b"first".to_vec())));
+    assert_eq!(owner.turn(9, false), Err(Nfsstat4::BAD_SEQID));
+    assert_eq!(owner.turn(9, true), Ok(OwnerTurn::Next), "not confirmed: it may begin anew");
+    owner.confirmed = true;
+    assert_eq!(owner.turn(9, true), Err(Nfsstat4::BAD_SEQID));
+    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Next));
+    owner.done(8, Nfsstat4::BAD_STATEID, b"uncounted");
+    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Next));
+    owner.done(8, Nfsstat4::DENIED, b"counted");
+    assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Again(b"counted".to_vec())));
+}

@@ -1,0 +1,227 @@
+//! The keeper of state behind [`StateOps`]: which function does which operation on state, the order
+//! of 4.0 owners' requests, and what a stateid allows.
+
+use std::sync::Arc;
+
+use base::clock::Clock;
+use vfs::attr::FileType;
+use vfs::handle::Handle;
+use vfs::locks::FileKey;
+use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
+
+use super::fh::{Place, Target};
+use super::run::{Fail, Handled, Run};
+use super::state::{Client, ClientInfo, OwnerTurn, State};
+use super::{Slot, StateOps, client, lock, open, session};
+
+/// Keeps the state of all clients.
+pub struct Stateful {
+    /// The state.
+    pub state: State,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// `so_major_id` and the server's scope: the same over restarts, another on another machine.
+    pub server_owner: Vec<u8>,
+}
+
+impl Stateful {
+    /// Now.
+    pub(super) fn now(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
+    /// Ends clients that have been away for too long. To be called every few seconds.
+    pub fn sweep(&self) {
+        self.state.sweep(self.now());
+    }
+
+    /// All confirmed clients, for the administrator.
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        self.state.clients(self.now())
+    }
+
+    /// Ends a client with all that it holds. False if there is none.
+    pub fn expire(&self, clientid: u64) -> bool {
+        self.state.expire(clientid)
+    }
+
+    /// The client of a 4.1 compound.
+    pub(super) fn of_session(&self, run: &Run<'_>) -> Result<Arc<Client>, Nfsstat4> {
+        let slot = run.progress.slot.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+        Ok(Arc::clone(&self.state.session(&slot.session)?.client))
+    }
+
+    /// The client that a stateid in this compound is of.
+    pub(super) fn of_stateid(&self, run: &Run<'_>, id: &Stateid4) -> Result<Arc<Client>, Nfsstat4> {
+        match run.minor() {
+            0 if id.is_special() => Err(Nfsstat4::BAD_STATEID),
+            0 => self.state.client_of(id, self.now()),
+            _ => self.of_session(run),
+        }
+    }
+
+    /// The client that names itself in this compound, by session from 4.1 on.
+    pub(super) fn of_clientid(&self, run: &Run<'_>, id: u64) -> Result<Arc<Client>, Nfsstat4> {
+        match run.minor() {
+            0 => self.state.renew(id, self.now()),
+            _ => self.of_session(run),
+        }
+    }
+
+    /// Does a request of an owner in its turn, or repeats the result of the last one. From 4.1 on
+    /// the slot has seen to that.
+    pub(super) fn in_turn(
+        &self,
+        run: &mut Run<'_>,
+        client: &Client,
+        turn: &InTurn<'_>,
+        act: impl FnOnce(&mut Run<'_>, bool) -> Handled,
+    ) -> Handled {
+        if run.minor() > 0 {
+            return act(run, true);
+        }
+        // Two requests of one owner wait for one another, which a connection's thread must not.
+        if !run.may_block {
+            return Err(Fail::WouldBlock);
+        }
+        let sequence = client.sequence_of(turn.locks, turn.owner)?;
+        let mut sequence = sequence.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match sequence.turn(turn.seqid, turn.may_start)? {
+            OwnerTurn::Next => {}
+            OwnerTurn::Again(result) => {
+                run.out.vec().extend_from_slice(&result);
+                if let (Some(handle), Ok(Place::File(target))) = (sequence.file, run.current()) {
+                    let place = target.beside(handle);
+                    run.set_current(place);
+                }
+                return match result.get(..4).and_then(|word| word.try_into().ok()) {
+                    Some(word) if u32::from_be_bytes(word) == 0 => Ok(()),
+                    Some(word) => Err(Fail::Written(Nfsstat4(u32::from_be_bytes(word)))),
+                    None => Err(Nfsstat4::SERVERFAULT.into()),
+                };
+            }
+        }
+        let start = run.out.len();
+        let handled = act(run, sequence.confirmed);
+        let written = run.out.as_slice().get(start..).unwrap_or_default();
+        match &handled {
+            Ok(()) => sequence.done(turn.seqid, Nfsstat4::OK, written),
+            Err(Fail::Written(status)) => sequence.done(turn.seqid, *status, written),
+            Err(Fail::Status(status)) => {
+                sequence.done(turn.seqid, *status, &status.0.to_be_bytes());
+            }
+            Err(Fail::WouldBlock | Fail::Replay(_)) => {}
+        }
+        if handled.is_ok() {
+            sequence.confirmed |= turn.confirms;
+            sequence.file = if turn.opens { current_handle(run) } else { None };
+        }
+        handled
+    }
+}
+
+/// A request in an owner's sequence.
+pub(super) struct InTurn<'a> {
+    /// Whether it is an owner of locks.
+    pub locks: bool,
+    /// The owner.
+    pub owner: &'a [u8],
+    /// The request's number.
+    pub seqid: u32,
+    /// An owner that has not confirmed may begin anew: OPEN.
+    pub may_start: bool,
+    /// It confirms the owner: OPEN_CONFIRM, and all of lock owners.
+    pub confirms: bool,
+    /// It leads to another file: OPEN.
+    pub opens: bool,
+}
+
+fn current_handle(run: &Run<'_>) -> Option<Handle> {
+    run.current().ok().map(Place::handle)
+}
+
+/// The current file, which must be a regular one, and what it is locked by.
+pub(super) fn regular(run: &mut Run<'_>) -> Result<(Target, FileKey), Fail> {
+    let target = run.target(Nfsstat4::ISDIR)?;
+    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
+    check_regular(run, attr.kind)?;
+    Ok((target, FileKey::from(&attr)))
+}
+
+/// What to say of files that are not regular (RFC 7530 §16.16.5, RFC 8881 §18.16.3).
+pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
+    Err(match kind {
+        FileType::Regular => return Ok(()),
+        FileType::Directory => Nfsstat4::ISDIR,
+        FileType::Symlink => Nfsstat4::SYMLINK,
+        _ if run.minor() > 0 => Nfsstat4::WRONG_TYPE,
+        _ => Nfsstat4::INVAL,
+    }
+    .into())
+}
+
+/// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
+fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Nfsstat4> {
+    let Ok(Place::File(target)) = run.current() else { return Ok(None) };
+    match target.share.fs.getattr(run.cx(), &target.handle) {
+        Ok(attr) => Ok(Some(FileKey::from(&attr))),
+        Err(status) => Err(super::nfsstat4(status)),
+    }
+}
+
+impl StateOps for Stateful {
+    fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled {
+        match op {
+            ArgOp::Setclientid(args) => client::setclientid(self, run, args),
+            ArgOp::SetclientidConfirm(args) => client::confirm(self, run, args),
+            ArgOp::Renew(args) => client::renew(self, run, args),
+            ArgOp::ExchangeId(args) => client::exchange_id(self, run, args),
+            ArgOp::DestroyClientid(args) => client::destroy(self, run, args),
+            ArgOp::ReclaimComplete(args) => client::reclaim_complete(self, run, args),
+            ArgOp::CreateSession(args) => session::create(self, run, args),
+            ArgOp::DestroySession(args) => session::destroy(self, run, args),
+            ArgOp::Sequence(args) => session::sequence(self, run, args),
+            ArgOp::BindConnToSession(args) => session::bind(self, run, args),
+            ArgOp::TestStateid(args) => session::test_stateid(self, run, args),
+            ArgOp::FreeStateid(args) => session::free_stateid(self, run, args),
+            ArgOp::Open(args) => open::open(self, run, args),
+            ArgOp::OpenConfirm(args) => open::confirm(self, run, args),
+            ArgOp::OpenDowngrade(args) => open::downgrade(self, run, args),
+            ArgOp::Close(args) => open::close(self, run, args),
+            ArgOp::Lock(args) => lock::lock(self, run, args),
+            ArgOp::Lockt(args) => lock::lockt(self, run, args),
+            ArgOp::Locku(args) => lock::locku(self, run, args),
+            ArgOp::ReleaseLockowner(args) => lock::release(self, run, args),
+            // No delegation is granted, so none is returned.
+            ArgOp::Delegreturn(args) => {
+                self.of_stateid(run, &args.deleg_stateid)?;
+                Err(Nfsstat4::BAD_STATEID.into())
+            }
+            _ => Err(Nfsstat4::NOTSUPP.into()),
+        }
+    }
+
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4> {
+        let client = self.of_stateid(run, stateid)?;
+        let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
+        self.state.check_io(&client, stateid, key, access as u8)
+    }
+
+    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Nfsstat4> {
+        if self.state.in_grace(self.now()) {
+            return Err(Nfsstat4::GRACE);
+        }
+        let Some(key) = key_of(run)? else { return Ok(()) };
+        self.state.check_special(key, access as u8, self.now())
+    }
+
+    fn finish(&self, slot: Slot, results: &[u8]) {
+        // The session may have been destroyed by this very compound.
+        if let Ok(session) = self.state.session(&slot.session) {
+            session.finish(slot.slot, results);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! Operations on state through the real codec: a 4.0 and a 4.1 client from their first word on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::{ManualClock, NS_PER_S};
+use probe::op::OpRecord;
+use vfs::cred::Cred;
+use vfs::locks::LockTable;
+use vfs::mem::MemFs;
+use vfs::share::{ShareTable, tag};
+use wire::nfs4::*;
+use wire::xdr::{Decode, Encode, Reader, Writer};
+
+use super::super::state::{Config, Name, NoRecords};
+use super::super::{Done, Nfs4, Peer, Start};
+use super::*;
+use crate::transport::buffers::ReplyBuf;
+
+const LEASE_S: u64 = 90;
+
+struct World {
+    nfs: Nfs4,
+    clock: Arc<ManualClock>,
+    cred: Cred,
+}
+
+impl World {
+    fn new(known: Vec<Name>) -> Self {
+        let mut shares = ShareTable::default();
+        shares.add("s", MemFs::new(tag("s"), 1 << 30), false).expect("a share");
+        let clock = Arc::new(ManualClock::at(0));
+        let state = State::new(Config {
+            boot: 3,
+            lease_ns: LEASE_S * NS_PER_S,
+            grace_until_ns: LEASE_S * NS_PER_S,
+            known,
+            records: Arc::new(NoRecords),
+            locks: Arc::new(LockTable::default()),
+        });
+        let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
+        let nfs = Nfs4 {
+            shares: Arc::new(shares),
+            verifier: [1; 8],
+            lease: Duration::from_secs(LEASE_S),
+            state: Arc::new(keeper),
+        };
+        Self { nfs, clock, cred: Cred::root() }
+    }
+
+    /// Runs a compound as a connection would; gives COMPOUND4res.
+    fn bytes(&self, minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
+        let mut message = Vec::new();
+        let mut w = Writer::new(&mut message);
+        let count = ops.len() as u32;
+        CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
+        ops.iter().for_each(|op| op.encode(&mut w));
+        let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
+        let peer = Peer { cred: &self.cred, address, facts: OpRecord::default(), connection: 1 };
+        let mut out = ReplyBuf::default();
+        if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
+            let p = &mut progress;
+            if self.nfs.run(p, peer, false, &message, &mut out, 0) == Done::WouldBlock {
+                assert_eq!(self.nfs.run(p, peer, true, &message, &mut out, 0), Done::Ended);
+            }
+            if !progress.flush.is_empty() {
+                let mut results = out.into_vec();
+                self.nfs.flushed(&mut progress, Ok(()), &mut results, 0);
+                return results;
+            }
+        }
+        out.into_vec()
+    }
+
+    fn run(&self, minor: u32, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        decode(self.bytes(minor, ops))
+    }
+
+    /// With the share's root as the current file.
+    fn at_root(&self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        self.run(0, &[&ROOT[..], ops].concat())
+    }
+
+    fn client40(&self, id: &[u8]) -> u64 {
+        let args = SetclientidArgs4 {
+            client: NfsClientId4 { verifier: [1; 8], id: Opaque4(id) },
+            callback: CbClient4 {
+                program: 1,
+                location: Clientaddr4 { netid: Utf8str(b"tcp"), addr: Utf8str(b"") },
+            },
+            callback_ident: 0,
+        };
+        let (_, results) = self.run(0, &[ArgOp::Setclientid(args)]);
+        let [ResOp::Setclientid(SetclientidRes4::Ok(ok))] = results[..] else {
+            panic!("{results:?}")
+        };
+        let args = SetclientidConfirmArgs4 { clientid: ok.clientid, confirm: ok.confirm };
+        assert_eq!(self.run(0, &[ArgOp::SetclientidConfirm(args)]).0, Nfsstat4::OK);
+        ok.clientid
+    }
+
+    fn session(&self, owner: &[u8]) -> [u8; 16] {
+        let args = ExchangeIdArgs4 {
+            clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(owner) },
+            flags: 0,
+            state_protect: StateProtectA4::None(()),
+            client_impl_id: None,
+        };
+        let (_, results) = self.run(1, &[ArgOp::ExchangeId(args)]);
+        let [ResOp::ExchangeId(Res4::Ok(ok))] = &results[..] else { panic!("{results:?}") };
+        let channel = ChannelAttrs4 {
+            headerpadsize: 0,
+            maxrequestsize: 1 << 16,
+            maxresponsesize: 1 << 16,
+            maxresponsesize_cached: 4096,
+            maxoperations: 16,
+            maxrequests: 4,
+            rdma_ird: None,
+        };
+        let args = CreateSessionArgs4 {
+            clientid: ok.clientid,
+            sequence: ok.sequenceid,
+            flags: 0,
+            fore_chan_attrs: channel,
+            back_chan_attrs: channel,
+            cb_program: 1,
+            sec_parms: wire::xdr::Seq(Vec::new()),
+        };
+        let (_, results) = self.run(1, &[ArgOp::CreateSession(args)]);
+        let [ResOp::CreateSession(Res4::Ok(ok))] = results[..] else { panic!("{results:?}") };
+        ok.sessionid
+    }
+}
+
+const ROOT: [ArgOp<'static>; 3] = [
+    ArgOp::Putrootfh(()),
+    ArgOp::Lookup(LookupArgs4 { objname: Component4(b"export") }),
+    ArgOp::Lookup(LookupArgs4 { objname: Component4(b"s") }),
+];
+
+fn decode(bytes: Vec<u8>) -> (Nfsstat4, Vec<ResOp<'static>>) {
+    let mut r = Reader::new(bytes.leak());
+    let head = CompoundRes::decode(&mut r).expect("a head");
+    let results = (0..head.count).map(|_| ResOp::decode(&mut r).expect("a result")).collect();
+    r.finish().expect("nothing more");
+    (head.status, results)
+}
+
+fn empty_attrs() -> Fattr4<'static> {
+    let mut bytes = Vec::new();
+    Attrs4::default().encode(&mut Writer::new(&mut bytes));
+    wire::xdr::decode_all(bytes.leak()).expect("attributes")
+}
+
+fn open(clientid: u64, seqid: u32, owner: &'static [u8], deny: u32) -> ArgOp<'static> {
+    ArgOp::Open(OpenArgs4 {
+        seqid,
+        share_access: share4::ACCESS_BOTH,
+        share_deny: deny,
+        owner: StateOwner4 { clientid, owner: Opaque4(owner) },
+        openhow: Openflag4::Create(Createhow4::Unchecked(empty_attrs())),
+        claim: OpenClaim4::Null(Component4(b"f")),
+    })
+}
+
+fn opened(results: &[ResOp<'_>]) -> (Stateid4, u32) {
+    match results.iter().find_map(|r| if let ResOp::Open(o) = r { Some(o) } else { None }) {
+        Some(Res4::Ok(ok)) => (ok.stateid, ok.rflags),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn sequence(sessionid: [u8; 16], sequenceid: u32) -> ArgOp<'static> {
+    ArgOp::Sequence(SequenceArgs4 {
+        sessionid,
+        sequenceid,
+        slotid: 0,
+        highest_slotid: 0,
+        cachethis: true,
+    })
+}
+
+fn file() -> ArgOp<'static> {
+    ArgOp::Lookup(LookupArgs4 { objname: Component4(b"f") })
+}
+
+fn write(stateid: Stateid4) -> ArgOp<'static> {
+    ArgOp::Write(WriteArgs4 { stateid, offset: 0, stable: StableHow4::FILE_SYNC, data: b"data" })
+}
+
+fn lock_new(clientid: u64, open_stateid: Stateid4, open_seqid: u32) -> ArgOp<'static> {
+    ArgOp::Lock(LockArgs4 {
+        locktype: locktype4::WRITE,
+        reclaim: false,
+        offset: 0,
+        length: u64::MAX,
+        locker: Locker4::New(OpenToLockOwner4 {
+            open_seqid,
+            open_stateid,
+            lock_seqid: 1,
+            lock_owner: StateOwner4 { clientid, owner: Opaque4(b"locker") },
+        }),
+    })
+}
+
+/// Opens and confirms; the next number of the owner is 3.
+fn open_confirmed(world: &World, clientid: u64) -> Stateid4 {
+    let (status, results) = world.at_root(&[open(clientid, 1, b"o", 0)]);
+    assert_eq!(status, Nfsstat4::OK);
+    let (open_stateid, rflags) = opened(&results);
+    assert_ne!(rflags & open4::RESULT_CONFIRM, 0);
+    let confirm = ArgOp::OpenConfirm(OpenConfirmArgs4 { open_stateid, seqid: 2 });
+    let (status, results) = world.at_root(&[file(), confirm]);
+    assert_eq!(status, Nfsstat4::OK);
+    match results.last() {
+        Some(ResOp::OpenConfirm(Res4::Ok(ok))) => ok.stateid,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_40_client_opens_writes_locks_and_closes_and_each_may_be_repeated() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let stateid = open_confirmed(&world, id);
+    assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::OK);
+    let ops = [&ROOT[..], &[file(), lock_new(id, stateid, 3)]].concat();
+    let first = world.bytes(0, &ops);
+    assert_eq!(decode(first.clone()).0, Nfsstat4::OK);
+    assert_eq!(world.bytes(0, &ops), first, "repeated, not done again");
+    let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: stateid });
+    let ops = [&ROOT[..], &[file(), close]].concat();
+    let first = world.bytes(0, &ops);
+    assert_eq!(decode(first.clone()).0, Nfsstat4::OK);
+    assert_eq!(world.bytes(0, &ops), first, "repeated, not done again");
+    assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::BAD_STATEID);
+}
+
+#[test]
+fn an_open_that_is_repeated_leads_to_its_file_again() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let ops = [&ROOT[..], &[open(id, 1, b"o", 0), ArgOp::Getfh(())]].concat();
+    let first = world.bytes(0, &ops);
+    assert_eq!(decode(first.clone()).0, Nfsstat4::OK);
+    assert_eq!(world.bytes(0, &ops), first);
+    assert_eq!(world.at_root(&[open(id, 5, b"o", 0)]).0, Nfsstat4::OK, "not confirmed yet");
+}
+
+#[test]
+fn deny_modes_and_locks_exclude_another_client_until_it_has_lapsed() {
+    let world = World::new(Vec::new());
+    let (one, session) = (world.client40(b"a"), world.session(b"b"));
+    let done = ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false });
+    assert_eq!(world.run(1, &[sequence(session, 1), done]).0, Nfsstat4::OK);
+    let stateid = open_confirmed(&world, one);
+    assert_eq!(world.at_root(&[file(), lock_new(one, stateid, 3)]).0, Nfsstat4::OK);
+    let denying = open(0, 0, b"o", share4::DENY_WRITE);
+    let attempt = |seq, op: ArgOp<'static>| {
+        let ops = [&[sequence(session, seq)], &ROOT[..], std::slice::from_ref(&op)].concat();
+        world.run(1, &ops)
+    };
+    assert_eq!(attempt(2, denying.clone()).0, Nfsstat4::SHARE_DENIED);
+    let plain = open(0, 0, b"o", 0);
+    let (_, results) = attempt(3, plain);
+    let theirs = opened(&results).0;
+    let ops = [&[sequence(session, 4)], &ROOT[..], &[file(), lock_new(0, theirs, 0)]].concat();
+    let (status, results) = world.run(1, &ops);
+    assert_eq!(status, Nfsstat4::DENIED);
+    let Some(ResOp::Lock(LockRes4::Denied(denied))) = results.last() else { panic!("{results:?}") };
+    assert_eq!((denied.owner.clientid, denied.length), (one, u64::MAX));
+    world.clock.advance(Duration::from_secs(LEASE_S + 1));
+    assert_eq!(attempt(5, denying).0, Nfsstat4::OK, "nobody is there to keep it");
+    let gone = ArgOp::Renew(ClientidArgs4 { clientid: one });
+    assert_eq!(world.run(0, &[gone]).0, Nfsstat4::STALE_CLIENTID);
+}
+
+#[test]
+fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
+    let world = World::new(Vec::new());
+    let session = world.session(b"a");
+    let early = [&[sequence(session, 1)], &ROOT[..], &[open(0, 0, b"o", 0)]].concat();
+    assert_eq!(world.run(1, &early).0, Nfsstat4::GRACE, "before RECLAIM_COMPLETE");
+    let done = ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false });
+    assert_eq!(world.run(1, &[sequence(session, 2), done]).0, Nfsstat4::OK);
+    let close = ArgOp::Close(CloseArgs4 { seqid: 0, open_stateid: Stateid4::CURRENT });
+    let rest = [open(0, 0, b"o", 0), write(Stateid4::CURRENT), close];
+    let ops = [&[sequence(session, 3)], &ROOT[..], &rest].concat();
+    let first = world.bytes(1, &ops);
+    assert_eq!(decode(first.clone()).0, Nfsstat4::OK);
+    assert_eq!(world.bytes(1, &ops), first, "repeated, not done again");
+    let destroy = ArgOp::DestroySession(DestroySessionArgs4 { sessionid: session });
+    assert_eq!(world.run(1, &[destroy]).0, Nfsstat4::OK);
+    assert_eq!(world.run(1, &[sequence(session, 4)]).0, Nfsstat4::BADSESSION);
+}
+
+#[test]
+fn grace_refuses_new_opens_locks_and_special_stateids_until_it_is_over() {
+    let world = World::new(vec![(false, b"before".to_vec())]);
+    let id = world.client40(b"stranger");
+    assert_eq!(world.at_root(&[open(id, 1, b"o", 0)]).0, Nfsstat4::GRACE);
+    let create = |claim| {
+        ArgOp::Open(OpenArgs4 {
+            seqid: 2,
+            share_access: share4::ACCESS_READ,
+            share_deny: 0,
+            owner: StateOwner4 { clientid: id, owner: Opaque4(b"o") },
+            openhow: Openflag4::Nocreate(()),
+            claim,
+        })
+    };
+    let reclaim = create(OpenClaim4::Previous(delegation4::NONE));
+    assert_eq!(world.at_root(&[reclaim]).0, Nfsstat4::NO_GRACE, "it held nothing before");
+    world.clock.advance(Duration::from_secs(LEASE_S));
+    assert_eq!(world.at_root(&[open(id, 3, b"o", 0)]).0, Nfsstat4::OK);
+}

@@ -1,0 +1,86 @@
+//! Export rules: each admits, and each refuses.
+
+use vfs::share::rules::{Lookup, Rules};
+
+use super::*;
+
+/// No names are known.
+struct Nobody;
+
+impl Lookup for Nobody {
+    fn host(&self, _: &str) -> Result<Vec<std::net::IpAddr>, String> {
+        Err("not found".to_owned())
+    }
+
+    fn netgroups(&self) -> String {
+        String::new()
+    }
+}
+
+fn with(rules: &str) -> World {
+    let world = World::new(&["a"]);
+    world.file(b"f", b"hello");
+    set(&world, rules);
+    world
+}
+
+fn set(world: &World, rules: &str) {
+    let share = world.nfs.shares.iter().next().expect("a share");
+    share.rules.set(Rules::parse(rules, &Nobody).expect(rules));
+}
+
+fn handle_of_share(world: &World) -> Vec<u8> {
+    world.nfs.shares.iter().next().expect("a share").fs.root().as_bytes().to_vec()
+}
+
+#[test]
+fn a_share_that_grants_nothing_is_not_there() {
+    for rules in ["10.0.0.0/8(rw)", "*(rw,secure)"] {
+        let world = with(rules);
+        assert_eq!(world.at_share(&[]).status, Nfsstat4::NOENT, "{rules}");
+        let export = [ArgOp::Putrootfh(()), lookup(b"export"), readdir(0, [0; 8], 4000)];
+        assert_eq!(names_of(&world.run(0, &export)), []);
+        // Nor does a handle open it that came from elsewhere.
+        let handle = handle_of_share(&world);
+        let ops = [ArgOp::Putfh(PutfhArgs4 { object: Fh4(&handle) }), getattr(&[attr4::SIZE])];
+        assert_eq!(world.run(0, &ops).status, Nfsstat4::ACCESS);
+        set(&world, "127.0.0.0/8(rw)");
+        assert_eq!(world.run(0, &ops).status, Nfsstat4::OK);
+        assert_eq!(world.at_share(&[lookup(b"f")]).status, Nfsstat4::OK);
+    }
+}
+
+#[test]
+fn where_only_reading_is_granted_nothing_changes() {
+    let world = with("*(ro)");
+    let write = WriteArgs4 { stateid: GOOD, offset: 0, stable: StableHow4::UNSTABLE, data: b"x" };
+    for op in [mkdir(b"d"), ArgOp::Write(write)] {
+        assert_eq!(world.at_share(&[lookup(b"f"), op]).status, Nfsstat4::ROFS);
+    }
+    let access = ArgOp::Access(AccessArgs4 { access: access4::READ | access4::MODIFY });
+    let answer = world.at_share(&[lookup(b"f"), read(GOOD, 0, 9), access.clone()]);
+    let ResOp::Access(Res4::Ok(ok)) = answer.last() else { panic!() };
+    assert_eq!(ok.access, access4::READ);
+    set(&world, "*(rw,no_root_squash)");
+    let answer = world.at_share(&[lookup(b"f"), access]);
+    let ResOp::Access(Res4::Ok(ok)) = answer.last() else { panic!() };
+    assert_eq!(ok.access, access4::READ | access4::MODIFY);
+}
+
+#[test]
+fn whoever_is_squashed_acts_as_nobody() {
+    let owner_of_new = |rules| {
+        let world = with(rules);
+        set(&world, "*(rw,no_root_squash)");
+        let open_up = Attrs4 { mode: Some(0o777), ..Attrs4::default() };
+        let obj_attributes = fattr(&open_up);
+        let stateid = Stateid4::ANONYMOUS;
+        let chmod = ArgOp::Setattr(SetattrArgs4 { stateid, obj_attributes });
+        assert_eq!(world.at_share(&[chmod]).status, Nfsstat4::OK);
+        set(&world, rules);
+        attrs(&world.at_share(&[mkdir(b"d"), getattr(&[attr4::OWNER])])).owner.map(|o| o.0.to_vec())
+    };
+    assert_eq!(owner_of_new("*(rw,root_squash)"), Some(b"65534".to_vec()));
+    assert_eq!(owner_of_new("*(rw,all_squash,anonuid=7,anongid=8)"), Some(b"7".to_vec()));
+    assert_eq!(owner_of_new("*(rw,no_root_squash)"), Some(b"0".to_vec()));
+}

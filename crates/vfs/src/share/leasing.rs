@@ -1,0 +1,302 @@
+//! The one place where what is done to files recalls delegations, whichever protocol does it.
+//!
+//! A change that a delegation is in the way of is refused with [`Status::Busy`] (NFS3ERR_JUKEBOX,
+//! NFS4ERR_DELAY) after its holder was told; the caller comes again. While no delegation is out the
+//! cost is one atomic addition, and nothing is asked of the file system. For whom a thread acts it
+//! says with [`ByClient`](crate::locks::ByClient); a client's own delegations are not in its way.
+
+use std::sync::Arc;
+
+use probe::op::FileId;
+
+use crate::acl::{Acl, AclKind};
+use crate::attr::{Attr, SetAttr, Time, Wcc};
+use crate::fs::{
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+};
+use crate::handle::Handle;
+use crate::locks::{ByClient, Changing, FileKey, LockTable};
+use crate::status::Status;
+
+/// A tree whose changes recall delegations.
+pub struct Leasing {
+    inner: Arc<dyn FileSystem>,
+    locks: Arc<LockTable>,
+}
+
+impl Leasing {
+    /// Wraps a tree.
+    pub fn new(inner: Arc<dyn FileSystem>, locks: Arc<LockTable>) -> Self {
+        Self { inner, locks }
+    }
+
+    /// Before a change of a file: the announcement, to be held until the change was made.
+    #[inline]
+    fn changing(&self, cx: Context<'_>, file: &Handle) -> Result<Changing<'_>> {
+        let changing = self.locks.changing(self.inner.file_id(file));
+        if self.locks.has_leases() {
+            self.may_change(&self.inner.getattr(cx, file)?)?;
+        }
+        Ok(changing)
+    }
+
+    #[cold]
+    fn may_change(&self, attr: &Attr) -> Result<()> {
+        let free = self.locks.may_change(FileKey::from(attr), ByClient::now());
+        if free { Ok(()) } else { Err(Status::Busy) }
+    }
+
+    /// Before a look at a file: others may keep back what they have written.
+    #[inline]
+    fn looking(&self, cx: Context<'_>, file: &Handle) -> Result<()> {
+        if !self.locks.has_write_leases() {
+            return Ok(());
+        }
+        let attr = self.inner.getattr(cx, file)?;
+        let free = self.locks.may_read(FileKey::from(&attr), ByClient::now());
+        if free { Ok(()) } else { Err(Status::Busy) }
+    }
+
+    /// Before a change of names: of what they lead to now.
+    fn renaming(&self, cx: Context<'_>, names: &[(&Handle, &[u8])]) -> Result<Changing<'_>> {
+        let changing = self.locks.names_changing();
+        if self.locks.has_leases() {
+            for (dir, name) in names {
+                match self.inner.lookup(cx, dir, name) {
+                    Ok((entry, _)) => self.may_change(&entry.attr)?,
+                    Err(Failed { status: Status::WouldBlock, .. }) => {
+                        return Err(Status::WouldBlock);
+                    }
+                    // The operation itself says what is wrong.
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(changing)
+    }
+}
+
+impl FileSystem for Leasing {
+    fn root(&self) -> Handle {
+        self.inner.root()
+    }
+    fn file_id(&self, handle: &Handle) -> FileId {
+        self.inner.file_id(handle)
+    }
+    fn flush_failures(&self) -> u64 {
+        self.inner.flush_failures()
+    }
+    fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
+        self.looking(cx, file)?;
+        self.inner.getattr(cx, file)
+    }
+    fn setattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.setattr(cx, file, set, guard)
+    }
+    fn lookup(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
+        self.inner.lookup(cx, dir, name)
+    }
+    fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
+        self.inner.access(cx, file, want)
+    }
+    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
+        self.inner.readlink(cx, link)
+    }
+    fn read(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<ReadDone> {
+        self.looking(cx, file)?;
+        self.inner.read(cx, file, offset, buf)
+    }
+    fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
+        self.looking(cx, file).ok()?;
+        self.inner.extent(cx, file, offset, count)
+    }
+    fn write(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        data: &[u8],
+        stable: Stable,
+    ) -> Change<usize> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.write(cx, file, offset, data, stable)
+    }
+    fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()> {
+        self.inner.commit(cx, file)
+    }
+    fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry> {
+        // Only one that takes a file as it is may cut it short.
+        let cuts = matches!(how, CreateHow::Unchecked(SetAttr { size: Some(_), .. }));
+        let _changing = if cuts { Some(self.renaming(cx, &[(dir, name)])?) } else { None };
+        self.inner.create(cx, dir, name, how)
+    }
+    fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry> {
+        self.inner.mkdir(cx, dir, name, set)
+    }
+    fn symlink(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        target: &[u8],
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.inner.symlink(cx, dir, name, target, set)
+    }
+    fn mknod(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        name: &[u8],
+        special: Special,
+        set: &SetAttr,
+    ) -> Change<Entry> {
+        self.inner.mknod(cx, dir, name, special, set)
+    }
+    fn remove(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        let _changing = self.renaming(cx, &[(dir, name)])?;
+        self.inner.remove(cx, dir, name)
+    }
+    fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        self.inner.rmdir(cx, dir, name)
+    }
+    fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {
+        let _changing = self.renaming(cx, &[from, to])?;
+        self.inner.rename(cx, from, to)
+    }
+    fn link(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        dir: &Handle,
+        name: &[u8],
+    ) -> Change<Option<Attr>> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.link(cx, file, dir, name)
+    }
+    fn list(
+        &self,
+        cx: Context<'_>,
+        dir: &Handle,
+        cookie: u64,
+        verifier: [u8; 8],
+        plus: bool,
+        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<ListDone> {
+        self.inner.list(cx, dir, cookie, verifier, plus, each)
+    }
+    fn features(&self) -> Features {
+        self.inner.features()
+    }
+    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
+        self.inner.lookup_parent(cx, dir)
+    }
+    fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.allocate(cx, file, offset, len)
+    }
+    fn deallocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.deallocate(cx, file, offset, len)
+    }
+    fn seek(&self, cx: Context<'_>, file: &Handle, at: u64, what: Seek) -> Result<Option<u64>> {
+        self.looking(cx, file)?;
+        self.inner.seek(cx, file, at, what)
+    }
+    fn copy_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<u64> {
+        self.looking(cx, from.0)?;
+        let _changing = self.changing(cx, to.0)?;
+        self.inner.copy_range(cx, from, to, len)
+    }
+    fn clone_range(
+        &self,
+        cx: Context<'_>,
+        from: (&Handle, u64),
+        to: (&Handle, u64),
+        len: u64,
+    ) -> Change<()> {
+        self.looking(cx, from.0)?;
+        let _changing = self.changing(cx, to.0)?;
+        self.inner.clone_range(cx, from, to, len)
+    }
+    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
+        self.inner.get_xattr(cx, file, name)
+    }
+    fn set_xattr(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.set_xattr(cx, file, name, value, how)
+    }
+    fn list_xattrs(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        cookie: u64,
+        each: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Result<bool> {
+        self.inner.list_xattrs(cx, file, cookie, each)
+    }
+    fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.remove_xattr(cx, file, name)
+    }
+    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
+        self.inner.get_acl(cx, file, which)
+    }
+    fn set_acl(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        which: AclKind,
+        acl: Option<&Acl>,
+    ) -> Change<()> {
+        let _changing = self.changing(cx, file)?;
+        self.inner.set_acl(cx, file, which, acl)
+    }
+    fn space(&self, cx: Context<'_>) -> Result<Space> {
+        self.inner.space(cx)
+    }
+    fn abilities(&self) -> Abilities {
+        self.inner.abilities()
+    }
+    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
+        self.inner.path_of(file)
+    }
+    fn describe(&self, file: FileId) -> Option<FileName> {
+        self.inner.describe(file)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Each change through a share recalls the delegation that is in its way, and nothing else does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::conformance::{self, Bench};
+use crate::cred::Cred;
+use crate::locks::{ClientKey, LeaseKind, Owner, Protocol, Recall};
+use crate::mem::MemFs;
+
+#[derive(Default)]
+struct Told(AtomicU64);
+
+impl Recall for Told {
+    fn recall(&self, _: FileKey, _: &Owner) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+const HOLDER: ClientKey = ClientKey { protocol: Protocol::Nfs4, id: 1 };
+
+struct Scene {
+    fs: Leasing,
+    locks: Arc<LockTable>,
+    cred: Cred,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let locks = Arc::<LockTable>::default();
+        let inner = MemFs::new(crate::share::tag("test"), 1 << 30);
+        Self { fs: Leasing::new(inner, Arc::clone(&locks)), locks, cred: Cred::root() }
+    }
+    fn cx(&self) -> Context<'_> {
+        Context { cred: &self.cred, may_block: true }
+    }
+    fn file(&self, name: &str) -> Entry {
+        let how = CreateHow::Guarded(SetAttr::default());
+        self.fs.create(self.cx(), &self.fs.root(), name.as_bytes(), how).expect("made").value
+    }
+    /// What `change` comes to while somebody else has a lease on `file`, how often he is told, and
+    /// what it comes to once he has given it back.
+    fn under_lease(
+        &self,
+        what: &str,
+        kind: LeaseKind,
+        file: &Handle,
+        change: &dyn Fn() -> std::result::Result<(), Status>,
+    ) {
+        let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+        let attr = self.fs.getattr(self.cx(), file).expect("there");
+        let id = self.fs.file_id(file);
+        self.locks.grant(id, &attr, &owner, kind, told.clone()).expect("nobody writes");
+        assert_eq!(change(), Err(Status::Busy), "{what}");
+        assert_eq!(change(), Err(Status::Busy), "{what} again");
+        assert_eq!(told.0.load(Ordering::Relaxed), 1, "{what}: told once");
+        assert!(self.locks.end_lease(FileKey::from(&attr), &owner));
+        assert_eq!(change(), Ok(()), "{what} after it was given back");
+    }
+}
+
+fn ok<T>(change: Change<T>) -> std::result::Result<(), Status> {
+    change.map(drop).map_err(|failed| failed.status)
+}
+
+#[test]
+fn each_change_recalls() {
+    let s = Scene::new();
+    let (root, file, other) = (s.fs.root(), s.file("file").handle, s.file("other").handle);
+    let read = LeaseKind::Read;
+    let under = |what, change: &dyn Fn() -> _| s.under_lease(what, read, &file, change);
+    let acl = Acl::from_mode(0o600);
+    under("WRITE", &|| ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)));
+    under("SETATTR", &|| ok(s.fs.setattr(s.cx(), &file, &SetAttr::default(), None)));
+    under("ALLOCATE", &|| ok(s.fs.allocate(s.cx(), &file, 0, 10)));
+    under("DEALLOCATE", &|| ok(s.fs.deallocate(s.cx(), &file, 0, 10)));
+    under("COPY", &|| ok(s.fs.copy_range(s.cx(), (&other, 0), (&file, 0), 0)));
+    under("SETXATTR", &|| ok(s.fs.set_xattr(s.cx(), &file, b"a", b"1", SetXattr::Either)));
+    under("REMOVEXATTR", &|| ok(s.fs.remove_xattr(s.cx(), &file, b"a")));
+    // What the back end cannot do it refuses once the way is free.
+    under("an ACL", &|| match ok(s.fs.set_acl(s.cx(), &file, AclKind::Access, Some(&acl))) {
+        Err(Status::NotSupported) => Ok(()),
+        other => other,
+    });
+    let cut = CreateHow::Unchecked(SetAttr { size: Some(0), ..SetAttr::default() });
+    under("CREATE that cuts", &|| ok(s.fs.create(s.cx(), &root, b"file", cut)));
+    under("RENAME", &|| ok(s.fs.rename(s.cx(), (&root, b"file"), (&root, b"renamed"))));
+    under("RENAME over it", &|| ok(s.fs.rename(s.cx(), (&root, b"other"), (&root, b"renamed"))));
+    let file = s.file("file").handle;
+    let under = |what, change: &dyn Fn() -> _| s.under_lease(what, read, &file, change);
+    under("LINK", &|| ok(s.fs.link(s.cx(), &file, &root, b"second")));
+    let third = s.file("third").handle;
+    s.under_lease("REMOVE", read, &third, &|| ok(s.fs.remove(s.cx(), &root, b"third")));
+}
+
+#[test]
+fn looks_recall_only_what_is_kept_back() {
+    let s = Scene::new();
+    let file = s.file("file").handle;
+    let read = || s.fs.read(s.cx(), &file, 0, &mut [0]).map(drop);
+    s.under_lease("READ", LeaseKind::Write, &file, &read);
+    let attributes = || s.fs.getattr(s.cx(), &file).map(drop);
+    s.under_lease("GETATTR", LeaseKind::Write, &file, &attributes);
+    let (told, owner) = (Arc::<Told>::default(), Owner::new(HOLDER, b"o").expect("short"));
+    let attr = s.fs.getattr(s.cx(), &file).expect("there");
+    let id = s.fs.file_id(&file);
+    s.locks.grant(id, &attr, &owner, LeaseKind::Read, told.clone()).expect("free");
+    assert_eq!((read(), attributes()), (Ok(()), Ok(())));
+    let acting = ByClient::acting(HOLDER);
+    assert_eq!(ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable)), Ok(()), "its own");
+    drop(acting);
+    assert_eq!(told.0.load(Ordering::Relaxed), 0);
+    let stranger = ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
+    assert_eq!(stranger, Err(Status::Busy), "it acts for nobody again");
+}
+
+#[test]
+fn is_otherwise_the_same_tree() {
+    let inner = MemFs::new(crate::share::tag("test"), 1 << 30);
+    let fs = Arc::new(Leasing::new(inner, Arc::default()));
+    conformance::run(&Bench { fs, privileged: true, reopen: None });
+}
