@@ -91,7 +91,8 @@ fn large_and_changing(bench: &Bench) {
         for _ in 0..300 {
             if gone < PASSING {
                 let name = format!("passing-{gone}");
-                assert!(fs.remove(me.cx(), &dir, name.as_bytes()).is_ok());
+                let removed = fs.remove(me.cx(), &dir, name.as_bytes());
+                assert!(removed.is_ok(), "{name}: {:?}", removed.err().map(|e| e.status));
                 gone += 1;
             }
             make(&me, &dir, &format!("new-{new}"));
