@@ -25,6 +25,9 @@ const LINK_FULL: f64 = 0.85;
 const DISK_BUSY: f64 = 0.85;
 /// Bytes that wait to be sent on a connection, on average, when the network is what holds them.
 const QUEUED: f64 = 32_768.0;
+/// A machine busier than this is part of the path itself: data then waits for the CPU that copies
+/// and acknowledges it, and a queue says nothing about the link.
+const QUEUE_TELLS: f64 = 0.75;
 /// Throughput within this share of what the generator reaches against nothing.
 const NEAR_NULL: f64 = 0.70;
 /// What a step gains at least where throughput still rises.
@@ -304,7 +307,7 @@ fn network(e: &Evidence) -> Found {
         }
     }
     if let (Some(send), Some(read)) = (e.queued_to_send, e.queued_to_read) {
-        let idle = e.host_busy.is_none_or(|b| b < BUSY) || cpu_is_not_it(e);
+        let idle = e.host_busy.is_none_or(|b| b < QUEUE_TELLS) || cpu_is_not_it(e);
         // Data that waits to leave while the other side has nothing to read is in the network.
         let from_server = send.0 >= QUEUED && read.1 < send.0 / 4.0;
         let from_client = send.1 >= QUEUED && read.0 < send.1 / 4.0;
