@@ -128,9 +128,10 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 10] = [
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/mount3.toml"),
+    include_str!("../../../schema/nlm.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),
