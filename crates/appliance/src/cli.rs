@@ -92,6 +92,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 90,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub nfs_lease: u64,
+    /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
+    #[arg(long)]
+    pub no_portmap: bool,
     /// A file of such rules, one to a line; SIGHUP reads it again, nobody is cut off
     #[arg(long, value_name = "FILE")]
     pub exports: Option<PathBuf>,

@@ -5,7 +5,9 @@ mod engine;
 mod exports;
 mod names;
 mod nfs4;
+mod nlm;
 mod plan;
+mod portmap;
 mod status;
 mod storage;
 

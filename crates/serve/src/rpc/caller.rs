@@ -24,6 +24,8 @@ pub struct Caller {
     core: u8,
     /// Its source port.
     port: u16,
+    /// At which of our addresses it called, if the kernel says.
+    local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
     /// The identity that the call at hand claims.
@@ -46,6 +48,7 @@ impl Caller {
             client,
             core,
             port,
+            local: None,
             connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
@@ -54,6 +57,16 @@ impl Caller {
             machine: None,
             named: false,
         }
+    }
+
+    /// The same peer, who called at our address `local`.
+    pub(crate) fn called_at(self, local: Option<IpAddr>) -> Self {
+        Self { local, ..self }
+    }
+
+    /// At which of our addresses it called.
+    pub(crate) fn local(&self) -> Option<IpAddr> {
+        self.local
     }
 
     /// The connection's number: no other one has it in this life of the server.

@@ -5,6 +5,7 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
+//! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
 pub mod budget;
@@ -13,6 +14,7 @@ pub mod listener;
 pub mod mailbox;
 pub mod runtimes;
 pub mod send;
+pub mod small;
 
 pub use budget::Budgets;
 pub use runtimes::Runtimes;

@@ -13,7 +13,7 @@ use vfs::share::rules::Rules;
 use super::exports::Exports;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-use crate::services::{ADMIN, NFS};
+use crate::services::{ADMIN, NFS, PORTMAP};
 
 /// The checked options.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Plan {
     pub address: IpAddr,
     /// Where NFS listens.
     pub nfs: SocketAddr,
+    /// Where the port mapper listens, if there is to be one.
+    pub portmap: Option<SocketAddr>,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
     /// Names and passwords.
@@ -52,6 +54,10 @@ impl Plan {
     pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
         let nfs = NFS.address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
+        let portmap = match args.no_portmap {
+            true => None,
+            false => Some(PORTMAP.address(args.address, args.port_offset)?),
+        };
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
         let state = match &args.state {
@@ -69,6 +75,7 @@ impl Plan {
             state,
             address: args.address,
             nfs,
+            portmap,
             admin,
             users,
             announce_json: args.announce.is_some(),

@@ -10,6 +10,7 @@ use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
 use serve::nfs4::Stateful;
+use serve::nlm::Nlm;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
@@ -18,13 +19,14 @@ use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
+use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
 use vfs::share::{ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
-use super::nfs4;
 use super::plan::Plan;
+use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
 
@@ -36,6 +38,9 @@ pub struct Storage {
     dir: String,
     nfs: SocketAddr,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
+    /// Whether NFSv3 clients find NLM where they look for it.
+    portmap: bool,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -69,13 +74,16 @@ impl Storage {
         hub.shares().intern(&plan.share);
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
-        let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), plan.lease, state)?;
+        let locks = Arc::new(LockTable::default());
+        let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
         programs.push(program);
+        let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
+        programs.extend(nlm.programs());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
-            runtimes: Arc::new(runtimes),
+            runtimes: runtimes.clone(),
             programs,
             hub: hub.clone(),
             flush: flush.clone(),
@@ -88,7 +96,9 @@ impl Storage {
         })?;
         let nfs = service.local_addr();
         let service = Mutex::new(Some(service));
-        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, clients, service })
+        let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
+        let dir = plan.dir.display().to_string();
+        Ok(Self { files, flush, table, dir, nfs, clients, nlm, portmap, service })
     }
 
     /// The shares, for names in statistics.
@@ -119,8 +129,11 @@ impl Storage {
         Access {
             protocol: "nfs3".to_owned(),
             url: nfs3_url(self.nfs, share.as_bytes()),
-            mount: mount_command(self.nfs, share),
-            note: Some("nolock: locks stay on the client that takes them".to_owned()),
+            mount: mount_command(self.nfs, share, self.portmap),
+            note: Some(match self.portmap {
+                true => "locks are the server's, if rpcbind and rpc.statd run on the client".into(),
+                false => "nolock: locks stay on the client that takes them".into(),
+            }),
         }
     }
 
@@ -156,9 +169,13 @@ impl Storage {
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
-        let (files, flush, clients) =
-            (self.files.clone(), self.flush.clone(), self.clients.clone());
-        Box::new(Keeper { files, flush, clients, hub: hub.clone() })
+        Box::new(Keeper {
+            files: self.files.clone(),
+            flush: self.flush.clone(),
+            clients: self.clients.clone(),
+            nlm: self.nlm.clone(),
+            hub: hub.clone(),
+        })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -185,12 +202,14 @@ struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
     hub: Arc<Hub>,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
+        self.nlm.sweep();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);

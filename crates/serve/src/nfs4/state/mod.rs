@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX};
-use vfs::locks::LockTable;
+use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
@@ -113,6 +113,9 @@ impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
         let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        if !known.is_empty() {
+            locks.begin_grace(Protocol::Nfs4);
+        }
         Self {
             boot,
             lease_ns,
@@ -268,6 +271,8 @@ impl State {
 
     /// Ends clients that have been away for too long. To be called every few seconds.
     pub fn sweep(&self, now_ns: u64) {
+        // Others wait for its end, and nobody else may be asking.
+        self.in_own_grace(now_ns);
         let courtesy = NFS4_COURTESY.as_nanos() as u64;
         for client in self.live.all() {
             if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
@@ -392,13 +397,21 @@ impl State {
 
     // --- grace --------------------------------------------------------------------------------
 
-    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE).
+    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
     pub fn in_grace(&self, now_ns: u64) -> bool {
+        self.in_own_grace(now_ns) || self.locks.in_grace_beside(Protocol::Nfs4)
+    }
+
+    /// Whether clients of NFSv4 may reclaim.
+    fn in_own_grace(&self, now_ns: u64) -> bool {
         if !self.grace_may_be_on.load(Ordering::Relaxed) {
             return false;
         }
         let on = lock(&self.grace).is_on(now_ns);
-        self.grace_may_be_on.store(on, Ordering::Relaxed);
+        if !on {
+            self.grace_may_be_on.store(false, Ordering::Relaxed);
+            self.locks.end_grace(Protocol::Nfs4);
+        }
         on
     }
 
@@ -408,7 +421,7 @@ impl State {
     /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
     pub fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
-        let may = self.in_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
+        let may = self.in_own_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
         if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
     }
 
