@@ -154,10 +154,14 @@ impl Run<'_> {
         entered.is_none_or(|entered| entered.grant.access == Access::ReadWrite)
     }
 
+    /// What a share grants to the caller.
+    pub(super) fn grant(&self, share: &Share) -> Grant {
+        Entered::new(share, &self.peer).grant
+    }
+
     /// Whether the caller may know of a share.
     pub(super) fn may_see(&self, share: &Share) -> bool {
-        let grant = Entered::new(share, &self.peer).grant;
-        grant.access != Access::None || grant.too_weak
+        self.grant(share).access != Access::None
     }
 
     /// The minor version.

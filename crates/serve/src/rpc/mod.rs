@@ -34,6 +34,7 @@ use self::replay::{ReplayCache, ReplayLimits};
 use crate::pool::Pool;
 use crate::transport::budget::Limits;
 use crate::transport::buffers::LargeBuffers;
+use crate::transport::tls::Tls;
 use crate::transport::{Budgets, Runtimes, listener};
 
 /// What the service is made of.
@@ -52,6 +53,8 @@ pub struct RpcConfig {
     pub pool: Arc<Pool>,
     /// Budgets.
     pub limits: Limits,
+    /// TLS, if it is offered to clients that ask for it.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Why the service cannot start.
@@ -98,6 +101,7 @@ impl RpcService {
             budgets: Arc::clone(&budgets),
             replays: ReplayCache::new(ReplayLimits::default()),
             large: LargeBuffers::default(),
+            tls: config.tls,
         });
         service.show_limits(config.hub.gauges());
         let (ending, ends) = watch::channel(false);
