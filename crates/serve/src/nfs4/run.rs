@@ -127,7 +127,8 @@ impl Run<'_> {
     /// operation, so that a handle from elsewhere opens nothing.
     ///
     /// # Errors
-    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS, NFS4ERR_ROFS for a change where only reading is.
+    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS,
+    /// NFS4ERR_ROFS for a change where only reading is.
     pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
         let Some(Place::File(target)) = &self.progress.current else {
             self.progress.entered = None;
