@@ -13,7 +13,8 @@ use serve::nfs4::Stateful;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
-use serve::transport::{Runtimes, raise_descriptor_limit};
+use serve::transport::tls::Tls;
+use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
@@ -25,6 +26,7 @@ use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
 use super::nfs4;
 use super::plan::Plan;
+use super::tls::Teller;
 use crate::out::{Failure, chain};
 use crate::services::NFS;
 
@@ -36,6 +38,10 @@ pub struct Storage {
     dir: String,
     nfs: SocketAddr,
     clients: Arc<Stateful>,
+    tls: Arc<Tls>,
+    budgets: Arc<Budgets>,
+    /// Whether clients' certificates can be verified.
+    knows_clients: bool,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -49,6 +55,7 @@ impl Storage {
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
+        tls: Arc<Tls>,
     ) -> Result<Self, Failure> {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
@@ -81,14 +88,16 @@ impl Storage {
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
             limits,
+            tls: Some(tls.clone()),
         })
         .map_err(|e| match &e {
             StartError::Listen { addr, source } => NFS.refused(*addr, source),
             StartError::NoRuntime => failure(&e),
         })?;
-        let nfs = service.local_addr();
+        let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
-        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, clients, service })
+        let (dir, knows_clients) = (plan.dir.display().to_string(), plan.tls.knows_clients());
+        Ok(Self { files, flush, table, dir, nfs, clients, tls, budgets, knows_clients, service })
     }
 
     /// The shares, for names in statistics.
@@ -129,8 +138,16 @@ impl Storage {
             protocol: "nfs4".to_owned(),
             url: nfs4_url(self.nfs, share.as_bytes()),
             mount: mount_command_v4(self.nfs, share),
-            note: Some("locks are the server's; older clients: vers=4.1 or 4.0".to_owned()),
+            note: Some(format!(
+                "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
+                if self.knows_clients { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+            )),
         }
+    }
+
+    /// TLS as it is offered.
+    pub fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Exchanges the export rules of all shares.
@@ -158,7 +175,8 @@ impl Storage {
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
         let (files, flush, clients) =
             (self.files.clone(), self.flush.clone(), self.clients.clone());
-        Box::new(Keeper { files, flush, clients, hub: hub.clone() })
+        let teller = Teller::new(self.tls.clone(), self.budgets.clone());
+        Box::new(Keeper { files, flush, clients, teller, hub: hub.clone() })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -185,12 +203,14 @@ struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
+    teller: Teller,
     hub: Arc<Hub>,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
+        self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);
