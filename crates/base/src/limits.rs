@@ -521,3 +521,16 @@ pub const SMALL_IDLE_MAX: Duration = Duration::from_secs(10);
 pub const SMALL_BLOCKING_MAX: usize = 4;
 /// Programs that the port mapper knows, versions and transports counted each.
 pub const PORTMAP_ENTRIES_MAX: usize = 64;
+
+// --- serve: RPC with TLS ------------------------------------------------------------------------
+
+/// Time a peer has for the TLS handshake after the probe: two round trips and a signature.
+pub const TLS_HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Bytes that are encrypted at once: with what TLS adds to their four records they fit a buffer of
+/// [`RECEIVE_BUFFER`], so that the same buffers do.
+pub const TLS_SEND_PIECE: usize = RECEIVE_BUFFER - 512;
+/// Largest certificate, key or list of authorities that is read, in bytes: a system's whole store
+/// has some 200 KiB.
+pub const TLS_FILE_MAX: u64 = 4 << 20;
+/// A failed handshake is told on standard error at most this often; the statistic counts them all.
+pub const TLS_TELL_EVERY: Duration = Duration::from_secs(60);

@@ -12,3 +12,4 @@ mod procedures;
 mod replay;
 mod scripted;
 mod server;
+mod tls;
