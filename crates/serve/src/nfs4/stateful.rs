@@ -176,12 +176,10 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 }
 
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
-fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Nfsstat4> {
+fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    match target.share.fs.getattr(run.cx(), &target.handle) {
-        Ok(attr) => Ok(Some(FileKey::from(&attr))),
-        Err(status) => Err(super::nfsstat4(status)),
-    }
+    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
+    Ok(Some(FileKey::from(&attr)))
 }
 
 impl StateOps for Stateful {
@@ -216,18 +214,18 @@ impl StateOps for Stateful {
         }
     }
 
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4> {
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
         let client = self.of_stateid(run, stateid)?;
         let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
-        self.state.check_io(&client, stateid, key, access as u8)
+        Ok(self.state.check_io(&client, stateid, key, access as u8)?)
     }
 
-    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Nfsstat4> {
+    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
         if self.state.in_grace(self.now()) {
-            return Err(Nfsstat4::GRACE);
+            return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
-        self.state.check_special(key, access as u8, self.now())
+        Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 
     fn finish(&self, slot: Slot, results: &[u8]) {

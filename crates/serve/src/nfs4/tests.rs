@@ -68,8 +68,8 @@ impl StateOps for OneStateid {
         }
     }
 
-    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Nfsstat4> {
-        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID) }
+    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Fail> {
+        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID.into()) }
     }
 }
 
