@@ -73,6 +73,21 @@ impl Stateful {
         }
     }
 
+    /// What the current file is locked by, for giving back what `id` stands for: that works also
+    /// when the file is gone.
+    pub(super) fn given_back(
+        &self,
+        run: &mut Run<'_>,
+        client: &Client,
+        id: &Stateid4,
+    ) -> Result<FileKey, Fail> {
+        match regular(run) {
+            Ok((_, key)) => Ok(key),
+            Err(Fail::Status(Nfsstat4::STALE)) => Ok(self.state.file_of(client, id)?),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Does a request of an owner in its turn, or repeats the result of the last one. From 4.1 on
     /// the slot has seen to that.
     pub(super) fn in_turn(

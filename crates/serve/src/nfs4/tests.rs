@@ -18,6 +18,7 @@ mod compound;
 mod exports;
 mod files;
 mod pseudo;
+mod tolerance;
 mod v42;
 
 /// A service over one or more shares in memory.

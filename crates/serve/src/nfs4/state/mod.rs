@@ -17,10 +17,11 @@ mod sessions;
 mod shards;
 mod stateids;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX};
+use base::limits::{NFS4_COURTESY, NFS4_EXPIRED_MAX, NFS4_SESSIONS_PER_CLIENT_MAX};
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -66,6 +67,8 @@ pub struct State {
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
     session_next: AtomicU64,
+    /// Clients that were ended because they were not heard of, the last one last.
+    expired: Mutex<VecDeque<u64>>,
     grace: Mutex<Grace>,
     /// False for good once the grace period is over, so that nobody asks again.
     grace_may_be_on: AtomicBool,
@@ -125,6 +128,7 @@ impl State {
             live: Shards::default(),
             sessions: Shards::default(),
             session_next: AtomicU64::new(1),
+            expired: Mutex::default(),
             grace_may_be_on: AtomicBool::new(!known.is_empty()),
             grace: Mutex::new(Grace::new(grace_until_ns, known)),
         }
@@ -203,9 +207,12 @@ impl State {
     /// RENEW, and every 4.0 operation with a client id: a client that is confirmed.
     ///
     /// # Errors
-    /// NFS4ERR_STALE_CLIENTID.
+    /// NFS4ERR_EXPIRED of one that was ended for its silence, NFS4ERR_STALE_CLIENTID.
     pub fn renew(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
-        let client = self.live.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let Some(client) = self.live.get(&id) else {
+            let expired = lock(&self.expired).contains(&id);
+            return Err(if expired { Nfsstat4::EXPIRED } else { Nfsstat4::STALE_CLIENTID });
+        };
         client.renew(now_ns);
         Ok(client)
     }
@@ -250,6 +257,11 @@ impl State {
         drop(names);
         self.release(&client);
         self.records.forget(&client.name);
+        let mut expired = lock(&self.expired);
+        if expired.len() >= NFS4_EXPIRED_MAX {
+            expired.pop_front();
+        }
+        expired.push_back(id);
         true
     }
 
