@@ -547,8 +547,8 @@ pub const NFS4_EXPIRED_MAX: usize = 1_024;
 /// Addresses that are remembered of one NFSv4 client, for people: a machine with more ways in than
 /// this is told by its latest ones.
 pub const NFS4_CLIENT_ADDRESSES_MAX: usize = 8;
-/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer of
-/// a few megabytes; the answer says when there are more.
+/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer
+/// of a few megabytes; the answer says when there are more.
 pub const API_STATE_ROWS_MAX: usize = 10_000;
 /// Looking through the table of opens and locks for statistics may take this part of one core: a
 /// table that takes longer is looked through less often than once a second.

@@ -541,7 +541,7 @@ pub trait FileSystem: Send + Sync + 'static {
         self.path_of(file).map(FileName::Path)
     }
 
-    /// The best name for the file that locks know as `key`; `None` if it is not of this file system.
+    /// The best name for the file that locks know as `key`; `None` if it is of another file system.
     fn describe_key(&self, _key: crate::locks::FileKey) -> Option<FileName> {
         None
     }
