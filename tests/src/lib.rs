@@ -1,5 +1,5 @@
 //! Harness for tests that start the real binary: scratch folders, the server, other programs with
-//! a deadline, network namespaces, and a small NFSv3 client.
+//! a deadline, network namespaces, forgetful disks, and small clients of NFSv3 and NFSv4.2.
 //!
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
@@ -7,10 +7,12 @@
 pub mod api;
 pub mod cgroup;
 pub mod crash;
+pub mod disk;
 pub mod lab;
 pub mod link;
 pub mod netns;
 pub mod nfs3;
+pub mod nfs4;
 pub mod process;
 pub mod scratch;
 pub mod server;

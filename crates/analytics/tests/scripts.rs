@@ -2,7 +2,7 @@
 //!
 //! `load CLIENT USER SHARE OP FILE COUNT BYTES LATENCY [at SECOND] [status N] [offset N] [replay]`
 //! puts COUNT equal records into second SECOND (0 if not said) of the test; FILE is a number, `-`
-//! is none. `ask ID [FROM..TO] [step N] [top N]` asks, and the lines up to the next empty line are
+//! is none; OP is one of NFSv3, or `nfs4:OP`. `ask ID [FROM..TO] [step N] [top N]` asks, and the lines up to the next empty line are
 //! the answer: `total V…`, then each row as `KEY V…`, `other V…`, and what is not usual: `source
 //! recorder`, `inexact`, `note`. `_` is "no data". `fail ID` expects the error on the next line.
 
@@ -58,7 +58,12 @@ impl Script {
         let client = hub.clients().intern(address);
         let user = word().parse().unwrap_or(u32::MAX);
         let share = hub.shares().intern(word());
-        let op = labels::op_number(Protocol::Nfs3, word()).expect("an operation");
+        let op = word();
+        let (protocol, op) = match op.strip_prefix("nfs4:") {
+            Some(op) => (Protocol::Nfs4, op),
+            None => (Protocol::Nfs3, op),
+        };
+        let op = labels::op_number(protocol, op).expect("an operation");
         let file = word().parse::<u64>();
         let count: u64 = word().parse().expect("a count");
         let size: u32 = word().parse().expect("bytes");
@@ -78,7 +83,7 @@ impl Script {
         }
         let done_ns = (self.start + second) * NS_PER_S + 1;
         let file = file.unwrap_or(0);
-        let (bytes, protocol) = (size, 1);
+        let (bytes, protocol) = (size, protocol as u8);
         let record = OpRecord {
             done_ns,
             latency_ns,

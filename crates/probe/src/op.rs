@@ -28,6 +28,11 @@ impl Protocol {
         }
     }
 
+    /// Whether its operations are of files, and move data.
+    pub const fn has_files(self) -> bool {
+        !matches!(self, Self::Mount3)
+    }
+
     /// The protocol with this number in a record, if there is one.
     pub const fn from_u8(n: u8) -> Option<Self> {
         match n {

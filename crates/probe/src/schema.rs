@@ -93,6 +93,9 @@ pub struct Group {
     pub name: String,
     /// `Protocol: NFSv3`, as menus have it.
     pub sentence: String,
+    /// The protocols' groups that it is the sum of, if it is one.
+    #[serde(default)]
+    pub members: Vec<String>,
     /// Its statistics.
     #[serde(rename = "statistic")]
     pub statistics: Vec<Statistic>,
@@ -128,8 +131,10 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 11] = [
+    include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
+    include_str!("../../../schema/nfs4.toml"),
     include_str!("../../../schema/mount3.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
@@ -156,28 +161,6 @@ fn load() -> Result<Schema, toml::de::Error> {
     let groups = GROUPS.iter().map(|text| toml::from_str(text)).collect::<Result<_, _>>()?;
     let breakdowns = toml::from_str::<BreakdownFile>(BREAKDOWNS)?.breakdown;
     Ok(Schema { groups, breakdowns })
-}
-
-/// Refuses operations and status codes that the protocol does not have: a slip would look like
-/// silence.
-fn known_value(protocol: Protocol, dimension: &str, value: &str) -> Result<(), StatError> {
-    let (what, known) = match dimension {
-        "op" => ("operation", labels::op_number(protocol, value).is_some()),
-        "status" => ("status", labels::status_number(protocol, value).is_some()),
-        _ => return Ok(()),
-    };
-    if known {
-        return Ok(());
-    }
-    let all = match dimension {
-        "op" => labels::ops(protocol).iter().map(|name| (*name).to_owned()).collect(),
-        _ => labels::statuses(protocol)
-            .iter()
-            .map(|(_, name)| (*name).to_owned())
-            .collect::<Vec<_>>(),
-    };
-    let known = nearest(value, all.into_iter());
-    Err(StatError::Unknown { what, name: value.to_owned(), known })
 }
 
 impl Schema {
@@ -230,12 +213,43 @@ impl Schema {
         for (dimension, value) in stat.filters.iter().filter(|(d, _)| self.is_range(d)) {
             range(dimension, value)?;
         }
-        if let Some(protocol) = Protocol::ALL.into_iter().find(|p| p.group() == stat.group) {
-            for (dimension, value) in &stat.filters {
-                known_value(protocol, dimension, value)?;
-            }
+        for (dimension, value) in &stat.filters {
+            self.known_value(stat, dimension, value)?;
         }
         Ok(found)
+    }
+
+    /// The protocols whose operations a group counts: its own, or its members'.
+    pub fn protocols<'a>(&'a self, group: &'a str) -> impl Iterator<Item = Protocol> + 'a {
+        let members = self.group(group).map(|g| g.members.as_slice()).unwrap_or_default();
+        let counts =
+            move |p: &Protocol| p.group() == group || members.iter().any(|m| m == p.group());
+        Protocol::ALL.into_iter().filter(counts)
+    }
+
+    /// Refuses operations, status codes and versions that no protocol of the group has: a slip
+    /// would look like silence.
+    fn known_value(&self, stat: &StatId, dimension: &str, value: &str) -> Result<(), StatError> {
+        let of_all = |names: fn(Protocol) -> Vec<&'static str>| {
+            self.protocols(&stat.group).flat_map(names).collect::<Vec<_>>()
+        };
+        let (what, all) = match dimension {
+            "op" => ("operation", of_all(|p| labels::ops(p).to_vec())),
+            "status" => ("status", of_all(|p| labels::statuses(p).iter().map(|s| s.1).collect())),
+            "protocol" => ("protocol", of_all(|p| vec![p.group()])),
+            _ => return Ok(()),
+        };
+        let is_known = |p| match dimension {
+            "op" => labels::op_number(p, value).is_some(),
+            "status" => labels::status_number(p, value).is_some(),
+            _ => p.group() == value,
+        };
+        // What is not of a protocol, such as disks, has other operations.
+        if all.is_empty() || self.protocols(&stat.group).any(is_known) {
+            return Ok(());
+        }
+        let known = nearest(value, all.into_iter().map(str::to_owned));
+        Err(StatError::Unknown { what, name: value.to_owned(), known })
     }
 
     /// The statistic as an English sentence. `label` gives the name to show for an element.

@@ -158,7 +158,7 @@ impl<'a> Counts<'a> {
         tables.push(table("op", "latency", op.0, op.1));
         tables.push(table("client", "latency", client.0, client.1));
         tables.push(table("share", "latency", share.0, share.1));
-        if protocol == Protocol::Nfs3 {
+        if protocol.has_files() {
             let [size, offset] = self.ranges(cores, protocol);
             tables.push(table("op", "size", size, lacks.op));
             tables.push(table("op", "offset", offset, lacks.op));

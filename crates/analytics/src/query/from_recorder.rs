@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use base::buckets;
 use base::clock::NS_PER_S;
@@ -13,12 +14,15 @@ use probe::schema::schema;
 use probe::stat::{StatId, range};
 
 use super::bins::{Bins, Grid};
-use crate::model::Key;
+use super::from_store::{PROTOCOL, group_name};
+use crate::model::{Key, Name};
 use crate::names::{Dimension, Names};
 
 /// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
+    /// Which protocol.
+    Protocol,
     Named(Dimension),
     Latency,
     Size,
@@ -28,6 +32,7 @@ enum Field {
 impl Field {
     fn of(dimension: &str) -> Option<Self> {
         Some(match dimension {
+            PROTOCOL => Self::Protocol,
             "op" => Self::Named(Dimension::Op),
             "client" => Self::Named(Dimension::Client),
             "user" => Self::Named(Dimension::User),
@@ -45,19 +50,25 @@ impl Field {
     fn value(self, r: &OpRecord) -> Option<u64> {
         let ranged = r.flags & flag::HAS_RANGE != 0;
         match self {
-            Self::Named(Dimension::Op) => Some(u64::from(r.op)),
+            Self::Protocol => Some(u64::from(r.protocol)),
+            Self::Named(Dimension::Op) => Some(of_protocol(r, r.op.into())),
             Self::Named(Dimension::Client) => {
                 Some(u64::from(r.client)).filter(|_| r.client != OTHER_CLIENT)
             }
             Self::Named(Dimension::User) => Some(u64::from(r.user)),
             Self::Named(Dimension::Share) => Some(u64::from(r.share)),
             Self::Named(Dimension::File) => Some(r.file).filter(|_| r.flags & flag::HAS_FILE != 0),
-            Self::Named(Dimension::Status) => Some(u64::from(r.status)),
+            Self::Named(Dimension::Status) => Some(of_protocol(r, r.status)),
             Self::Latency => Some(r.latency_ns),
             Self::Size => ranged.then_some(u64::from(r.size)),
             Self::Offset => ranged.then_some(r.offset),
         }
     }
+}
+
+/// A number that means something else in each protocol.
+fn of_protocol(r: &OpRecord, number: u16) -> u64 {
+    u64::from(r.protocol) << 32 | u64::from(number)
 }
 
 enum Test {
@@ -74,7 +85,8 @@ struct Filter {
 /// How a statistic is read from records.
 pub(super) struct Plan<'a> {
     names: &'a Names,
-    protocol: Protocol,
+    /// Those whose records count; never none.
+    protocols: Vec<Protocol>,
     replay: bool,
     bytes: bool,
     filters: Vec<Filter>,
@@ -97,11 +109,17 @@ pub(super) struct Found {
 impl<'a> Plan<'a> {
     /// How to answer `stat`; `None` when it does not come from operations.
     pub fn new(stat: &StatId, names: &'a Names) -> Option<Self> {
-        let all = Protocol::ALL;
-        let protocol = all.into_iter().find(|p| p.group() == stat.group)?;
+        let mut protocols: Vec<_> = schema().protocols(&stat.group).collect();
+        if protocols.is_empty() {
+            return None;
+        }
         let mut filters = Vec::new();
         for (dimension, value) in &stat.filters {
             let field = Field::of(dimension)?;
+            if field == Field::Protocol {
+                protocols.retain(|p| group_name(p.group()).matches(value));
+                continue;
+            }
             let test = match field {
                 Field::Named(named) => Test::Name(value.clone(), named, RefCell::default()),
                 _ => range(dimension, value).map(|(low, high)| Test::Range(low, high)).ok()?,
@@ -114,7 +132,18 @@ impl<'a> Plan<'a> {
         };
         let (replay, bytes) = (stat.metric == "replays", stat.metric == "bytes");
         let by_client = filters.iter().any(|f| f.field == Field::Named(Dimension::Client));
-        Some(Self { names, protocol, replay, bytes, filters, by_client, breakdown })
+        Some(Self { names, protocols, replay, bytes, filters, by_client, breakdown })
+    }
+
+    /// The name of what [`Field::value`] gave.
+    fn name(&self, dimension: Dimension, value: u64) -> Arc<Name> {
+        let numbered = matches!(dimension, Dimension::Op | Dimension::Status);
+        let (protocol, number) = match numbered {
+            true => (Protocol::from_u8((value >> 32) as u8), value & u64::from(u32::MAX)),
+            false => (None, value),
+        };
+        let protocol = protocol.or(self.protocols.first().copied()).unwrap_or(Protocol::Nfs3);
+        self.names.name(protocol, dimension, number)
     }
 
     fn passes(&self, filter: &Filter, record: &OpRecord) -> bool {
@@ -122,14 +151,14 @@ impl<'a> Plan<'a> {
         match &filter.test {
             Test::Range(low, high) => (*low..*high).contains(&value),
             Test::Name(wanted, dimension, seen) => {
-                let same = || self.names.name(self.protocol, *dimension, value).matches(wanted);
+                let same = || self.name(*dimension, value).matches(wanted);
                 *seen.borrow_mut().entry(value).or_insert_with(same)
             }
         }
     }
 
     fn wants(&self, r: &OpRecord) -> bool {
-        r.protocol == self.protocol as u8
+        self.protocols.iter().any(|p| r.protocol == *p as u8)
             && (r.flags & flag::REPLAY != 0) == self.replay
             && self.filters.iter().all(|f| self.passes(f, r))
     }
@@ -153,7 +182,7 @@ impl<'a> Plan<'a> {
             seconds.total[step] += value;
             let Some(breakdown) = self.breakdown else { return };
             let mut element = breakdown.value(record);
-            if !matches!(breakdown, Field::Named(_)) {
+            if !matches!(breakdown, Field::Named(_) | Field::Protocol) {
                 element = element.map(|v| buckets::index(v) as u64);
             }
             if seconds.elements() >= RECORDER_ROWS_MAX && element.is_some_and(|e| !seconds.has(&e))
@@ -207,8 +236,10 @@ impl<'a> Plan<'a> {
 
     fn key(&self, element: u64) -> Key {
         match self.breakdown {
-            Some(Field::Named(dimension)) => {
-                self.names.key(self.protocol, dimension, Some(element))
+            Some(Field::Named(dimension)) => Key::Name(self.name(dimension, element)),
+            Some(Field::Protocol) => {
+                let protocol = Protocol::from_u8(element as u8);
+                protocol.map_or(Key::Other, |p| Key::Name(group_name(p.group())))
             }
             _ => Key::Bucket(element as u8),
         }

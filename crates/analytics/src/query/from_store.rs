@@ -1,5 +1,7 @@
 //! Answers from frames: any single breakdown, and the declared pairs.
 
+use std::sync::Arc;
+
 use probe::schema::{Source, Statistic, schema};
 use probe::stat::{StatId, range};
 
@@ -8,14 +10,16 @@ use base::limits::IO_SIZE_MAX;
 
 use super::bins::Bins;
 use crate::collect::PAIRS;
-use crate::model::{Figures, Frame, Key, SAMPLE_SCALE, Table};
+use crate::model::{Figures, Frame, Key, Name, SAMPLE_SCALE, Table};
 use crate::store::Part;
 
 /// How a statistic is read from frames.
 pub(super) struct Plan<'a> {
     stat: &'a StatId,
-    /// The table's statistic: bytes are kept with the operations.
-    pub table: String,
+    /// Whose statistic the tables are: the group itself or its members.
+    groups: Vec<Arc<Name>>,
+    /// The tables' metric: bytes are kept with the operations.
+    metric: &'a str,
     column: usize,
     scale: f64,
     operations: bool,
@@ -45,6 +49,25 @@ impl Filter<'_> {
     }
 }
 
+/// The dimension that tells the members of a group apart.
+pub(super) const PROTOCOL: &str = "protocol";
+
+/// A group as an element: its id, and as titles have it.
+pub(super) fn group_name(id: &str) -> Arc<Name> {
+    let label = schema().group(id).map_or_else(|| id.to_owned(), |group| group.name.clone());
+    Arc::new(Name { key: id.to_owned(), label })
+}
+
+/// The groups that a statistic is the sum of: its own, or the members of it.
+fn groups(stat: &StatId) -> Vec<Arc<Name>> {
+    match schema().group(&stat.group) {
+        Some(group) if !group.members.is_empty() => {
+            group.members.iter().map(|member| group_name(member)).collect()
+        }
+        _ => vec![group_name(&stat.group)],
+    }
+}
+
 /// Whether a range begins and ends where buckets do.
 fn aligned((low, high): (u64, u64)) -> bool {
     let edge = |n: u64| n == u64::MAX || buckets::low(buckets::index(n)) == n;
@@ -55,9 +78,14 @@ impl<'a> Plan<'a> {
     /// How to answer `stat` from frames; `None` when they do not hold it.
     pub fn new(stat: &'a StatId, statistic: &Statistic) -> Option<Self> {
         let operations = statistic.source == Source::Operations;
-        let needs = stat.dimensions();
+        let needs: Vec<_> = stat.dimensions().into_iter().filter(|d| *d != PROTOCOL).collect();
+        let mut groups = groups(stat);
         let mut filters = Vec::new();
         for (dimension, value) in &stat.filters {
+            if dimension == PROTOCOL {
+                groups.retain(|group| group.matches(value));
+                continue;
+            }
             let range = match schema().is_range(dimension) {
                 true => Some(range(dimension, value).ok().filter(|r| aligned(*r))?),
                 false => None,
@@ -65,7 +93,7 @@ impl<'a> Plan<'a> {
             filters.push(Filter { dimension, value, range });
         }
         let bytes = operations && stat.metric == "bytes";
-        let metric = if bytes { "ops" } else { &stat.metric };
+        let metric: &str = if bytes { "ops" } else { &stat.metric };
         let pairs: &'static [[&'static str; 2]] =
             if metric == "ops" { &PAIRS } else { &[["client", "op"]] };
         if operations && !pairs.iter().any(|pair| needs.iter().all(|d| pair.contains(d))) {
@@ -73,7 +101,8 @@ impl<'a> Plan<'a> {
         }
         Some(Self {
             stat,
-            table: format!("{}.{metric}", stat.group),
+            groups,
+            metric,
             column: usize::from(bytes),
             scale: if operations { 1.0 } else { 1.0 / SAMPLE_SCALE },
             operations,
@@ -83,11 +112,17 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Which tables of a frame the answer needs: one of the operations', and of samples all that
-    /// fit.
+    /// The group that a table is of, if it is one of ours.
+    fn group(&self, stat: &str) -> Option<&Arc<Name>> {
+        let (group, metric) = stat.split_once('.')?;
+        self.groups.iter().find(|name| name.key == group).filter(|_| metric == self.metric)
+    }
+
+    /// Which tables of a frame the answer needs: one of each group's operations, and of samples
+    /// all that fit.
     pub fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part {
         let first = self.pairs.iter().find(|pair| self.fits(**pair));
-        if stat != self.table || !self.fits(dimensions) {
+        if self.group(stat).is_none() || !self.fits(dimensions) {
             Part::Nothing
         } else if self.needs.is_empty() {
             // Any table has it.
@@ -131,13 +166,28 @@ impl<'a> Plan<'a> {
             let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
             bins.error[step] += frame.dropped.saturating_mul(most) as f64;
         }
-        let fits = |t: &&Table| {
-            let [a, b] = &t.dimensions;
-            self.wants(&t.stat, [a, b]) != Part::Nothing
+        for group in &self.groups {
+            let fits = |t: &&Table| {
+                let [a, b] = &t.dimensions;
+                self.group(&t.stat) == Some(group) && self.wants(&t.stat, [a, b]) != Part::Nothing
+            };
+            if let Some(table) = frame.tables.iter().find(fits) {
+                self.add_table(bins, step, group, table);
+            }
+        }
+    }
+
+    fn add_table(&self, bins: &mut Bins<Key>, step: usize, group: &Arc<Name>, table: &Table) {
+        let by_protocol = self.stat.breakdown.as_deref() == Some(PROTOCOL);
+        let by_group = |bins: &mut Bins<Key>, value: f64| {
+            if by_protocol && value > 0.0 {
+                bins.add(step, Some(Key::Name(group.clone())), value);
+            }
         };
-        let Some(table) = frame.tables.iter().find(fits) else { return };
         if self.needs.is_empty() {
-            bins.total[step] += table.total[self.column] as f64 * self.scale;
+            let value = table.total[self.column] as f64 * self.scale;
+            bins.total[step] += value;
+            by_group(bins, value);
             return;
         }
         bins.error[step] += self.error(table) as f64 * self.scale;
@@ -149,7 +199,7 @@ impl<'a> Plan<'a> {
                 continue;
             }
             sum += value;
-            if let Some(breakdown) = &self.stat.breakdown {
+            if let Some(breakdown) = self.stat.breakdown.as_ref().filter(|_| !by_protocol) {
                 let key = Some(key(breakdown)).filter(|k| **k != Key::Other).cloned();
                 bins.add(step, key, value as f64 * self.scale);
             }
@@ -157,5 +207,6 @@ impl<'a> Plan<'a> {
         // A statistic as a whole need not be the sum of its rows.
         let whole = if self.filters.is_empty() { table.total[self.column] } else { sum };
         bins.total[step] += whole as f64 * self.scale;
+        by_group(bins, whole as f64 * self.scale);
     }
 }

@@ -346,7 +346,11 @@ impl Engine {
 
     /// The name to show for a filter's value.
     fn label(&self, stat: &StatId, dimension: &str, value: &str) -> String {
-        let protocol = probe::op::Protocol::ALL.into_iter().find(|p| p.group() == stat.group);
+        // Users and files are the same in all members of a group.
+        let protocol = schema().protocols(&stat.group).next();
+        if dimension == from_store::PROTOCOL {
+            return from_store::group_name(value).label.clone();
+        }
         let named = match (dimension, protocol) {
             ("user", Some(p)) => {
                 value.parse().ok().map(|n: u32| (p, Dimension::User, u64::from(n)))

@@ -7,6 +7,14 @@ use super::*;
 #[test]
 fn the_schema_is_sound() {
     let schema = load().expect("schema/ can be read");
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../schema"));
+    let others = files
+        .expect("the folder")
+        .filter(|f| f.as_ref().is_ok_and(|f| f.file_name() != "breakdowns.toml"));
+    assert_eq!(others.count(), schema.groups().len(), "a file that nobody reads");
+    for protocol in Protocol::ALL {
+        assert!(schema.group(protocol.group()).is_some(), "{protocol:?} has no statistics");
+    }
     let mut seen = HashSet::new();
     for group in schema.groups() {
         assert!(!group.name.is_empty() && !group.sentence.is_empty());
@@ -50,6 +58,23 @@ fn titles_are_sentences() {
         title("nic.kilobytes[direction]"),
         "Network device kilobytes per second broken down by direction"
     );
+}
+
+#[test]
+fn a_group_is_the_sum_of_its_members() {
+    let protocols: Vec<_> = schema().protocols("nfs").collect();
+    assert_eq!(protocols, [Protocol::Nfs3, Protocol::Nfs4]);
+    assert_eq!(title("nfs.ops[client]"), "NFS operations per second broken down by client");
+    assert_eq!(
+        title("nfs.ops[protocol=nfs4][op]"),
+        "NFS operations per second over nfs4 broken down by type of operation"
+    );
+    let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
+    // Of either version; of none; what only members have.
+    assert!(check("nfs.ops[op=readdirplus][client]").is_ok());
+    assert!(check("nfs.ops[op=open][client]").is_ok());
+    assert!(check("nfs.ops[op=opeen]").is_err() && check("nfs.ops[protocol=nfs5]").is_err());
+    assert!(check("nfs3.ops[protocol]").is_err());
 }
 
 #[test]

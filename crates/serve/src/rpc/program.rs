@@ -114,3 +114,6 @@ pub(super) struct Opened<'a, 'p> {
     pub(super) header: CallHeader<'a>,
     pub(super) args: Reader<'a>,
 }
+
+#[cfg(test)]
+mod tests;

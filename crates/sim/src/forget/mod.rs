@@ -62,6 +62,7 @@ struct Shared {
     op_delay_ns: AtomicU64,
     flush_delay_ns: AtomicU64,
     fail_flushes: AtomicBool,
+    fail_writes: AtomicBool,
     epoch: AtomicU64,
 }
 
@@ -159,6 +160,13 @@ impl Mounted {
 
     /// Makes flushes fail with an I/O error and make nothing durable, or work again.
     pub fn set_flush_failure(&self, fail: bool) {
+        self.shared.fail_flushes.store(fail, Relaxed);
+    }
+
+    /// Makes writes and flushes fail with an I/O error, or work again: between a crash and the next
+    /// start, what uses the file system from below another one must not write to it any more.
+    pub fn set_write_failure(&self, fail: bool) {
+        self.shared.fail_writes.store(fail, Relaxed);
         self.shared.fail_flushes.store(fail, Relaxed);
     }
 

@@ -309,6 +309,9 @@ impl Filesystem for Fuse {
     ) {
         self.arrive();
         self.shared.counters.writes.fetch_add(1, Relaxed);
+        if self.shared.fail_writes.load(Relaxed) {
+            return reply.error(Errno::EIO);
+        }
         let result = self.shared.model().write(ino.0, offset, data);
         match result {
             Ok(()) => reply.written(data.len() as u32),

@@ -185,3 +185,14 @@ fn sites_have_names_and_can_be_left_out() {
     enable_for_test(site);
     assert_eq!(Flush::of(site, target).targets.len(), 1);
 }
+
+#[test]
+fn every_site_is_left_out_by_a_crash_test() {
+    let tests =
+        [include_str!("../../../../tests/crash.rs"), include_str!("../../../../tests/crash_v4.rs")];
+    let untried = |site: &&FlushSite| {
+        let quoted = format!("\"{}\"", site.name());
+        !tests.iter().any(|test| test.contains(&quoted))
+    };
+    assert_eq!(FlushSite::ALL.iter().find(untried), None);
+}

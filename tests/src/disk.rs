@@ -1,0 +1,114 @@
+//! A disk that loses at a crash what was not flushed to it, with a real file system on it: a loop
+//! device over a file of [`ForgetFs`]. For what FUSE cannot do itself (CLONE), and to see real
+//! journals at work.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sim::forget::{self, ForgetFs, Mounted};
+
+use crate::process::{DEADLINE, run};
+use crate::scratch::Scratch;
+
+/// Size of the disk: mkfs.xfs takes no less than 300 MiB.
+const SIZE: u64 = 512 << 20;
+
+/// The disk with its file system, mounted.
+pub struct Disk {
+    /// Where the file system is.
+    place: PathBuf,
+    device: Option<String>,
+    below: Mounted,
+    kind: &'static str,
+    _scratch: Scratch,
+}
+
+impl Disk {
+    /// Makes a file system of this kind on a new disk, and mounts it.
+    ///
+    /// # Errors
+    /// Why that cannot be done here, for a SKIP line.
+    pub fn new(kind: &'static str) -> Result<Self, String> {
+        forget::available()?;
+        let scratch = Scratch::new(kind);
+        let below =
+            ForgetFs::mount(&scratch.folder("below", None)).map_err(|e| format!("FUSE: {e}"))?;
+        let place = scratch.folder("disk", None);
+        let image = below.path().join("image");
+        let file = File::create(&image).map_err(|e| e.to_string())?;
+        file.set_len(SIZE).and_then(|()| file.sync_all()).map_err(|e| e.to_string())?;
+        let top = File::open(below.path()).map_err(|e| e.to_string())?;
+        top.sync_all().map_err(|e| e.to_string())?;
+        let mut disk = Self { place, device: None, below, kind, _scratch: scratch };
+        let device = disk.attach()?;
+        tool(Command::new(format!("mkfs.{kind}")).args(["-q", &device]))?;
+        disk.mount()?;
+        Ok(disk)
+    }
+
+    /// Where the file system is mounted.
+    pub fn path(&self) -> &Path {
+        &self.place
+    }
+
+    /// Power lost and back: what was not flushed is gone, and the file system comes back by its
+    /// journal. Whoever used it must be gone before.
+    ///
+    /// # Panics
+    /// When it does not come back.
+    pub fn crash(&mut self) {
+        self.below.set_write_failure(true);
+        self.below.crash();
+        self.detach().expect("detaching the dead disk");
+        self.below.set_write_failure(false);
+        self.attach().expect("attaching the disk");
+        self.mount().expect("the file system comes back");
+    }
+
+    fn image(&self) -> PathBuf {
+        self.below.path().join("image")
+    }
+
+    fn attach(&mut self) -> Result<String, String> {
+        let said = tool(Command::new("losetup").args(["--find", "--show"]).arg(self.image()))?;
+        let device = said.trim().to_owned();
+        self.device = Some(device.clone());
+        Ok(device)
+    }
+
+    fn mount(&self) -> Result<(), String> {
+        let device = self.device.as_deref().unwrap_or_default();
+        tool(Command::new("mount").args(["-t", self.kind, device]).arg(&self.place)).map(|_| ())
+    }
+
+    fn detach(&mut self) -> Result<(), String> {
+        tool(Command::new("umount").arg(&self.place))?;
+        if let Some(device) = self.device.take() {
+            tool(Command::new("losetup").args(["--detach", &device]))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if let Err(why) = self.detach() {
+            println!("the disk stays: {why}");
+        }
+    }
+}
+
+/// Runs a tool of the system; what it printed.
+fn tool(command: &mut Command) -> Result<String, String> {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let program = command.get_program().to_string_lossy().into_owned();
+    if !crate::has(&program) {
+        return Err(format!("{program} is not here"));
+    }
+    let output = run(command.env("PATH", path), DEADLINE);
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
