@@ -89,10 +89,7 @@ const CASES: [Case; 4] = [
             ("fcntl", "write", "200 0", true),
         ],
     ),
-    (
-        ("fcntl", "read", "0 0"),
-        &[("fcntl", "read", "5 5", true), ("flock", "read", "0 0", true)],
-    ),
+    (("fcntl", "read", "0 0"), &[("fcntl", "read", "5 5", true), ("flock", "read", "0 0", true)]),
     (
         ("flock", "write", "0 0"),
         &[("flock", "write", "0 0", false), ("flock", "read", "0 0", false)],

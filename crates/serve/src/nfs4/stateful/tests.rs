@@ -236,6 +236,20 @@ fn a_40_client_opens_writes_locks_and_closes_and_each_may_be_repeated() {
     assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::BAD_STATEID);
 }
 
+/// A Linux client gives the name of a lock owner that got nothing to the next process.
+#[test]
+fn a_lock_owner_that_was_refused_may_begin_anew() {
+    let world = World::new(Vec::new());
+    let (one, two) = (world.client40(b"a"), world.client40(b"b"));
+    let (first, second) = (open_confirmed(&world, one), open_confirmed(&world, two));
+    assert_eq!(world.at_root(&[file(), lock_new(one, first, 3)]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED, "repeated");
+    let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: first });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 4)]).0, Nfsstat4::OK);
+}
+
 #[test]
 fn an_open_that_is_repeated_leads_to_its_file_again() {
     let world = World::new(Vec::new());
