@@ -65,8 +65,8 @@ fn nothing_is_lost_when_the_server_is_killed() {
         let mount = mount.replace("mountproto", &format!("mountport={port},mountproto"));
         guest.mount(name, port, &server.export(), &mount);
         guest.run(&format!("mkdir /mnt/{name}/{name}"));
-        let program = format!("exec random {name} /mnt/{name}/{name} {seed}");
-        guest.begin(&format!("echo $$ >/tmp/{name}.pid; {program}"))
+        let program = format!("random {name} /mnt/{name}/{name} {seed}");
+        guest.begin(&format!("{program} & echo $! >/tmp/{name}.pid; wait $!"))
     });
     for round in 0..setting("PLIMSOLL_FSX_ROUNDS", ROUNDS) {
         for (name, _) in VERSIONS {
