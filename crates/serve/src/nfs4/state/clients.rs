@@ -83,6 +83,16 @@ impl Client {
     pub fn forget_lock_owner(&self, owner: &[u8]) {
         lock(&self.owners).remove(&(true, owner.to_vec()));
     }
+
+    /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
+    /// client gives its name, with the same numbers again, to the next process.
+    pub fn renew_lock_owner(&self, owner: &[u8]) {
+        let at = (true, owner.to_vec());
+        let known = lock(&self.owners).get(&at).cloned();
+        if known.is_some_and(|sequence| !lock(&sequence).confirmed) {
+            lock(&self.owners).remove(&at);
+        }
+    }
 }
 
 /// A client of 4.0 that has not confirmed yet, or one with a new callback.
