@@ -1,5 +1,5 @@
 // Clients of NFS as rows: narrowing, order, and the words for what they hold.
-import type { Listing, NfsClient, NfsLock } from '../api/types.ts';
+import type { Listing, NfsClient, NfsLock, NfsOpen } from '../api/types.ts';
 import { count, duration } from './format.ts';
 
 /** Where the clients are, and where one of them is. */
@@ -46,6 +46,16 @@ export function bytesOf(lock: NfsLock): string {
   if (lock.length === null) return lock.offset === 0 ? 'all' : `${lock.offset} to the end`;
   const last = lock.offset + lock.length - 1;
   return last === lock.offset ? `${last}` : `${lock.offset}–${last}`;
+}
+
+/** What may be done to a file, in words. */
+export const RIGHTS: Record<string, string> = { both: 'read, write', none: 'nothing' };
+
+/** What an open or a delegation is for. */
+export function accessOf(open: NfsOpen): string {
+  const access = RIGHTS[open.access] ?? open.access;
+  if (open.kind === 'open') return access;
+  return `${access}: delegation${open.kind === 'recall' ? ', asked back' : ''}`;
 }
 
 /** How many there are in all, as the list tells it. */

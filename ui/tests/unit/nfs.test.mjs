@@ -1,7 +1,7 @@
 // Clients of NFS: order, narrowing, and the words for what they hold.
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { arrange, bytesOf, clientHref, holdings, silence, total } from '../../src/lib/nfs.ts';
+import { accessOf, arrange, bytesOf, clientHref, holdings, silence, total } from '../../src/lib/nfs.ts';
 
 const client = (more) => ({
   id: 'nfs4-01', protocol: 'nfs4', version: '4.2', addresses: ['10.0.0.7'], label: '10.0.0.7 (anna)', name: 'Linux NFSv4.2 anna',
@@ -38,6 +38,8 @@ test('bytes of a lock have both ends', () => {
 });
 
 test('other words', () => {
+  assert.equal(accessOf({ kind: 'open', access: 'both' }), 'read, write');
+  assert.equal(accessOf({ kind: 'recall', access: 'read' }), 'read: delegation, asked back');
   assert.equal(silence(0.4), 'now');
   assert.equal(silence(75), '1 min 15 s');
   assert.equal(total({ rows: [1], more: false }, 'client'), '1 client');
