@@ -43,7 +43,7 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
     }
     let share = share_of(run, args.share_access, args.share_deny)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
-    // A client that reclaims is known to be in order (RFC 7530 §16.18.5): it is not asked to confirm.
+    // A client that reclaims is known to be in order (RFC 7530 §16.18.5): it need not confirm.
     let reclaims = matches!(args.claim, OpenClaim4::Previous(_));
     let turn = InTurn {
         locks: false,
