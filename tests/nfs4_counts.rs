@@ -255,7 +255,7 @@ fn locks_of_nfsv3_are_rows_of_the_same_table() {
     let root = anna.walk("/export/data").expect("the share");
     let opened = anna.open(&root, "a", "anna", true).expect("OPEN");
     let (mut rpc, root) = scene.server.mount(0, 0);
-    let file = rpc.lookup(&root, "a").expect("LOOKUP").0;
+    let file = rpc.lookup(&root, "a").expect("LOOKUP").handle;
     assert_eq!(nlm_lock(&mut rpc, "old", &file), Nlm4Stat::GRANTED);
     assert_eq!(nlm_lock(&mut rpc, "older", &file), Nlm4Stat::BLOCKED);
     assert_eq!(lock(&mut anna, &opened, "one", READ, (5, 1)), DENIED);
