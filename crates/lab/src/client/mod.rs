@@ -12,6 +12,7 @@ pub mod check;
 pub mod nfs3;
 pub mod null;
 pub mod path;
+mod pipe;
 pub mod target;
 
 use crate::pattern::Content;
@@ -116,8 +117,14 @@ impl FileSet {
     }
     /// The number under which [`Content`] knows the file.
     pub fn content_key(&self, file: u32) -> u64 {
-        u64::from(self.client) << 32 | u64::from(file)
+        content_key(self.client, file)
     }
+}
+
+/// The number under which [`Content`] knows a file of a client.
+#[inline]
+pub fn content_key(client: u32, file: u32) -> u64 {
+    u64::from(client) << 32 | u64::from(file)
 }
 
 /// What a client is made from.
