@@ -6,8 +6,8 @@ use crate::client::pipe::{Dialect, Outcome, header};
 use crate::client::{Fault, FileSet, Op};
 use wire::nfs3::{
     CommitArgs, CommitRes, CreateArgs, CreateHow, CreateRes, DiropArgs, Fh3, Filename3,
-    GetattrArgs, GetattrRes, NFS_PROGRAM, NFS_V3, Nfsstat3, PostOpAttr, Proc, ReadArgs, ReadRes,
-    RemoveArgs, RemoveRes, Res, Sattr3, StableHow, WriteArgs, WriteRes,
+    GetattrArgs, GetattrRes, LookupArgs, LookupRes, NFS_PROGRAM, NFS_V3, Nfsstat3, PostOpAttr,
+    Proc, ReadArgs, ReadRes, RemoveArgs, RemoveRes, Res, Sattr3, StableHow, WriteArgs, WriteRes,
 };
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
@@ -18,6 +18,8 @@ pub struct V3 {
     pub dir: Handle,
     /// Handles by file number.
     pub handles: Vec<Handle>,
+    /// Their names.
+    pub names: Vec<String>,
     /// NFS calls made since the connection was opened.
     pub made: u64,
 }
@@ -26,7 +28,7 @@ impl V3 {
     /// Knows no files yet.
     pub fn new() -> Self {
         let header = header::encoded(NFS_PROGRAM, NFS_V3);
-        Self { header, dir: Vec::new(), handles: Vec::new(), made: 0 }
+        Self { header, dir: Vec::new(), handles: Vec::new(), names: Vec::new(), made: 0 }
     }
 
     /// Appends a call of any procedure.
@@ -52,6 +54,11 @@ impl Dialect for V3 {
             Op::Getattr { file } => {
                 GetattrArgs { object: self.handle(file) }.encode(w);
                 Proc::GETATTR
+            }
+            Op::Lookup { file } => {
+                let name = self.names.get(file as usize).map_or("", |name| name);
+                LookupArgs { what: entry(&self.dir, name) }.encode(w);
+                Proc::LOOKUP
             }
             Op::Read { file, offset, len } => {
                 ReadArgs { file: self.handle(file), offset, count: len }.encode(w);
@@ -96,6 +103,7 @@ impl Dialect for V3 {
         Ok(match op {
             Op::Null => Ok(0),
             Op::Getattr { .. } => plain(GetattrRes::decode(r)?),
+            Op::Lookup { .. } => plain(LookupRes::decode(r)?),
             Op::Create { .. } => plain(CreateRes::decode(r)?),
             Op::Remove { .. } => plain(RemoveRes::decode(r)?),
             Op::Read { file, offset, len } => match ReadRes::decode(r)?.into_result() {

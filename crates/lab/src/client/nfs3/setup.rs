@@ -118,6 +118,7 @@ impl Nfs3Client {
         let dir = self.directory(&set.dir_name())?;
         self.pipe.set_client(set.client);
         self.pipe.dialect.dir = dir.clone();
+        self.pipe.dialect.names = (0..set.files).map(|n| set.file_name(n)).collect();
         self.pipe.dialect.handles.clear();
         for number in 0..set.files {
             let handle = self.file(&dir, &set.file_name(number))?;

@@ -93,6 +93,11 @@ impl Outbox {
         }
     }
 
+    /// Whether a call is waiting to be sent or for its reply.
+    pub fn is_busy(&self) -> bool {
+        !self.queue.is_empty() || self.pending.iter().any(Option::is_some)
+    }
+
     /// Fills the buffer from what is queued. False when there is nothing to send.
     pub fn encode<D: Dialect>(&mut self, dialect: &mut D) -> bool {
         while self.out.len() < SEND_BYTES {
