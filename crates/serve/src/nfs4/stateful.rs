@@ -221,10 +221,16 @@ impl StateOps for Stateful {
     }
 
     fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
-        if self.state.in_grace(self.now()) {
+        if self.state.in_grace() {
             return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
+        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // connection's thread.
+        if !run.may_block {
+            let denied = self.state.locks.io_denied(key, None, access as u8).is_some();
+            return if denied { Err(Fail::WouldBlock) } else { Ok(()) };
+        }
         Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 

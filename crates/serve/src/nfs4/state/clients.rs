@@ -9,7 +9,7 @@ use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
-use super::grace::Name;
+use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
 use super::stateids::Held;
@@ -28,6 +28,8 @@ pub struct Client {
     pub held: Mutex<Held>,
     /// Its sessions.
     pub sessions: Mutex<Vec<[u8; 16]>>,
+    /// It is on record, and what it holds outlives us.
+    pub(super) recorded: Mutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Last CREATE_SESSION's number, and its result.
@@ -48,6 +50,11 @@ impl Client {
     /// When it was last heard of.
     pub fn renewed_ns(&self) -> u64 {
         self.renewed_ns.load(Ordering::Relaxed)
+    }
+
+    /// As it is written down.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), principal: self.principal }
     }
 
     /// As the lock table knows it.
@@ -151,6 +158,7 @@ impl Clients {
             principal: asked.principal,
             held: Mutex::new(Held::new(self.boot, self.next)),
             sessions: Mutex::default(),
+            recorded: Mutex::new(false),
             reclaimed: AtomicBool::new(false),
             created: Mutex::new((0, None)),
             renewed_ns: AtomicU64::new(asked.now_ns),

@@ -13,6 +13,7 @@ mod clients;
 mod grace;
 mod opens;
 mod owners;
+mod records;
 mod sessions;
 mod shards;
 mod stateids;
@@ -26,7 +27,7 @@ use vfs::locks::LockTable;
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
-pub use grace::{Grace, Name, NoRecords, Records};
+pub use grace::{Grace, Identity, Name, NoRecords, NotWritten, Records};
 pub use opens::{LockRefused, Locking};
 pub use owners::{Sequence, Turn as OwnerTurn};
 pub use sessions::{Session, Turn, negotiate};
@@ -49,7 +50,7 @@ pub struct Config {
     /// End of the grace period, if anybody is known from before the start.
     pub grace_until_ns: u64,
     /// Who held state before the start.
-    pub known: Vec<Name>,
+    pub known: Vec<Identity>,
     /// Where that is written.
     pub records: Arc<dyn Records>,
     /// The table of all protocols.
@@ -69,9 +70,11 @@ pub struct State {
     session_next: AtomicU64,
     /// Clients that were ended because they were not heard of, the last one last.
     expired: Mutex<VecDeque<u64>>,
+    /// Clients that are gone and still on record: what they held is not free.
+    unforgotten: Mutex<Vec<Arc<Client>>>,
     grace: Mutex<Grace>,
-    /// False for good once the grace period is over, so that nobody asks again.
-    grace_may_be_on: AtomicBool,
+    /// False for good once the grace period is over.
+    grace_is_on: AtomicBool,
 }
 
 /// What CREATE_SESSION asks for.
@@ -126,7 +129,8 @@ impl State {
             sessions: Shards::default(),
             session_next: AtomicU64::new(1),
             expired: Mutex::default(),
-            grace_may_be_on: AtomicBool::new(!known.is_empty()),
+            unforgotten: Mutex::default(),
+            grace_is_on: AtomicBool::new(!known.is_empty()),
             grace: Mutex::new(Grace::new(grace_until_ns, known)),
         }
     }
@@ -182,22 +186,31 @@ impl State {
     ) -> Result<(Arc<Client>, bool), Nfsstat4> {
         let asked = self.asked(principal, now_ns);
         let settled = lock(&self.names).exchange_id(owner, verifier, update, asked)?;
-        if let Some(ended) = &settled.ended {
-            self.release(ended);
-        }
+        self.replaced(&settled);
         Ok((settled.client, settled.was_confirmed))
     }
 
     /// Takes over what the table of clients has decided.
     fn settled(&self, settled: &Settled, now_ns: u64) {
-        if let Some(ended) = &settled.ended {
-            self.release(ended);
-        }
+        self.replaced(settled);
         let client = &settled.client;
         client.renew(now_ns);
         if !settled.was_confirmed {
-            self.records.record(&client.name);
             self.live.insert(client.id, Arc::clone(client));
+        }
+    }
+
+    /// Ends the client that another one takes the place of. The same one after a restart of its
+    /// own stays on record: it knows that it has nothing to reclaim.
+    fn replaced(&self, settled: &Settled) {
+        match &settled.ended {
+            Some(ended) if ended.principal == settled.client.principal => {
+                self.silence(ended);
+                *lock(&settled.client.recorded) = *lock(&ended.recorded);
+                self.free(ended);
+            }
+            Some(ended) => self.end(Arc::clone(ended)),
+            None => {}
         }
     }
 
@@ -241,8 +254,7 @@ impl State {
         }
         names.remove(id);
         drop(names);
-        self.release(&client);
-        self.records.forget(&client.name);
+        self.end(client);
         Ok(())
     }
 
@@ -252,8 +264,7 @@ impl State {
         let Some(client) = names.get(id) else { return false };
         names.remove(id);
         drop(names);
-        self.release(&client);
-        self.records.forget(&client.name);
+        self.end(client);
         let mut expired = lock(&self.expired);
         if expired.len() >= NFS4_EXPIRED_MAX {
             expired.pop_front();
@@ -262,14 +273,18 @@ impl State {
         true
     }
 
-    /// Takes everything from a client that is no longer in the table by name.
-    fn release(&self, client: &Client) {
+    /// Nothing is done any more in the name of a client that is no longer in the table by name.
+    fn silence(&self, client: &Client) {
         self.live.remove(&client.id);
         for session in std::mem::take(&mut *lock(&client.sessions)) {
             self.sessions.remove(&session);
         }
         // After this nothing is added: who adds looks at it under the same lock.
         lock(&client.held).end();
+    }
+
+    /// What a client held that does nothing any more is free.
+    fn free(&self, client: &Client) {
         self.locks.release_client(client.key());
     }
 
@@ -286,6 +301,8 @@ impl State {
                 self.expire(client.id);
             }
         }
+        self.strike_unforgotten();
+        self.end_grace_if_due(now_ns);
         lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
     }
 
@@ -405,22 +422,17 @@ impl State {
     // --- grace --------------------------------------------------------------------------------
 
     /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE).
-    pub fn in_grace(&self, now_ns: u64) -> bool {
-        if !self.grace_may_be_on.load(Ordering::Relaxed) {
-            return false;
-        }
-        let on = lock(&self.grace).is_on(now_ns);
-        self.grace_may_be_on.store(on, Ordering::Relaxed);
-        on
+    pub fn in_grace(&self) -> bool {
+        self.grace_is_on.load(Ordering::Relaxed)
     }
 
     /// Whether a reclaim is right now.
     ///
     /// # Errors
     /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
-    pub fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+    pub fn may_reclaim(&self, client: &Client) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
-        let may = self.in_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
+        let may = self.in_grace() && lock(&self.grace).may_reclaim(&client.identity());
         if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
     }
 
@@ -429,9 +441,9 @@ impl State {
     ///
     /// # Errors
     /// NFS4ERR_GRACE.
-    pub fn may_take(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+    pub fn may_take(&self, client: &Client) -> Result<(), Nfsstat4> {
         let told = !client.name.0 || client.reclaimed.load(Ordering::Relaxed);
-        if told && !self.in_grace(now_ns) { Ok(()) } else { Err(Nfsstat4::GRACE) }
+        if told && !self.in_grace() { Ok(()) } else { Err(Nfsstat4::GRACE) }
     }
 
     /// RECLAIM_COMPLETE (RFC 8881 §18.51).
@@ -442,7 +454,7 @@ impl State {
         if client.reclaimed.swap(true, Ordering::Relaxed) {
             return Err(Nfsstat4::COMPLETE_ALREADY);
         }
-        lock(&self.grace).complete(&client.name);
+        lock(&self.grace).complete(&client.identity());
         Ok(())
     }
 }
