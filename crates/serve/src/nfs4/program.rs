@@ -108,7 +108,8 @@ impl Compound {
         call.facts.protocol = 0;
         let caller = call.caller;
         let address = (caller.address, caller.port());
-        let peer = Peer { cred: caller.claimed(), address, facts, connection: caller.connection() };
+        let (transport, connection) = (caller.transport(), caller.connection());
+        let peer = Peer { cred: caller.claimed(), address, transport, facts, connection };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock::Clock;
 use vfs::attr::FileType;
 use vfs::handle::Handle;
-use vfs::locks::FileKey;
+use vfs::locks::{FileKey, Owner};
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
@@ -38,6 +38,11 @@ impl Stateful {
     /// All confirmed clients, for the administrator.
     pub fn clients(&self) -> Vec<ClientInfo> {
         self.state.clients(self.now())
+    }
+
+    /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
+    pub fn makes_way(&self, owner: &Owner) -> bool {
+        self.state.makes_way(owner, self.now())
     }
 
     /// Ends a client with all that it holds. False if there is none.

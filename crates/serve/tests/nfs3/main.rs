@@ -13,3 +13,4 @@ mod procedures;
 mod replay;
 mod scripted;
 mod server;
+mod tls;

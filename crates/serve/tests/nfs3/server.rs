@@ -15,6 +15,7 @@ use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{Program, RpcConfig, RpcService};
 use serve::transport::Runtimes;
 use serve::transport::budget::Limits;
+use serve::transport::tls::Tls;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
@@ -37,16 +38,17 @@ pub struct Server {
 }
 
 /// How a service is started.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Options {
     pub limits: Limits,
     pub pool: PoolLimits,
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let pool = PoolLimits { threads: 4, queue: 1000, per_client: 1000 };
-        Self { limits: Limits::default(), pool }
+        Self { limits: Limits::default(), pool, tls: None }
     }
 }
 
@@ -64,6 +66,7 @@ impl Server {
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),
             limits: options.limits,
+            tls: options.tls,
         })
         .unwrap();
         let addr = service.local_addr();

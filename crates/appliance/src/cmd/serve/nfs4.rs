@@ -30,6 +30,7 @@ const PRINCIPAL: &[u8] = b"sys:";
 /// The records cannot be read.
 pub fn start(
     shares: Arc<ShareTable>,
+    locks: Arc<LockTable>,
     lease: Duration,
     state: &StateDir,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
@@ -45,7 +46,7 @@ pub fn start(
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
         records: Arc::new(OnDisk::new(records)),
-        locks: Arc::new(LockTable::default()),
+        locks,
     });
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{NFS4_COURTESY, NFS4_EXPIRED_MAX, NFS4_SESSIONS_PER_CLIENT_MAX};
-use vfs::locks::LockTable;
+use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
@@ -119,6 +119,9 @@ impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
         let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        if !known.is_empty() {
+            locks.begin_grace(Protocol::Nfs4);
+        }
         Self {
             boot,
             lease_ns,
@@ -421,8 +424,13 @@ impl State {
 
     // --- grace --------------------------------------------------------------------------------
 
-    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE).
+    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
     pub fn in_grace(&self) -> bool {
+        self.in_own_grace() || self.locks.in_grace_beside(Protocol::Nfs4)
+    }
+
+    /// Whether clients of NFSv4 may reclaim.
+    fn in_own_grace(&self) -> bool {
         self.grace_is_on.load(Ordering::Relaxed)
     }
 
@@ -432,7 +440,7 @@ impl State {
     /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
     pub fn may_reclaim(&self, client: &Client) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
-        let may = self.in_grace() && lock(&self.grace).may_reclaim(&client.identity());
+        let may = self.in_own_grace() && lock(&self.grace).may_reclaim(&client.identity());
         if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
     }
 

@@ -45,7 +45,7 @@ pub struct Locking {
 
 impl State {
     /// Ends whoever is in the way, if it went away. False if it is there, or not one of ours.
-    fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
+    pub fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
         if owner.client.protocol != Protocol::Nfs4 {
             return false;
         }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use vfs::locks::Protocol;
 use wire::nfs4::Nfsstat4;
 
 use super::clients::Client;
@@ -57,12 +58,13 @@ impl State {
 
     /// Ends the grace period if it is due and the records can be told so.
     pub fn end_grace_if_due(&self, now_ns: u64) {
-        if !self.in_grace() || !lock(&self.grace).is_due(now_ns) {
+        if !self.in_own_grace() || !lock(&self.grace).is_due(now_ns) {
             return;
         }
         if self.records.end_of_grace().is_ok() {
             lock(&self.grace).end();
             self.grace_is_on.store(false, Ordering::Relaxed);
+            self.locks.end_grace(Protocol::Nfs4);
         }
     }
 }

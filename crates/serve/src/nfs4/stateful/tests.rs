@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
-use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
@@ -68,7 +67,8 @@ impl World {
 
     fn peer(&self) -> Peer<'_> {
         let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
-        Peer { cred: &self.cred, address, facts: OpRecord::default(), connection: 1 }
+        let (transport, facts) = Default::default();
+        Peer { cred: &self.cred, address, transport, facts, connection: 1 }
     }
 
     /// Runs a compound as a connection would; gives COMPOUND4res.
