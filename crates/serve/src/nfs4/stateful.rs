@@ -183,8 +183,7 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
 fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
-    Ok(Some(FileKey::from(&attr)))
+    Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {

@@ -47,6 +47,7 @@ pub fn start(
         known,
         records: Arc::new(OnDisk::new(records)),
         locks,
+        random: Box::new(SystemRandom),
     });
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });

@@ -19,10 +19,11 @@ mod shards;
 mod stateids;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{NFS4_COURTESY, NFS4_EXPIRED_MAX, NFS4_SESSIONS_PER_CLIENT_MAX};
+use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -55,6 +56,8 @@ pub struct Config {
     pub records: Arc<dyn Records>,
     /// The table of all protocols.
     pub locks: Arc<LockTable>,
+    /// Where session ids come from.
+    pub random: Box<dyn Random>,
 }
 
 /// The state of all clients.
@@ -67,7 +70,8 @@ pub struct State {
     names: Mutex<Clients>,
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
-    session_next: AtomicU64,
+    /// Makes session ids, which nobody shall guess: who knows one can use the session.
+    random: Mutex<Box<dyn Random>>,
     /// Clients that were ended because they were not heard of, the last one last.
     expired: Mutex<VecDeque<u64>>,
     /// Clients that are gone and still on record: what they held is not free.
@@ -118,7 +122,7 @@ pub struct ClientInfo {
 impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
-        let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        let Config { boot, lease_ns, grace_until_ns, known, records, locks, random } = config;
         if !known.is_empty() {
             locks.begin_grace(Protocol::Nfs4);
         }
@@ -130,7 +134,7 @@ impl State {
             names: Mutex::new(Clients::new(boot)),
             live: Shards::default(),
             sessions: Shards::default(),
-            session_next: AtomicU64::new(1),
+            random: Mutex::new(random),
             expired: Mutex::default(),
             unforgotten: Mutex::default(),
             grace_is_on: AtomicBool::new(!known.is_empty()),
@@ -359,9 +363,7 @@ impl State {
         }
         let asked = self.asked(principal, now_ns);
         let settled = names.confirm_by_session(new.clientid, asked)?;
-        let number = self.session_next.fetch_add(1, Ordering::Relaxed);
-        let mut id = [0; 16];
-        id.copy_from_slice([client.id, number].map(u64::to_be_bytes).as_flattened());
+        let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
         lock(&client.sessions).push(id);
         self.sessions.insert(id, Arc::new(session));
@@ -377,6 +379,17 @@ impl State {
         drop(names);
         self.settled(&settled, now_ns);
         Ok(done)
+    }
+
+    fn new_session_id(&self) -> [u8; 16] {
+        let mut random = lock(&self.random);
+        let mut id = [0; 16];
+        loop {
+            random.fill(&mut id);
+            if self.sessions.get(&id).is_none() {
+                return id;
+            }
+        }
     }
 
     /// The number that a client's next CREATE_SESSION must have.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
+use base::random::SeededRandom;
 use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -27,6 +28,7 @@ fn state_after(known: Vec<Identity>) -> State {
         known,
         records: Arc::new(NoRecords),
         locks: Arc::new(LockTable::default()),
+        random: Box::new(SeededRandom::new(1)),
     })
 }
 
@@ -159,6 +161,16 @@ fn exchange_id_in_its_nine_cases() {
     assert_eq!(state.counts(), (1, 1), "the old one's session ended with it");
     assert!(ask(1, false, 7, LEASE + 1).is_ok(), "3: another's, that has lapsed");
     assert_eq!(state.counts(), (0, 0));
+}
+
+#[test]
+fn a_session_id_tells_nothing_of_the_next_one() {
+    let state = state();
+    let (client, first) = client41(&state, b"a", 0);
+    let second = state.create_session(&new_session(client.id, 2), 0, 0).unwrap().sessionid;
+    assert_ne!(first[..8], second[..8]);
+    assert_ne!(first[8..], second[8..]);
+    assert!(!first.windows(8).any(|part| part == client.id.to_be_bytes()));
 }
 
 #[test]

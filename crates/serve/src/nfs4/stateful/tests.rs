@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
+use base::random::SeededRandom;
 use vfs::cred::Cred;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
@@ -43,6 +44,7 @@ impl World {
             known,
             records,
             locks: Arc::new(LockTable::default()),
+            random: Box::new(SeededRandom::new(1)),
         });
         let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
         let keeper = Arc::new(keeper);
