@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
 use base::random::SeededRandom;
-use probe::op::OpRecord;
 use vfs::attr::SetAttr;
 use vfs::conformance::cx;
 use vfs::cred::Cred;
