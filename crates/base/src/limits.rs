@@ -478,6 +478,21 @@ pub const NFS4_CLOSED_MAX: usize = 64;
 /// Names in a tree in memory, beside its bytes: some 200 bytes each.
 pub const MEM_NAMES_MAX: u64 = 4_194_304;
 
+// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
+
+/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
+pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
+/// shortest lease in wide use.
+pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
+/// Giving back its opens, its session and its client id may take a leaving client this long; the
+/// lease does the rest.
+pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
+/// Operations of a compound that a client asks for: the deepest path of a target and what is
+/// around it.
+pub const LAB_COMPOUND_OPS: u32 = 64;
+
 // --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
