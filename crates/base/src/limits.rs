@@ -9,8 +9,9 @@ use std::time::Duration;
 /// Largest record (RPC message) we take, in bytes: a 1 MiB WRITE with its headers and the largest
 /// credentials fits with room to spare.
 pub const RPC_RECORD_MAX: usize = (1 << 20) + (64 << 10);
-/// Most fragments that may make up one record; a real client sends one, some send a few.
-pub const RPC_FRAGMENTS_MAX: usize = 64;
+/// Most fragments that may make up one record: kernel clients send one, libraries cut a WRITE of
+/// 1 MiB into pieces of 2 KiB.
+pub const RPC_FRAGMENTS_MAX: usize = 1024;
 /// Longest credential or verifier body (RFC 5531 §8.2).
 pub const RPC_AUTH_MAX: usize = 400;
 /// Most supplementary groups in AUTH_SYS (RFC 5531, appendix A).
@@ -357,8 +358,8 @@ pub const NFS4_OPAQUE_LIMIT: usize = 1024;
 /// with NFS4ERR_NAMETOOLONG and not with BADXDR.
 pub const NFS4_STRING_MAX: usize = 2 * PATH_MAX;
 /// Words of a bitmap that are decoded: RFC 8881 uses three; the rest is room for clients that are
-/// newer than we are.
-pub const NFS4_BITMAP_WORDS_MAX: usize = 16;
+/// newer than we are, and for those that ask for what there never was to see what we say.
+pub const NFS4_BITMAP_WORDS_MAX: usize = 64;
 /// Entries of an access control list in one message: more than any file system stores.
 pub const NFS4_ACES_MAX: usize = 1024;
 /// Parts of a path in `fs_locations`, and locations in it.
@@ -441,9 +442,9 @@ pub const NFS4_CLIENTS_MAX: usize = 65_536;
 pub const NFS4_SESSIONS_PER_CLIENT_MAX: usize = 64;
 /// Slots of a session: Linux asks for 64, and more has shown no gain.
 pub const NFS4_SLOTS_MAX: u32 = 128;
-/// Least size of request and response of a channel: below it not even SEQUENCE and one operation
-/// with a long name fit (NFS4ERR_TOOSMALL).
-pub const NFS4_CHANNEL_MIN: u32 = 512;
+/// Least size of request and response of a channel: below it SEQUENCE and one operation with a
+/// file handle and a name do not fit (NFS4ERR_TOOSMALL).
+pub const NFS4_CHANNEL_MIN: u32 = 384;
 /// Longest reply that a slot keeps, wanted or not: what must not be done twice is shorter.
 pub const NFS4_CACHED_REPLY_MAX: u32 = 8_192;
 /// Replies up to this length are kept though the client did not ask for it.
@@ -477,7 +478,22 @@ pub const NFS4_CLOSED_MAX: usize = 64;
 /// Names in a tree in memory, beside its bytes: some 200 bytes each.
 pub const MEM_NAMES_MAX: u64 = 4_194_304;
 
-// --- NLM, NSM, port mapper ----------------------------------------------------------------------
+// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
+
+/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
+pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
+/// shortest lease in wide use.
+pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
+/// Giving back its opens, its session and its client id may take a leaving client this long; the
+/// lease does the rest.
+pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
+/// Operations of a compound that a client asks for: the deepest path of a target and what is
+/// around it.
+pub const LAB_COMPOUND_OPS: u32 = 64;
+
+// --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
 /// MAXNETOBJ_SZ of XNFS).
@@ -526,3 +542,36 @@ pub const SMALL_IDLE_MAX: Duration = Duration::from_secs(10);
 pub const SMALL_BLOCKING_MAX: usize = 4;
 /// Programs that the port mapper knows, versions and transports counted each.
 pub const PORTMAP_ENTRIES_MAX: usize = 64;
+
+// --- serve: RPC with TLS ------------------------------------------------------------------------
+
+/// Time a peer has for the TLS handshake after the probe: two round trips and a signature.
+pub const TLS_HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Bytes that are encrypted at once: with what TLS adds to their four records they fit a buffer of
+/// [`RECEIVE_BUFFER`], so that the same buffers do.
+pub const TLS_SEND_PIECE: usize = RECEIVE_BUFFER - 512;
+/// Largest certificate, key or list of authorities that is read, in bytes: a system's whole store
+/// has some 200 KiB.
+pub const TLS_FILE_MAX: u64 = 4 << 20;
+/// A failed handshake is told on standard error at most this often; the statistic counts them all.
+pub const TLS_TELL_EVERY: Duration = Duration::from_secs(60);
+
+// --- NFSv4: what is remembered of clients that are gone -----------------------------------------
+
+/// Clients ended for their silence of which we still know that it was so: 8 bytes each. Beyond it
+/// they are told NFS4ERR_STALE_CLIENTID and begin anew all the same.
+pub const NFS4_EXPIRED_MAX: usize = 1_024;
+
+// --- the administrator's view of NFS clients -----------------------------------------------------
+
+/// Addresses that are remembered of one NFSv4 client, for people: a machine with more ways in than
+/// this is told by its latest ones.
+pub const NFS4_CLIENT_ADDRESSES_MAX: usize = 8;
+/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer
+/// of a few megabytes; the answer says when there are more.
+pub const API_STATE_ROWS_MAX: usize = 10_000;
+/// Looking through the table of opens and locks for statistics may take this part of one core: a
+/// table that takes longer is looked through less often than once a second.
+pub const STATE_TALLY_COST: u32 = 50;
+/// Characters that are shown of what a peer calls itself or its owners.
+pub const SHOWN_NAME_MAX: usize = 256;

@@ -59,13 +59,20 @@ fn answer(run: &mut Run<'_>, outcome: Result<Stateid4, LockRefused>) -> Handled 
 }
 
 pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -> Handled {
+    may_end_others(run)?;
     match &args.locker {
         Locker4::New(new) => {
             let open = run.stateid(&new.open_stateid)?;
             let client = keeper.of_stateid(run, &open)?;
+            // From 4.1 on the session says whose it is, and the field means nothing.
+            if run.minor() == 0 && new.lock_owner.clientid != client.id {
+                return Err(Nfsstat4::STALE_CLIENTID.into());
+            }
             let owner = keeper.state.owner_of(&client, &open)?;
             let turn = turn(false, owner.id(), new.open_seqid);
             keeper.in_turn(run, &client, &turn, |run, _| {
+                // A repeat of this request has been told by the open owner's sequence.
+                client.renew_lock_owner(new.lock_owner.owner.0);
                 let turn = InTurn {
                     may_start: true,
                     ..turn_of_lock(new.lock_owner.owner.0, new.lock_seqid)
@@ -98,11 +105,16 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
     }
 }
 
+/// Who is in the way and went away is ended, and its record with it: not on a connection's thread.
+fn may_end_others(run: &Run<'_>) -> Handled {
+    if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
+}
+
 /// Whether a lock may be taken now: reclaimed in the grace period, new ones after it.
 fn admit(keeper: &Stateful, client: &Client, args: &LockArgs4<'_>) -> Result<(), Nfsstat4> {
     match args.reclaim {
-        true => keeper.state.may_reclaim(client, keeper.now()),
-        false => keeper.state.may_take(client, keeper.now()),
+        true => keeper.state.may_reclaim(client),
+        false => keeper.state.may_take(client),
     }
 }
 
@@ -115,6 +127,7 @@ fn turn_of_lock(owner: &[u8], seqid: u32) -> InTurn<'_> {
 }
 
 pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>) -> Handled {
+    may_end_others(run)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
     let (_, key) = regular(run)?;
     let want = Locking {
@@ -122,7 +135,7 @@ pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>)
         range: range(args.offset, args.length)?,
         kind: kind(args.locktype)?,
     };
-    if keeper.state.in_grace(keeper.now()) {
+    if keeper.state.in_grace() {
         return Err(Nfsstat4::GRACE.into());
     }
     match keeper.state.lock_test(key, &want, keeper.now()) {
@@ -136,7 +149,7 @@ pub(super) fn locku(keeper: &Stateful, run: &mut Run<'_>, args: &LockuArgs4) -> 
     let client = keeper.of_stateid(run, &id)?;
     let owner = keeper.state.owner_of(&client, &id)?;
     keeper.in_turn(run, &client, &turn_of_lock(owner.id(), args.seqid), |run, _| {
-        let (_, key) = regular(run)?;
+        let key = keeper.given_back(run, &client, &id)?;
         kind(args.locktype)?;
         let range = range(args.offset, args.length)?;
         let done = keeper.state.unlock(&client, &id, key, range);

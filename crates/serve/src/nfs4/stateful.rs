@@ -11,7 +11,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
-use super::state::{Client, ClientInfo, OwnerTurn, State};
+use super::state::{Client, OwnerTurn, State};
 use super::{Slot, StateOps, client, lock, open, session};
 
 /// Keeps the state of all clients.
@@ -35,19 +35,9 @@ impl Stateful {
         self.state.sweep(self.now());
     }
 
-    /// All confirmed clients, for the administrator.
-    pub fn clients(&self) -> Vec<ClientInfo> {
-        self.state.clients(self.now())
-    }
-
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
     pub fn makes_way(&self, owner: &Owner) -> bool {
         self.state.makes_way(owner, self.now())
-    }
-
-    /// Ends a client with all that it holds. False if there is none.
-    pub fn expire(&self, clientid: u64) -> bool {
-        self.state.expire(clientid)
     }
 
     /// The client of a 4.1 compound.
@@ -70,6 +60,21 @@ impl Stateful {
         match run.minor() {
             0 => self.state.renew(id, self.now()),
             _ => self.of_session(run),
+        }
+    }
+
+    /// What the current file is locked by, for giving back what `id` stands for: that works also
+    /// when the file is gone.
+    pub(super) fn given_back(
+        &self,
+        run: &mut Run<'_>,
+        client: &Client,
+        id: &Stateid4,
+    ) -> Result<FileKey, Fail> {
+        match regular(run) {
+            Ok((_, key)) => Ok(key),
+            Err(Fail::Status(Nfsstat4::STALE)) => Ok(self.state.file_of(client, id)?),
+            Err(other) => Err(other),
         }
     }
 
@@ -166,12 +171,9 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 }
 
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
-fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Nfsstat4> {
+fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    match target.share.fs.getattr(run.cx(), &target.handle) {
-        Ok(attr) => Ok(Some(FileKey::from(&attr))),
-        Err(status) => Err(super::nfsstat4(status)),
-    }
+    Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {
@@ -206,18 +208,28 @@ impl StateOps for Stateful {
         }
     }
 
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4> {
-        let client = self.of_stateid(run, stateid)?;
-        let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
-        self.state.check_io(&client, stateid, key, access as u8)
+    fn met(&self, run: &Run<'_>, op: &ArgOp<'_>) {
+        self.note_peer(run, op);
     }
 
-    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Nfsstat4> {
-        if self.state.in_grace(self.now()) {
-            return Err(Nfsstat4::GRACE);
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
+        let client = self.of_stateid(run, stateid)?;
+        let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
+        Ok(self.state.check_io(&client, stateid, key, access as u8)?)
+    }
+
+    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
+        if self.state.in_grace() {
+            return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
-        self.state.check_special(key, access as u8, self.now())
+        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // connection's thread.
+        if !run.may_block {
+            let denied = self.state.locks.io_denied(key, None, access as u8).is_some();
+            return if denied { Err(Fail::WouldBlock) } else { Ok(()) };
+        }
+        Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 
     fn finish(&self, slot: Slot, results: &[u8]) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::share::Share;
-use vfs::share::rules::{Grant, NOBODY, Squash};
+use vfs::share::rules::{Grant, NOBODY, Squash, Transport};
 use wire::rpc::{Auth, AuthStat};
 
 /// The number of the next connection.
@@ -28,6 +28,8 @@ pub struct Caller {
     local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
+    /// How its calls come.
+    transport: Transport,
     /// The identity that the call at hand claims.
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
@@ -50,6 +52,7 @@ impl Caller {
             port,
             local: None,
             connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
+            transport: Transport::Plain,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             grant: Grant::ALL,
@@ -79,6 +82,18 @@ impl Caller {
         self.port
     }
 
+    /// How its calls come.
+    #[inline]
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    /// From now on its calls come over `transport`, and what was granted so far does not hold.
+    pub(crate) fn moves_to(&mut self, transport: Transport) {
+        self.transport = transport;
+        self.granted_by = None;
+    }
+
     /// The identity to act with.
     #[inline]
     pub(crate) fn cred(&self) -> &Cred {
@@ -102,7 +117,7 @@ impl Caller {
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let rules = Some((share.id, share.rules.generation()));
         if self.granted_by != rules {
-            self.grant = share.rules.get().grant(self.address, self.port);
+            self.grant = share.rules.get().grant_over(self.address, self.port, self.transport);
             self.granted_by = rules;
         }
         self.replaced = match self.grant.squash {

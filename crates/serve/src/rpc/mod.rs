@@ -36,6 +36,7 @@ use self::replay::{ReplayCache, ReplayLimits};
 use crate::pool::Pool;
 use crate::transport::budget::Limits;
 use crate::transport::buffers::LargeBuffers;
+use crate::transport::tls::Tls;
 use crate::transport::{Budgets, Runtimes, listener};
 
 /// What the service is made of.
@@ -54,6 +55,8 @@ pub struct RpcConfig {
     pub pool: Arc<Pool>,
     /// Budgets.
     pub limits: Limits,
+    /// TLS, if it is offered to clients that ask for it.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Why the service cannot start.
@@ -100,6 +103,7 @@ impl RpcService {
             budgets: Arc::clone(&budgets),
             replays: ReplayCache::new(ReplayLimits::default()),
             large: LargeBuffers::default(),
+            tls: config.tls,
         });
         service.show_limits(config.hub.gauges());
         let (ending, ends) = watch::channel(false);

@@ -136,6 +136,7 @@ impl Server {
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(PoolLimits { threads: 4, queue: 1000, per_client: 1000 }).unwrap(),
             limits: Limits::default(),
+            tls: None,
         })
         .unwrap();
         let socket = small::bind(([127, 0, 0, 1], 0).into()).unwrap();

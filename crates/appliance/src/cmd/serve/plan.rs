@@ -11,6 +11,7 @@ use control::state;
 use vfs::share::rules::Rules;
 
 use super::exports::Exports;
+use super::tls::TlsFiles;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
 use crate::services::{ADMIN, NFS, PORTMAP};
@@ -44,6 +45,8 @@ pub struct Plan {
     pub exports: Exports,
     /// The export rules, as they are now.
     pub rules: Rules,
+    /// TLS for NFS clients.
+    pub tls: TlsFiles,
 }
 
 impl Plan {
@@ -67,6 +70,9 @@ impl Plan {
         };
         refuse_state(&dir, &state)?;
         let exports = Exports::from_args(args);
+        let rules = exports.read()?;
+        let tls = TlsFiles::from_args(args);
+        tls.check(&rules)?;
         Ok(Self {
             share: dir
                 .file_name()
@@ -81,8 +87,9 @@ impl Plan {
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
             lease: Duration::from_secs(args.nfs_lease),
-            rules: exports.read()?,
+            rules,
             exports,
+            tls,
         })
     }
 

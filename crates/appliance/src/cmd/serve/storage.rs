@@ -14,7 +14,8 @@ use serve::nlm::Nlm;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
-use serve::transport::{Runtimes, raise_descriptor_limit};
+use serve::transport::tls::Tls;
+use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
@@ -26,6 +27,7 @@ use vfs::share::{ShareTable, tag};
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
 use super::plan::Plan;
+use super::tls::Teller;
 use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
@@ -41,6 +43,10 @@ pub struct Storage {
     nlm: Arc<Nlm>,
     /// Whether NFSv3 clients find NLM where they look for it.
     portmap: bool,
+    tls: Arc<Tls>,
+    budgets: Arc<Budgets>,
+    /// Whether clients' certificates can be verified.
+    knows_clients: bool,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -54,6 +60,7 @@ impl Storage {
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
+        tls: Arc<Tls>,
     ) -> Result<Self, Failure> {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
@@ -89,21 +96,40 @@ impl Storage {
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
             limits,
+            tls: Some(tls.clone()),
         })
         .map_err(|e| match &e {
             StartError::Listen { addr, source } => NFS.refused(*addr, source),
             StartError::NoRuntime => failure(&e),
         })?;
-        let nfs = service.local_addr();
+        let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
         let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
-        let dir = plan.dir.display().to_string();
-        Ok(Self { files, flush, table, dir, nfs, clients, nlm, portmap, service })
+        let (dir, knows_clients) = (plan.dir.display().to_string(), plan.tls.knows_clients());
+        Ok(Self {
+            files,
+            flush,
+            table,
+            dir,
+            nfs,
+            clients,
+            nlm,
+            portmap,
+            tls,
+            budgets,
+            knows_clients,
+            service,
+        })
     }
 
     /// The shares, for names in statistics.
     pub fn table(&self) -> &Arc<ShareTable> {
         &self.table
+    }
+
+    /// The keeper of NFSv4 clients' state.
+    pub fn clients(&self) -> &Arc<Stateful> {
+        &self.clients
     }
 
     /// All shares, with ways to reach them.
@@ -142,8 +168,16 @@ impl Storage {
             protocol: "nfs4".to_owned(),
             url: nfs4_url(self.nfs, share.as_bytes()),
             mount: mount_command_v4(self.nfs, share),
-            note: Some("locks are the server's; older clients: vers=4.1 or 4.0".to_owned()),
+            note: Some(format!(
+                "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
+                if self.knows_clients { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+            )),
         }
+    }
+
+    /// TLS as it is offered.
+    pub fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Exchanges the export rules of all shares.
@@ -174,6 +208,7 @@ impl Storage {
             flush: self.flush.clone(),
             clients: self.clients.clone(),
             nlm: self.nlm.clone(),
+            teller: Teller::new(self.tls.clone(), self.budgets.clone()),
             hub: hub.clone(),
         })
     }
@@ -203,6 +238,7 @@ struct Keeper {
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
     nlm: Arc<Nlm>,
+    teller: Teller,
     hub: Arc<Hub>,
 }
 
@@ -210,6 +246,7 @@ impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
         self.nlm.sweep();
+        self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);
