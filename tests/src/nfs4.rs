@@ -15,6 +15,7 @@ use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 use crate::nfs3;
 
 pub mod files;
+pub mod locks;
 
 /// The program, its version, and its two procedures.
 const PROGRAM: (u32, u32) = (100_003, 4);

@@ -41,6 +41,8 @@ pub enum Source {
     Host,
     /// [`crate::gauge::Gauges`].
     Gauge,
+    /// Readers of what a protocol keeps of its clients.
+    State,
 }
 
 /// Whether the elements of a breakdown are names or ranges of numbers.
@@ -131,11 +133,12 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 11] = [
+const GROUPS: [&str; 12] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
     include_str!("../../../schema/mount3.toml"),
+    include_str!("../../../schema/nlm.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),

@@ -46,6 +46,8 @@ pub struct Progress {
     status: Nfsstat4,
     /// Where in the message the next operation begins.
     at: usize,
+    /// Bytes of the message, from the tag on.
+    pub(super) message: usize,
     /// Bytes of the tag, for the place of the number of results.
     tag: usize,
     /// Most bytes of results.
@@ -78,7 +80,7 @@ pub enum Done {
 }
 
 impl Progress {
-    fn new(args: &CompoundArgs<'_>, at: usize) -> Self {
+    fn new(args: &CompoundArgs<'_>, at: usize, message: usize) -> Self {
         Self {
             minor: args.minorversion,
             count: args.count,
@@ -93,6 +95,7 @@ impl Progress {
             facts: Vec::new(),
             status: Nfsstat4::OK,
             at,
+            message,
             tag: args.tag.0.len(),
             reply_max: NFS4_REPLY_MAX,
             cached_max: None,
@@ -146,7 +149,7 @@ impl Nfs4 {
             return Ok(Start::Answered);
         }
         let at = message.len() - r.rest().len();
-        Ok(Start::Compound(Box::new(Progress::new(&args, at))))
+        Ok(Start::Compound(Box::new(Progress::new(&args, at, message.len()))))
     }
 
     /// Runs a compound until it ends or would block. `message` is what [`Nfs4::begin`] was given;
@@ -387,7 +390,9 @@ impl Run<'_> {
             admitted?;
         }
         if is_stateful(op) {
-            return self.service.state.operate(self, op);
+            self.service.state.operate(self, op)?;
+            self.service.state.met(self, op);
+            return Ok(());
         }
         match op {
             ArgOp::Access(args) => attr::access(self, args),

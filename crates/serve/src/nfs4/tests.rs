@@ -18,6 +18,7 @@ mod compound;
 mod exports;
 mod files;
 mod pseudo;
+mod tolerance;
 mod v42;
 
 /// A service over one or more shares in memory.
@@ -69,8 +70,8 @@ impl StateOps for OneStateid {
         }
     }
 
-    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Nfsstat4> {
-        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID) }
+    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Fail> {
+        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID.into()) }
     }
 }
 

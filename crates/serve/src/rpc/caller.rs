@@ -24,6 +24,8 @@ pub struct Caller {
     core: u8,
     /// Its source port.
     port: u16,
+    /// At which of our addresses it called, if the kernel says.
+    local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
     /// How its calls come.
@@ -48,6 +50,7 @@ impl Caller {
             client,
             core,
             port,
+            local: None,
             connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
             transport: Transport::Plain,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
@@ -57,6 +60,16 @@ impl Caller {
             machine: None,
             named: false,
         }
+    }
+
+    /// The same peer, who called at our address `local`.
+    pub(crate) fn called_at(self, local: Option<IpAddr>) -> Self {
+        Self { local, ..self }
+    }
+
+    /// At which of our addresses it called.
+    pub(crate) fn local(&self) -> Option<IpAddr> {
+        self.local
     }
 
     /// The connection's number: no other one has it in this life of the server.
@@ -75,10 +88,15 @@ impl Caller {
         self.transport
     }
 
-    /// From now on its calls come over `transport`, and what was granted so far does not hold.
-    pub(crate) fn moves_to(&mut self, transport: Transport) {
+    /// From now on its calls come over `transport`, and what was granted so far does not hold. If
+    /// its certificate names it, statistics show that name, not the one that its calls claim.
+    pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
         self.transport = transport;
         self.granted_by = None;
+        if let Some(name) = name {
+            self.named = true;
+            self.machine = Some(name.into());
+        }
     }
 
     /// The identity to act with.

@@ -137,9 +137,11 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.hub.clients().intern(address);
+    // Who is called back must see the address that it knows.
+    let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
     let mut conn = Conn {
         link: Link::new(stream),
-        caller: Caller::new((address, accepted.peer.port()), client, core.id),
+        caller: Caller::new((address, accepted.peer.port()), client, core.id).called_at(local),
         core,
         mailbox,
         input: Input::default(),

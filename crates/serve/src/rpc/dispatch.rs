@@ -119,8 +119,8 @@ impl Service {
             failure(program, xid, status, sheet.out, sheet.facts);
             return Ok(Step::Answered);
         }
-        let key = procedure
-            .once
+        let key = program
+            .once(procedure, &opened.args, sheet.facts)
             .then(|| Key::new(caller.address, xid, procedure.number, opened.args.rest()));
         if let Some(key) = key {
             match self.replays.of(&key).look(&key, stamp()) {

@@ -5,6 +5,7 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`later`]: calls on the pool and in the flush group.
+//! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
 
 mod caller;
@@ -12,6 +13,7 @@ mod conn;
 mod core;
 mod dispatch;
 mod later;
+pub(crate) mod plain;
 pub mod program;
 pub mod replay;
 

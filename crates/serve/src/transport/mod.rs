@@ -6,6 +6,7 @@
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
+//! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
 pub mod budget;
@@ -15,6 +16,7 @@ pub mod listener;
 pub mod mailbox;
 pub mod runtimes;
 pub mod send;
+pub mod small;
 pub mod tls;
 
 pub use budget::Budgets;

@@ -5,6 +5,7 @@
 
 mod budgets;
 mod client;
+mod compounds;
 mod exports;
 mod hostile;
 mod pipeline;

@@ -386,7 +386,7 @@ fn wrong_programs_versions_procedures_and_credentials() {
     };
     let accepted = [
         (CallHeader { prog: 100_099, ..header }, Accepted::ProgUnavail),
-        (CallHeader { vers: 4, ..header }, Accepted::ProgMismatch { low: 3, high: 3 }),
+        (CallHeader { vers: 5, ..header }, Accepted::ProgMismatch { low: 3, high: 4 }),
         (CallHeader { proc: 22, ..header }, Accepted::ProcUnavail),
         (CallHeader { proc: 0, ..header }, Accepted::GarbageArgs),
         (CallHeader { proc: 3, ..header }, Accepted::GarbageArgs),

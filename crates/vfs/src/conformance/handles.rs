@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{As, Bench, done, root, user};
-use crate::fs::FileSystem;
+use crate::fs::{FileName, FileSystem};
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::status::Status;
 
 pub fn run(bench: &Bench) {
@@ -42,6 +43,10 @@ fn ids(bench: &Bench) {
     assert_eq!(me.fs.path_of(id(&a)), Some(b"ids/a".to_vec()));
     assert_eq!(me.fs.path_of(id(&me.fs.root())), Some(Vec::new()));
     assert_eq!(me.fs.path_of(12345), None);
+    let key = FileKey::from(&me.fs.getattr(me.cx(), &b).expect("attributes"));
+    let named = Some(FileName::Path(b"ids/b".to_vec()));
+    assert_eq!(me.fs.describe_key(key), named, "as locks know it");
+    assert_eq!(me.fs.describe_key(FileKey { fsid: !key.fsid, ..key }), None, "another's");
 }
 
 /// What a client holds over a restart.

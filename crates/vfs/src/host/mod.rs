@@ -64,6 +64,7 @@ use crate::host::open::OpenFiles;
 use crate::host::recent::Recent;
 use crate::host::sweep::Sweeper;
 use crate::host::table::Table;
+use crate::locks::FileKey;
 use crate::paths::Paths;
 use crate::status::Status;
 
@@ -225,7 +226,7 @@ impl HostFs {
         let sx = sys::statx_at(fd.as_fd(), c"").map_err(failed)?;
         let stats = sys::statfs(fd.as_fd()).map_err(failed)?;
         let dev = attrs::device(&sx);
-        let fsid = match sys::fsid(&stats) {
+        let fsid = match sys::identity::identity(mount.as_fd(), &stats) {
             0 => dev,
             id => id,
         };
@@ -630,5 +631,9 @@ impl FileSystem for HostFs {
     fn describe(&self, file: FileId) -> Option<FileName> {
         let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
         self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
+    }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        let path = || self.path_of(self.nodes.by_ino(key.fileid)?.id).map(FileName::Path);
+        (key.fsid == self.fsid).then(|| path().unwrap_or(FileName::Inode(key.fileid)))
     }
 }

@@ -11,6 +11,7 @@ use crate::fs::{
     FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, access,
 };
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::status::Status;
 
 /// Rights that nobody has on a read-only share.
@@ -212,5 +213,8 @@ impl FileSystem for ReadOnly {
     }
     fn describe(&self, file: FileId) -> Option<FileName> {
         self.inner.describe(file)
+    }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        self.inner.describe_key(key)
     }
 }

@@ -27,6 +27,7 @@ const KINDS: [u8; 2] = [40, 41];
 /// The records cannot be read.
 pub fn start(
     shares: Arc<ShareTable>,
+    locks: Arc<LockTable>,
     lease: Duration,
     state: &StateDir,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
@@ -42,7 +43,7 @@ pub fn start(
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
         records: Arc::new(OnDisk(records)),
-        locks: Arc::new(LockTable::default()),
+        locks,
     });
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });

@@ -14,7 +14,7 @@ use super::exports::Exports;
 use super::tls::TlsFiles;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-use crate::services::{ADMIN, NFS};
+use crate::services::{ADMIN, NFS, PORTMAP};
 
 /// The checked options.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Plan {
     pub address: IpAddr,
     /// Where NFS listens.
     pub nfs: SocketAddr,
+    /// Where the port mapper listens, if there is to be one.
+    pub portmap: Option<SocketAddr>,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
     /// Names and passwords.
@@ -55,6 +57,10 @@ impl Plan {
     pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
         let nfs = NFS.address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
+        let portmap = match args.no_portmap {
+            true => None,
+            false => Some(PORTMAP.address(args.address, args.port_offset)?),
+        };
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
         let state = match &args.state {
@@ -75,6 +81,7 @@ impl Plan {
             state,
             address: args.address,
             nfs,
+            portmap,
             admin,
             users,
             announce_json: args.announce.is_some(),

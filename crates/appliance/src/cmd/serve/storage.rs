@@ -10,6 +10,7 @@ use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
 use serve::nfs4::Stateful;
+use serve::nlm::Nlm;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
@@ -19,14 +20,15 @@ use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
+use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
 use vfs::share::{ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
-use super::nfs4;
 use super::plan::Plan;
 use super::tls::Teller;
+use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
 
@@ -38,6 +40,9 @@ pub struct Storage {
     dir: String,
     nfs: SocketAddr,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
+    /// Whether NFSv3 clients find NLM where they look for it.
+    portmap: bool,
     tls: Arc<Tls>,
     budgets: Arc<Budgets>,
     /// Whether clients' certificates can be verified.
@@ -76,13 +81,16 @@ impl Storage {
         hub.shares().intern(&plan.share);
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
-        let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), plan.lease, state)?;
+        let locks = Arc::new(LockTable::default());
+        let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
         programs.push(program);
+        let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
+        programs.extend(nlm.programs());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
-            runtimes: Arc::new(runtimes),
+            runtimes: runtimes.clone(),
             programs,
             hub: hub.clone(),
             flush: flush.clone(),
@@ -96,13 +104,32 @@ impl Storage {
         })?;
         let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
+        let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
         let (dir, knows_clients) = (plan.dir.display().to_string(), plan.tls.knows_clients());
-        Ok(Self { files, flush, table, dir, nfs, clients, tls, budgets, knows_clients, service })
+        Ok(Self {
+            files,
+            flush,
+            table,
+            dir,
+            nfs,
+            clients,
+            nlm,
+            portmap,
+            tls,
+            budgets,
+            knows_clients,
+            service,
+        })
     }
 
     /// The shares, for names in statistics.
     pub fn table(&self) -> &Arc<ShareTable> {
         &self.table
+    }
+
+    /// The keeper of NFSv4 clients' state.
+    pub fn clients(&self) -> &Arc<Stateful> {
+        &self.clients
     }
 
     /// All shares, with ways to reach them.
@@ -128,8 +155,11 @@ impl Storage {
         Access {
             protocol: "nfs3".to_owned(),
             url: nfs3_url(self.nfs, share.as_bytes()),
-            mount: mount_command(self.nfs, share),
-            note: Some("nolock: locks stay on the client that takes them".to_owned()),
+            mount: mount_command(self.nfs, share, self.portmap),
+            note: Some(match self.portmap {
+                true => "locks are the server's, if rpcbind and rpc.statd run on the client".into(),
+                false => "nolock: locks stay on the client that takes them".into(),
+            }),
         }
     }
 
@@ -173,10 +203,14 @@ impl Storage {
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
-        let (files, flush, clients) =
-            (self.files.clone(), self.flush.clone(), self.clients.clone());
-        let teller = Teller::new(self.tls.clone(), self.budgets.clone());
-        Box::new(Keeper { files, flush, clients, teller, hub: hub.clone() })
+        Box::new(Keeper {
+            files: self.files.clone(),
+            flush: self.flush.clone(),
+            clients: self.clients.clone(),
+            nlm: self.nlm.clone(),
+            teller: Teller::new(self.tls.clone(), self.budgets.clone()),
+            hub: hub.clone(),
+        })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -203,6 +237,7 @@ struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
     teller: Teller,
     hub: Arc<Hub>,
 }
@@ -210,6 +245,7 @@ struct Keeper {
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
+        self.nlm.sweep();
         self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());

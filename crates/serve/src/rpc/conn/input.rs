@@ -96,7 +96,11 @@ impl Input {
         }
         let held = self.buf.len() - self.start;
         let need = self.need.max(if held == 0 { self.expect } else { 0 });
-        let size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
+        let mut size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
+        if need > self.buf.capacity() && self.buf.capacity() > RECEIVE_BUFFER {
+            // It grows fragment by fragment: not each of them shall copy what came before.
+            size = size.max(2 * self.buf.capacity()).min(Framer::INPUT_MAX);
+        }
         if self.buf.capacity() < size || (self.buf.capacity() == 0) {
             let large = size > RECEIVE_BUFFER;
             let room =
