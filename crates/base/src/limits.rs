@@ -481,7 +481,7 @@ pub const MEM_NAMES_MAX: u64 = 4_194_304;
 // --- lab: NFSv4.1 clients ---------------------------------------------------------------------
 
 /// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
-/// prepares is tried again after this long, as Linux does first; at most [`LAB_SILENCE_MAX`] in all.
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
 pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// A client that has nothing to do renews its lease this often: well below the 60 s that is the
 /// shortest lease in wide use.

@@ -54,11 +54,13 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
         opens: true,
     };
     keeper.in_turn(run, &client, &turn, |run, confirmed| {
-        let now = keeper.now();
+        keeper.state.end_grace_if_due(keeper.now());
         match reclaims {
-            true => keeper.state.may_reclaim(&client, now)?,
-            false => keeper.state.may_take(&client, now)?,
+            true => keeper.state.may_reclaim(&client)?,
+            false => keeper.state.may_take(&client)?,
         }
+        // Before it holds anything: there is no other way to state than an open.
+        keeper.state.record(&client)?;
         let found = find(run, args)?;
         finish(keeper, run, args, &client, share, found, confirmed || reclaims)
     })
