@@ -478,7 +478,7 @@ pub const NFS4_CLOSED_MAX: usize = 64;
 /// Names in a tree in memory, beside its bytes: some 200 bytes each.
 pub const MEM_NAMES_MAX: u64 = 4_194_304;
 
-// --- NLM, NSM, port mapper ------------------------------------------------------------------------
+// --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
 /// MAXNETOBJ_SZ of XNFS).
@@ -541,3 +541,17 @@ pub const TLS_TELL_EVERY: Duration = Duration::from_secs(60);
 /// Clients ended for their silence of which we still know that it was so: 8 bytes each. Beyond it
 /// they are told NFS4ERR_STALE_CLIENTID and begin anew all the same.
 pub const NFS4_EXPIRED_MAX: usize = 1_024;
+
+// --- the administrator's view of NFS clients -----------------------------------------------------
+
+/// Addresses that are remembered of one NFSv4 client, for people: a machine with more ways in than
+/// this is told by its latest ones.
+pub const NFS4_CLIENT_ADDRESSES_MAX: usize = 8;
+/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer
+/// of a few megabytes; the answer says when there are more.
+pub const API_STATE_ROWS_MAX: usize = 10_000;
+/// Looking through the table of opens and locks for statistics may take this part of one core: a
+/// table that takes longer is looked through less often than once a second.
+pub const STATE_TALLY_COST: u32 = 50;
+/// Characters that are shown of what a peer calls itself or its owners.
+pub const SHOWN_NAME_MAX: usize = 256;

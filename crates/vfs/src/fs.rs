@@ -550,4 +550,9 @@ pub trait FileSystem: Send + Sync + 'static {
     fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
         self.path_of(file).map(FileName::Path)
     }
+
+    /// The best name for the file that locks know as `key`; `None` if it is of another file system.
+    fn describe_key(&self, _key: crate::locks::FileKey) -> Option<FileName> {
+        None
+    }
 }

@@ -71,6 +71,8 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
             let owner = keeper.state.owner_of(&client, &open)?;
             let turn = turn(false, owner.id(), new.open_seqid);
             keeper.in_turn(run, &client, &turn, |run, _| {
+                // A repeat of this request has been told by the open owner's sequence.
+                client.renew_lock_owner(new.lock_owner.owner.0);
                 let turn = InTurn {
                     may_start: true,
                     ..turn_of_lock(new.lock_owner.owner.0, new.lock_seqid)

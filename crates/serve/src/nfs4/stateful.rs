@@ -11,7 +11,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
-use super::state::{Client, ClientInfo, OwnerTurn, State};
+use super::state::{Client, OwnerTurn, State};
 use super::{Slot, StateOps, client, lock, open, session};
 
 /// Keeps the state of all clients.
@@ -35,19 +35,9 @@ impl Stateful {
         self.state.sweep(self.now());
     }
 
-    /// All confirmed clients, for the administrator.
-    pub fn clients(&self) -> Vec<ClientInfo> {
-        self.state.clients(self.now())
-    }
-
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
     pub fn makes_way(&self, owner: &Owner) -> bool {
         self.state.makes_way(owner, self.now())
-    }
-
-    /// Ends a client with all that it holds. False if there is none.
-    pub fn expire(&self, clientid: u64) -> bool {
-        self.state.expire(clientid)
     }
 
     /// The client of a 4.1 compound.
@@ -216,6 +206,10 @@ impl StateOps for Stateful {
             }
             _ => Err(Nfsstat4::NOTSUPP.into()),
         }
+    }
+
+    fn met(&self, run: &Run<'_>, op: &ArgOp<'_>) {
+        self.note_peer(run, op);
     }
 
     fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{As, Bench, done, root, user};
-use crate::fs::FileSystem;
+use crate::fs::{FileName, FileSystem};
 use crate::handle::Handle;
 use crate::locks::FileKey;
 use crate::status::Status;
@@ -44,6 +44,10 @@ fn ids(bench: &Bench) {
     assert_eq!(me.fs.path_of(id(&a)), Some(b"ids/a".to_vec()));
     assert_eq!(me.fs.path_of(id(&me.fs.root())), Some(Vec::new()));
     assert_eq!(me.fs.path_of(12345), None);
+    let key = FileKey::from(&me.fs.getattr(me.cx(), &b).expect("attributes"));
+    let named = Some(FileName::Path(b"ids/b".to_vec()));
+    assert_eq!(me.fs.describe_key(key), named, "as locks know it");
+    assert_eq!(me.fs.describe_key(FileKey { fsid: !key.fsid, ..key }), None, "another's");
 }
 
 /// What locks know a file by is what its attributes say, however it is found out.

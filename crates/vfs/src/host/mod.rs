@@ -635,4 +635,8 @@ impl FileSystem for HostFs {
         let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
         self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
     }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        let path = || self.path_of(self.nodes.by_ino(key.fileid)?.id).map(FileName::Path);
+        (key.fsid == self.fsid).then(|| path().unwrap_or(FileName::Inode(key.fileid)))
+    }
 }

@@ -299,6 +299,9 @@ impl FileSystem for Leasing {
     fn describe(&self, file: FileId) -> Option<FileName> {
         self.inner.describe(file)
     }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        self.inner.describe_key(key)
+    }
 }
 
 #[cfg(test)]

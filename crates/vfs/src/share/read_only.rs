@@ -217,4 +217,7 @@ impl FileSystem for ReadOnly {
     fn describe(&self, file: FileId) -> Option<FileName> {
         self.inner.describe(file)
     }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        self.inner.describe_key(key)
+    }
 }

@@ -127,6 +127,11 @@ impl Storage {
         &self.table
     }
 
+    /// The keeper of NFSv4 clients' state.
+    pub fn clients(&self) -> &Arc<Stateful> {
+        &self.clients
+    }
+
     /// All shares, with ways to reach them.
     pub fn shares(&self) -> Vec<ShareStatus> {
         let root = Cred::root();

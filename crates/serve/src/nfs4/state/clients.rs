@@ -9,6 +9,7 @@ use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
+use super::admin::Seen;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
@@ -32,6 +33,8 @@ pub struct Client {
     pub(super) recorded: Mutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
+    /// Where it speaks from, for the administrator.
+    pub(super) seen: Mutex<Seen>,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
     renewed_ns: AtomicU64,
@@ -86,6 +89,16 @@ impl Client {
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
     pub fn forget_lock_owner(&self, owner: &[u8]) {
         lock(&self.owners).remove(&(true, owner.to_vec()));
+    }
+
+    /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
+    /// client gives its name, with the same numbers again, to the next process.
+    pub fn renew_lock_owner(&self, owner: &[u8]) {
+        let at = (true, owner.to_vec());
+        let known = lock(&self.owners).get(&at).cloned();
+        if known.is_some_and(|sequence| !lock(&sequence).confirmed) {
+            lock(&self.owners).remove(&at);
+        }
     }
 }
 
@@ -160,6 +173,7 @@ impl Clients {
             sessions: Mutex::default(),
             recorded: Mutex::new(false),
             reclaimed: AtomicBool::new(false),
+            seen: Mutex::default(),
             created: Mutex::new((0, None)),
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),

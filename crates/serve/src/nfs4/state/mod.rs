@@ -9,6 +9,7 @@
 //! A client that is not heard of for a lease keeps what it holds until somebody else needs it, or
 //! for a day at most.
 
+mod admin;
 mod clients;
 mod grace;
 mod opens;
@@ -19,6 +20,7 @@ mod shards;
 mod stateids;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -98,6 +100,17 @@ pub struct NewSession {
     pub cb_program: u32,
 }
 
+/// How many there are, for statistics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientCounts {
+    /// Clients heard of within their lease.
+    pub active: usize,
+    /// Clients whose lease has run out, and who keep what nobody else needs.
+    pub courtesy: usize,
+    /// Sessions.
+    pub sessions: usize,
+}
+
 /// A client, for the administrator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientInfo {
@@ -107,6 +120,12 @@ pub struct ClientInfo {
     pub name: Vec<u8>,
     /// Whether it speaks 4.1 or later.
     pub has_sessions: bool,
+    /// The minor version that it spoke last when it came.
+    pub minor: u32,
+    /// Where it spoke from, the latest first.
+    pub addresses: Vec<IpAddr>,
+    /// The user that it authenticates as.
+    pub principal: u32,
     /// Not heard of for so long.
     pub silent_ns: u64,
     /// Whether its lease has run out.
@@ -311,29 +330,6 @@ impl State {
         self.strike_unforgotten();
         self.end_grace_if_due(now_ns);
         lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
-    }
-
-    /// All confirmed clients.
-    pub fn clients(&self, now_ns: u64) -> Vec<ClientInfo> {
-        let info = |client: Arc<Client>| {
-            let (opens, locks) = lock(&client.held).counts();
-            ClientInfo {
-                id: client.id,
-                name: client.name.1.clone(),
-                has_sessions: client.name.0,
-                silent_ns: now_ns.saturating_sub(client.renewed_ns()),
-                is_lapsed: self.is_lapsed(&client, now_ns),
-                sessions: lock(&client.sessions).len(),
-                opens,
-                locks,
-            }
-        };
-        self.live.all().into_iter().map(info).collect()
-    }
-
-    /// How many clients and sessions there are, for statistics.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.live.count(), self.sessions.count())
     }
 
     // --- sessions -----------------------------------------------------------------------------

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
 use base::random::SeededRandom;
+use vfs::attr::SetAttr;
+use vfs::conformance::cx;
 use vfs::cred::Cred;
+use vfs::fs::CreateHow;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
 use vfs::share::{ShareTable, tag};
@@ -269,6 +272,20 @@ fn a_40_client_opens_writes_locks_and_closes_and_each_may_be_repeated() {
     assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::BAD_STATEID);
 }
 
+/// A Linux client gives the name of a lock owner that got nothing to the next process.
+#[test]
+fn a_lock_owner_that_was_refused_may_begin_anew() {
+    let world = World::new(Vec::new());
+    let (one, two) = (world.client40(b"a"), world.client40(b"b"));
+    let (first, second) = (open_confirmed(&world, one), open_confirmed(&world, two));
+    assert_eq!(world.at_root(&[file(), lock_new(one, first, 3)]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED, "repeated");
+    let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: first });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 4)]).0, Nfsstat4::OK);
+}
+
 #[test]
 fn an_open_that_is_repeated_leads_to_its_file_again() {
     let world = World::new(Vec::new());
@@ -328,6 +345,33 @@ fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
     let destroy = ArgOp::DestroySession(DestroySessionArgs4 { sessionid: session });
     assert_eq!(world.run(1, &[destroy]).0, Nfsstat4::OK);
     assert_eq!(world.run(1, &[sequence(session, 4)]).0, Nfsstat4::BADSESSION);
+}
+
+/// A Linux client that reclaims has no handle to confirm with.
+#[test]
+fn who_reclaims_is_not_asked_to_confirm() {
+    let world = World::new(vec![Identity { name: (false, b"before".to_vec()), principal: 0 }]);
+    let fs = &world.nfs.shares.iter().next().expect("the share").fs;
+    let how = CreateHow::Guarded(SetAttr::default());
+    assert!(fs.create(cx(&world.cred), &fs.root(), b"f", how).is_ok());
+    let clientid = world.client40(b"before");
+    let reclaim = |seqid, claim| {
+        ArgOp::Open(OpenArgs4 {
+            seqid,
+            share_access: share4::ACCESS_BOTH,
+            share_deny: 0,
+            owner: StateOwner4 { clientid, owner: Opaque4(b"o") },
+            openhow: Openflag4::Nocreate(()),
+            claim,
+        })
+    };
+    let previous = OpenClaim4::Previous(delegation4::NONE);
+    let (status, results) = world.at_root(&[file(), reclaim(7, previous)]);
+    assert_eq!(status, Nfsstat4::OK);
+    let (stateid, rflags) = opened(&results);
+    assert_eq!(rflags & open4::RESULT_CONFIRM, 0);
+    let close = ArgOp::Close(CloseArgs4 { seqid: 8, open_stateid: stateid });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
 }
 
 #[test]
