@@ -12,8 +12,10 @@
 
 mod acl;
 mod attr;
+mod callback;
 mod change;
 mod client;
+mod deleg;
 mod dir;
 mod dispatch;
 mod fattr;

@@ -87,7 +87,8 @@ impl Compound {
         call.facts.protocol = 0;
         let caller = call.caller;
         let address = (caller.address, caller.port());
-        let peer = Peer { cred: caller.claimed(), address, facts, connection: caller.connection() };
+        let (connection, back) = (caller.connection(), caller.back());
+        let peer = Peer { cred: caller.claimed(), address, facts, connection, back };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

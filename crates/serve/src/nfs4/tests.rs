@@ -98,8 +98,13 @@ impl World {
 
     /// Runs a message as a connection would: inline first, then where it may block.
     fn raw(&self, message: &[u8]) -> Answer {
-        let peer =
-            Peer { cred: &self.cred, address: ADDRESS, facts: OpRecord::default(), connection: 1 };
+        let peer = Peer {
+            cred: &self.cred,
+            address: ADDRESS,
+            facts: OpRecord::default(),
+            connection: 1,
+            back: None,
+        };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");
         let mut facts = Vec::new();

@@ -30,6 +30,7 @@ use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
 use self::input::{Input, Next};
+use super::back::Back;
 use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
@@ -93,6 +94,8 @@ pub(super) struct Conn {
     stream: TcpStream,
     core: Rc<Core>,
     mailbox: Arc<Mailbox<Letter>>,
+    /// Calls in the other direction.
+    back: Arc<Back>,
     caller: Caller,
     input: Input,
     out: ReplyBuf,
@@ -120,9 +123,13 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.hub.clients().intern(address);
+    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id);
+    let back = Back::new(caller.connection(), Arc::clone(&mailbox));
+    caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
         stream,
-        caller: Caller::new((address, accepted.peer.port()), client, core.id),
+        back,
+        caller,
         core,
         mailbox,
         input: Input::default(),
@@ -246,6 +253,10 @@ impl Conn {
         }
         let mut panicked = false;
         for letter in self.letters.drain(..) {
+            if let Letter::Call { record } = letter {
+                self.out.vec().extend_from_slice(&record);
+                continue;
+            }
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
             self.core.budget.give_bytes(letter.held());
@@ -262,7 +273,7 @@ impl Conn {
                         self.out.vec().extend_from_slice(&reply);
                     }
                 }
-                Letter::Nothing { .. } => {}
+                Letter::Nothing { .. } | Letter::Call { .. } => {}
                 Letter::Panicked { .. } => panicked = true,
             }
         }
@@ -317,7 +328,14 @@ impl Conn {
         if let Some((client, machine)) = self.caller.take_name() {
             self.core.hub.clients().label(client, &machine);
         }
-        match step.map_err(Ended::BadCall)? {
+        let step = match step {
+            Err(CallError::NotACall { .. }) if self.back.answered(self.input.message()) => {
+                self.input.consume();
+                return Ok(true);
+            }
+            step => step.map_err(Ended::BadCall)?,
+        };
+        match step {
             Step::Answered => self.note(span),
             Step::Extent { extent, start } => {
                 self.note(span);
@@ -422,6 +440,7 @@ impl Conn {
 
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
     async fn settle(mut self) {
+        self.back.close();
         self.input.clear();
         self.rest();
         loop {

@@ -29,6 +29,7 @@ pub fn start(
     shares: Arc<ShareTable>,
     lease: Duration,
     state: &StateDir,
+    locks: Arc<LockTable>,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
     let path = state.file(RECORDS);
     let records =
@@ -42,7 +43,7 @@ pub fn start(
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
         records: Arc::new(OnDisk(records)),
-        locks: Arc::new(LockTable::default()),
+        locks,
     });
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });

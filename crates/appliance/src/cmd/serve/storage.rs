@@ -18,6 +18,7 @@ use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
+use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
 use vfs::share::{ShareTable, tag};
 
@@ -61,7 +62,12 @@ impl Storage {
             ..HostOptions::new(tag(&plan.share), secret)
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
-        let mut table = ShareTable::default();
+        // Without delegations there is nothing that a change would have to recall.
+        let locks = Arc::<LockTable>::default();
+        let mut table = match plan.delegations {
+            true => ShareTable::with_locks(locks.clone()),
+            false => ShareTable::default(),
+        };
         let share =
             table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
         share.rules.set(plan.rules.clone());
@@ -69,13 +75,16 @@ impl Storage {
         hub.shares().intern(&plan.share);
         let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
-        let runtimes = Runtimes::start(hub.cores()).map_err(|e| failure(&e))?;
+        let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), plan.lease, state)?;
+        let (program, clients) = nfs4::start(table.clone(), plan.lease, state, locks)?;
+        if plan.delegations {
+            clients.call_back(&runtimes);
+        }
         programs.push(program);
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
-            runtimes: Arc::new(runtimes),
+            runtimes,
             programs,
             hub: hub.clone(),
             flush: flush.clone(),

@@ -9,6 +9,7 @@ use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
+use super::back::WayBack;
 use super::grace::Name;
 use super::lock;
 use super::owners::Sequence;
@@ -32,6 +33,8 @@ pub struct Client {
     pub reclaimed: AtomicBool,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
+    /// How it can be called.
+    pub way_back: WayBack,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
 }
@@ -153,6 +156,7 @@ impl Clients {
             sessions: Mutex::default(),
             reclaimed: AtomicBool::new(false),
             created: Mutex::new((0, None)),
+            way_back: WayBack::default(),
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),
         }))

@@ -9,7 +9,9 @@
 //! A client that is not heard of for a lease keeps what it holds until somebody else needs it, or
 //! for a day at most.
 
+pub mod back;
 mod clients;
+pub mod deleg;
 mod grace;
 mod opens;
 mod owners;
@@ -20,7 +22,9 @@ mod stateids;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX};
+use base::limits::{
+    NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX,
+};
 use vfs::locks::LockTable;
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -32,6 +36,7 @@ pub use sessions::{Session, Turn, negotiate};
 pub use stateids::{Entry, Held, Open, What};
 
 use clients::Clients;
+use deleg::Recalls;
 use shards::Shards;
 
 /// Locks what holds no invariant that a panic could break.
@@ -61,6 +66,8 @@ pub struct State {
     lease_ns: u64,
     /// Opens, locks and leases of all protocols.
     pub locks: Arc<LockTable>,
+    /// Delegations.
+    pub recalls: Arc<Recalls>,
     records: Arc<dyn Records>,
     names: Mutex<Clients>,
     live: Shards<u64, Client>,
@@ -107,6 +114,8 @@ pub struct ClientInfo {
     pub opens: usize,
     /// Lock stateids.
     pub locks: usize,
+    /// Delegations.
+    pub delegations: u64,
 }
 
 impl State {
@@ -117,6 +126,7 @@ impl State {
             boot,
             lease_ns,
             locks,
+            recalls: Arc::default(),
             records,
             names: Mutex::new(Clients::new(boot)),
             live: Shards::default(),
@@ -258,7 +268,15 @@ impl State {
         }
         // After this nothing is added: who adds looks at it under the same lock.
         lock(&client.held).end();
+        self.delegations_ended(client);
         self.locks.release_client(client.key());
+    }
+
+    /// How long a call to a client may be under way before the client counts as silent: a part of
+    /// the lease, so that there is time for another way.
+    pub fn patience_ns(&self) -> u64 {
+        let (least, most) = (NFS4_CALLBACK_TIME_MIN, NFS4_CALLBACK_TIME_MAX);
+        (self.lease_ns / 3).clamp(least.as_nanos() as u64, most.as_nanos() as u64)
     }
 
     /// Whether a client's lease has run out.
@@ -272,8 +290,11 @@ impl State {
         for client in self.live.all() {
             if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
                 self.expire(client.id);
+            } else if !client.name.0 {
+                self.look_at_path(&client, now_ns);
             }
         }
+        self.look_at_channels(now_ns, self.patience_ns());
         lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
     }
 
@@ -290,6 +311,7 @@ impl State {
                 sessions: lock(&client.sessions).len(),
                 opens,
                 locks,
+                delegations: client.way_back.delegations(),
             }
         };
         self.live.all().into_iter().map(info).collect()

@@ -56,7 +56,13 @@ impl World {
         CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
         ops.iter().for_each(|op| op.encode(&mut w));
         let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
-        let peer = Peer { cred: &self.cred, address, facts: OpRecord::default(), connection: 1 };
+        let peer = Peer {
+            cred: &self.cred,
+            address,
+            facts: OpRecord::default(),
+            connection: 1,
+            back: None,
+        };
         let mut out = ReplyBuf::default();
         if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
             let p = &mut progress;

@@ -119,8 +119,13 @@ fn a_failed_flush_takes_back_what_it_concerns() {
     });
     let ops = [lookup(b"export"), lookup(b"a"), lookup(b"f"), write, ArgOp::Getfh(())];
     let message = World::message(0, &[&[ArgOp::Putrootfh(())][..], &ops].concat());
-    let peer =
-        Peer { cred: &world.cred, address: ADDRESS, facts: OpRecord::default(), connection: 1 };
+    let peer = Peer {
+        cred: &world.cred,
+        address: ADDRESS,
+        facts: OpRecord::default(),
+        connection: 1,
+        back: None,
+    };
     let mut out = ReplyBuf::default();
     let Ok(Start::Compound(mut progress)) = world.nfs.begin(&message, &mut out) else { panic!() };
     assert_eq!(world.nfs.run(&mut progress, peer, true, &message, &mut out, 0), Done::Ended);
