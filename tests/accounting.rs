@@ -15,7 +15,10 @@ use e2e::server::{Options, Server, binary};
 use serde_json::Value;
 use wire::nfs3::{CreateHow, DiropArgs, Fh3, Filename3, Proc, RemoveArgs, Sattr3};
 
-/// All breakdowns of NFSv3.
+#[path = "accounting/versions.rs"]
+mod versions;
+
+/// All breakdowns of NFSv3, and of NFSv4.
 const BREAKDOWNS: [&str; 9] =
     ["op", "client", "user", "share", "file", "latency", "size", "offset", "status"];
 /// How long a run may take on a busy machine.

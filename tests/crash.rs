@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use e2e::crash::load::Op;
+use e2e::crash::remote::Over;
 use e2e::crash::{Trial, Trouble, Victim};
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
@@ -17,6 +18,8 @@ use sim::forget::{self, ForgetFs, Mounted};
 
 /// Rounds of each of the two long runs.
 const ROUNDS: u64 = 120;
+/// The same over version 4, which differs in how changes arrive, not in how they are flushed.
+const ROUNDS_V4: u64 = 60;
 /// Rounds within which the loss of a flush must be noticed.
 const ROUNDS_TO_NOTICE: u64 = 40;
 /// The ordinary user whom a privileged server serves.
@@ -88,11 +91,11 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-fn many_crashes(name: &str, unprivileged: bool) {
-    let (seed, rounds) =
-        (number("PLIMSOLL_CRASH_SEED", 1), number("PLIMSOLL_CRASH_ROUNDS", ROUNDS));
+fn many_crashes(name: &str, unprivileged: bool, over: Over) {
+    let usual = if over == Over::V3 { ROUNDS } else { ROUNDS_V4 };
+    let (seed, rounds) = (number("PLIMSOLL_CRASH_SEED", 1), number("PLIMSOLL_CRASH_ROUNDS", usual));
     let mut victim = Plimsoll::new(name, unprivileged);
-    let mut trial = Trial::new(&mut victim, seed, &[]);
+    let mut trial = Trial::new(&mut victim, over, seed, &[]);
     for round in 0..rounds {
         trial.round(round).unwrap_or_else(|what| panic!("{what}"));
     }
@@ -105,7 +108,7 @@ fn nothing_acknowledged_is_lost_with_privilege() {
     if let Err(why) = forget::available() {
         skip!("crash-root", "{why}");
     }
-    many_crashes("crash-root", false);
+    many_crashes("crash-root", false, Over::V3);
 }
 
 #[test]
@@ -113,7 +116,23 @@ fn nothing_acknowledged_is_lost_without_privilege() {
     if let Err(why) = forget::available() {
         skip!("crash-user", "{why}");
     }
-    many_crashes("crash-user", true);
+    many_crashes("crash-user", true, Over::V3);
+}
+
+#[test]
+fn nothing_acknowledged_over_version_4_is_lost_with_privilege() {
+    if let Err(why) = forget::available() {
+        skip!("crash-root-v4", "{why}");
+    }
+    many_crashes("crash-root-v4", false, Over::V4);
+}
+
+#[test]
+fn nothing_acknowledged_over_version_4_is_lost_without_privilege() {
+    if let Err(why) = forget::available() {
+        skip!("crash-user-v4", "{why}");
+    }
+    many_crashes("crash-user-v4", true, Over::V4);
 }
 
 /// Every flush, by the name that `PLIMSOLL_TEST_SKIP_FLUSH` takes, and the operations that need it.
@@ -138,10 +157,10 @@ const FLUSHES: [(&str, &[Op]); 17] = [
 ];
 
 /// Rounds until the missing flush was noticed, and what was lost; `None` if it never was.
-fn noticed(site: &'static str, focus: &[Op]) -> Option<(u64, String)> {
+fn noticed(over: Over, site: &'static str, focus: &[Op]) -> Option<(u64, String)> {
     let mut victim = Plimsoll::new("crash-flush", false);
     victim.skip_flush = Some(site);
-    let mut trial = Trial::new(&mut victim, 2, focus);
+    let mut trial = Trial::new(&mut victim, over, 2, focus);
     for round in 0..ROUNDS_TO_NOTICE {
         match trial.round(round) {
             Ok(()) => {}
@@ -157,9 +176,21 @@ fn leaving_out_any_one_flush_is_noticed() {
     if let Err(why) = forget::available() {
         skip!("crash-each-flush", "{why}");
     }
+    each_flush_is_needed(Over::V3);
+}
+
+#[test]
+fn leaving_out_any_one_flush_is_noticed_over_version_4() {
+    if let Err(why) = forget::available() {
+        skip!("crash-each-flush-over-v4", "{why}");
+    }
+    each_flush_is_needed(Over::V4);
+}
+
+fn each_flush_is_needed(over: Over) {
     let mut unnoticed = Vec::new();
     for (site, focus) in FLUSHES {
-        match noticed(site, focus) {
+        match noticed(over, site, focus) {
             Some((rounds, what)) => println!("without {site}: noticed in round {rounds}: {what}"),
             None => unnoticed.push(site),
         }

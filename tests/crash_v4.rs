@@ -1,17 +1,17 @@
 //! What only NFSv4.2 does to files is on disk when it is acknowledged: the power goes right after
 //! the answer, on a disk that loses what was not flushed. Leaving out any one of these flushes
-//! must be noticed.
+//! must be noticed. Who had files open and locked gets them back, and nobody else comes before.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use e2e::disk::Disk;
 use e2e::nfs4::files::Opened;
-use e2e::nfs4::{Client, Outcome};
+use e2e::nfs4::{Client, Failure, Outcome};
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
 use e2e::skip;
-use wire::nfs4::{Nfsace4, Utf8str, acemask4, acetype4, attr4};
+use wire::nfs4::{Nfsace4, Nfsstat4, Stateid4, Utf8str, acemask4, acetype4, attr4};
 
 /// The kind of file system that can do all of it: it shares blocks, keeps lists, and its journal
 /// is written when somebody asks for it, or half a minute later.
@@ -59,12 +59,13 @@ impl Last {
     }
 }
 
-/// The server on such a disk; its state lies on another that forgets nothing.
+/// The server on such a disk. Its state lies there too, but where only one flush is looked at.
 struct World {
     server: Option<Server>,
     disk: Disk,
     scratch: Scratch,
     skip_flush: Option<&'static str>,
+    state_on_disk: bool,
     round: u64,
 }
 
@@ -72,15 +73,25 @@ impl World {
     fn new(skip_flush: Option<&'static str>) -> Result<Self, String> {
         let disk = Disk::new(KIND)?;
         make_folder(&disk.path().join("share"), Some(USER.0));
-        Ok(Self { server: None, disk, scratch: Scratch::new("crash-v4"), skip_flush, round: 0 })
+        make_folder(&disk.path().join("state"), None);
+        let scratch = Scratch::new("crash-v4");
+        Ok(Self { server: None, disk, scratch, skip_flush, state_on_disk: false, round: 0 })
     }
 
     fn share(&self) -> PathBuf {
         self.disk.path().join("share")
     }
 
-    fn start(&mut self) -> Client {
-        let (share, state) = (self.share(), self.scratch.folder("state", None));
+    fn state(&self) -> PathBuf {
+        if self.state_on_disk {
+            self.disk.path().join("state")
+        } else {
+            self.scratch.folder("state", None)
+        }
+    }
+
+    fn serve(&mut self) -> SocketAddr {
+        let (share, state) = (self.share(), self.state());
         let mut options = Options::new(&share, &state);
         if let Some(site) = self.skip_flush {
             options.env.push(("PLIMSOLL_TEST_SKIP_FLUSH", site.to_owned()));
@@ -89,7 +100,12 @@ impl World {
         let address: SocketAddr = (Ipv4Addr::LOCALHOST, server.nfs_port()).into();
         self.server = Some(server);
         self.round += 1;
-        let mut client = Client::connect(address, USER, "crash", self.round).expect("a session");
+        address
+    }
+
+    fn start(&mut self) -> Client {
+        let address = self.serve();
+        let mut client = connect(address, "crash", self.round);
         // It alone is on record from before: with this the grace period is over.
         client.reclaim_complete().expect("RECLAIM_COMPLETE");
         client
@@ -120,6 +136,10 @@ impl World {
         drop(self.server.take());
         (found != acknowledged).then(|| format!("{found}, acknowledged was {acknowledged}"))
     }
+}
+
+fn connect(address: SocketAddr, name: &str, verifier: u64) -> Client {
+    Client::connect(address, USER, name, verifier).expect("a session")
 }
 
 fn bytes(of: u8) -> Vec<u8> {
@@ -219,4 +239,76 @@ fn leaving_out_any_one_flush_of_4_2_is_noticed() {
             None => panic!("nobody noticed that the flush {site} of {last:?} was left out"),
         }
     }
+}
+
+/// What a call is refused with.
+fn refusal<T: std::fmt::Debug>(outcome: Outcome<T>) -> Nfsstat4 {
+    match outcome {
+        Err(Failure::Status(status)) => status,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Everything that must wait for the end of the grace period, each by itself.
+fn all_wait(client: &mut Client, root: &[u8], file: &[u8]) {
+    let anonymous = Opened { handle: file.to_vec(), stateid: Stateid4::ANONYMOUS };
+    let bypass = Opened { handle: file.to_vec(), stateid: Stateid4::BYPASS };
+    let grace = Nfsstat4::GRACE;
+    assert_eq!(refusal(client.open(root, "file", "new", false)), grace, "OPEN");
+    assert_eq!(refusal(client.open(root, "other", "new", true)), grace, "OPEN that creates");
+    assert_eq!(refusal(client.read(&anonymous, 0, 1)), grace, "READ");
+    assert_eq!(refusal(client.read(&bypass, 0, 1)), grace, "READ past locks");
+    assert_eq!(refusal(client.write(&anonymous, 0, b"x")), grace, "WRITE");
+    assert_eq!(refusal(client.set_size(file, 0)), grace, "SETATTR of the size");
+    assert_eq!(refusal(client.allocate(&anonymous, 0, 1)), grace, "ALLOCATE");
+    assert_eq!(refusal(client.deallocate(&anonymous, 0, 1)), grace, "DEALLOCATE");
+    assert_eq!(refusal(client.lock_test(file, "new", (0, 1))), grace, "LOCKT");
+}
+
+#[test]
+fn opens_and_locks_are_taken_back_after_a_crash() {
+    let mut world = match World::new(None) {
+        Ok(world) => world,
+        Err(why) => skip!("crash-v4-reclaim", "{why}"),
+    };
+    world.state_on_disk = true;
+    let address = world.serve();
+    let mut holder = connect(address, "holder", 7);
+    holder.reclaim_complete().expect("RECLAIM_COMPLETE");
+    let root = holder.walk("/export/share").expect("the share");
+    let file = holder.open(&root, "file", "owner", true).expect("a file");
+    holder.write(&file, 0, b"held").expect("WRITE");
+    holder.lock(&file, "locker", (0, 100), false).expect("LOCK");
+
+    world.crash();
+    let address = world.serve();
+    let mut holder = connect(address, "holder", 7);
+    let mut stranger = connect(address, "stranger", 1);
+    let root = stranger.walk("/export/share").expect("names can be walked");
+    let handle = stranger.lookup(&root, "file").expect("and looked up");
+    assert_eq!(handle, file.handle);
+    all_wait(&mut stranger, &root, &handle);
+    let refused = refusal(stranger.reclaim_open(&handle, "owner"));
+    assert_eq!(refused, Nfsstat4::NO_GRACE, "who was not there has nothing to take back");
+    // That a stranger is done changes nothing.
+    stranger.reclaim_complete().expect("RECLAIM_COMPLETE");
+    all_wait(&mut stranger, &root, &handle);
+
+    let file = holder.reclaim_open(&handle, "owner").expect("what was open");
+    let locks = holder.lock(&file, "locker", (0, 100), true).expect("what was locked");
+    all_wait(&mut holder, &root, &handle);
+    let more = holder.lock_more(&file, locks, (200, 100));
+    assert_eq!(refusal(more), Nfsstat4::GRACE, "a new LOCK");
+    assert_eq!(holder.read(&file, 0, 4).expect("its own file"), b"held");
+
+    holder.reclaim_complete().expect("RECLAIM_COMPLETE");
+    let other = stranger.open(&root, "file", "owner", false).expect("the grace period is over");
+    let taken = stranger.lock(&other, "locker", (50, 10), false);
+    assert_eq!(refusal(taken), Nfsstat4::DENIED);
+    assert!(!stranger.lock_test(&handle, "locker", (99, 1)).expect("LOCKT"));
+    stranger.lock(&other, "locker", (100, 10), false).expect("what nobody holds");
+    let late = refusal(holder.reclaim_open(&handle, "late"));
+    assert_eq!(late, Nfsstat4::NO_GRACE);
+    holder.unlock(&handle, locks, (0, 100)).expect("LOCKU");
+    assert!(stranger.lock_test(&handle, "locker", (0, 100)).expect("LOCKT"));
 }

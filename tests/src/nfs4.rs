@@ -2,6 +2,7 @@
 //! answers. It does what it is told and keeps nothing to itself: handles and stateids are the
 //! caller's.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use wire::nfs4::{
@@ -14,6 +15,7 @@ use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 use crate::nfs3;
 
 pub mod files;
+pub mod locks;
 
 /// The program, its version, and its two procedures.
 const PROGRAM: (u32, u32) = (100_003, 4);
@@ -100,6 +102,8 @@ pub struct Client {
     /// The session.
     pub session: Sessionid4,
     sequence: u32,
+    /// Operations that were answered, by name.
+    pub answered: BTreeMap<String, u64>,
 }
 
 impl Client {
@@ -115,7 +119,8 @@ impl Client {
         verifier: u64,
     ) -> Outcome<Self> {
         let rpc = nfs3::Client::connect(server, uid, gid).map_err(broken)?;
-        let mut client = Self { rpc, minor: 2, id: 0, session: [0; 16], sequence: 0 };
+        let mut client =
+            Self { rpc, minor: 2, id: 0, session: [0; 16], sequence: 0, answered: BTreeMap::new() };
         let owner =
             ClientOwner4 { verifier: verifier.to_be_bytes(), ownerid: Opaque4(name.as_bytes()) };
         let exchange = ArgOp::ExchangeId(ExchangeIdArgs4 {
@@ -206,7 +211,11 @@ impl Client {
 
     fn send(&mut self, ops: &[ArgOp<'_>]) -> Outcome<Reply> {
         let message = Message { minor: self.minor, ops };
-        Reply::new(self.rpc.call(PROGRAM, COMPOUND, &message)?)
+        let reply = Reply::new(self.rpc.call(PROGRAM, COMPOUND, &message)?)?;
+        for result in reply.results()? {
+            *self.answered.entry(result.number().to_string()).or_default() += 1;
+        }
+        Ok(reply)
     }
 
     /// The handle at the end of a path from the root of all exports.

@@ -54,6 +54,12 @@ pub fn signal(pid: u32, signal: i32) {
     unsafe { libc::kill(pid as i32, signal) };
 }
 
+/// Sends a signal to all processes of a group that this test started.
+pub fn signal_group(leader: u32, signal: i32) {
+    // SAFETY: as above; the leader was made one when it was started.
+    unsafe { libc::kill(-(leader as i32), signal) };
+}
+
 /// Waits for a child's end; `None` when it is still there after `deadline`.
 pub fn wait(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
     if let Ok(Some(status)) = child.try_wait() {

@@ -96,6 +96,20 @@ pub struct ServeArgs {
     /// changed; turn it off where programs on this machine change files in the share
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     pub nfs_delegations: Switch,
+    /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
+    #[arg(long)]
+    pub no_portmap: bool,
+    /// Certificate, with those between it and a root, for NFS clients that ask for TLS; PEM. SIGHUP
+    /// reads it, its key and the authorities again [default: that of the admin interface]
+    #[arg(long, value_name = "FILE", requires = "nfs_tls_key")]
+    pub nfs_tls_cert: Option<PathBuf>,
+    /// Its private key; PEM
+    #[arg(long, value_name = "FILE", requires = "nfs_tls_cert")]
+    pub nfs_tls_key: Option<PathBuf>,
+    /// Authorities whose certificates NFS clients may show; a share asks for one with xprtsec=mtls
+    /// in its rules; PEM
+    #[arg(long, value_name = "FILE")]
+    pub nfs_tls_client_ca: Option<PathBuf>,
     /// A file of such rules, one to a line; SIGHUP reads it again, nobody is cut off
     #[arg(long, value_name = "FILE")]
     pub exports: Option<PathBuf>,

@@ -15,6 +15,8 @@ pub struct Service {
 
 /// NFS, with MOUNT on the same port.
 pub const NFS: Service = Service { name: "nfs", port: 2049 };
+/// The port mapper, where NFSv3 clients ask for NLM.
+pub const PORTMAP: Service = Service { name: "portmap", port: 111 };
 /// The API and the browser interface, over HTTPS.
 pub const ADMIN: Service = Service { name: "admin", port: 215 };
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 /// Largest record (RPC message) we take, in bytes: a 1 MiB WRITE with its headers and the largest
 /// credentials fits with room to spare.
 pub const RPC_RECORD_MAX: usize = (1 << 20) + (64 << 10);
-/// Most fragments that may make up one record; a real client sends one, some send a few.
-pub const RPC_FRAGMENTS_MAX: usize = 64;
+/// Most fragments that may make up one record: kernel clients send one, libraries cut a WRITE of
+/// 1 MiB into pieces of 2 KiB.
+pub const RPC_FRAGMENTS_MAX: usize = 1024;
 /// Longest credential or verifier body (RFC 5531 §8.2).
 pub const RPC_AUTH_MAX: usize = 400;
 /// Most supplementary groups in AUTH_SYS (RFC 5531, appendix A).
@@ -357,8 +358,8 @@ pub const NFS4_OPAQUE_LIMIT: usize = 1024;
 /// with NFS4ERR_NAMETOOLONG and not with BADXDR.
 pub const NFS4_STRING_MAX: usize = 2 * PATH_MAX;
 /// Words of a bitmap that are decoded: RFC 8881 uses three; the rest is room for clients that are
-/// newer than we are.
-pub const NFS4_BITMAP_WORDS_MAX: usize = 16;
+/// newer than we are, and for those that ask for what there never was to see what we say.
+pub const NFS4_BITMAP_WORDS_MAX: usize = 64;
 /// Entries of an access control list in one message: more than any file system stores.
 pub const NFS4_ACES_MAX: usize = 1024;
 /// Parts of a path in `fs_locations`, and locations in it.
@@ -441,9 +442,9 @@ pub const NFS4_CLIENTS_MAX: usize = 65_536;
 pub const NFS4_SESSIONS_PER_CLIENT_MAX: usize = 64;
 /// Slots of a session: Linux asks for 64, and more has shown no gain.
 pub const NFS4_SLOTS_MAX: u32 = 128;
-/// Least size of request and response of a channel: below it not even SEQUENCE and one operation
-/// with a long name fit (NFS4ERR_TOOSMALL).
-pub const NFS4_CHANNEL_MIN: u32 = 512;
+/// Least size of request and response of a channel: below it SEQUENCE and one operation with a
+/// file handle and a name do not fit (NFS4ERR_TOOSMALL).
+pub const NFS4_CHANNEL_MIN: u32 = 384;
 /// Longest reply that a slot keeps, wanted or not: what must not be done twice is shorter.
 pub const NFS4_CACHED_REPLY_MAX: u32 = 8_192;
 /// Replies up to this length are kept though the client did not ask for it.
@@ -506,3 +507,66 @@ pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
 pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
 /// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
 pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
+// --- NLM, NSM, port mapper ------------------------------------------------------------------------
+
+/// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
+/// MAXNETOBJ_SZ of XNFS).
+pub const NLM_STRING_MAX: usize = 1024;
+/// Hosts that hold locks or have lately: as many as can be on record.
+pub const NLM_HOSTS_MAX: usize = CLIENT_RECORDS_MAX;
+/// Lock requests that wait or whose grant is not acknowledged yet, of all hosts: some 500 bytes and
+/// perhaps a task each.
+pub const NLM_BLOCKED_MAX: usize = 16_384;
+/// Of these, those of one host.
+pub const NLM_BLOCKED_PER_HOST_MAX: usize = 1_024;
+/// Calls to clients under way at once, to all hosts: each may have a socket.
+pub const NLM_CALLS_MAX: usize = 64;
+/// Calls to one host under way at once, so that one that does not answer holds up itself only.
+pub const NLM_CALLS_PER_HOST_MAX: usize = 2;
+/// Answers to `*_MSG` calls that wait to be sent; more are dropped, as datagrams would be.
+pub const NLM_MESSAGES_MAX: usize = 1_024;
+/// How long a host has to answer one call: a client on a slow link, asked over TCP.
+pub const NLM_CALL_TIME_MAX: Duration = Duration::from_secs(5);
+/// Pause after the first call that was not answered; doubled each time.
+pub const NLM_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// Longest pause between two calls that tell the same.
+pub const NLM_RETRY_MAX: Duration = Duration::from_secs(10);
+/// A lock that was granted while its client did not answer is let go of after this time. A Linux
+/// client asks again by itself every 30 s; two of these pass.
+pub const NLM_GRANT_TIME_MAX: Duration = Duration::from_secs(75);
+/// A host that cannot be told of our restart is given up after this time, as sm-notify does.
+pub const NSM_NOTIFY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// Clients of other protocols that have gone away and are cleared out of one request's way.
+pub const NLM_WAY_MAX: usize = 16;
+/// How often hosts that hold nothing any more are looked for.
+pub const NLM_SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Longest datagram or record that a small service (port mapper, NSM over UDP) takes: the largest
+/// message that any of them has a use for, with credentials.
+pub const SMALL_RECORD_MAX: usize = 4 << 10;
+/// Connections to the port mapper at once: each is good for one question.
+pub const SMALL_CONNECTIONS_MAX: usize = 256;
+/// How long such a connection may be idle.
+pub const SMALL_IDLE_MAX: Duration = Duration::from_secs(10);
+/// Datagrams whose answer may block that are worked on at once; more are dropped, and come again.
+pub const SMALL_BLOCKING_MAX: usize = 4;
+/// Programs that the port mapper knows, versions and transports counted each.
+pub const PORTMAP_ENTRIES_MAX: usize = 64;
+
+// --- serve: RPC with TLS ------------------------------------------------------------------------
+
+/// Time a peer has for the TLS handshake after the probe: two round trips and a signature.
+pub const TLS_HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Bytes that are encrypted at once: with what TLS adds to their four records they fit a buffer of
+/// [`RECEIVE_BUFFER`], so that the same buffers do.
+pub const TLS_SEND_PIECE: usize = RECEIVE_BUFFER - 512;
+/// Largest certificate, key or list of authorities that is read, in bytes: a system's whole store
+/// has some 200 KiB.
+pub const TLS_FILE_MAX: u64 = 4 << 20;
+/// A failed handshake is told on standard error at most this often; the statistic counts them all.
+pub const TLS_TELL_EVERY: Duration = Duration::from_secs(60);
+
+// --- NFSv4: what is remembered of clients that are gone -----------------------------------------
+
+/// Clients ended for their silence of which we still know that it was so: 8 bytes each. Beyond it
+/// they are told NFS4ERR_STALE_CLIENTID and begin anew all the same.
+pub const NFS4_EXPIRED_MAX: usize = 1_024;

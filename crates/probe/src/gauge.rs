@@ -82,6 +82,8 @@ gauges! {
     drc_entries = "server.drc_entries", "Entries of the duplicate-request cache now.";
     drc_replays = "server.drc_replays", "Replies repeated from the duplicate-request cache, ever.";
     bad_records = "server.bad_records", "Records that were no valid request, ever.";
+    tls_sessions = "server.tls_sessions", "TLS sessions set up, ever.";
+    tls_failures = "server.tls_failures", "Connections ended by a failure of TLS, ever.";
     panics = "server.panics", "Connections and jobs ended by a panic, ever.";
     flushes = "server.flushes", "Flushes to stable storage, ever.";
     flush_waiters = "server.flush_waiters", "Operations waiting for a flush now.";

@@ -278,12 +278,66 @@ const NFS4_STATUS: [(u16, &str); 113] = [
     (10096, "NFS4ERR_XATTR2BIG"),
 ];
 
+/// Procedures of NLM version 4 by number (X/Open XNFS, chapter 14), and behind them those of NSM,
+/// from [`NSM_OPS_AT`] on.
+const NLM_OPS: [&str; 31] = [
+    "null",
+    "test",
+    "lock",
+    "cancel",
+    "unlock",
+    "granted",
+    "test_msg",
+    "lock_msg",
+    "cancel_msg",
+    "unlock_msg",
+    "granted_msg",
+    "test_res",
+    "lock_res",
+    "cancel_res",
+    "unlock_res",
+    "granted_res",
+    "16",
+    "17",
+    "18",
+    "19",
+    "share",
+    "unshare",
+    "nm_lock",
+    "free_all",
+    "sm_null",
+    "sm_stat",
+    "sm_mon",
+    "sm_unmon",
+    "sm_unmon_all",
+    "sm_simu_crash",
+    "sm_notify",
+];
+
+/// The operation that NSM's procedure 0 is counted as.
+pub const NSM_OPS_AT: u8 = 24;
+
+/// `nlm4_stats` (X/Open XNFS, chapter 14).
+const NLM_STATUS: [(u16, &str); 10] = [
+    (0, "NLM4_GRANTED"),
+    (1, "NLM4_DENIED"),
+    (2, "NLM4_DENIED_NOLOCKS"),
+    (3, "NLM4_BLOCKED"),
+    (4, "NLM4_DENIED_GRACE_PERIOD"),
+    (5, "NLM4_DEADLCK"),
+    (6, "NLM4_ROFS"),
+    (7, "NLM4_STALE_FH"),
+    (8, "NLM4_FBIG"),
+    (9, "NLM4_FAILED"),
+];
+
 /// The names of all operations, by number.
 pub fn ops(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Nfs3 => &NFS3_OPS,
         Protocol::Mount3 => &MOUNT3_OPS,
         Protocol::Nfs4 => &NFS4_OPS,
+        Protocol::Nlm => &NLM_OPS,
     }
 }
 
@@ -293,6 +347,7 @@ pub fn statuses(protocol: Protocol) -> &'static [(u16, &'static str)] {
         Protocol::Nfs3 => &NFS3_STATUS,
         Protocol::Mount3 => &MOUNT3_STATUS,
         Protocol::Nfs4 => &NFS4_STATUS,
+        Protocol::Nlm => &NLM_STATUS,
     }
 }
 

@@ -13,11 +13,13 @@ pub enum Protocol {
     Mount3 = 2,
     /// NFS version 4, all minor versions (RFC 7530, RFC 8881, RFC 7862): `nfs4`.
     Nfs4 = 3,
+    /// NLM version 4, and NSM: `nlm`.
+    Nlm = 4,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Nfs3, Self::Mount3, Self::Nfs4];
+    pub const ALL: [Self; 4] = [Self::Nfs3, Self::Mount3, Self::Nfs4, Self::Nlm];
 
     /// The group of statistic ids: `nfs3` in `nfs3.ops`.
     pub const fn group(self) -> &'static str {
@@ -25,6 +27,7 @@ impl Protocol {
             Self::Nfs3 => "nfs3",
             Self::Mount3 => "mount3",
             Self::Nfs4 => "nfs4",
+            Self::Nlm => "nlm",
         }
     }
 
@@ -39,6 +42,7 @@ impl Protocol {
             1 => Some(Self::Nfs3),
             2 => Some(Self::Mount3),
             3 => Some(Self::Nfs4),
+            4 => Some(Self::Nlm),
             _ => None,
         }
     }

@@ -131,11 +131,12 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 11] = [
+const GROUPS: [&str; 12] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
     include_str!("../../../schema/mount3.toml"),
+    include_str!("../../../schema/nlm.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),

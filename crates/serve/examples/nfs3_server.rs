@@ -38,6 +38,7 @@ fn main() -> Result<(), Failure> {
         flush: Arc::new(FlushGroup::start()?),
         pool: Pool::start(PoolLimits::default())?,
         limits: Limits::default(),
+        tls: None,
     })?;
     println!("pid {} nfs://{}/export/t", std::process::id(), service.local_addr());
     let mut rest = Vec::new();

@@ -5,6 +5,8 @@
 //! - [`rpc`]: ONC RPC connections, for all programs on them.
 //! - [`nfs3`]: MOUNT version 3 and NFS version 3.
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
+//! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
+//! - [`portmap`]: on which ports they are.
 //!
 //! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
@@ -16,6 +18,8 @@
 
 pub mod nfs3;
 pub mod nfs4;
+pub mod nlm;
 pub mod pool;
+pub mod portmap;
 pub mod rpc;
 pub mod transport;

@@ -15,10 +15,11 @@
 //! number, so a share without delegations pays for none.
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
-//! [`waits`]: blocking locks; [`admin`]: looking at it and clearing up.
+//! [`waits`]: blocking locks; [`admin`]: looking at it and clearing up; [`grace`]: whether there is
+//! one that all protocols must keep to.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
@@ -27,6 +28,7 @@ use base::limits::{
 
 pub mod admin;
 mod file;
+pub mod grace;
 pub mod kinds;
 pub mod leases;
 pub mod ranges;
@@ -51,6 +53,8 @@ pub struct LockTable {
     names_changing: AtomicU64,
     counts: Counts,
     waits: waits::Waits,
+    /// Protocols whose clients may reclaim now, a bit each; see [`grace`].
+    grace: AtomicU8,
 }
 
 /// How much there is of each.
@@ -74,6 +78,7 @@ impl Default for LockTable {
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
             waits: waits::Waits::default(),
+            grace: AtomicU8::new(0),
         }
     }
 }
@@ -179,6 +184,11 @@ impl LockTable {
     /// Whether anybody has the file open for writing.
     pub fn is_written(&self, key: FileKey) -> bool {
         self.shard(key).get(&key).is_some_and(FileLocks::is_written)
+    }
+
+    /// Another owner whose open would be in the way of one like this.
+    pub fn open_denied(&self, key: FileKey, owner: &Owner, want: Share) -> Option<Owner> {
+        self.shard(key).get(&key)?.share_conflict(Some(owner), want).cloned()
     }
 
     /// An owner (other than `owner`) whose deny mode forbids `access`: NFS4ERR_LOCKED for I/O with

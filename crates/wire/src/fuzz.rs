@@ -6,7 +6,7 @@
 
 use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
 use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
-use crate::{mount3, nfs3, nfs4, portmap};
+use crate::{mount3, nfs3, nfs4, nlm4, nsm, portmap};
 
 #[cfg(test)]
 mod tests;
@@ -15,13 +15,14 @@ mod tests;
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
     ("nfs3_res", nfs3_res),
     ("mount3", mount3_any),
     ("nfs4_compound", nfs4_compound),
+    ("nlm4", nlm4_any),
 ];
 
 macro_rules! round_trip {
@@ -195,6 +196,34 @@ pub fn mount3_any(data: &[u8]) -> bool {
         5 => round_trip!(portmap::DumpRes, rest),
         6 => round_trip!(portmap::Rpcb<'_>, rest),
         7 => round_trip!(portmap::RpcbDumpRes<'_>, rest),
+        _ => false,
+    }
+}
+
+/// A message of NLM or NSM; the first number says which.
+pub fn nlm4_any(data: &[u8]) -> bool {
+    let mut r = Reader::new(data);
+    let Ok(which) = r.u32("which") else { return false };
+    let rest = r.rest();
+    for proc in nlm4::Proc::ALL {
+        assert!(nlm4::handle_in(*proc, rest).is_none_or(|fh| fh.len() <= rest.len()));
+    }
+    match which {
+        0 => round_trip!(nlm4::TestArgs<'_>, rest),
+        1 => round_trip!(nlm4::TestRes<'_>, rest),
+        2 => round_trip!(nlm4::LockArgs<'_>, rest),
+        3 => round_trip!(nlm4::CancelArgs<'_>, rest),
+        4 => round_trip!(nlm4::UnlockArgs<'_>, rest),
+        5 => round_trip!(nlm4::Nlm4Res<'_>, rest),
+        6 => round_trip!(nlm4::ShareArgs<'_>, rest),
+        7 => round_trip!(nlm4::ShareRes<'_>, rest),
+        8 => round_trip!(nlm4::NotifyArgs<'_>, rest),
+        9 => round_trip!(nsm::StatArgs<'_>, rest),
+        10 => round_trip!(nsm::SmStatRes, rest),
+        11 => round_trip!(nsm::MonArgs<'_>, rest),
+        12 => round_trip!(nsm::MonId<'_>, rest),
+        13 => round_trip!(nsm::MyId<'_>, rest),
+        14 => round_trip!(nsm::NotifyArgs<'_>, rest),
         _ => false,
     }
 }

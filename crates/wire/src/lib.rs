@@ -9,6 +9,7 @@
 //! - [`nfs3`]: NFS version 3 (RFC 1813): all 22 procedures.
 //! - [`nfs4`]: NFS version 4, minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862, RFC 8276).
 //! - [`mount3`]: MOUNT version 3 (RFC 1813, appendix I).
+//! - [`nlm4`], [`nsm`]: locks of NFSv3 clients, and who has restarted (X/Open XNFS).
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,8 @@ pub mod fuzz;
 pub mod mount3;
 pub mod nfs3;
 pub mod nfs4;
+pub mod nlm4;
+pub mod nsm;
 pub mod portmap;
 pub mod rpc;
 

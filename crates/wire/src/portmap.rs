@@ -37,6 +37,16 @@ xdr_enum! {
     }
 }
 
+/// Procedures of versions 3 and 4 that version 2 has not, or has under another name.
+pub mod rpcb {
+    /// As GETPORT, with a universal address.
+    pub const GETADDR: u32 = 3;
+    /// The seconds since the epoch.
+    pub const GETTIME: u32 = 6;
+    /// As GETADDR, but of this version only (version 4).
+    pub const GETVERSADDR: u32 = 9;
+}
+
 xdr_struct! {
     /// Which program is on which port (`mapping`): argument of SET, UNSET and GETPORT. GETPORT
     /// answers with a port as `u32`, 0 for none; SET and UNSET with a boolean.
@@ -77,6 +87,22 @@ xdr_struct! {
         /// Owner.
         pub owner: RpcbString<'a>,
     }
+}
+
+/// The address and port of a universal address (RFC 1833 appendix, RFC 5665 §5.2.3.3): the address
+/// as text, a dot, and the two bytes of the port. The address is not looked at.
+pub fn uaddr_parts(text: &[u8]) -> Option<(&str, u16)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (rest, low) = text.rsplit_once('.')?;
+    let (host, high) = rest.rsplit_once('.')?;
+    let (high, low): (u8, u8) = (high.parse().ok()?, low.parse().ok()?);
+    Some((host, u16::from_be_bytes([high, low])))
+}
+
+/// The universal address of `host`, an address as text, and a port.
+pub fn uaddr(host: &str, port: u16) -> String {
+    let [high, low] = port.to_be_bytes();
+    format!("{host}.{high}.{low}")
 }
 
 /// Result of DUMP, versions 3 and 4.

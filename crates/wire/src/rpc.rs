@@ -6,14 +6,15 @@ mod call;
 mod record;
 mod reply;
 
-pub use auth::{Auth, AuthSys, Gids};
+pub use auth::{AUTH_TLS, Auth, AuthSys, Gids, STARTTLS};
 pub use call::{CallError, CallHeader, RPC_VERSION, open_call};
 pub use record::{
     Framed, Framer, RecordError, RecordMark, begin_record, end_record, end_record_with_tail,
 };
 pub use reply::{
     Accepted, AuthStat, Denied, REPLY_SUCCESS_LEN, ReplyBody, ReplyHeader, auth_error,
-    garbage_args, proc_unavail, prog_mismatch, prog_unavail, rpc_mismatch, success, system_err,
+    garbage_args, proc_unavail, prog_mismatch, prog_unavail, rpc_mismatch, starttls, success,
+    system_err,
 };
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! settled when it is acknowledged.
 
 use base::random::{Random, SeededRandom};
-use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow, Writeverf3};
+use wire::nfs3::{Nfsstat3, StableHow, Writeverf3};
 
 use super::Moment;
 use super::model::{Dir, File, Node, UNIT, UNITS, content};
-use crate::nfs3::{Client, Failure, Made};
+use super::remote::{Made, Remote};
+use crate::nfs3::Failure;
 
 /// Files of a worker at most; beyond that it works on those it has.
 const FILES_MAX: usize = 24;
@@ -118,12 +119,12 @@ impl Worker {
     /// An answer that nothing explains, such as an error status for a correct call.
     pub fn run(
         mut self,
-        mut client: Client,
+        mut client: Box<dyn Remote>,
         export: &str,
         moment: &Moment,
     ) -> Result<Self, String> {
         let mut step = Op::Mkdir;
-        let mut done = self.begin(&mut client, export);
+        let mut done = self.begin(&mut *client, export);
         loop {
             match done {
                 Ok(()) => moment.acknowledged(),
@@ -140,13 +141,13 @@ impl Worker {
                 }
             }
             step = self.choose();
-            done = self.step(step, &mut client);
+            done = self.step(step, &mut *client);
         }
     }
 
-    fn begin(&mut self, client: &mut Client, export: &str) -> Done {
-        let root = client.mnt(export)?;
-        let made = client.mkdir(&root, &self.name, mode(0o751))?;
+    fn begin(&mut self, client: &mut dyn Remote, export: &str) -> Done {
+        let root = client.root(export)?;
+        let made = client.mkdir(&root, &self.name, 0o751)?;
         self.dirs.push(Dir::new(made.handle, 0o751));
         Ok(())
     }
@@ -163,7 +164,7 @@ impl Worker {
         MIX[self.below(MIX.len())]
     }
 
-    fn step(&mut self, op: Op, client: &mut Client) -> Done {
+    fn step(&mut self, op: Op, client: &mut dyn Remote) -> Done {
         match op {
             Op::WriteFileSync => self.write(client, StableHow::FILE_SYNC),
             Op::WriteDataSync => self.write(client, StableHow::DATA_SYNC),
@@ -197,7 +198,7 @@ impl Worker {
     }
 
     /// A file that has a name; makes one if there is none.
-    fn some_file(&mut self, client: &mut Client) -> Result<usize, Failure> {
+    fn some_file(&mut self, client: &mut dyn Remote) -> Result<usize, Failure> {
         let mut there: Vec<usize> =
             (0..self.files.len()).filter(|f| self.files[*f].names > 0).collect();
         if there.is_empty() {
@@ -240,7 +241,7 @@ impl Worker {
         };
     }
 
-    fn write(&mut self, client: &mut Client, how: StableHow) -> Done {
+    fn write(&mut self, client: &mut dyn Remote, how: StableHow) -> Done {
         let f = self.some_file(client)?;
         let count = 1 + self.random.below(WRITE_MAX) as usize;
         let first = self.below(UNITS - count);
@@ -248,20 +249,19 @@ impl Worker {
         let data: Vec<u8> = versions.iter().flat_map(|v| content(*v)).collect();
         let file = &mut self.files[f];
         file.writing(first, &versions);
-        let (n, committed, verifier, attr) =
-            client.write(&file.handle, (first * UNIT) as u64, &data, how)?;
-        if n as usize != data.len() || committed.0 < how.0 {
+        let wrote = client.write(&file.handle, (first * UNIT) as u64, &data, how)?;
+        if wrote.count as usize != data.len() || wrote.committed.0 < how.0 {
             return Err(Failure::Status(Nfsstat3::SERVERFAULT));
         }
         file.written(first, &versions, how != StableHow::UNSTABLE);
-        if let (StableHow::FILE_SYNC, Some(attr)) = (how, attr) {
-            file.ctime = file.ctime.max(attr.ctime);
+        if let (StableHow::FILE_SYNC, Some(seen)) = (how, wrote.seen) {
+            file.ctime = file.ctime.max(seen.ctime);
         }
-        self.verifier = Some(verifier);
+        self.verifier = Some(wrote.verifier);
         Ok(())
     }
 
-    fn commit(&mut self, client: &mut Client) -> Done {
+    fn commit(&mut self, client: &mut dyn Remote) -> Done {
         let f = self.some_file(client)?;
         let verifier = client.commit(&self.files[f].handle)?;
         self.files[f].committed();
@@ -269,33 +269,32 @@ impl Worker {
         Ok(())
     }
 
-    fn create(&mut self, client: &mut Client) -> Done {
+    fn create(&mut self, client: &mut dyn Remote) -> Done {
         if self.files.iter().filter(|f| f.names > 0).count() >= FILES_MAX {
             return self.remove(client);
         }
         let (d, name) = (self.some_dir(), self.fresh());
         let bits = 0o640 | (self.random.below(8) as u32);
         self.doubt(d, &name);
-        let how = CreateHow::Guarded(mode(bits));
-        let made = client.create(&self.dirs[d].handle, &name, how)?;
+        let made = client.create(&self.dirs[d].handle, &name, bits)?;
         self.files.push(File::new(made.handle.clone(), bits, ctime(&made)));
         self.settle(d, &name, Some(Node::File(self.files.len() - 1)));
         Ok(())
     }
 
-    fn mkdir(&mut self, client: &mut Client) -> Done {
+    fn mkdir(&mut self, client: &mut dyn Remote) -> Done {
         if self.dirs.iter().filter(|d| !d.gone).count() >= DIRS_MAX {
             return self.rmdir(client);
         }
         let (d, name) = (self.some_dir(), self.fresh());
         self.doubt(d, &name);
-        let made = client.mkdir(&self.dirs[d].handle, &name, mode(0o751))?;
+        let made = client.mkdir(&self.dirs[d].handle, &name, 0o751)?;
         self.dirs.push(Dir::new(made.handle, 0o751));
         self.settle(d, &name, Some(Node::Dir(self.dirs.len() - 1)));
         Ok(())
     }
 
-    fn rmdir(&mut self, client: &mut Client) -> Done {
+    fn rmdir(&mut self, client: &mut dyn Remote) -> Done {
         let empty: Vec<bool> = self.dirs.iter().map(|d| d.names.is_empty()).collect();
         let found = self.some_name(|node| matches!(node, Node::Dir(d) if empty[*d]));
         let Some((d, name, Node::Dir(gone))) = found else {
@@ -309,7 +308,7 @@ impl Worker {
         Ok(())
     }
 
-    fn symlink(&mut self, client: &mut Client) -> Done {
+    fn symlink(&mut self, client: &mut dyn Remote) -> Done {
         let (d, name) = (self.some_dir(), self.fresh());
         let target = format!("target-{:x}", self.random.next_u64());
         self.doubt(d, &name);
@@ -318,15 +317,15 @@ impl Worker {
         Ok(())
     }
 
-    fn mknod(&mut self, client: &mut Client) -> Done {
+    fn mknod(&mut self, client: &mut dyn Remote) -> Done {
         let (d, name) = (self.some_dir(), self.fresh());
         self.doubt(d, &name);
-        client.mkfifo(&self.dirs[d].handle, &name, mode(0o620))?;
+        client.mkfifo(&self.dirs[d].handle, &name, 0o620)?;
         self.settle(d, &name, Some(Node::Fifo(0o620)));
         Ok(())
     }
 
-    fn remove(&mut self, client: &mut Client) -> Done {
+    fn remove(&mut self, client: &mut dyn Remote) -> Done {
         let Some((d, name, node)) = self.some_name(|node| !matches!(node, Node::Dir(_))) else {
             return self.create(client);
         };
@@ -343,7 +342,7 @@ impl Worker {
         Ok(())
     }
 
-    fn rename(&mut self, client: &mut Client, across: bool) -> Done {
+    fn rename(&mut self, client: &mut dyn Remote, across: bool) -> Done {
         // Directories are renamed where they are: they must not get below themselves.
         let found = self.some_name(|node| !across || !matches!(node, Node::Dir(_)));
         let Some((from, old, node)) = found else { return self.create(client) };
@@ -358,43 +357,38 @@ impl Worker {
         Ok(())
     }
 
-    fn link(&mut self, client: &mut Client) -> Done {
+    fn link(&mut self, client: &mut dyn Remote) -> Done {
         let (f, d, name) = (self.some_file(client)?, self.some_dir(), self.fresh());
         self.doubt(d, &name);
-        let attr = client.link(&self.files[f].handle, &self.dirs[d].handle, &name)?;
+        let seen = client.link(&self.files[f].handle, &self.dirs[d].handle, &name)?;
         self.files[f].names += 1;
-        if let Some(attr) = attr {
-            self.files[f].ctime = self.files[f].ctime.max(attr.ctime);
+        if let Some(seen) = seen {
+            self.files[f].ctime = self.files[f].ctime.max(seen.ctime);
         }
         self.settle(d, &name, Some(Node::File(f)));
         Ok(())
     }
 
-    fn chmod(&mut self, client: &mut Client) -> Done {
+    fn chmod(&mut self, client: &mut dyn Remote) -> Done {
         let f = self.some_file(client)?;
         let bits = 0o600 | (self.random.below(64) as u32);
         self.files[f].mode = None;
-        let attr = client.setattr(&self.files[f].handle, mode(bits))?;
+        let seen = client.chmod(&self.files[f].handle, bits)?;
         let file = &mut self.files[f];
         file.mode = Some(bits);
-        file.ctime = attr.map_or(file.ctime, |attr| file.ctime.max(attr.ctime));
+        file.ctime = seen.map_or(file.ctime, |seen| file.ctime.max(seen.ctime));
         Ok(())
     }
 
-    fn truncate(&mut self, client: &mut Client) -> Done {
+    fn truncate(&mut self, client: &mut dyn Remote) -> Done {
         let (f, units) = (self.some_file(client)?, self.below(UNITS));
         self.files[f].truncating(units);
-        let size = Some((units * UNIT) as u64);
-        client.setattr(&self.files[f].handle, Sattr3 { size, ..Sattr3::default() })?;
+        client.truncate(&self.files[f].handle, (units * UNIT) as u64)?;
         self.files[f].truncated(units);
         Ok(())
     }
 }
 
-fn mode(bits: u32) -> Sattr3 {
-    Sattr3 { mode: Some(bits), ..Sattr3::default() }
-}
-
 fn ctime(made: &Made) -> wire::nfs3::Nfstime3 {
-    made.attr.map_or_else(Default::default, |attr| attr.ctime)
+    made.seen.map_or_else(Default::default, |seen| seen.ctime)
 }

@@ -4,10 +4,13 @@
 //!
 //! - [`model`]: what each worker may expect after the crash;
 //! - [`load`]: one worker: a connection, a directory of its own, one operation at a time;
+//! - [`remote`]: what a worker asks of a server, over NFSv3 or (`over4`) NFSv4.2;
 //! - [`verify`]: compares the server after the crash with the model.
 
 pub mod load;
 pub mod model;
+mod over4;
+pub mod remote;
 pub mod verify;
 
 use std::fmt;
@@ -19,8 +22,9 @@ use std::time::Duration;
 
 use base::random::{Random, SeededRandom};
 
-use crate::nfs3::{Client, Failure};
+use crate::nfs3::Failure;
 use load::{Op, Worker};
+use remote::{Over, Remote};
 
 /// Workers at a time, each with a connection and a directory of its own.
 const WORKERS: u64 = 4;
@@ -112,6 +116,7 @@ impl Moment {
 /// Many rounds against one victim.
 pub struct Trial<'a, V: Victim> {
     victim: &'a mut V,
+    over: Over,
     seed: u64,
     /// Operations to do more often than others.
     focus: &'a [Op],
@@ -122,8 +127,8 @@ pub struct Trial<'a, V: Victim> {
 
 impl<'a, V: Victim> Trial<'a, V> {
     /// A trial whose rounds all follow from `seed`.
-    pub fn new(victim: &'a mut V, seed: u64, focus: &'a [Op]) -> Self {
-        Self { victim, seed, focus, survivors: Vec::new(), acknowledged: 0 }
+    pub fn new(victim: &'a mut V, over: Over, seed: u64, focus: &'a [Op]) -> Self {
+        Self { victim, over, seed, focus, survivors: Vec::new(), acknowledged: 0 }
     }
 
     /// Load, kill, forget, start again, verify. After the last round the server is dead again.
@@ -180,9 +185,10 @@ impl<'a, V: Victim> Trial<'a, V> {
         let moment = Arc::new(Moment { acknowledged, at, said, say });
         let (export, user) = (self.victim.export(), self.victim.user());
         let mut threads = Vec::new();
-        for n in 0..WORKERS {
+        // All connect before any begins: over version 4 all of them were on record, and until the
+        // last has come back nobody may open anything.
+        for (n, client) in self.connect(address, user)?.into_iter().enumerate() {
             let name = format!("round{number}-worker{n}");
-            let client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
             let (focus, seed) = (self.focus.to_vec(), random.next_u64());
             let (moment, export) = (moment.clone(), export.clone());
             threads.push(std::thread::spawn(move || {
@@ -195,12 +201,17 @@ impl<'a, V: Victim> Trial<'a, V> {
         heard.map(|()| threads).map_err(|_| "the server stands still".to_owned())
     }
 
+    fn connect(&self, at: SocketAddr, user: u32) -> Result<Vec<Box<dyn Remote>>, String> {
+        (0..WORKERS).map(|n| self.over.connect(at, user, &format!("worker{n}"))).collect()
+    }
+
     fn check(&mut self, workers: &mut [Worker], address: SocketAddr) -> Result<(), Trouble> {
         let user = self.victim.user();
-        let mut client = Client::connect(address, user, user).map_err(|e| e.to_string())?;
-        let root = client.mnt(&self.victim.export())?;
+        let mut clients = self.connect(address, user)?;
+        let client = clients.first_mut().ok_or_else(|| "no clients".to_owned())?;
+        let root = client.root(&self.victim.export())?;
         for worker in workers {
-            let verifier = verify::check(worker, &mut client, &root).map_err(|what| {
+            let verifier = verify::check(worker, &mut **client, &root).map_err(|what| {
                 eprintln!("{}:\n  {}", worker.name, worker.history.join("\n  "));
                 what.within(&worker.name)
             })?;

@@ -1,12 +1,12 @@
 //! After the crash: every acknowledged byte, name and attribute, reached by old handles (cold:
 //! the server has just started) and by name.
 
-use wire::nfs3::{Ftype3, Writeverf3};
+use wire::nfs3::Writeverf3;
 
 use super::Trouble;
 use super::load::Worker;
 use super::model::{Dir, File, Node};
-use crate::nfs3::Client;
+use super::remote::Remote;
 
 /// Compares the server with what `worker` may expect; gives the server's write verifier if a file
 /// was there to ask with.
@@ -15,12 +15,12 @@ use crate::nfs3::Client;
 /// What is missing, what came back, or what differs.
 pub fn check(
     worker: &Worker,
-    client: &mut Client,
+    client: &mut dyn Remote,
     root: &[u8],
 ) -> Result<Option<Writeverf3>, Trouble> {
     let Some(own) = worker.dirs.first() else { return Ok(None) };
     let found = client.lookup(root, &worker.name)?;
-    same(client, &found.handle, &own.handle)?;
+    same(client, &found, &own.handle)?;
     let mut verifier = None;
     for (f, file) in worker.files.iter().enumerate().filter(|(_, f)| f.names > 0 && !f.doubtful) {
         content(file, client).map_err(|what| what.within(format_args!("file {f}")))?;
@@ -39,7 +39,7 @@ fn lost<T>(what: String) -> Result<T, Trouble> {
 }
 
 /// Two handles must lead to the same file.
-fn same(client: &mut Client, new: &[u8], old: &[u8]) -> Result<(), Trouble> {
+fn same(client: &mut dyn Remote, new: &[u8], old: &[u8]) -> Result<(), Trouble> {
     let now = client.getattr(new).map_err(|e| Trouble::from(e).within("GETATTR"))?;
     let before = client.getattr(old).map_err(|e| Trouble::from(e).within("by its old handle"))?;
     if now.fileid != before.fileid {
@@ -48,10 +48,10 @@ fn same(client: &mut Client, new: &[u8], old: &[u8]) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn content(file: &File, client: &mut Client) -> Result<(), Trouble> {
+fn content(file: &File, client: &mut dyn Remote) -> Result<(), Trouble> {
     let attr =
         client.getattr(&file.handle).map_err(|e| Trouble::from(e).within("by its handle"))?;
-    let found = attr.mode & 0o7777;
+    let found = attr.mode;
     if let Some(mode) = file.mode.filter(|mode| found != *mode) {
         return lost(format!("mode {found:o}, acknowledged {mode:o}"));
     }
@@ -62,9 +62,9 @@ fn content(file: &File, client: &mut Client) -> Result<(), Trouble> {
     file.compare(&data).map_err(Trouble::Lost)
 }
 
-fn names(worker: &Worker, dir: &Dir, client: &mut Client) -> Result<(), Trouble> {
+fn names(worker: &Worker, dir: &Dir, client: &mut dyn Remote) -> Result<(), Trouble> {
     let attr = client.getattr(&dir.handle).map_err(|e| Trouble::from(e).within("by its handle"))?;
-    let found = attr.mode & 0o7777;
+    let found = attr.mode;
     if found != dir.mode {
         return lost(format!("mode {found:o}, acknowledged {:o}", dir.mode));
     }
@@ -88,22 +88,22 @@ fn leads_to(
     dir: &Dir,
     name: &str,
     node: &Node,
-    client: &mut Client,
+    client: &mut dyn Remote,
 ) -> Result<(), Trouble> {
     let found = client.lookup(&dir.handle, name).map_err(|e| Trouble::from(e).within("LOOKUP"))?;
     match node {
-        Node::File(f) => same(client, &found.handle, &worker.files[*f].handle),
-        Node::Dir(d) => same(client, &found.handle, &worker.dirs[*d].handle),
+        Node::File(f) => same(client, &found, &worker.files[*f].handle),
+        Node::Dir(d) => same(client, &found, &worker.dirs[*d].handle),
         Node::Link(target) => {
-            let now = client.readlink(&found.handle)?;
+            let now = client.readlink(&found)?;
             if now == target.as_bytes() { Ok(()) } else { lost("leads elsewhere".to_owned()) }
         }
         Node::Fifo(mode) => {
-            let attr = client.getattr(&found.handle)?;
-            if attr.ftype == Ftype3::FIFO && attr.mode & 0o7777 == *mode {
+            let attr = client.getattr(&found)?;
+            if attr.is_fifo && attr.mode == *mode {
                 return Ok(());
             }
-            lost(format!("{} with mode {:o}", attr.ftype, attr.mode))
+            lost(format!("mode {:o}, or no named pipe", attr.mode))
         }
     }
 }

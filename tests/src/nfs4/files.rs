@@ -182,6 +182,17 @@ impl Client {
         self.at(file, &[ArgOp::Removexattr(args)]).map(|_| ())
     }
 
+    /// SETATTR of the size, without having the file open.
+    ///
+    /// # Errors
+    /// As every call.
+    pub fn set_size(&mut self, file: &[u8], size: u64) -> Outcome<()> {
+        let mut buf = Vec::new();
+        let attrs = fattr(&Attrs4 { size: Some(size), ..Default::default() }, &mut buf);
+        let args = SetattrArgs4 { stateid: Stateid4::ANONYMOUS, obj_attributes: attrs };
+        self.at(file, &[ArgOp::Setattr(args)]).map(|_| ())
+    }
+
     /// SETATTR of the access control list.
     ///
     /// # Errors

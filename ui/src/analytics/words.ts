@@ -11,7 +11,7 @@ export function elementName(element: Element, unit: string, kind: string): strin
   return element.label || element.key || '(no name)';
 }
 
-const GROUPS: Record<string, string> = { nfs3: 'NFSv3', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',
+const GROUPS: Record<string, string> = { nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',
   process: 'Server process', server: 'Server', analytics: 'Analytics' };
 
 export const groupName = (group: string): string => GROUPS[group] ?? group;

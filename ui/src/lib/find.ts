@@ -26,13 +26,13 @@ const NEXT: Record<string, string[]> = {
 /** Graphs of one element: whom or what it concerns, what it does, and how long that takes. */
 export function elementHref(name: string, value: string): string {
   const filters = [{ name, value }];
-  return graphHref(...(NEXT[name] ?? ['client', 'op', 'latency']).map((breakdown) => stat('nfs3.ops', breakdown, filters)));
+  return graphHref(...(NEXT[name] ?? ['client', 'op', 'latency']).map((breakdown) => stat('nfs.ops', breakdown, filters)));
 }
 
 /** The graph of a breakdown with its foremost elements in colour. */
 export function topHref(breakdown: string, keys: string[], next: string): string {
-  const first = { ...panel(stat('nfs3.ops', breakdown)), highlights: keys.slice(0, HIGHLIGHTS_MAX) };
-  return sheetHref([first, panel(stat('nfs3.ops', next)), panel(stat('nfs3.ops', 'latency'))]);
+  const first = { ...panel(stat('nfs.ops', breakdown)), highlights: keys.slice(0, HIGHLIGHTS_MAX) };
+  return sheetHref([first, panel(stat('nfs.ops', next)), panel(stat('nfs.ops', 'latency'))]);
 }
 
 export function everything(catalogue: Statistic[], status: Status | null, clients: { key: string; label: string }[]): Hit[] {

@@ -287,7 +287,7 @@ async function hammering(t, { page, where }) {
   }
   await t.test('one click on a client shows its files', async () => {
     await client.click();
-    await waitForSearch(page, /^\?w=nfs3\.ops\[client=[^\]]+\]\[file\]/);
+    await waitForSearch(page, /^\?w=nfs\.ops\[client=[^\]]+\]\[file\]/);
     await page.getByRole('article', { name: /by file/ }).locator('.row').first().waitFor();
   });
   await t.test('a file is drilled into; its name outlives a reload', async () => {

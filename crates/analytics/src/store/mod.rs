@@ -170,17 +170,11 @@ impl Folder {
         }
     }
 
-    /// Opens the live segment. What stands in its place and cannot be read, of another version or
-    /// damaged, is set aside, and told of once: it must not cost the seconds that come.
+    /// Opens the live segment. One that cannot be read is set aside.
     fn open_live(&self, header: Header) -> Result<Writer, StoreError> {
-        let [live, sealed] = ["live", "seg"].map(|e| self.path(header.start, e));
-        if let Err(error @ (SegmentError::Foreign(_) | SegmentError::Damaged(_))) =
-            segment::read(&sealed, (u64::MAX, u64::MAX), &|_, _| Part::Nothing, &mut drop)
-        {
-            self.sealer.set_aside(&sealed, error);
-        }
+        let live = self.path(header.start, "live");
         match Writer::open(&live, header) {
-            Err(error @ (SegmentError::Foreign(_) | SegmentError::Damaged(_))) => {
+            Err(error) if is_foreign(&error) => {
                 self.sealer.set_aside(&live, error);
                 Writer::open(&live, header)
             }
@@ -196,10 +190,20 @@ impl Folder {
         self.sealer.seal(jobs, self.fidelity.pack());
     }
 
-    /// Whether this segment is finished: a clock that was set back must not write it anew.
+    /// Whether this segment is finished: a clock that was set back must not write it anew. What
+    /// stands in its place and cannot be read, of another version or damaged, is set aside, and
+    /// told of once: it must not cost the seconds that come.
     fn is_sealed(&self, start: u64) -> bool {
-        let nothing: Want<'_> = &|_, _| Part::Nothing;
-        segment::read(&self.path(start, "seg"), (u64::MAX, u64::MAX), nothing, &mut drop).is_ok()
+        let (sealed, nothing) = (self.path(start, "seg"), &|_: &str, _: [&str; 2]| Part::Nothing);
+        match segment::read(&sealed, (u64::MAX, u64::MAX), nothing, &mut drop) {
+            Ok(_) => true,
+            Err(error) => {
+                if is_foreign(&error) {
+                    self.sealer.set_aside(&sealed, error);
+                }
+                false
+            }
+        }
     }
 
     /// Appends unless there is a frame of this time or a later one already.
@@ -262,6 +266,11 @@ impl Folder {
             |e: io::Result<fs::DirEntry>| e.and_then(|e| e.metadata()).map_or(0, |m| m.len());
         fs::read_dir(&self.dir).map_or(0, |entries| entries.map(size).sum())
     }
+}
+
+/// Whether a file is not what we write: nothing that trying again could mend.
+fn is_foreign(error: &SegmentError) -> bool {
+    matches!(error, SegmentError::Foreign(_) | SegmentError::Damaged(_))
 }
 
 struct Inner {

@@ -5,16 +5,19 @@ mod engine;
 mod exports;
 mod names;
 mod nfs4;
+mod nlm;
 mod plan;
+mod portmap;
 mod status;
 mod storage;
+mod tls;
 
 use std::sync::{Arc, OnceLock};
 
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
-use control::state::keys::Keys;
+use control::state::keys::{Identity, Keys};
 use control::state::registry::{self, Entry, Registration};
 use control::state::users::{Users, generate_password};
 use control::state::{StateDir, StateError};
@@ -50,7 +53,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let storage = Storage::start(&plan, &state, keys.handle_secret, &hub)?;
+    let tls = plan.tls.offer(&keys.identity)?;
+    let storage = Storage::start(&plan, &state, keys.handle_secret, &hub, tls)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -62,7 +66,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     });
     let control = Control::new(running.clone(), users, keys.api_token, Arc::new(SystemClock));
     let config =
-        ListenConfig { admin: plan.admin, identity: keys.identity, socket: state.socket() };
+        ListenConfig { admin: plan.admin, identity: keys.identity.clone(), socket: state.socket() };
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
     // Set once, here.
     let _ = running.admin.set(listening.admin());
@@ -78,11 +82,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     while sys::wait_for_signal() == Signal::Reload {
-        match plan.exports.file() {
-            Some(_) => reload(&plan, &running),
+        if plan.exports.file().is_none() && !plan.tls.any() {
             // The terminal is gone, and there is nothing to read again.
-            None => break,
+            break;
         }
+        reload(&plan, &running, &keys.identity);
     }
     end(registration, listening, &running);
     // The lock of the state directory goes last.
@@ -90,11 +94,15 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the export rules again. When they are wrong, those before go on.
-fn reload(plan: &Plan, running: &Running) {
-    match plan.exports.read() {
+/// Reads export rules and certificates again. Where they are wrong, those before go on.
+fn reload(plan: &Plan, running: &Running, own: &Identity) {
+    let rules = plan.exports.read().and_then(|rules| plan.tls.check(&rules).map(|()| rules));
+    match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
+    }
+    if let Err(failure) = plan.tls.renew(running.storage.tls(), own) {
+        failure.tell();
     }
 }
 

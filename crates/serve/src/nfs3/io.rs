@@ -3,6 +3,7 @@
 use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
 use probe::op::flag;
 use vfs::fs::{Extent, ReadDone, Stable};
+use vfs::share::rules::Transport;
 use vfs::status::Status;
 use wire::nfs3::{
     CommitArgs, CommitResOk, Fattr3, Nfspath3, ReadArgs, ReadResOkHead, ReadlinkArgs,
@@ -47,10 +48,11 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
 }
 
 /// What to send from the file itself: for small reads that costs more than copying does, and on the
-/// pool the copy is what brings the data into memory.
+/// pool the copy is what brings the data into memory. What is encrypted is copied in any case.
 fn extent(call: &Call<'_>, target: &Target<'_>, offset: u64, count: u32) -> Option<Extent> {
     let count = count.min(IO_SIZE_MAX) as usize;
-    if count < SEND_FILE_MIN || call.may_block {
+    let plain = call.caller.transport() == Transport::Plain;
+    if count < SEND_FILE_MIN || call.may_block || !plain {
         return None;
     }
     let extent = target.fs.extent(call.cx(), &target.handle, offset, count)?;

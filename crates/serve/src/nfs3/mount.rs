@@ -73,7 +73,8 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
     let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
-    let grant = share.rules.get().grant(call.caller.address, call.caller.port());
+    let caller = call.caller;
+    let grant = share.rules.get().grant_over(caller.address, caller.port(), caller.transport());
     if grant.access == Access::None {
         return Err(Status::Access);
     }

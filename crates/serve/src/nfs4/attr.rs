@@ -1,6 +1,6 @@
 //! ACCESS, GETATTR, SETATTR, VERIFY and NVERIFY (RFC 8881 §18.1, §18.7, §18.30, §18.31, §18.15).
 
-use vfs::attr::SetAttr;
+use vfs::attr::{FileType, SetAttr};
 use vfs::fs::{Abilities, Features, Space, access};
 use wire::nfs4::{
     AccessArgs4, AccessResOk4, Bitmap4, GetattrArgs4, Nfsstat4, SetattrArgs4, VerifyArgs4, access4,
@@ -38,19 +38,32 @@ pub(super) fn access(run: &mut Run<'_>, args: &AccessArgs4) -> Handled {
     }
     let want = args.access & RIGHTS;
     let (supported, granted) = match run.current()? {
-        Place::Pseudo(_) => (want, want & (access::READ | access::LOOKUP)),
+        Place::Pseudo(_) => {
+            let meant = want & !meaningless(FileType::Directory);
+            (meant, meant & (access::READ | access::LOOKUP))
+        }
         Place::File(_) => {
             let target = run.target(Nfsstat4::SERVERFAULT)?;
             let xattrs = target.share.fs.features().xattrs;
             let want = if xattrs { want | for_xattrs(args.access) } else { want };
             let want = if run.may_change() { want } else { want & !CHANGING };
-            let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;
+            let (granted, attr) = target.share.fs.access(run.cx(), &target.handle, want)?;
             let extra = if xattrs { xattr_rights(granted) & args.access } else { 0 };
             let supported = if xattrs { args.access } else { args.access & RIGHTS };
-            (supported, granted & args.access | extra)
+            let meant = !meaningless(attr.kind);
+            (supported & meant, (granted & args.access | extra) & meant)
         }
     };
     run.ok(&AccessResOk4 { supported, access: granted })
+}
+
+/// Rights that mean nothing for a kind of file, and so are neither granted nor denied (RFC 7530
+/// §16.1.4).
+fn meaningless(kind: FileType) -> u32 {
+    match kind {
+        FileType::Directory => access::EXECUTE,
+        _ => access::LOOKUP | access::DELETE,
+    }
 }
 
 /// What must be known of the file for the rights to extended attributes that are asked for.

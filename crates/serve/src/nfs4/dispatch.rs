@@ -51,6 +51,8 @@ pub struct Progress {
     status: Nfsstat4,
     /// Where in the message the next operation begins.
     at: usize,
+    /// Bytes of the message, from the tag on.
+    pub(super) message: usize,
     /// Bytes of the tag, for the place of the number of results.
     tag: usize,
     /// Most bytes of results.
@@ -83,7 +85,7 @@ pub enum Done {
 }
 
 impl Progress {
-    fn new(args: &CompoundArgs<'_>, at: usize) -> Self {
+    fn new(args: &CompoundArgs<'_>, at: usize, message: usize) -> Self {
         Self {
             minor: args.minorversion,
             count: args.count,
@@ -99,6 +101,7 @@ impl Progress {
             facts: Vec::new(),
             status: Nfsstat4::OK,
             at,
+            message,
             tag: args.tag.0.len(),
             reply_max: NFS4_REPLY_MAX,
             cached_max: None,
@@ -152,7 +155,7 @@ impl Nfs4 {
             return Ok(Start::Answered);
         }
         let at = message.len() - r.rest().len();
-        Ok(Start::Compound(Box::new(Progress::new(&args, at))))
+        Ok(Start::Compound(Box::new(Progress::new(&args, at, message.len()))))
     }
 
     /// Runs a compound until it ends or would block. `message` is what [`Nfs4::begin`] was given;

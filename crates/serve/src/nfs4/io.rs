@@ -64,8 +64,11 @@ fn data_into_reply(
     offset: u64,
     count: u32,
 ) -> Result<(u32, bool), Fail> {
-    // A shorter answer than was asked for is right (RFC 8881 §18.22.3).
-    let count = count.min(IO_SIZE_MAX) as usize;
+    // A shorter answer than was asked for is right (RFC 8881 §18.22.3). No file reaches to where
+    // its end could not be told, so that a read there is one behind the end.
+    let room = (i64::MAX as u64).saturating_sub(offset);
+    let count = count.min(IO_SIZE_MAX).min(u32::try_from(room).unwrap_or(u32::MAX)) as usize;
+    let offset = offset.min(i64::MAX as u64);
     let length = run.out.len();
     run.writer().u32(0);
     let at = run.out.extend_stale(count);

@@ -63,6 +63,10 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
         Locker4::New(new) => {
             let open = run.stateid(&new.open_stateid)?;
             let client = keeper.of_stateid(run, &open)?;
+            // From 4.1 on the session says whose it is, and the field means nothing.
+            if run.minor() == 0 && new.lock_owner.clientid != client.id {
+                return Err(Nfsstat4::STALE_CLIENTID.into());
+            }
             let owner = keeper.state.owner_of(&client, &open)?;
             let turn = turn(false, owner.id(), new.open_seqid);
             keeper.in_turn(run, &client, &turn, |run, _| {
@@ -136,7 +140,7 @@ pub(super) fn locku(keeper: &Stateful, run: &mut Run<'_>, args: &LockuArgs4) -> 
     let client = keeper.of_stateid(run, &id)?;
     let owner = keeper.state.owner_of(&client, &id)?;
     keeper.in_turn(run, &client, &turn_of_lock(owner.id(), args.seqid), |run, _| {
-        let (_, key) = regular(run)?;
+        let key = keeper.given_back(run, &client, &id)?;
         kind(args.locktype)?;
         let range = range(args.offset, args.length)?;
         let done = keeper.state.unlock(&client, &id, key, range);

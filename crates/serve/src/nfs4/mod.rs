@@ -88,8 +88,8 @@ pub trait StateOps: Send + Sync {
     /// (`share4::ACCESS_READ`, `ACCESS_WRITE`) to the current file.
     ///
     /// # Errors
-    /// The status to answer.
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4>;
+    /// The status to answer; or that it must be asked where it may block.
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail>;
 
     /// Whether the special stateids may be used for this access to the current file: NFS4ERR_GRACE
     /// in the grace period, NFS4ERR_LOCKED or NFS4ERR_DELAY where deny modes, mandatory locks or
@@ -97,7 +97,7 @@ pub trait StateOps: Send + Sync {
     ///
     /// # Errors
     /// The status to answer.
-    fn check_special(&self, _run: &Run<'_>, _access: u32) -> Result<(), Nfsstat4> {
+    fn check_special(&self, _run: &Run<'_>, _access: u32) -> Result<(), Fail> {
         Ok(())
     }
 
@@ -105,7 +105,7 @@ pub trait StateOps: Send + Sync {
     ///
     /// # Errors
     /// NFS4ERR_DELAY after the recall was sent.
-    fn check_change(&self, _run: &Run<'_>, _place: &Place) -> Result<(), Nfsstat4> {
+    fn check_change(&self, _run: &Run<'_>, _place: &Place) -> Result<(), Fail> {
         Ok(())
     }
 
@@ -153,8 +153,8 @@ impl StateOps for NoState {
         Err(Fail::Status(Nfsstat4::NOTSUPP))
     }
 
-    fn check_io(&self, _: &Run<'_>, _: &Stateid4, _: u32) -> Result<(), Nfsstat4> {
-        Err(Nfsstat4::BAD_STATEID)
+    fn check_io(&self, _: &Run<'_>, _: &Stateid4, _: u32) -> Result<(), Fail> {
+        Err(Nfsstat4::BAD_STATEID.into())
     }
 }
 

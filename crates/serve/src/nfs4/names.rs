@@ -48,6 +48,9 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
             match pseudo.lookup(&run.service.shares, name) {
                 Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
                 Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
+                Some(Below::Share(share)) if run.grant(share).too_weak => {
+                    Err(Nfsstat4::WRONGSEC.into())
+                }
                 _ => Err(Nfsstat4::NOENT.into()),
             }
         }

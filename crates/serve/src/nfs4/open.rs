@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use vfs::attr::{Attr, Before, SetAttr, Wcc};
+use vfs::attr::{Attr, Before, FileType, SetAttr, Wcc};
 use vfs::fs::{CreateHow, access};
 use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
@@ -75,7 +75,7 @@ fn finish(
     confirmed: bool,
 ) -> Handled {
     let Found { target, attr, cinfo, attrset, made, then } = found;
-    check_regular(run, attr.kind)?;
+    check_kind(run, attr.kind)?;
     if let Some(stateid) = deleg::claimed(&args.claim) {
         deleg::check_claim(keeper, client, &stateid, &attr)?;
     }
@@ -126,6 +126,16 @@ fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, 
     }
 }
 
+/// What to say of files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither
+/// a regular file nor a directory (RFC 7530 §16.16.5).
+fn check_kind(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
+    match kind {
+        FileType::Regular | FileType::Directory => check_regular(run, kind),
+        _ if run.minor() == 0 => Err(Nfsstat4::SYMLINK.into()),
+        _ => check_regular(run, kind),
+    }
+}
+
 fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail> {
     let mut want = 0;
     if share.access & SHARE_READ != 0 {
@@ -167,7 +177,10 @@ fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found,
         Openflag4::Nocreate(()) => existing(run, &dir, name, None, Bitmap4::EMPTY),
         Openflag4::Create(Createhow4::Unchecked(attrs)) => {
             let (set, attrset) = set_attr(attrs, run.minor())?;
-            let size = set.size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
+            // Of what is asked for a file that is there already, only "empty" is done (RFC 7530
+            // §16.16.5).
+            let size = set.size.filter(|size| *size == 0);
+            let size = size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
             let sized = if size.is_some() { Bitmap4::of(&[4]) } else { Bitmap4::EMPTY };
             match existing(run, &dir, name, size, sized) {
                 Err(Fail::Status(Nfsstat4::NOENT)) => {}
@@ -273,7 +286,7 @@ pub(super) fn close(keeper: &Stateful, run: &mut Run<'_>, args: &CloseArgs4) -> 
     let client = keeper.of_stateid(run, &id)?;
     let owner = keeper.state.owner_of(&client, &id)?;
     keeper.in_turn(run, &client, &turn(owner.id(), args.seqid, false), |run, _| {
-        let (_, key) = regular(run)?;
+        let key = keeper.given_back(run, &client, &id)?;
         keeper.state.close(&client, &id, key)?;
         // Nothing can be done with it any more, and it must not seem so (RFC 8881 §18.2.4).
         let stateid = match run.minor() {

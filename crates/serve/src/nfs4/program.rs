@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use base::limits::NFS4_OPS_MAX;
 use probe::op::{OpRecord, Protocol};
 use vfs::status::Status;
-use wire::nfs4::{NFS_V4, NFS4_PROGRAM};
-use wire::xdr::{Encode, Writer};
+use wire::nfs4::{ArgOp, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4};
+use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::dispatch::{Done, Progress, Start};
 use super::run::Peer;
@@ -41,6 +42,14 @@ impl Program for Compounds {
         (number <= COMPOUND).then_some(Procedure { number, once: false })
     }
 
+    /// From 4.1 on the slot keeps the reply; in 4.0 what changes names or attributes without a
+    /// sequence of its owner would be done twice.
+    fn once(&self, procedure: Procedure, args: &Reader<'_>, facts: &mut OpRecord) -> bool {
+        let changing = (procedure.number == COMPOUND).then(|| first_change(args.clone())).flatten();
+        facts.op = changing.map_or(facts.op, |op| op.0 as u8);
+        changing.is_some()
+    }
+
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         if procedure.number == NULL {
             call.facts.op = NULL_OP;
@@ -71,6 +80,18 @@ impl Program for Compounds {
     }
 }
 
+/// The first operation of a 4.0 compound that must not be done twice.
+fn first_change(mut r: Reader<'_>) -> Option<Opnum4> {
+    let args = CompoundArgs::decode(&mut r).ok().filter(|args| args.minorversion == 0)?;
+    let ops = (0..args.count.min(NFS4_OPS_MAX)).map_while(|_| ArgOp::decode(&mut r).ok());
+    ops.map(|op| op.number()).find(|op| {
+        matches!(
+            *op,
+            Opnum4::CREATE | Opnum4::LINK | Opnum4::REMOVE | Opnum4::RENAME | Opnum4::SETATTR
+        )
+    })
+}
+
 /// A compound under way.
 struct Compound {
     nfs: Arc<Nfs4>,
@@ -87,8 +108,9 @@ impl Compound {
         call.facts.protocol = 0;
         let caller = call.caller;
         let address = (caller.address, caller.port());
-        let (connection, back) = (caller.connection(), caller.back());
-        let peer = Peer { cred: caller.claimed(), address, facts, connection, back };
+        let (transport, connection, back) =
+            (caller.transport(), caller.connection(), caller.back());
+        let peer = Peer { cred: caller.claimed(), address, transport, facts, connection, back };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

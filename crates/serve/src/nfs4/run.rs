@@ -8,7 +8,7 @@ use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::fs::{Context, Failed, Flush};
 use vfs::share::Share;
-use vfs::share::rules::{Access, Grant};
+use vfs::share::rules::{Access, Grant, Transport};
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
@@ -64,6 +64,8 @@ pub struct Peer<'a> {
     pub cred: &'a Cred,
     /// Its address, unmapped from v6, and its source port: what export rules go by.
     pub address: (IpAddr, u16),
+    /// How its calls come, which they go by as well.
+    pub transport: Transport,
     /// What is known of an operation before it is read: protocol, client, user, core.
     pub facts: OpRecord,
     /// The connection's number: what BIND_CONN_TO_SESSION and trunking go by.
@@ -88,7 +90,7 @@ impl Entered {
     pub(super) fn new(share: &Share, peer: &Peer<'_>) -> Self {
         let by = (share.id, share.rules.generation());
         let (address, port) = peer.address;
-        let grant = share.rules.get().grant(address, port);
+        let grant = share.rules.get().grant_over(address, port, peer.transport);
         Self { by, grant, cred: grant.acting(peer.cred) }
     }
 
@@ -129,7 +131,8 @@ impl Run<'_> {
     /// operation, so that a handle from elsewhere opens nothing.
     ///
     /// # Errors
-    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_ROFS for a change where only reading is.
+    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS,
+    /// NFS4ERR_ROFS for a change where only reading is.
     pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
         let Some(Place::File(target)) = &self.progress.current else {
             self.progress.entered = None;
@@ -139,9 +142,11 @@ impl Run<'_> {
             Some(entered) if entered.still_holds(&target.share) => entered,
             _ => Entered::new(&target.share, &self.peer),
         };
-        let access = entered.grant.access;
+        let Grant { access, too_weak, .. } = entered.grant;
         self.progress.entered = Some(entered);
         match access {
+            // Stronger security would do (RFC 8881 §15.1.6.8).
+            Access::None if too_weak => Err(Nfsstat4::WRONGSEC),
             Access::None => Err(Nfsstat4::ACCESS),
             Access::ReadOnly if changes => Err(Nfsstat4::ROFS),
             _ => Ok(()),
@@ -154,9 +159,14 @@ impl Run<'_> {
         entered.is_none_or(|entered| entered.grant.access == Access::ReadWrite)
     }
 
+    /// What a share grants to the caller.
+    pub(super) fn grant(&self, share: &Share) -> Grant {
+        Entered::new(share, &self.peer).grant
+    }
+
     /// Whether the caller may know of a share.
     pub(super) fn may_see(&self, share: &Share) -> bool {
-        Entered::new(share, &self.peer).grant.access != Access::None
+        self.grant(share).access != Access::None
     }
 
     /// The minor version.
@@ -256,12 +266,12 @@ impl Run<'_> {
         let state = &self.service.state;
         if stateid == Stateid4::ANONYMOUS || stateid == Stateid4::BYPASS {
             // "READ bypass" is "anonymous" for everything but reading.
-            return Ok(state.check_special(self, access)?);
+            return state.check_special(self, access);
         }
         if stateid.is_special() {
             return Err(Nfsstat4::BAD_STATEID.into());
         }
-        Ok(state.check_io(self, &stateid, access)?)
+        state.check_io(self, &stateid, access)
     }
 
     /// As [`Run::check_io`], for a write.

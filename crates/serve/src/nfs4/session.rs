@@ -14,6 +14,9 @@ use super::state::back::CallbackCred;
 use super::state::{NewSession, Turn};
 use super::stateful::Stateful;
 
+/// Bytes of an RPC call's header without credentials: a request is counted with it (RFC 8881
+/// §18.36.3), and credentials are given to the client for nothing.
+const RPC_HEADER_MIN: usize = 40;
 /// All flags of CREATE_SESSION.
 const CREATE_FLAGS: u32 =
     create_session4::PERSIST | create_session4::CONN_BACK_CHAN | create_session4::CONN_RDMA;
@@ -67,6 +70,9 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
     let session = keeper.state.session(&args.sessionid)?;
     if run.progress.count > session.fore.maxoperations {
         return Err(Nfsstat4::TOO_MANY_OPS.into());
+    }
+    if run.progress.message + RPC_HEADER_MIN > session.fore.maxrequestsize as usize {
+        return Err(Nfsstat4::REQ_TOO_BIG.into());
     }
     let asked = (run.peer.cred.uid, run.progress.count);
     let (session, turn) = keeper.state.sequence(args, asked, keeper.now())?;

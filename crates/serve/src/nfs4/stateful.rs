@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock::Clock;
 use vfs::attr::FileType;
 use vfs::handle::Handle;
-use vfs::locks::FileKey;
+use vfs::locks::{FileKey, Owner};
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
@@ -41,6 +41,11 @@ impl Stateful {
         self.state.clients(self.now())
     }
 
+    /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
+    pub fn makes_way(&self, owner: &Owner) -> bool {
+        self.state.makes_way(owner, self.now())
+    }
+
     /// Ends a client with all that it holds. False if there is none.
     pub fn expire(&self, clientid: u64) -> bool {
         self.state.expire(clientid)
@@ -66,6 +71,21 @@ impl Stateful {
         match run.minor() {
             0 => self.state.renew(id, self.now()),
             _ => self.of_session(run),
+        }
+    }
+
+    /// What the current file is locked by, for giving back what `id` stands for: that works also
+    /// when the file is gone.
+    pub(super) fn given_back(
+        &self,
+        run: &mut Run<'_>,
+        client: &Client,
+        id: &Stateid4,
+    ) -> Result<FileKey, Fail> {
+        match regular(run) {
+            Ok((_, key)) => Ok(key),
+            Err(Fail::Status(Nfsstat4::STALE)) => Ok(self.state.file_of(client, id)?),
+            Err(other) => Err(other),
         }
     }
 
@@ -162,12 +182,10 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 }
 
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
-fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Nfsstat4> {
+fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    match target.share.fs.getattr(run.cx(), &target.handle) {
-        Ok(attr) => Ok(Some(FileKey::from(&attr))),
-        Err(status) => Err(super::nfsstat4(status)),
-    }
+    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
+    Ok(Some(FileKey::from(&attr)))
 }
 
 impl StateOps for Stateful {
@@ -200,18 +218,18 @@ impl StateOps for Stateful {
         }
     }
 
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Nfsstat4> {
+    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
         let client = self.of_stateid(run, stateid)?;
         let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
-        self.state.check_io(&client, stateid, key, access as u8)
+        Ok(self.state.check_io(&client, stateid, key, access as u8)?)
     }
 
-    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Nfsstat4> {
+    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
         if self.state.in_grace(self.now()) {
-            return Err(Nfsstat4::GRACE);
+            return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
-        self.state.check_special(key, access as u8, self.now())
+        Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 
     fn finish(&self, slot: Slot, results: &[u8]) {

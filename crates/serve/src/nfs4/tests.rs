@@ -5,6 +5,7 @@ use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::fs::FileSystem;
 use vfs::mem::MemFs;
+use vfs::share::rules::Transport;
 use vfs::share::tag;
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -17,12 +18,14 @@ mod compound;
 mod exports;
 mod files;
 mod pseudo;
+mod tolerance;
 mod v42;
 
 /// A service over one or more shares in memory.
 struct World {
     nfs: Nfs4,
     cred: Cred,
+    transport: Transport,
 }
 
 /// What a compound came to.
@@ -67,8 +70,8 @@ impl StateOps for OneStateid {
         }
     }
 
-    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Nfsstat4> {
-        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID) }
+    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Fail> {
+        if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID.into()) }
     }
 }
 
@@ -84,7 +87,7 @@ impl World {
             lease: Duration::from_secs(90),
             state: Arc::new(OneStateid),
         };
-        Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() } }
+        Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() }, transport: Transport::Plain }
     }
 
     fn message(minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
@@ -101,6 +104,7 @@ impl World {
         let peer = Peer {
             cred: &self.cred,
             address: ADDRESS,
+            transport: self.transport,
             facts: OpRecord::default(),
             connection: 1,
             back: None,

@@ -73,6 +73,12 @@ impl Back {
         Arc::new(Self { connection, mailbox, calls: Mutex::new(calls) })
     }
 
+    /// A way back over no connection: what is called stays where it is.
+    #[cfg(test)]
+    pub(crate) fn alone(connection: u64) -> Arc<Self> {
+        Self::new(connection, Arc::default())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +125,7 @@ impl Back {
     }
 
     /// The connection has ended: nothing will be answered any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let waiting = {
             let mut calls = self.lock();
             calls.open = false;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::share::Share;
-use vfs::share::rules::{Grant, NOBODY, Squash};
+use vfs::share::rules::{Grant, NOBODY, Squash, Transport};
 use wire::rpc::{Auth, AuthStat};
 
 use super::back::Back;
@@ -32,10 +32,14 @@ pub struct Caller {
     core: u8,
     /// Its source port.
     port: u16,
+    /// At which of our addresses it called, if the kernel says.
+    local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
     /// The way back to it.
     back: Option<Arc<Back>>,
+    /// How its calls come.
+    transport: Transport,
     /// The identity that the call at hand claims.
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
@@ -58,6 +62,8 @@ impl Caller {
             port,
             connection: next_connection(),
             back: None,
+            local: None,
+            transport: Transport::Plain,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             grant: Grant::ALL,
@@ -65,6 +71,16 @@ impl Caller {
             machine: None,
             named: false,
         }
+    }
+
+    /// The same peer, who called at our address `local`.
+    pub(crate) fn called_at(self, local: Option<IpAddr>) -> Self {
+        Self { local, ..self }
+    }
+
+    /// At which of our addresses it called.
+    pub(crate) fn local(&self) -> Option<IpAddr> {
+        self.local
     }
 
     /// The connection's number: no other one has it in this life of the server.
@@ -85,6 +101,18 @@ impl Caller {
     /// Its source port.
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// How its calls come.
+    #[inline]
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    /// From now on its calls come over `transport`, and what was granted so far does not hold.
+    pub(crate) fn moves_to(&mut self, transport: Transport) {
+        self.transport = transport;
+        self.granted_by = None;
     }
 
     /// The identity to act with.
@@ -110,7 +138,7 @@ impl Caller {
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let rules = Some((share.id, share.rules.generation()));
         if self.granted_by != rules {
-            self.grant = share.rules.get().grant(self.address, self.port);
+            self.grant = share.rules.get().grant_over(self.address, self.port, self.transport);
             self.granted_by = rules;
         }
         self.replaced = match self.grant.squash {

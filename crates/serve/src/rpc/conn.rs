@@ -6,6 +6,7 @@
 //! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
 
 mod input;
+mod secure;
 
 use std::future::poll_fn;
 use std::io;
@@ -36,9 +37,11 @@ use super::core::Core;
 use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
 use crate::transport::buffers::ReplyBuf;
+use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
 use crate::transport::mailbox::Mailbox;
-use crate::transport::send::{self, SendError};
+use crate::transport::send::SendError;
+use crate::transport::tls::TlsError;
 
 /// Operations between two looks at the clock within a turn.
 const CLOCK_EVERY: usize = 8;
@@ -67,6 +70,9 @@ pub(super) enum Ended {
     /// Replies could not be sent.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The TLS session was not set up, or ended.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The socket failed.
     #[error("socket: {0}")]
     Io(#[from] io::Error),
@@ -76,6 +82,15 @@ enum Event {
     Readable,
     Mail,
     Timer,
+}
+
+impl From<ReceiveError> for Ended {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Tls(e) => Self::Tls(e),
+            ReceiveError::Io(e) => Self::Io(e),
+        }
+    }
 }
 
 /// What a turn left behind.
@@ -91,7 +106,7 @@ enum Turn {
 
 /// A connection and what belongs to it.
 pub(super) struct Conn {
-    stream: TcpStream,
+    link: Link,
     core: Rc<Core>,
     mailbox: Arc<Mailbox<Letter>>,
     /// Calls in the other direction.
@@ -111,6 +126,8 @@ pub(super) struct Conn {
     letters: Vec<Letter>,
     in_flight: usize,
     closing: bool,
+    /// The reply to a probe is written: TLS comes after it.
+    securing: bool,
     timer: Option<Pin<Box<Sleep>>>,
     /// When an unfinished record was first waited for; 0 when there is none.
     begun_ns: u64,
@@ -123,11 +140,13 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.hub.clients().intern(address);
-    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id);
+    // Who is called back must see the address that it knows.
+    let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
+    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
     let back = Back::new(caller.connection(), Arc::clone(&mailbox));
     caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
-        stream,
+        link: Link::new(stream),
         back,
         caller,
         core,
@@ -142,6 +161,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         letters: Vec::new(),
         in_flight: 0,
         closing: false,
+        securing: false,
         timer: None,
         begun_ns: 0,
     };
@@ -174,19 +194,30 @@ impl Conn {
             self.open_letters()?;
             turn = self.answer()?;
             self.send().await?;
+            if self.securing {
+                self.secure().await?;
+            }
         }
     }
 
     /// Gives the buffers back while there is nothing in them.
     fn rest(&mut self) {
+        self.link.rest((&self.core.buffers, &self.core.budget));
         if self.input.is_empty() {
             self.input.put_back(&self.core);
+        }
+        if !self.has_begun() {
             self.timer = None;
             self.begun_ns = 0;
         }
         if self.out.is_empty() {
             self.core.buffers.give_reply(std::mem::take(&mut self.out));
         }
+    }
+
+    /// Whether a part of a record has come.
+    fn has_begun(&self) -> bool {
+        !self.input.is_empty() || self.link.holds()
     }
 
     fn may_read(&self, turn: Turn) -> bool {
@@ -199,19 +230,19 @@ impl Conn {
         if turn == Turn::Stalled {
             self.core.press();
             self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
-        } else if !self.input.is_empty() && read && self.timer.is_none() {
+        } else if self.has_begun() && read && self.timer.is_none() {
             if self.begun_ns == 0 {
                 self.begun_ns = stamp();
             }
             self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
         }
-        let Self { stream, mailbox, timer, closing, .. } = self;
+        let Self { link, mailbox, timer, closing, .. } = self;
         poll_fn(|cx| {
             if let Poll::Ready(woken) = mailbox.poll(cx, *closing) {
                 *closing = woken.closing;
                 return Poll::Ready(Ok(Event::Mail));
             }
-            if read && let Poll::Ready(ready) = stream.poll_read_ready(cx) {
+            if read && let Poll::Ready(ready) = link.poll_ready(cx) {
                 return Poll::Ready(ready.map(|()| Event::Readable).map_err(Ended::Io));
             }
             match timer.as_mut().map(|t| t.as_mut().poll(cx)) {
@@ -234,13 +265,17 @@ impl Conn {
     }
 
     async fn receive(&mut self) -> Result<(), Ended> {
-        if !self.input.make_room(&self.core) {
+        let begun = !self.input.is_empty();
+        let core = &self.core;
+        let room =
+            self.input.make_room(core) && self.link.make_room((&core.buffers, &core.budget), begun);
+        if !room {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
             self.core.press();
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
-        let received = self.input.receive(&mut self.stream).await?;
+        let received = self.input.receive(&mut self.link).await?;
         self.core.budget.count_moved(received);
         Ok(())
     }
@@ -300,6 +335,9 @@ impl Conn {
                     if !self.answer_one()? {
                         return Ok(Turn::Stalled);
                     }
+                    if self.securing {
+                        return Ok(Turn::Finished);
+                    }
                 }
             }
             let bytes = self.out.len() + self.extent_bytes;
@@ -337,6 +375,7 @@ impl Conn {
         };
         match step {
             Step::Answered => self.note(span),
+            Step::Secure { start } => self.take_probe(start, span),
             Step::Extent { extent, start } => {
                 self.note(span);
                 self.extent_bytes += extent.count;
@@ -405,20 +444,20 @@ impl Conn {
     /// Sends all replies and writes down the operations that they finish.
     async fn send(&mut self) -> Result<(), Ended> {
         if !self.out.is_empty() {
-            send::bytes(&self.stream, self.out.as_slice(), false).await?;
+            self.link.send(self.out.as_slice(), false, &self.core.buffers).await?;
             self.core.budget.count_moved(self.out.len());
             self.out.truncate(0);
         }
         for reply in self.large.drain(..) {
-            send::bytes(&self.stream, &reply, false).await?;
+            self.link.send(&reply, false, &self.core.buffers).await?;
             self.core.budget.count_moved(reply.len());
             self.core.service.large.give(reply);
         }
         for (head, extent) in self.extents.drain(..) {
             let pad = [0; 3].get(..wire::xdr::padding(extent.count)).unwrap_or_default();
-            send::bytes(&self.stream, &head, true).await?;
-            send::slice(&self.stream, &extent.data, !pad.is_empty()).await?;
-            send::bytes(&self.stream, pad, false).await?;
+            self.link.send(&head, true, &self.core.buffers).await?;
+            self.link.send_slice(&extent.data, !pad.is_empty()).await?;
+            self.link.send(pad, false, &self.core.buffers).await?;
             self.core.budget.count_moved(head.len() + extent.count + pad.len());
         }
         self.extent_bytes = 0;
@@ -433,6 +472,10 @@ impl Conn {
         match ended {
             Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
             Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => &budgets.timeouts,
+            Some(Ended::Tls(e) | Ended::Send(SendError::Tls(e))) => {
+                self.note_failure(e);
+                &budgets.tls_failures
+            }
             _ => return,
         }
         .fetch_add(1, Relaxed);
@@ -441,6 +484,7 @@ impl Conn {
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
     async fn settle(mut self) {
         self.back.close();
+        self.link.close((&self.core.buffers, &self.core.budget));
         self.input.clear();
         self.rest();
         loop {

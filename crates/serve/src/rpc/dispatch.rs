@@ -9,9 +9,10 @@ use probe::gauge::Gauges;
 use probe::op::{OpRecord, flag};
 use vfs::flush::FlushGroup;
 use vfs::fs::{Extent, Flush};
+use vfs::share::rules::Transport;
 use vfs::status::Status;
-use wire::rpc::{self, CallError, CallHeader, RecordMark};
-use wire::xdr::Writer;
+use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, RecordMark};
+use wire::xdr::{Reader, Writer};
 
 use super::caller::Caller;
 use super::later::Waiter;
@@ -20,6 +21,7 @@ use super::replay::{Key, ReplayCache, Seen};
 use crate::pool::Pool;
 use crate::transport::Budgets;
 use crate::transport::buffers::{LargeBuffers, ReplyBuf};
+use crate::transport::tls::Tls;
 
 /// What all connections of the service share.
 pub(super) struct Service {
@@ -30,6 +32,8 @@ pub(super) struct Service {
     pub(super) budgets: Arc<Budgets>,
     pub(super) replays: ReplayCache<Waiter>,
     pub(super) large: LargeBuffers,
+    /// TLS, if it is offered.
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 /// What an inline attempt came to.
@@ -38,6 +42,11 @@ pub(super) enum Step {
     Answered,
     /// The reply says that there is no such thing here; nothing counts but a bad record.
     Refused,
+    /// The reply, from `start` on, says that TLS comes next.
+    Secure {
+        /// Where it begins.
+        start: usize,
+    },
     /// A repeat of a call that is being done.
     Repeat(Key),
     /// It must go to the pool, under this key if it may be repeated; from the start, or to go on.
@@ -60,6 +69,17 @@ pub(super) enum Step {
         /// Where the reply begins.
         start: usize,
     },
+}
+
+/// What a record turned out to be.
+#[expect(clippy::large_enum_variant, reason = "the large one is what every call is")]
+enum Opening<'a, 'p> {
+    /// A call to do.
+    Call(Opened<'a, 'p>),
+    /// A probe for TLS (RFC 9289 §4.1), to which the reply says yes from here on.
+    Probe(usize),
+    /// Something that is not served; the reply says so.
+    Refused,
 }
 
 /// What a call on the pool came to; the reply is written.
@@ -89,16 +109,18 @@ impl Service {
         caller: &mut Caller,
         sheet: &mut Sheet<'_>,
     ) -> Result<Step, CallError> {
-        let Some(opened) = self.open(message, caller, sheet)? else {
-            return Ok(Step::Refused);
+        let opened = match self.open(message, caller, sheet)? {
+            Opening::Call(opened) => opened,
+            Opening::Probe(start) => return Ok(Step::Secure { start }),
+            Opening::Refused => return Ok(Step::Refused),
         };
         let (program, procedure, xid) = (opened.program, opened.procedure, opened.header.xid);
         if let Err(status) = program.admit(procedure, &opened.args, caller) {
             failure(program, xid, status, sheet.out, sheet.facts);
             return Ok(Step::Answered);
         }
-        let key = procedure
-            .once
+        let key = program
+            .once(procedure, &opened.args, sheet.facts)
             .then(|| Key::new(caller.address, xid, procedure.number, opened.args.rest()));
         if let Some(key) = key {
             match self.replays.of(&key).look(&key, stamp()) {
@@ -141,7 +163,9 @@ impl Service {
         sheet: &mut Sheet<'_>,
     ) -> Performed {
         // It was opened once before, with the same result.
-        let Ok(Some(opened)) = self.open(message, caller, sheet) else { return Performed::Done };
+        let Ok(Opening::Call(opened)) = self.open(message, caller, sheet) else {
+            return Performed::Done;
+        };
         let (program, xid) = (opened.program, opened.header.xid);
         if let Err(status) = program.admit(opened.procedure, &opened.args, caller) {
             failure(program, xid, status, sheet.out, sheet.facts);
@@ -159,14 +183,13 @@ impl Service {
         }
     }
 
-    /// Reads a call's header. `None` when it asks for something that is not served; the reply says
-    /// so.
+    /// Reads a call's header.
     fn open<'a>(
         &self,
         message: &'a [u8],
         caller: &mut Caller,
         sheet: &mut Sheet<'_>,
-    ) -> Result<Option<Opened<'a, '_>>, CallError> {
+    ) -> Result<Opening<'a, '_>, CallError> {
         let out = &mut *sheet.out;
         let (header, args) = match rpc::open_call(message) {
             Ok(opened) => opened,
@@ -179,25 +202,63 @@ impl Service {
                     return Err(error);
                 }
                 rpc::end_record(&mut w, mark);
-                return Ok(None);
+                return Ok(Opening::Refused);
             }
         };
-        let Some(program) = self.program(&header, out) else { return Ok(None) };
+        let Some(program) = self.program(&header, out) else { return Ok(Opening::Refused) };
         let Some(procedure) = program.procedure(header.proc) else {
             refuse(out, |w| rpc::proc_unavail(w, header.xid));
-            return Ok(None);
+            return Ok(Opening::Refused);
         };
         // NULL is for everyone: it is how a client finds out what it may use (RFC 1813 §3.3.0).
-        if let Err(why) = caller.identify(&header.cred)
-            && header.proc != 0
-        {
-            refuse(out, |w| rpc::auth_error(w, header.xid, why));
-            return Ok(None);
+        let start = out.len();
+        let mut probe = false;
+        if let Err(why) = caller.identify(&header.cred) {
+            let asked = self.asks_for_tls(&header, &args, caller);
+            if let Some(why) = asked.err().or((header.proc != 0).then_some(why)) {
+                refuse(out, |w| rpc::auth_error(w, header.xid, why));
+                return Ok(Opening::Refused);
+            }
+            probe = asked == Ok(true);
         }
         sheet.facts.protocol = program.protocol() as u8;
         sheet.facts.op = procedure.number as u8;
         sheet.facts.user = caller.uid();
-        Ok(Some(Opened { program, procedure, header, args }))
+        if probe {
+            refuse(sheet.out, |w| rpc::starttls(w, header.xid));
+            return Ok(Opening::Probe(start));
+        }
+        Ok(Opening::Call(Opened { program, procedure, header, args }))
+    }
+
+    /// Whether a call asks if TLS is spoken here, and may.
+    ///
+    /// # Errors
+    /// AUTH_BADCRED for AUTH_TLS on anything but NULL, and within a session (RFC 9289 §4.1), and
+    /// for one with something in it.
+    #[cold]
+    fn asks_for_tls(
+        &self,
+        header: &CallHeader<'_>,
+        args: &Reader<'_>,
+        caller: &Caller,
+    ) -> Result<bool, AuthStat> {
+        if header.cred.flavor() != AUTH_TLS {
+            return Ok(false);
+        }
+        let plain = caller.transport() == Transport::Plain;
+        let empty = header.cred.is_tls() && header.verf == Auth::None && args.rest().is_empty();
+        match header.proc {
+            0 if plain && empty => Ok(self.tls.is_some()),
+            _ => Err(AuthStat::BADCRED),
+        }
+    }
+
+    /// Makes a refusal of the reply to a probe that stands in `out` from `start` on.
+    pub(super) fn refuse_probe(&self, message: &[u8], start: usize, out: &mut ReplyBuf) {
+        out.truncate(start);
+        let xid = message.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+        refuse(out, |w| rpc::auth_error(w, xid, AuthStat::BADCRED));
     }
 
     /// The program, or `None` and a reply that says why there is none (RFC 5531 §9).
@@ -249,6 +310,8 @@ impl Service {
         gauges.bytes_in_flight.set(level(self.budgets.bytes()));
         gauges.refused_connections.set(self.budgets.refused.load(Relaxed));
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
+        gauges.tls_sessions.set(self.budgets.tls_sessions.load(Relaxed));
+        gauges.tls_failures.set(self.budgets.tls_failures.load(Relaxed));
         gauges.panics.set(self.budgets.panics.load(Relaxed));
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));

@@ -6,6 +6,7 @@
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`later`]: calls on the pool and in the flush group.
 //! - [`back`]: calls to the peers of connections; [`dial`]: connections made for that.
+//! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
 
 pub mod back;
@@ -15,6 +16,7 @@ mod core;
 mod dial;
 mod dispatch;
 mod later;
+pub(crate) mod plain;
 pub mod program;
 pub mod replay;
 
@@ -39,6 +41,7 @@ use self::replay::{ReplayCache, ReplayLimits};
 use crate::pool::Pool;
 use crate::transport::budget::Limits;
 use crate::transport::buffers::LargeBuffers;
+use crate::transport::tls::Tls;
 use crate::transport::{Budgets, Runtimes, listener};
 
 /// What the service is made of.
@@ -57,6 +60,8 @@ pub struct RpcConfig {
     pub pool: Arc<Pool>,
     /// Budgets.
     pub limits: Limits,
+    /// TLS, if it is offered to clients that ask for it.
+    pub tls: Option<Arc<Tls>>,
 }
 
 /// Why the service cannot start.
@@ -103,6 +108,7 @@ impl RpcService {
             budgets: Arc::clone(&budgets),
             replays: ReplayCache::new(ReplayLimits::default()),
             large: LargeBuffers::default(),
+            tls: config.tls,
         });
         service.show_limits(config.hub.gauges());
         let (ending, ends) = watch::channel(false);

@@ -24,6 +24,12 @@ pub trait Program: Send + Sync {
     /// The procedure, if there is one of this number.
     fn procedure(&self, number: u32) -> Option<Procedure>;
 
+    /// Whether doing this very call twice is not the same as doing it once; what its repeat is to
+    /// be counted as goes into `facts`.
+    fn once(&self, procedure: Procedure, _: &Reader<'_>, _facts: &mut OpRecord) -> bool {
+        procedure.once
+    }
+
     /// Whether `caller` may call the procedure with these arguments; also settles the identity it
     /// acts with.
     ///

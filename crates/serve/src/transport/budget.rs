@@ -48,6 +48,10 @@ pub struct Budgets {
     pub panics: AtomicU64,
     /// Connections ended because the peer was too slow.
     pub timeouts: AtomicU64,
+    /// TLS sessions set up so far.
+    pub tls_sessions: AtomicU64,
+    /// Connections ended because TLS was not set up, or what came was changed on the way.
+    pub tls_failures: AtomicU64,
     /// Times a connection was left unread because a budget was used up.
     pub stalls: AtomicU64,
 }

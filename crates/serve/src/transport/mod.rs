@@ -4,15 +4,20 @@
 //! - [`listener`]: accepts and deals connections to the cores, within the budget.
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`buffers`]: receive and reply buffers, used again.
+//! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
+//! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
 pub mod budget;
 pub mod buffers;
+pub mod link;
 pub mod listener;
 pub mod mailbox;
 pub mod runtimes;
 pub mod send;
+pub mod small;
+pub mod tls;
 
 pub use budget::Budgets;
 pub use runtimes::Runtimes;

@@ -9,6 +9,8 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use vfs::mapped::Slice;
 
+use super::tls::TlsError;
+
 /// Why sending ended before everything was sent. The connection is of no use any more.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -21,6 +23,9 @@ pub enum SendError {
     /// The file became shorter after the reply had said how much would come.
     #[error("the file was cut short while it was being sent")]
     Shrunk,
+    /// The session has ended.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The socket or the file failed.
     #[error("sending: {0}")]
     Io(#[from] io::Error),

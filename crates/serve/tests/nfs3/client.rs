@@ -13,8 +13,8 @@ use wire::xdr::{Decode, Encode, Reader, Writer};
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A client connection.
-pub struct Client {
-    pub stream: TcpStream,
+pub struct Client<S = TcpStream> {
+    pub stream: S,
     pub xid: u32,
     pub uid: u32,
     pub gid: u32,
@@ -58,7 +58,9 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         Self { stream, xid: 1, uid: 0, gid: 0 }
     }
+}
 
+impl<S: Read + Write> Client<S> {
     /// The record of a call under the next number.
     pub fn record(&mut self, prog: u32, vers: u32, proc: u32, args: &impl Encode) -> Vec<u8> {
         self.xid += 1;

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use base::limits::RPC_FRAGMENTS_MAX;
 use base::random::{Random, SeededRandom};
 use wire::nfs3::*;
 
@@ -33,7 +34,7 @@ fn oversized_and_endless_records_are_refused_at_once() {
     let server = Server::fresh();
     let huge = 0x8fff_ffff_u32.to_be_bytes().to_vec();
     let many_huge = 0x0fff_ffff_u32.to_be_bytes().to_vec();
-    let empty_ones = [0; 4 * 70].to_vec();
+    let empty_ones = [0; 4 * (RPC_FRAGMENTS_MAX + 1)].to_vec();
     let empty_record = (1_u32 << 31).to_be_bytes().to_vec();
     let reply = [0x8000_000c_u32, 9, 1, 0].iter().flat_map(|w| w.to_be_bytes()).collect();
     let cut_header = [0x8000_0008_u32, 9, 0].iter().flat_map(|w| w.to_be_bytes()).collect();

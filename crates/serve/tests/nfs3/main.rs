@@ -5,6 +5,7 @@
 
 mod budgets;
 mod client;
+mod compounds;
 mod exports;
 mod hostile;
 mod pipeline;
@@ -12,3 +13,4 @@ mod procedures;
 mod replay;
 mod scripted;
 mod server;
+mod tls;

@@ -1,5 +1,7 @@
 //! Every procedure, its errors, and the attributes that go with both.
 
+use std::io::{Read, Write};
+
 use wire::mount3::{self, Dirpath, DumpRes, ExportRes, MntRes, Mountstat3};
 use wire::nfs3::*;
 use wire::rpc::{Accepted, Auth, AuthStat, CallHeader, Denied, ReplyBody};
@@ -18,7 +20,7 @@ pub fn at<'a>(dir: &'a [u8], name: &'a str) -> DiropArgs<'a> {
 }
 
 /// Makes a file and returns its handle.
-pub fn create(client: &mut Client, dir: &[u8], name: &str) -> Vec<u8> {
+pub fn create(client: &mut Client<impl Read + Write>, dir: &[u8], name: &str) -> Vec<u8> {
     let how = CreateHow::Guarded(mode(0o644));
     let reply = client.call(Proc::CREATE, &CreateArgs { where_: at(dir, name), how });
     made(&reply)
@@ -33,7 +35,12 @@ fn made(reply: &Reply) -> Vec<u8> {
 }
 
 /// Writes at `offset`.
-pub fn write(client: &mut Client, file: &[u8], offset: u64, data: &[u8]) -> WriteResOk {
+pub fn write(
+    client: &mut Client<impl Read + Write>,
+    file: &[u8],
+    offset: u64,
+    data: &[u8],
+) -> WriteResOk {
     let args = WriteArgs {
         file: Fh3(file),
         offset,
@@ -45,7 +52,12 @@ pub fn write(client: &mut Client, file: &[u8], offset: u64, data: &[u8]) -> Writ
 }
 
 /// Reads and returns the data and whether it was the end.
-pub fn read(client: &mut Client, file: &[u8], offset: u64, count: u32) -> (Vec<u8>, bool) {
+pub fn read(
+    client: &mut Client<impl Read + Write>,
+    file: &[u8],
+    offset: u64,
+    count: u32,
+) -> (Vec<u8>, bool) {
     let reply = client.call(Proc::READ, &ReadArgs { file: Fh3(file), offset, count });
     let ok = reply.results::<ReadRes<'_>>().into_result().expect("read");
     assert_eq!(ok.count as usize, ok.data.len());
@@ -53,7 +65,7 @@ pub fn read(client: &mut Client, file: &[u8], offset: u64, count: u32) -> (Vec<u
     (ok.data.to_vec(), ok.eof)
 }
 
-pub fn getattr(client: &mut Client, file: &[u8]) -> Result<Fattr3, Nfsstat3> {
+pub fn getattr(client: &mut Client<impl Read + Write>, file: &[u8]) -> Result<Fattr3, Nfsstat3> {
     client
         .call(Proc::GETATTR, &GetattrArgs { object: Fh3(file) })
         .results::<GetattrRes>()
@@ -374,7 +386,7 @@ fn wrong_programs_versions_procedures_and_credentials() {
     };
     let accepted = [
         (CallHeader { prog: 100_099, ..header }, Accepted::ProgUnavail),
-        (CallHeader { vers: 4, ..header }, Accepted::ProgMismatch { low: 3, high: 3 }),
+        (CallHeader { vers: 5, ..header }, Accepted::ProgMismatch { low: 3, high: 4 }),
         (CallHeader { proc: 22, ..header }, Accepted::ProcUnavail),
         (CallHeader { proc: 0, ..header }, Accepted::GarbageArgs),
         (CallHeader { proc: 3, ..header }, Accepted::GarbageArgs),

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 use probe::hub::{Hub, HubOptions};
 use probe::op::OpRecord;
 use serve::nfs3;
+use serve::nfs4::{self, Nfs4, NoState};
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService};
+use serve::rpc::{Program, RpcConfig, RpcService};
 use serve::transport::Runtimes;
 use serve::transport::budget::Limits;
+use serve::transport::tls::Tls;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
@@ -36,16 +38,17 @@ pub struct Server {
 }
 
 /// How a service is started.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Options {
     pub limits: Limits,
     pub pool: PoolLimits,
+    pub tls: Option<Arc<Tls>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let pool = PoolLimits { threads: 4, queue: 1000, per_client: 1000 };
-        Self { limits: Limits::default(), pool }
+        Self { limits: Limits::default(), pool, tls: None }
     }
 }
 
@@ -58,11 +61,12 @@ impl Server {
         let service = RpcService::start(RpcConfig {
             addr: ([127, 0, 0, 1], 0).into(),
             runtimes: Arc::clone(&runtimes),
-            programs: nfs3::programs(Arc::clone(&shares)),
+            programs: programs(&shares),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),
             limits: options.limits,
+            tls: options.tls,
         })
         .unwrap();
         let addr = service.local_addr();
@@ -111,6 +115,18 @@ impl Server {
             (records.len() >= count).then_some(records)
         })
     }
+}
+
+/// Version 3, and version 4.0 without state.
+fn programs(shares: &Arc<ShareTable>) -> Vec<Arc<dyn Program>> {
+    let mut programs = nfs3::programs(Arc::clone(shares));
+    programs.push(nfs4::program(Arc::new(Nfs4 {
+        shares: Arc::clone(shares),
+        verifier: [1; 8],
+        lease: Duration::from_secs(90),
+        state: Arc::new(NoState),
+    })));
+    programs
 }
 
 /// Knows no names.

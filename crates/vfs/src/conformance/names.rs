@@ -15,6 +15,7 @@ pub fn run(bench: &Bench) {
     symlinks_lead_nowhere(bench);
     special_files(bench);
     renames(bench);
+    renames_of_nothing(bench);
     removals(bench);
     before_and_after(bench);
 }
@@ -189,6 +190,23 @@ fn renames(bench: &Bench) {
     let full = me.fs.rename(me.cx(), (&top, b"rename-a"), (&b, b"moved"));
     assert!(matches!(refused(full), Status::NotEmpty | Status::Exists));
     assert!(me.fs.path_of(me.fs.file_id(&dir)).is_some_and(|p| p == b"rename-b/moved"));
+}
+
+/// RFC 1813 §3.3.14: two names of one file, nothing happens.
+fn renames_of_nothing(bench: &Bench) {
+    let me = As::new(bench, root());
+    let dir = me.mkdir(&me.fs.root(), "rename-nothing");
+    let file = me.create(&dir, "file", 0o644);
+    done(me.fs.link(me.cx(), &file, &dir, b"link"));
+    me.mkdir(&dir, "below");
+    let before = me.fs.getattr(me.cx(), &dir).expect("attributes").change;
+    for (from, to) in [("file", "file"), ("file", "link"), ("below", "below")] {
+        me.rename((&dir, from), (&dir, to));
+        let after = me.fs.getattr(me.cx(), &dir).expect("attributes").change;
+        assert_eq!(after, before, "{from} to {to}");
+    }
+    assert_eq!(me.lookup(&dir, b"file").map(|e| e.handle), Ok(file));
+    assert_eq!(me.lookup(&dir, b"link").map(|e| e.attr.nlink), Ok(2));
 }
 
 fn removals(bench: &Bench) {

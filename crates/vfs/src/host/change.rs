@@ -286,6 +286,10 @@ impl HostFs {
             Err(Status::NotFound) => None,
             other => other?,
         };
+        // Two names of one file: nothing happens (RFC 1813 §3.3.14, rename(2)).
+        if gone.as_ref().is_some_and(|gone| gone.node.ino == moved.0.ino) {
+            return Ok(Flush::NONE);
+        }
         let across = source.dir.ino != target.dir.ino;
         let mut flush = Flush::NONE;
         if across {
@@ -294,8 +298,7 @@ impl HostFs {
         sys::rename_at((source.dir.fd(), from.as_cstr()), (target.dir.fd(), to.as_cstr()))?;
         [&source.dir, &target.dir, &moved.0].into_iter().for_each(|node| node.touched());
         drop(caller);
-        // A name that was renamed to itself, or to another name of the same file, has lost nothing.
-        self.let_go(gone.filter(|gone| gone.node.ino != moved.0.ino));
+        self.let_go(gone);
         self.paths.note(moved.0.id, target.dir.id, to.as_bytes());
         if !self.kernel && moved.0.kind == FileType::Directory {
             self.table.note_dir(&moved.0.ident, target.dir.ident, to.as_bytes());

@@ -225,7 +225,7 @@ impl HostFs {
         let sx = sys::statx_at(fd.as_fd(), c"").map_err(failed)?;
         let stats = sys::statfs(fd.as_fd()).map_err(failed)?;
         let dev = attrs::device(&sx);
-        let fsid = match sys::fsid(&stats) {
+        let fsid = match sys::identity::identity(mount.as_fd(), &stats) {
             0 => dev,
             id => id,
         };

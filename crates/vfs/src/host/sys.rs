@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use libc::{c_int, c_long};
 
 pub mod extents;
+pub mod identity;
 pub mod xattr;
 
 /// Longest kernel handle that we carry: btrfs has 20 bytes, which is the longest of those we know.

@@ -15,6 +15,7 @@ use crate::flush::FlushSite;
 use crate::fs::{Change, Changed, Context, Failed, Features, Flush, Result, SetXattr};
 use crate::handle::Handle;
 use crate::host::node::{Node, lock};
+use crate::host::sys::identity::XFS;
 use crate::host::sys::xattr;
 use crate::host::{Acting, HostFs};
 use crate::status::Status;
@@ -203,7 +204,6 @@ impl HostFs {
 
 /// What a file system can do beyond the ordinary, found by asking.
 pub fn features(root: &impl std::os::fd::AsFd, magic: u64) -> Features {
-    const XFS: u64 = 0x5846_5342;
     const BTRFS: u64 = 0x9123_683e;
     let _server = Acting::as_server();
     let knows = |name: &CStr| match xattr::get(root.as_fd(), name, 4 + 8 * ACL_ENTRIES_MAX) {

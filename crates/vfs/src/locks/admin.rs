@@ -1,10 +1,11 @@
 //! Looking at the table, and clearing up after an owner or a client that is gone.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
 use super::waits::{Waited, take};
-use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Range, Share, lock};
+use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share, lock};
 
 /// How much there is, for statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,6 +81,27 @@ impl LockTable {
             }
         }
         rows
+    }
+
+    /// The clients of a protocol that hold anything or wait for it. Looks through the whole table.
+    pub fn clients(&self, protocol: Protocol) -> HashSet<ClientKey> {
+        let mut clients = HashSet::new();
+        for shard in &self.shards {
+            for (key, file) in lock(shard).iter() {
+                rows_of(*key, file, &mut |row| {
+                    if row.owner.client.protocol == protocol {
+                        clients.insert(row.owner.client);
+                    }
+                });
+            }
+        }
+        clients
+    }
+
+    /// Whether a client holds anything on a file, or waits for it.
+    pub fn concerns_client(&self, key: FileKey, client: ClientKey) -> bool {
+        let whose = |owner: &Owner| owner.client == client;
+        self.shard(key).get(&key).is_some_and(|file| concerns(file, &whose))
     }
 
     /// Takes an owner's locks on one file, and its waiting for them (NLM FREE_ALL, CLOSE,

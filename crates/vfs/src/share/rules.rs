@@ -43,6 +43,18 @@ pub enum Squash {
     All,
 }
 
+/// How a call came (RFC 9289), the weakest first. The words of `xprtsec=` in exports(5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    /// As anybody on the way can read and change it (`none`).
+    #[default]
+    Plain,
+    /// Encrypted, from somebody unknown (`tls`).
+    Tls,
+    /// Encrypted, from a machine whose certificate was verified (`mtls`).
+    Mtls,
+}
+
 /// What a rule grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
@@ -54,6 +66,10 @@ pub struct Grant {
     pub anonymous: (u32, u32),
     /// Whether only source ports below 1024 will do (`secure`).
     pub secure: bool,
+    /// The weakest transport that will do (`xprtsec`).
+    pub transport: Transport,
+    /// It grants nothing because the call came over a weaker one.
+    pub too_weak: bool,
 }
 
 impl Grant {
@@ -63,6 +79,8 @@ impl Grant {
         squash: Squash::None,
         anonymous: (NOBODY, NOBODY),
         secure: false,
+        transport: Transport::Plain,
+        too_weak: false,
     };
     /// Nothing: what holds for a client that no rule fits.
     pub const NOTHING: Self = Self { access: Access::None, ..Self::ALL };
@@ -71,6 +89,14 @@ impl Grant {
     fn at_port(self, port: u16) -> Self {
         const PRIVILEGED: u16 = 1024;
         if self.secure && port >= PRIVILEGED { Self { access: Access::None, ..self } } else { self }
+    }
+
+    /// What holds for a client that calls over this transport.
+    fn over(self, transport: Transport) -> Self {
+        if transport >= self.transport || self.access == Access::None {
+            return self;
+        }
+        Self { access: Access::None, too_weak: true, ..self }
     }
 
     /// The identity to act with in place of `claimed`; `None` when it is that.
@@ -159,6 +185,11 @@ pub enum RuleError {
         /// As written.
         option: String,
     },
+    /// A transport that does not exist.
+    #[error(
+        "{0:?} names no transport: write xprtsec= and none, tls or mtls, or several with colons"
+    )]
+    Transport(String),
     /// A number that is none.
     #[error("{0:?} does not name a user or group by number")]
     Number(String),
@@ -199,8 +230,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// What is granted to a client at `address` that calls from `port`.
+    /// What is granted to a client at `address` that calls from `port`, in the clear.
     pub fn grant(&self, address: IpAddr, port: u16) -> Grant {
+        self.grant_over(address, port, Transport::Plain)
+    }
+
+    /// What is granted to a client at `address` that calls from `port` over this transport.
+    pub fn grant_over(&self, address: IpAddr, port: u16, transport: Transport) -> Grant {
         if self.rules.is_empty() {
             return Grant::ALL;
         }
@@ -208,13 +244,19 @@ impl Rules {
             Who::Everyone => true,
             Who::Nets(nets) => nets.iter().any(|net| net.holds(address)),
         };
-        self.rules.iter().find(fits).map_or(Grant::NOTHING, |rule| rule.grant.at_port(port))
+        let found = self.rules.iter().find(fits);
+        found.map_or(Grant::NOTHING, |rule| rule.grant.at_port(port).over(transport))
     }
 
     /// Whom they name, for EXPORT; empty when everyone may.
     pub fn clients(&self) -> impl Iterator<Item = &str> {
         let named = self.rules.iter().filter(|rule| rule.grant.access != Access::None);
         named.map(|rule| rule.text.0.as_str())
+    }
+
+    /// The strongest transport that any of them asks for.
+    pub fn transport(&self) -> Transport {
+        self.rules.iter().map(|rule| rule.grant.transport).max().unwrap_or_default()
     }
 
     /// In their order.

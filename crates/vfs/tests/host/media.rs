@@ -6,6 +6,7 @@ use std::process::Command;
 
 use vfs::conformance::{cx, root};
 use vfs::fs::FileSystem;
+use vfs::host::HostFs;
 use vfs::status::Status;
 
 use super::{Scratch, disk, inline_first, restart, suite};
@@ -72,6 +73,62 @@ fn conforms_on_xfs() {
 #[test]
 fn conforms_on_btrfs() {
     on("btrfs");
+}
+
+/// Where a loop device is attached to this file: at another number than any that is in use.
+struct Loop(String);
+
+impl Loop {
+    fn new(image: &str) -> Result<Self, String> {
+        let done = Command::new("losetup").args(["--find", "--show", image]).output();
+        let done = done.map_err(|error| format!("losetup cannot be run: {error}"))?;
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        match done.status.success() {
+            true => Ok(Self(String::from_utf8_lossy(&done.stdout).trim().to_owned())),
+            false => Err(format!("losetup: {said}")),
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        if let Err(error) = run("losetup", &["--detach", &self.0]) {
+            println!("left attached: {error}");
+        }
+    }
+}
+
+fn on_another_device(kind: &str) -> Result<(), String> {
+    let scratch = Scratch::new(&disk(), &format!("{kind}-moves"));
+    let image = scratch.0.join("image");
+    std::fs::File::create(&image).and_then(|f| f.set_len(512 << 20)).expect("sparse");
+    let image = image.to_str().expect("our own name");
+    run(&format!("mkfs.{kind}"), &["-q", image])?;
+    let place = scratch.0.join("mounted");
+    let first = Loop::new(image)?;
+    let before = {
+        let _mounted = Mounted::new(kind, &first.0, "defaults", place.clone())?;
+        std::fs::write(place.join("file"), "content").expect("written");
+        let fs = HostFs::open(&place, scratch.options(true)).expect("can be served");
+        fs.lookup(cx(&root()), &fs.root(), b"file").expect("the file").0
+    };
+    // The second is attached while the first still has its number.
+    let second = Loop::new(image)?;
+    drop(first);
+    let _mounted = Mounted::new(kind, &second.0, "defaults", place.clone())?;
+    let fs = HostFs::open(&place, scratch.options(true)).expect("can be served again");
+    let after = fs.getattr(cx(&root()), &before.handle).expect("by its old handle");
+    assert_eq!((after.fileid, after.fsid), (before.attr.fileid, before.attr.fsid));
+    Ok(())
+}
+
+#[test]
+fn handles_outlive_another_device_number() {
+    for kind in ["xfs", "btrfs", "ext4"] {
+        if let Err(why) = on_another_device(kind) {
+            println!("SKIP {kind} moves: {why}");
+        }
+    }
 }
 
 #[test]

@@ -62,6 +62,7 @@ fn write_corpus() {
     results();
     mount();
     compounds();
+    locks();
     headers();
     records();
 }
@@ -132,6 +133,25 @@ fn mount() {
     c.message::<portmap::DumpRes>(5, "pmap-dump-res");
     c.message::<portmap::Rpcb<'_>>(6, "rpcb");
     c.message::<portmap::RpcbDumpRes<'_>>(7, "rpcb-dump-res");
+}
+
+fn locks() {
+    let mut c = Corpus::of("nlm4");
+    c.message::<nlm4::TestArgs<'_>>(0, "test-args");
+    c.message::<nlm4::TestRes<'_>>(1, "test-res");
+    c.message::<nlm4::LockArgs<'_>>(2, "lock-args");
+    c.message::<nlm4::CancelArgs<'_>>(3, "cancel-args");
+    c.message::<nlm4::UnlockArgs<'_>>(4, "unlock-args");
+    c.message::<nlm4::Nlm4Res<'_>>(5, "res");
+    c.message::<nlm4::ShareArgs<'_>>(6, "share-args");
+    c.message::<nlm4::ShareRes<'_>>(7, "share-res");
+    c.message::<nlm4::NotifyArgs<'_>>(8, "free-all-args");
+    c.message::<nsm::StatArgs<'_>>(9, "sm-stat-args");
+    c.message::<nsm::SmStatRes>(10, "sm-stat-res");
+    c.message::<nsm::MonArgs<'_>>(11, "sm-mon-args");
+    c.message::<nsm::MonId<'_>>(12, "sm-unmon-args");
+    c.message::<nsm::MyId<'_>>(13, "sm-unmon-all-args");
+    c.message::<nsm::NotifyArgs<'_>>(14, "sm-notify-args");
 }
 
 /// One seed for each operation and callback with its result, and some attributes.

@@ -98,7 +98,7 @@ fn bitmaps_are_sets() {
     let beyond: Bitmap4 = decode_all(&words(&[6, 1, 0, 0, 0, 0, 9])).unwrap();
     assert_eq!(beyond.iter().collect::<Vec<_>>(), [0, 127]);
     assert!(matches!(
-        decode_all::<Bitmap4>(&words(&[17])),
+        decode_all::<Bitmap4>(&words(&[65])),
         Err(DecodeError::TooLong { what: "bitmap4", .. })
     ));
     assert_eq!(set.without(&Bitmap4::of(&[1, 82])), Bitmap4::of(&[0, 33]));

@@ -6,6 +6,10 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 const AUTH_NONE: u32 = 0;
 const AUTH_SYS: u32 = 1;
+/// AUTH_TLS: a call that asks whether TLS is spoken here (RFC 9289 §4.1).
+pub const AUTH_TLS: u32 = 7;
+/// What the verifier says where it is (RFC 9289 §4.1).
+pub const STARTTLS: &[u8; 8] = b"STARTTLS";
 
 /// A credential or verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,11 @@ impl Auth<'_> {
             Self::Sys(_) => AUTH_SYS,
             Self::Raw { flavor, .. } => *flavor,
         }
+    }
+
+    /// Whether it is AUTH_TLS as RFC 9289 §4.1 has it, with nothing in its body.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Raw { flavor: AUTH_TLS, body: [] })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replies (RFC 5531 §9, `reply_body`): the few that a server sends, each in one go, and the
 //! general form that a client decodes.
 
-use super::auth::Auth;
+use super::auth::{Auth, STARTTLS};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 const REPLY: u32 = 1;
@@ -213,6 +213,13 @@ pub fn success(w: &mut Writer<'_>, xid: u32) {
 
 fn accepted(w: &mut Writer<'_>, xid: u32, stat: Accepted) {
     ReplyHeader { xid, body: ReplyBody::Accepted { verf: Auth::None, stat } }.encode(w);
+}
+
+/// The answer to a probe with AUTH_TLS where TLS is spoken: SUCCESS of NULL, and a verifier of
+/// AUTH_NONE that says so (RFC 9289 §4.1).
+pub fn starttls(w: &mut Writer<'_>, xid: u32) {
+    let verf = Auth::Raw { flavor: Auth::None.flavor(), body: STARTTLS };
+    ReplyHeader { xid, body: ReplyBody::Accepted { verf, stat: Accepted::Success } }.encode(w);
 }
 
 /// PROG_UNAVAIL: the program is not served here.

@@ -99,12 +99,14 @@ pub fn host_name(ip: IpAddr) -> String {
     }
 }
 
-/// The mount command of DESIGN's form, ready for a shell.
-pub fn mount_command(at: SocketAddr, share: &str) -> String {
+/// The mount command of DESIGN's form, ready for a shell. With `locks` the client finds NLM by the
+/// port mapper; without, locks would fail, so that they must stay on the client.
+pub fn mount_command(at: SocketAddr, share: &str, locks: bool) -> String {
     let port = at.port();
     let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
+    let nolock = if locks { "" } else { ",nolock" };
     format!(
-        "mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp,nolock \
+        "mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp{nolock} \
          {what} /mnt"
     )
 }

@@ -27,9 +27,9 @@ const KINDS: [u8; 2] = [40, 41];
 /// The records cannot be read.
 pub fn start(
     shares: Arc<ShareTable>,
+    locks: Arc<LockTable>,
     lease: Duration,
     state: &StateDir,
-    locks: Arc<LockTable>,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
     let path = state.file(RECORDS);
     let records =

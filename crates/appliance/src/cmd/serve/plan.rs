@@ -11,9 +11,10 @@ use control::state;
 use vfs::share::rules::Rules;
 
 use super::exports::Exports;
+use super::tls::TlsFiles;
 use crate::cli::{ServeArgs, Switch};
 use crate::out::Failure;
-use crate::services::{ADMIN, NFS};
+use crate::services::{ADMIN, NFS, PORTMAP};
 
 /// The checked options.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Plan {
     pub address: IpAddr,
     /// Where NFS listens.
     pub nfs: SocketAddr,
+    /// Where the port mapper listens, if there is to be one.
+    pub portmap: Option<SocketAddr>,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
     /// Names and passwords.
@@ -44,6 +47,8 @@ pub struct Plan {
     pub exports: Exports,
     /// The export rules, as they are now.
     pub rules: Rules,
+    /// TLS for NFS clients.
+    pub tls: TlsFiles,
 }
 
 impl Plan {
@@ -54,6 +59,10 @@ impl Plan {
     pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
         let nfs = NFS.address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
+        let portmap = match args.no_portmap {
+            true => None,
+            false => Some(PORTMAP.address(args.address, args.port_offset)?),
+        };
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
         let state = match &args.state {
@@ -63,6 +72,9 @@ impl Plan {
         };
         refuse_state(&dir, &state)?;
         let exports = Exports::from_args(args);
+        let rules = exports.read()?;
+        let tls = TlsFiles::from_args(args);
+        tls.check(&rules)?;
         Ok(Self {
             share: dir
                 .file_name()
@@ -71,14 +83,16 @@ impl Plan {
             state,
             address: args.address,
             nfs,
+            portmap,
             admin,
             users,
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
             lease: Duration::from_secs(args.nfs_lease),
             delegations: args.nfs_delegations == Switch::On,
-            rules: exports.read()?,
+            rules,
             exports,
+            tls,
         })
     }
 

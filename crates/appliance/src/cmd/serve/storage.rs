@@ -10,10 +10,12 @@ use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
 use serve::nfs4::Stateful;
+use serve::nlm::Nlm;
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
-use serve::transport::{Runtimes, raise_descriptor_limit};
+use serve::transport::tls::Tls;
+use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
@@ -24,8 +26,9 @@ use vfs::share::{ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
-use super::nfs4;
 use super::plan::Plan;
+use super::tls::Teller;
+use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
 
@@ -37,6 +40,13 @@ pub struct Storage {
     dir: String,
     nfs: SocketAddr,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
+    /// Whether NFSv3 clients find NLM where they look for it.
+    portmap: bool,
+    tls: Arc<Tls>,
+    budgets: Arc<Budgets>,
+    /// Whether clients' certificates can be verified.
+    knows_clients: bool,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -50,6 +60,7 @@ impl Storage {
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
+        tls: Arc<Tls>,
     ) -> Result<Self, Failure> {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
@@ -77,27 +88,45 @@ impl Storage {
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), plan.lease, state, locks)?;
+        let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
         if plan.delegations {
             clients.call_back(&runtimes);
         }
         programs.push(program);
+        let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
+        programs.extend(nlm.programs());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
-            runtimes,
+            runtimes: runtimes.clone(),
             programs,
             hub: hub.clone(),
             flush: flush.clone(),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
             limits,
+            tls: Some(tls.clone()),
         })
         .map_err(|e| match &e {
             StartError::Listen { addr, source } => NFS.refused(*addr, source),
             StartError::NoRuntime => failure(&e),
         })?;
-        let nfs = service.local_addr();
+        let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
-        Ok(Self { files, flush, table, dir: plan.dir.display().to_string(), nfs, clients, service })
+        let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
+        let (dir, knows_clients) = (plan.dir.display().to_string(), plan.tls.knows_clients());
+        Ok(Self {
+            files,
+            flush,
+            table,
+            dir,
+            nfs,
+            clients,
+            nlm,
+            portmap,
+            tls,
+            budgets,
+            knows_clients,
+            service,
+        })
     }
 
     /// The shares, for names in statistics.
@@ -128,8 +157,11 @@ impl Storage {
         Access {
             protocol: "nfs3".to_owned(),
             url: nfs3_url(self.nfs, share.as_bytes()),
-            mount: mount_command(self.nfs, share),
-            note: Some("nolock: locks stay on the client that takes them".to_owned()),
+            mount: mount_command(self.nfs, share, self.portmap),
+            note: Some(match self.portmap {
+                true => "locks are the server's, if rpcbind and rpc.statd run on the client".into(),
+                false => "nolock: locks stay on the client that takes them".into(),
+            }),
         }
     }
 
@@ -138,8 +170,16 @@ impl Storage {
             protocol: "nfs4".to_owned(),
             url: nfs4_url(self.nfs, share.as_bytes()),
             mount: mount_command_v4(self.nfs, share),
-            note: Some("locks are the server's; older clients: vers=4.1 or 4.0".to_owned()),
+            note: Some(format!(
+                "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
+                if self.knows_clients { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+            )),
         }
+    }
+
+    /// TLS as it is offered.
+    pub fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Exchanges the export rules of all shares.
@@ -165,9 +205,14 @@ impl Storage {
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
-        let (files, flush, clients) =
-            (self.files.clone(), self.flush.clone(), self.clients.clone());
-        Box::new(Keeper { files, flush, clients, hub: hub.clone() })
+        Box::new(Keeper {
+            files: self.files.clone(),
+            flush: self.flush.clone(),
+            clients: self.clients.clone(),
+            nlm: self.nlm.clone(),
+            teller: Teller::new(self.tls.clone(), self.budgets.clone()),
+            hub: hub.clone(),
+        })
     }
 
     /// Stops taking requests, and answers those that were taken.
@@ -194,12 +239,16 @@ struct Keeper {
     files: Arc<HostFs>,
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
+    nlm: Arc<Nlm>,
+    teller: Teller,
     hub: Arc<Hub>,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
+        self.nlm.sweep();
+        self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);

@@ -19,13 +19,15 @@ mod sessions;
 mod shards;
 mod stateids;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
-    NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_SESSIONS_PER_CLIENT_MAX,
+    NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_EXPIRED_MAX,
+    NFS4_SESSIONS_PER_CLIENT_MAX,
 };
-use vfs::locks::LockTable;
+use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
@@ -73,6 +75,8 @@ pub struct State {
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
     session_next: AtomicU64,
+    /// Clients that were ended because they were not heard of, the last one last.
+    expired: Mutex<VecDeque<u64>>,
     grace: Mutex<Grace>,
     /// False for good once the grace period is over, so that nobody asks again.
     grace_may_be_on: AtomicBool,
@@ -122,6 +126,9 @@ impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
         let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        if !known.is_empty() {
+            locks.begin_grace(Protocol::Nfs4);
+        }
         Self {
             boot,
             lease_ns,
@@ -132,6 +139,7 @@ impl State {
             live: Shards::default(),
             sessions: Shards::default(),
             session_next: AtomicU64::new(1),
+            expired: Mutex::default(),
             grace_may_be_on: AtomicBool::new(!known.is_empty()),
             grace: Mutex::new(Grace::new(grace_until_ns, known)),
         }
@@ -210,9 +218,12 @@ impl State {
     /// RENEW, and every 4.0 operation with a client id: a client that is confirmed.
     ///
     /// # Errors
-    /// NFS4ERR_STALE_CLIENTID.
+    /// NFS4ERR_EXPIRED of one that was ended for its silence, NFS4ERR_STALE_CLIENTID.
     pub fn renew(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Nfsstat4> {
-        let client = self.live.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let Some(client) = self.live.get(&id) else {
+            let expired = lock(&self.expired).contains(&id);
+            return Err(if expired { Nfsstat4::EXPIRED } else { Nfsstat4::STALE_CLIENTID });
+        };
         client.renew(now_ns);
         Ok(client)
     }
@@ -257,6 +268,11 @@ impl State {
         drop(names);
         self.release(&client);
         self.records.forget(&client.name);
+        let mut expired = lock(&self.expired);
+        if expired.len() >= NFS4_EXPIRED_MAX {
+            expired.pop_front();
+        }
+        expired.push_back(id);
         true
     }
 
@@ -286,6 +302,8 @@ impl State {
 
     /// Ends clients that have been away for too long. To be called every few seconds.
     pub fn sweep(&self, now_ns: u64) {
+        // Others wait for its end, and nobody else may be asking.
+        self.in_own_grace(now_ns);
         let courtesy = NFS4_COURTESY.as_nanos() as u64;
         for client in self.live.all() {
             if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
@@ -414,13 +432,21 @@ impl State {
 
     // --- grace --------------------------------------------------------------------------------
 
-    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE).
+    /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
     pub fn in_grace(&self, now_ns: u64) -> bool {
+        self.in_own_grace(now_ns) || self.locks.in_grace_beside(Protocol::Nfs4)
+    }
+
+    /// Whether clients of NFSv4 may reclaim.
+    fn in_own_grace(&self, now_ns: u64) -> bool {
         if !self.grace_may_be_on.load(Ordering::Relaxed) {
             return false;
         }
         let on = lock(&self.grace).is_on(now_ns);
-        self.grace_may_be_on.store(on, Ordering::Relaxed);
+        if !on {
+            self.grace_may_be_on.store(false, Ordering::Relaxed);
+            self.locks.end_grace(Protocol::Nfs4);
+        }
         on
     }
 
@@ -430,7 +456,7 @@ impl State {
     /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
     pub fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
-        let may = self.in_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
+        let may = self.in_own_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
         if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
     }
 

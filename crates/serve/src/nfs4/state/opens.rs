@@ -45,7 +45,7 @@ pub struct Locking {
 
 impl State {
     /// Ends whoever is in the way, if it went away. False if it is there, or not one of ours.
-    fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
+    pub fn makes_way(&self, owner: &Owner, now_ns: u64) -> bool {
         if owner.client.protocol != Protocol::Nfs4 {
             return false;
         }
@@ -72,6 +72,10 @@ impl State {
             let in_the_way = {
                 let mut held = lock(&client.held);
                 held.room()?;
+                // One's own open is no exception (RFC 7530 §9.9, RFC 8881 §9.7).
+                if held.share_by(key, owner).is_some_and(|had| had.conflicts(share)) {
+                    return Err(Nfsstat4::SHARE_DENIED);
+                }
                 match self.locks.open(key, owner, share) {
                     Ok(_) => return held.opened(key, owner, share),
                     Err(Refused::Shared(other)) => other,
@@ -132,6 +136,14 @@ impl State {
     /// NFS4ERR_BAD_STATEID.
     pub fn owner_of(&self, client: &Client, id: &Stateid4) -> Result<Owner, Nfsstat4> {
         lock(&client.held).owner_of(id)
+    }
+
+    /// The file that a stateid is about.
+    ///
+    /// # Errors
+    /// Those of the stateid.
+    pub fn file_of(&self, client: &Client, id: &Stateid4) -> Result<FileKey, Nfsstat4> {
+        Ok(lock(&client.held).find(id, client.name.0)?.1.key)
     }
 
     /// TEST_STATEID (RFC 8881 §18.48).

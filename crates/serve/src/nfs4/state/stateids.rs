@@ -270,6 +270,15 @@ impl Held {
         Ok((entry.key, open.ok_or(Nfsstat4::BAD_STATEID)?.share))
     }
 
+    /// What an owner has a file open for.
+    pub fn share_by(&self, key: FileKey, owner: &Owner) -> Option<Share> {
+        let number = self.opens.get(&(key, owner.clone()))?;
+        match &self.states.get(number)?.what {
+            What::Open(open) => Some(open.share),
+            _ => None,
+        }
+    }
+
     /// An owner has opened a file (once more): `share` is what this OPEN asked for.
     ///
     /// # Errors

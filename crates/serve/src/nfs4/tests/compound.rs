@@ -122,6 +122,7 @@ fn a_failed_flush_takes_back_what_it_concerns() {
     let peer = Peer {
         cred: &world.cred,
         address: ADDRESS,
+        transport: Default::default(),
         facts: OpRecord::default(),
         connection: 1,
         back: None,

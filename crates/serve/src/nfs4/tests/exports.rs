@@ -1,6 +1,6 @@
 //! Export rules: each admits, and each refuses.
 
-use vfs::share::rules::{Lookup, Rules};
+use vfs::share::rules::{Lookup, Rules, Transport};
 
 use super::*;
 
@@ -83,4 +83,26 @@ fn whoever_is_squashed_acts_as_nobody() {
     assert_eq!(owner_of_new("*(rw,root_squash)"), Some(b"65534".to_vec()));
     assert_eq!(owner_of_new("*(rw,all_squash,anonuid=7,anongid=8)"), Some(b"7".to_vec()));
     assert_eq!(owner_of_new("*(rw,no_root_squash)"), Some(b"0".to_vec()));
+}
+
+#[test]
+fn a_share_that_asks_for_tls_says_so_to_whom_comes_without() {
+    let mut world = with("*(rw,xprtsec=tls)");
+    let handle = handle_of_share(&world);
+    let ops = [ArgOp::Putfh(PutfhArgs4 { object: Fh4(&handle) }), getattr(&[attr4::SIZE])];
+    let export = [ArgOp::Putrootfh(()), lookup(b"export"), readdir(0, [0; 8], 4000)];
+    assert_eq!(world.at_share(&[]).status, Nfsstat4::WRONGSEC);
+    assert_eq!(world.run(0, &ops).status, Nfsstat4::WRONGSEC);
+    assert_eq!(names_of(&world.run(0, &export)), []);
+    for transport in [Transport::Tls, Transport::Mtls] {
+        world.transport = transport;
+        assert_eq!(world.at_share(&[lookup(b"f")]).status, Nfsstat4::OK);
+        assert_eq!(world.run(0, &ops).status, Nfsstat4::OK);
+    }
+    set(&world, "*(rw,xprtsec=mtls)");
+    world.transport = Transport::Tls;
+    assert_eq!(world.run(0, &ops).status, Nfsstat4::WRONGSEC);
+    // Whom the rules do not know learns nothing.
+    set(&world, "10.0.0.0/8(rw,xprtsec=tls)");
+    assert_eq!(world.at_share(&[]).status, Nfsstat4::NOENT);
 }

@@ -7,17 +7,16 @@
 
 use std::future::poll_fn;
 use std::ops::Range;
-use std::pin::Pin;
 use std::task::Poll;
 
 use base::clock::stamp;
 use base::limits::{LARGE_RECORD, RECEIVE_BUFFER};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::ReadBuf;
 use wire::rpc::{Framed, Framer};
 
 use super::Ended;
 use crate::rpc::core::Core;
+use crate::transport::link::Link;
 
 /// Free room below which what is left of a buffer is moved to its front before the next receive.
 const ROOM_MIN: usize = 8 << 10;
@@ -97,7 +96,11 @@ impl Input {
         }
         let held = self.buf.len() - self.start;
         let need = self.need.max(if held == 0 { self.expect } else { 0 });
-        let size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
+        let mut size = if need >= LARGE_RECORD { need } else { RECEIVE_BUFFER };
+        if need > self.buf.capacity() && self.buf.capacity() > RECEIVE_BUFFER {
+            // It grows fragment by fragment: not each of them shall copy what came before.
+            size = size.max(2 * self.buf.capacity()).min(Framer::INPUT_MAX);
+        }
         if self.buf.capacity() < size || (self.buf.capacity() == 0) {
             let large = size > RECEIVE_BUFFER;
             let room =
@@ -129,7 +132,7 @@ impl Input {
 
     /// Receives what is there, without waiting: mail may come meanwhile. False when it was nothing.
     /// Returns how many bytes came.
-    pub(super) async fn receive(&mut self, stream: &mut TcpStream) -> Result<usize, Ended> {
+    pub(super) async fn receive(&mut self, link: &mut Link) -> Result<usize, Ended> {
         let old = self.buf.len();
         // Into a buffer for one large record only that record, so that the next starts a new one.
         let want = match self.need.max(if old == 0 { self.expect } else { 0 }) {
@@ -139,7 +142,7 @@ impl Input {
         let spare = self.buf.spare_capacity_mut();
         let room = spare.len().min(want.max(1));
         let mut into = ReadBuf::uninit(&mut spare[..room]);
-        let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut into)));
+        let polled = poll_fn(|cx| Poll::Ready(link.poll_receive(cx, &mut into)));
         let Poll::Ready(received) = polled.await else { return Ok(0) };
         received?;
         let n = into.filled().len();

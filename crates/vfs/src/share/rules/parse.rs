@@ -7,11 +7,12 @@ use core::net::IpAddr;
 
 use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
 
-use super::{Access, Grant, Net, Rule, RuleError, Rules, Squash, Who};
+use super::{Access, Grant, Net, Rule, RuleError, Rules, Squash, Transport, Who};
 
 /// The options that there are.
 pub(super) const OPTIONS: &str = "ro, rw, noaccess, root_squash, no_root_squash, all_squash, \
-                                  no_all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys";
+                                  no_all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys, \
+                                  xprtsec=none:tls:mtls";
 
 /// Finds out who is meant by a name.
 pub trait Lookup {
@@ -92,10 +93,25 @@ fn grant(options: &str) -> Result<Grant, RuleError> {
             "secure" => grant.secure = true,
             "insecure" => grant.secure = false,
             "sec" if value == "sys" => {}
+            "xprtsec" => grant.transport = transport(option, value)?,
             _ => return Err(RuleError::Option { option: option.to_owned() }),
         }
     }
     Ok(grant)
+}
+
+/// The weakest of those named: what is stronger is never refused.
+fn transport(option: &str, value: &str) -> Result<Transport, RuleError> {
+    let mut weakest = Transport::Mtls;
+    for name in value.split(':') {
+        weakest = weakest.min(match name {
+            "none" => Transport::Plain,
+            "tls" => Transport::Tls,
+            "mtls" => Transport::Mtls,
+            _ => return Err(RuleError::Transport(option.to_owned())),
+        });
+    }
+    Ok(weakest)
 }
 
 fn nets(client: &str, lookup: &dyn Lookup) -> Result<Vec<Net>, RuleError> {

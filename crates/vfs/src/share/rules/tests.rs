@@ -99,6 +99,32 @@ fn options_mean_what_exports_5_says() {
 }
 
 #[test]
+fn a_weaker_transport_than_the_rule_asks_for_gets_nothing() {
+    let over = |options: &str, transport| {
+        rules(&format!("*(rw,{options})")).grant_over(ip("::1"), 5000, transport)
+    };
+    let all = [Transport::Plain, Transport::Tls, Transport::Mtls];
+    for (options, least) in [
+        ("", Transport::Plain),
+        ("xprtsec=none", Transport::Plain),
+        ("xprtsec=none:tls:mtls", Transport::Plain),
+        ("xprtsec=tls", Transport::Tls),
+        ("xprtsec=mtls:tls", Transport::Tls),
+        ("xprtsec=mtls", Transport::Mtls),
+    ] {
+        for transport in all {
+            let grant = over(options, transport);
+            assert_eq!(grant.access == Access::ReadWrite, transport >= least, "{options}");
+            assert_eq!(grant.too_weak, transport < least, "{options}");
+        }
+    }
+    assert_eq!(rules("*(rw,xprtsec=tls)").grant(ip("::1"), 1).access, Access::None);
+    // Whom another rule refuses is not told that TLS would help.
+    assert!(!over("noaccess,xprtsec=tls", Transport::Plain).too_weak);
+    assert_eq!(rules("::1(ro,xprtsec=mtls)\n*(xprtsec=tls)").transport(), Transport::Mtls);
+}
+
+#[test]
 fn squashing_replaces_whom_it_says() {
     let cred = |uid, gid, groups: &[u32]| Cred { uid, gid, groups: groups.to_vec() };
     let root = Grant { squash: Squash::Root, anonymous: (7, 8), ..Grant::ALL };
@@ -120,6 +146,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("10.0.0.1 rw", "is no rule"),
         ("*(readonly)", "\"readonly\" is no option; there are ro, rw"),
         ("*(sec=krb5)", "\"sec=krb5\" is no option"),
+        ("*(xprtsec=ssl)", "names no transport"),
+        ("*(xprtsec=)", "names no transport"),
         ("*(anonuid=bob)", "does not name a user"),
         ("gamma(rw)", "the host \"gamma\" has no address: not found"),
         ("@nobody(rw)", "no netgroup \"nobody\""),

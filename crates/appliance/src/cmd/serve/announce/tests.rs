@@ -6,12 +6,12 @@ use super::{mount_command, nfs3_url};
 fn the_mount_command_is_the_one_that_is_promised() {
     let at = "127.0.0.1:12049".parse().unwrap();
     assert_eq!(
-        mount_command(at, "data"),
+        mount_command(at, "data", false),
         "mount -t nfs -o vers=3,proto=tcp,port=12049,mountport=12049,mountproto=tcp,nolock \
          127.0.0.1:/export/data /mnt"
     );
     let v6 = "[2001:db8::1]:2049".parse().unwrap();
-    assert!(mount_command(v6, "my data").ends_with("'[2001:db8::1]:/export/my data' /mnt"));
+    assert!(mount_command(v6, "my data", true).ends_with("'[2001:db8::1]:/export/my data' /mnt"));
 }
 
 #[test]

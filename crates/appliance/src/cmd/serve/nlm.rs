@@ -1,0 +1,49 @@
+//! Locks of NFSv3 clients put together: NLM on the table of all protocols, the records of hosts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::{Clock, NS_PER_S, SystemClock};
+use control::state::StateDir;
+use serve::nfs4::Stateful;
+use serve::nlm::{Config, Nlm, PORTMAP_PORT};
+use serve::transport::Runtimes;
+use vfs::locks::LockTable;
+use vfs::recovery::FileRecords;
+use vfs::share::ShareTable;
+
+use super::status::machine_name;
+use crate::out::Failure;
+
+/// Where the hosts that hold locks are written down.
+const RECORDS: &str = "nlm-clients";
+
+/// The service on these shares. Who held locks before the start is told, and may reclaim them for
+/// one lease.
+///
+/// # Errors
+/// The records cannot be read or written.
+pub fn start(
+    shares: Arc<ShareTable>,
+    locks: Arc<LockTable>,
+    lease: Duration,
+    state: &StateDir,
+    nfs4: &Arc<Stateful>,
+    runtimes: &Runtimes,
+) -> Result<Arc<Nlm>, Failure> {
+    let failure = |e| Failure::of("read who held NFSv3 locks", &e);
+    let records = FileRecords::open(&state.file(RECORDS)).map_err(failure)?;
+    let clock = Arc::new(SystemClock);
+    let nfs4 = nfs4.clone();
+    let config = Config {
+        shares,
+        locks,
+        grace_until_ns: clock.monotonic_ns() + lease.as_secs() * NS_PER_S,
+        clock,
+        records: Arc::new(records),
+        makes_way: Box::new(move |owner| nfs4.makes_way(owner)),
+        name: machine_name(),
+        portmap_port: PORTMAP_PORT,
+    };
+    Nlm::start(config, runtimes).map_err(failure)
+}

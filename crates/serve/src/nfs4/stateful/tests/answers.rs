@@ -1,0 +1,143 @@
+//! Answers that are easily got wrong: what of a file that is there OPEN changes, whom deny modes
+//! bind, what is said of clients and files that are gone.
+
+use super::*;
+
+fn attrs_of(attrs: &Attrs4<'_>) -> Fattr4<'static> {
+    let mut bytes = Vec::new();
+    attrs.encode(&mut Writer::new(&mut bytes));
+    wire::xdr::decode_all(bytes.leak()).expect("attributes")
+}
+
+/// OPEN of "f" by the owner "o".
+fn open_as(
+    clientid: u64,
+    seqid: u32,
+    share: (u32, u32),
+    openhow: Openflag4<'static>,
+) -> ArgOp<'static> {
+    ArgOp::Open(OpenArgs4 {
+        seqid,
+        share_access: share.0,
+        share_deny: share.1,
+        owner: StateOwner4 { clientid, owner: Opaque4(b"o") },
+        openhow,
+        claim: OpenClaim4::Null(Component4(b"f")),
+    })
+}
+
+fn unchecked(attrs: &Attrs4<'_>) -> Openflag4<'static> {
+    Openflag4::Create(Createhow4::Unchecked(attrs_of(attrs)))
+}
+
+fn size_and_mode(world: &World) -> (Option<u64>, Option<u32>) {
+    let asked = GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::SIZE, attr4::MODE]) };
+    let (_, results) = world.at_root(&[file(), ArgOp::Getattr(asked)]);
+    match results.last() {
+        Some(ResOp::Getattr(Res4::Ok(ok))) => {
+            let attrs: Attrs4<'_> = ok.obj_attributes.values().expect("attributes");
+            (attrs.size, attrs.mode)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_unchecked_open_of_a_file_that_is_there_sets_nothing_but_an_empty_size() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let both = (share4::ACCESS_BOTH, 0);
+    let how =
+        |size, mode| unchecked(&Attrs4 { size: Some(size), mode: Some(mode), ..Attrs4::default() });
+    assert_eq!(world.at_root(&[open_as(id, 1, both, how(32, 0o644))]).0, Nfsstat4::OK);
+    assert_eq!(size_and_mode(&world), (Some(32), Some(0o644)), "as it was made");
+    assert_eq!(world.at_root(&[open_as(id, 2, both, how(16, 0o600))]).0, Nfsstat4::OK);
+    assert_eq!(size_and_mode(&world), (Some(32), Some(0o644)), "it was there");
+    assert_eq!(world.at_root(&[open_as(id, 3, both, how(0, 0o600))]).0, Nfsstat4::OK);
+    assert_eq!(size_and_mode(&world), (Some(0), Some(0o644)), "only emptied");
+}
+
+#[test]
+fn an_owners_own_deny_mode_binds_its_next_open_too() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let how = || unchecked(&Attrs4::default());
+    let first = open_as(id, 1, (share4::ACCESS_BOTH, share4::DENY_READ), how());
+    let (status, results) = world.at_root(&[first]);
+    assert_eq!(status, Nfsstat4::OK);
+    let confirm = OpenConfirmArgs4 { open_stateid: opened(&results).0, seqid: 2 };
+    assert_eq!(world.at_root(&[file(), ArgOp::OpenConfirm(confirm)]).0, Nfsstat4::OK);
+    let reading = open_as(id, 3, (share4::ACCESS_READ, 0), Openflag4::Nocreate(()));
+    assert_eq!(world.at_root(&[reading]).0, Nfsstat4::SHARE_DENIED);
+    let writing = open_as(id, 4, (share4::ACCESS_WRITE, 0), Openflag4::Nocreate(()));
+    assert_eq!(world.at_root(&[writing]).0, Nfsstat4::OK, "that is not denied");
+}
+
+#[test]
+fn a_special_file_cannot_be_opened_and_each_version_says_so_in_its_way() {
+    let world = World::new(Vec::new());
+    let create = ArgOp::Create(CreateArgs4 {
+        objtype: Createtype4::Other(Ftype4::FIFO),
+        objname: Component4(b"f"),
+        createattrs: empty_attrs(),
+    });
+    assert_eq!(world.at_root(&[create]).0, Nfsstat4::OK);
+    let id = world.client40(b"a");
+    let opening = |id| open_as(id, 1, (share4::ACCESS_READ, 0), Openflag4::Nocreate(()));
+    assert_eq!(world.at_root(&[opening(id)]).0, Nfsstat4::SYMLINK);
+    let session = world.session(b"b");
+    let done = ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false });
+    assert_eq!(world.run(1, &[sequence(session, 1), done]).0, Nfsstat4::OK);
+    let ops = [&[sequence(session, 2)], &ROOT[..], &[opening(0)]].concat();
+    assert_eq!(world.run(1, &ops).0, Nfsstat4::WRONG_TYPE);
+}
+
+#[test]
+fn a_lock_owner_of_another_client_is_refused_in_40() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let stateid = open_confirmed(&world, id);
+    let (status, _) = world.at_root(&[file(), lock_new(id + 1, stateid, 3)]);
+    assert_eq!(status, Nfsstat4::STALE_CLIENTID);
+    assert_eq!(world.at_root(&[file(), lock_new(id, stateid, 3)]).0, Nfsstat4::OK);
+}
+
+#[test]
+fn a_file_that_is_gone_can_still_be_unlocked_and_closed() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let stateid = open_confirmed(&world, id);
+    let ops = [file(), lock_new(id, stateid, 3), ArgOp::Getfh(())];
+    let (_, results) = world.at_root(&ops);
+    let [.., ResOp::Lock(LockRes4::Ok(locked)), ResOp::Getfh(Res4::Ok(fh))] = &results[..] else {
+        panic!("{results:?}")
+    };
+    let remove = ArgOp::Remove(RemoveArgs4 { target: Component4(b"f") });
+    assert_eq!(world.at_root(&[remove]).0, Nfsstat4::OK);
+    let putfh = ArgOp::Putfh(PutfhArgs4 { object: fh.object });
+    let size = ArgOp::Getattr(GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::SIZE]) });
+    assert_eq!(world.run(0, &[putfh.clone(), size]).0, Nfsstat4::STALE);
+    let unlock = ArgOp::Locku(LockuArgs4 {
+        locktype: locktype4::WRITE,
+        seqid: 2,
+        lock_stateid: locked.stateid,
+        offset: 0,
+        length: u64::MAX,
+    });
+    assert_eq!(world.run(0, &[putfh.clone(), unlock]).0, Nfsstat4::OK);
+    let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: stateid });
+    assert_eq!(world.run(0, &[putfh, close]).0, Nfsstat4::OK);
+}
+
+#[test]
+fn a_request_larger_than_its_session_allows_is_refused_before_it_is_done() {
+    let world = World::new(Vec::new());
+    let session = world.session_of(b"a", 512);
+    let long = ArgOp::Lookup(LookupArgs4 { objname: Component4(&[b'n'; 500]) });
+    let ops = [sequence(session, 1), ArgOp::Putrootfh(()), long];
+    let (status, results) = world.run(1, &ops);
+    assert_eq!((status, results.len()), (Nfsstat4::REQ_TOO_BIG, 1));
+    // The slot was not taken.
+    let ops = [sequence(session, 1), ArgOp::Putrootfh(())];
+    assert_eq!(world.run(1, &ops).0, Nfsstat4::OK);
+}

@@ -1,0 +1,141 @@
+//! Requests that wait for a lock, and locks that were granted to such and whose client has not said
+//! that it knows. Pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base::limits::{NLM_BLOCKED_MAX, NLM_BLOCKED_PER_HOST_MAX};
+use vfs::handle::Handle;
+use vfs::locks::{ClientKey, FileKey, Kind, Owner, Range};
+
+use super::hosts::Host;
+
+/// What is waited for: the same request, whoever repeats it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Wanted {
+    pub(super) key: FileKey,
+    pub(super) owner: Owner,
+    pub(super) range: Range,
+    pub(super) kind: Kind,
+}
+
+/// One that waits, or is granted and not acknowledged.
+#[derive(Clone)]
+pub(super) struct Block {
+    /// Its number, the cookie of calls about it.
+    id: u64,
+    pub(super) host: Arc<Host>,
+    /// The file, as the client knows it.
+    pub(super) handle: Handle,
+    granted: bool,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Blocks {
+    by_wanted: HashMap<Wanted, Block>,
+    by_id: HashMap<u64, Wanted>,
+    /// How many each host has.
+    by_host: HashMap<ClientKey, usize>,
+    last: u64,
+}
+
+impl Blocks {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Notes that something is waited for; gives its number. One that waits already keeps its own.
+    /// `None` if there is no room.
+    pub(super) fn expect(
+        &mut self,
+        wanted: &Wanted,
+        host: &Arc<Host>,
+        handle: Handle,
+    ) -> Option<u64> {
+        if let Some(block) = self.by_wanted.get(wanted).filter(|block| !block.granted) {
+            return Some(block.id);
+        }
+        self.remove(wanted);
+        let of_host = self.by_host.get(&host.key).copied().unwrap_or(0);
+        if self.len() >= NLM_BLOCKED_MAX || of_host >= NLM_BLOCKED_PER_HOST_MAX {
+            return None;
+        }
+        self.last += 1;
+        let id = self.last;
+        let block = Block { id, host: Arc::clone(host), handle, granted: false };
+        self.by_wanted.insert(wanted.clone(), block);
+        self.by_id.insert(id, wanted.clone());
+        self.by_host.insert(host.key, of_host + 1);
+        Some(id)
+    }
+
+    /// The table holds the lock now; false if nobody waits for it any more.
+    pub(super) fn grant(&mut self, id: u64) -> bool {
+        let Some(block) = self.by_id.get(&id).and_then(|w| self.by_wanted.get_mut(w)) else {
+            return false;
+        };
+        !std::mem::replace(&mut block.granted, true)
+    }
+
+    /// What is granted under this number and not acknowledged.
+    pub(super) fn granted(&self, id: u64) -> Option<(Wanted, Block)> {
+        let wanted = self.by_id.get(&id)?;
+        let block = self.by_wanted.get(wanted).filter(|block| block.granted)?;
+        Some((wanted.clone(), block.clone()))
+    }
+
+    /// Whether this is granted and not acknowledged.
+    pub(super) fn is_granted(&self, wanted: &Wanted) -> bool {
+        self.by_wanted.get(wanted).is_some_and(|block| block.granted)
+    }
+
+    /// Forgets one; false if there is none.
+    pub(super) fn remove(&mut self, wanted: &Wanted) -> bool {
+        let Some(block) = self.by_wanted.remove(wanted) else { return false };
+        self.by_id.remove(&block.id);
+        let host = block.host.key;
+        if let Some(count) = self.by_host.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_host.remove(&host);
+            }
+        }
+        true
+    }
+
+    /// Forgets the one of this number; gives what it was.
+    pub(super) fn remove_id(&mut self, id: u64) -> Option<Wanted> {
+        let wanted = self.by_id.get(&id)?.clone();
+        self.remove(&wanted);
+        Some(wanted)
+    }
+
+    /// Forgets the grants of an owner that it has let go of.
+    pub(super) fn unlocked(&mut self, key: FileKey, owner: &Owner, range: Range) {
+        if self.by_host.contains_key(&owner.client) {
+            self.remove_where(|wanted, block| {
+                block.granted
+                    && wanted.key == key
+                    && wanted.owner == *owner
+                    && wanted.range.overlaps(&range)
+            });
+        }
+    }
+
+    /// Forgets all of a host.
+    pub(super) fn remove_host(&mut self, host: ClientKey) {
+        if self.by_host.contains_key(&host) {
+            self.remove_where(|_, block| block.host.key == host);
+        }
+    }
+
+    fn remove_where(&mut self, which: impl Fn(&Wanted, &Block) -> bool) {
+        let gone: Vec<_> =
+            self.by_wanted.iter().filter(|(w, b)| which(w, b)).map(|(w, _)| w.clone()).collect();
+        for wanted in &gone {
+            self.remove(wanted);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Hosts that hold locks, by address and by what they call themselves. Pure.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use base::limits::{NLM_CALLS_PER_HOST_MAX, NLM_HOSTS_MAX};
+use tokio::sync::Semaphore;
+use vfs::handle::Handle;
+use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
+use vfs::recovery::ClientId;
+
+use super::RECORDED_AS;
+use super::conn::Port;
+
+/// A host.
+pub(super) struct Host {
+    /// What the lock table knows it by.
+    pub(super) key: ClientKey,
+    /// What it calls itself.
+    pub(super) name: Vec<u8>,
+    /// Where it is.
+    pub(super) address: IpAddr,
+    /// Held while something is done for it; never while a disk or a peer is waited for.
+    pub(super) gate: Mutex<Gate>,
+    /// How it is called back.
+    pub(super) line: Mutex<Line>,
+    /// Places for calls to it.
+    pub(super) calls: Arc<Semaphore>,
+}
+
+/// What changes about a host.
+#[derive(Default)]
+pub(super) struct Gate {
+    /// It is on record, and will be told when we restart.
+    pub(super) recorded: bool,
+    /// Something was done for it since it was last looked at.
+    pub(super) used: bool,
+    /// It has been forgotten: find it anew.
+    pub(super) gone: bool,
+    /// Files that it has locks on, by the handles that it knows: it must be able to let go of a
+    /// lock on a file that is no more. As bounded as its locks are.
+    pub(super) files: HashMap<Handle, FileKey>,
+}
+
+/// How to call a host.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Line {
+    /// Where its lock manager listens, once it is known.
+    pub(super) port: Option<Port>,
+    /// The address of ours that it knows: it takes no calls from others.
+    pub(super) local: Option<IpAddr>,
+}
+
+impl Host {
+    /// As it is written down.
+    pub(super) fn record(&self) -> ClientId {
+        record(self.address, &self.name)
+    }
+
+    /// One of its owners; `None` if what it calls it is too long.
+    pub(super) fn owner(&self, svid: u32, oh: &[u8]) -> Option<Owner> {
+        owner(self.key, svid, oh)
+    }
+}
+
+/// A host that nobody knows: whatever is held, it is not by it.
+pub(super) const STRANGER: ClientKey = ClientKey { protocol: Protocol::Nlm, id: 0 };
+
+/// An owner: the number of the process, and then what the client makes of it.
+pub(super) fn owner(host: ClientKey, svid: u32, oh: &[u8]) -> Option<Owner> {
+    let mut id = Vec::with_capacity(4 + oh.len());
+    id.extend(svid.to_be_bytes());
+    id.extend(oh);
+    Owner::new(host, &id)
+}
+
+/// What [`owner`] was made of. Owners of other protocols are process 0.
+pub(super) fn owner_parts(owner: &Owner) -> (u32, &[u8]) {
+    match owner.id().split_first_chunk() {
+        Some((svid, oh)) if owner.client.protocol == Protocol::Nlm => {
+            (u32::from_be_bytes(*svid), oh)
+        }
+        _ => (0, owner.id()),
+    }
+}
+
+/// A host as it is written down.
+pub(super) fn record(address: IpAddr, name: &[u8]) -> ClientId {
+    let principal = address.to_string().into_bytes();
+    ClientId { protocol: RECORDED_AS, owner: name.to_vec(), principal }
+}
+
+/// The host that a record is of; `None` for one that is of no host.
+pub(super) fn recorded(client: &ClientId) -> Option<(IpAddr, Vec<u8>)> {
+    let address = std::str::from_utf8(&client.principal).ok()?.parse().ok()?;
+    (client.protocol == RECORDED_AS && !client.owner.is_empty())
+        .then(|| (address, client.owner.clone()))
+}
+
+/// All hosts.
+#[derive(Default)]
+pub(super) struct Hosts {
+    by_name: HashMap<(IpAddr, Vec<u8>), Arc<Host>>,
+    last: u64,
+}
+
+impl Hosts {
+    /// The host, made if it is new; `None` if there is no room, or it has no name.
+    pub(super) fn find_or_add(&mut self, address: IpAddr, name: &[u8]) -> Option<Arc<Host>> {
+        if let Some(host) = self.find(address, name) {
+            return Some(host);
+        }
+        if self.by_name.len() >= NLM_HOSTS_MAX || name.is_empty() {
+            return None;
+        }
+        self.last += 1;
+        let host = Arc::new(Host {
+            key: ClientKey { protocol: Protocol::Nlm, id: self.last },
+            name: name.to_vec(),
+            address,
+            gate: Mutex::default(),
+            line: Mutex::default(),
+            calls: Arc::new(Semaphore::new(NLM_CALLS_PER_HOST_MAX)),
+        });
+        self.by_name.insert((address, name.to_vec()), Arc::clone(&host));
+        Some(host)
+    }
+
+    /// The host, if it is known.
+    pub(super) fn find(&self, address: IpAddr, name: &[u8]) -> Option<Arc<Host>> {
+        self.by_name.get(&(address, name.to_vec())).map(Arc::clone)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Host>> {
+        self.by_name.values()
+    }
+
+    /// Forgets one.
+    pub(super) fn remove(&mut self, host: &Host) {
+        self.by_name.remove(&(host.address, host.name.clone()));
+    }
+}
+
+/// Whether two names are of the same host: one may have a domain, and case means nothing.
+pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
+    fn first(name: &[u8]) -> &[u8] {
+        name.split(|b| *b == b'.').next().unwrap_or_default()
+    }
+    one.eq_ignore_ascii_case(other) || first(one).eq_ignore_ascii_case(first(other))
+}

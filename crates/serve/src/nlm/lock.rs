@@ -1,0 +1,311 @@
+//! TEST, LOCK, NM_LOCK, CANCEL, UNLOCK, and how waiting for a lock ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use base::limits::NLM_WAY_MAX;
+use vfs::fs::Context;
+use vfs::handle::Handle;
+use vfs::locks::waits::Asked;
+use vfs::locks::{FileKey, Held, Kind, Owner, Protocol, Range, Refused, Waited};
+use wire::nlm4::{
+    CancelArgs, LockArgs, Netobj, Nlm4Holder, Nlm4Lock, Nlm4Res, Nlm4Stat, TestArgs, UnlockArgs,
+};
+
+use super::blocks::Wanted;
+use super::conn::Message;
+use super::dispatch::{File, Request};
+use super::hosts::{self, Gate, Host, STRANGER, owner_parts};
+use super::status::Refusal;
+use super::{Nlm, lock};
+
+/// The bytes of a lock.
+fn range(alock: &Nlm4Lock<'_>) -> Result<Range, Nlm4Stat> {
+    Range::nlm(alock.l_offset, alock.l_len).ok_or(Nlm4Stat::FBIG)
+}
+
+fn kind(exclusive: bool) -> Kind {
+    if exclusive { Kind::Write } else { Kind::Read }
+}
+
+/// A lock that is in the way, for the wire.
+pub(super) fn holder(held: &Held) -> Nlm4Holder<'_> {
+    let (svid, oh) = owner_parts(&held.owner);
+    Nlm4Holder {
+        exclusive: held.kind == Kind::Write,
+        svid,
+        // What another protocol calls an owner may be longer than NLM allows.
+        oh: Netobj(oh.get(..base::limits::NLM_STRING_MAX).unwrap_or(oh)),
+        l_offset: held.range.start,
+        l_len: held.range.nlm_len(),
+    }
+}
+
+impl Request<'_> {
+    pub(super) fn test(&mut self, args: &TestArgs<'_>) -> Result<Option<Held>, Refusal> {
+        let alock = &args.alock;
+        let (range, kind) = (range(alock)?, kind(args.exclusive));
+        let File { key, .. } = self.lockable(alock.fh, false)?;
+        if self.nlm.in_grace() {
+            return Err(Nlm4Stat::DENIED_GRACE_PERIOD.into());
+        }
+        let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
+        let test = || self.nlm.locks.test(key, &owner, range, kind);
+        self.clear_the_way(|| test().map(|held| held.owner))?;
+        Ok(test())
+    }
+
+    pub(super) fn lock(&mut self, args: &LockArgs<'_>, record: bool) -> Result<Nlm4Stat, Refusal> {
+        let alock = &args.alock;
+        let (range, kind) = (range(alock)?, kind(args.exclusive));
+        let file = self.lockable(alock.fh, args.exclusive)?;
+        self.admit_now(alock.caller_name.0, args.reclaim)?;
+        let nlm = self.nlm;
+        let owner = self.owner(alock.caller_name.0, alock.svid, alock.oh.0)?;
+        self.clear_the_way(|| {
+            nlm.locks.test(file.key, &owner, range, kind).map(|held| held.owner)
+        })?;
+        let who = (self.caller.address, alock.caller_name.0);
+        let local = self.caller.local();
+        nlm.with_host(who, record, self.may_block, |host, gate| {
+            if local.is_some() {
+                lock(&host.line).local = local;
+            }
+            let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
+            gate.files.insert(file.handle, file.key);
+            let want = Wanted { key: file.key, owner, range, kind };
+            let done = match args.block {
+                true => nlm.lock_or_wait(host, want, file.handle),
+                false => nlm.lock_now(&want),
+            };
+            if !matches!(done, Nlm4Stat::GRANTED | Nlm4Stat::BLOCKED) {
+                nlm.tidy(host, gate, file.handle, file.key);
+            }
+            Ok(done)
+        })?
+    }
+
+    /// Who asks, whether or not anything is known of the host.
+    pub(super) fn owner(&self, name: &[u8], svid: u32, oh: &[u8]) -> Result<Owner, Nlm4Stat> {
+        let host = lock(&self.nlm.hosts).find(self.caller.address, name);
+        let host = host.map_or(STRANGER, |host| host.key);
+        hosts::owner(host, svid, oh).ok_or(Nlm4Stat::FAILED)
+    }
+
+    /// Whether something new may be given out now, or a reclaim is right.
+    pub(super) fn admit_now(&self, name: &[u8], reclaim: bool) -> Result<(), Refusal> {
+        let nlm = self.nlm;
+        if !reclaim {
+            return match nlm.in_grace() {
+                true => Err(Nlm4Stat::DENIED_GRACE_PERIOD.into()),
+                false => Ok(()),
+            };
+        }
+        if !nlm.grace_may_be_on.load(Ordering::Relaxed) {
+            return Err(Nlm4Stat::DENIED.into());
+        }
+        // Whoever writes a record down holds their lock meanwhile.
+        if !self.may_block {
+            return Err(Refusal::WouldBlock);
+        }
+        let host = hosts::record(self.caller.address, name);
+        match nlm.records.may_reclaim(&host) {
+            true => Ok(()),
+            false => Err(Nlm4Stat::DENIED.into()),
+        }
+    }
+
+    /// Ends clients of other protocols that are in the way and have gone away.
+    pub(super) fn clear_the_way(
+        &self,
+        in_the_way: impl Fn() -> Option<Owner>,
+    ) -> Result<(), Refusal> {
+        for _ in 0..NLM_WAY_MAX {
+            match in_the_way() {
+                Some(owner) if owner.client.protocol != Protocol::Nlm => {
+                    // It may have to be taken off the records.
+                    if !self.may_block {
+                        return Err(Refusal::WouldBlock);
+                    }
+                    if !(self.nlm.makes_way)(&owner) {
+                        return Ok(());
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel(&mut self, args: &CancelArgs<'_>) -> Result<Nlm4Stat, Refusal> {
+        let alock = &args.alock;
+        let (range, kind) = (range(alock)?, kind(args.exclusive));
+        let Some((host, handle, key)) = self.held(alock.caller_name.0, alock.fh)? else {
+            return Ok(Nlm4Stat::DENIED);
+        };
+        let nlm = self.nlm;
+        let mut gate = lock(&host.gate);
+        let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
+        let want = Wanted { key, owner, range, kind };
+        let done = if nlm.locks.cancel(key, &want.owner, range, kind) {
+            Nlm4Stat::GRANTED
+        } else if lock(&nlm.blocks).remove(&want) {
+            // It was granted, and the client does not know: it must not be left with it.
+            nlm.let_go(&want)
+        } else {
+            Nlm4Stat::DENIED
+        };
+        nlm.tidy(&host, &mut gate, handle, key);
+        Ok(done)
+    }
+
+    pub(super) fn unlock(&mut self, args: &UnlockArgs<'_>) -> Result<Nlm4Stat, Refusal> {
+        let alock = &args.alock;
+        let range = range(alock)?;
+        let Some((host, handle, key)) = self.held(alock.caller_name.0, alock.fh)? else {
+            // What is not locked is no mistake.
+            return Ok(Nlm4Stat::GRANTED);
+        };
+        let nlm = self.nlm;
+        let mut gate = lock(&host.gate);
+        let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
+        lock(&nlm.blocks).unlocked(key, &owner, range);
+        let done = match nlm.locks.unlock(key, &owner, range) {
+            Ok(()) => Nlm4Stat::GRANTED,
+            Err(_) => Nlm4Stat::DENIED_NOLOCKS,
+        };
+        nlm.tidy(&host, &mut gate, handle, key);
+        Ok(done)
+    }
+
+    /// The caller's host, and which file its handle is, though the file may be gone. `None` for a
+    /// host that holds nothing.
+    pub(super) fn held(
+        &mut self,
+        name: &[u8],
+        fh: Netobj<'_>,
+    ) -> Result<Option<(Arc<Host>, Handle, FileKey)>, Refusal> {
+        let host = lock(&self.nlm.hosts).find(self.caller.address, name);
+        let Some(host) = host else { return Ok(None) };
+        let handle = Handle::new(fh.0).ok_or(Nlm4Stat::STALE_FH)?;
+        let known = lock(&host.gate).files.get(&handle).copied();
+        // For the statistics; what the share grants now does not matter any more.
+        let found = self.find(fh);
+        let key = match (known, found) {
+            (Some(key), _) => key,
+            (None, Err(refusal)) => return Err(refusal),
+            (None, Ok((share, handle))) => {
+                let cx = Context { cred: self.caller.cred(), may_block: self.may_block };
+                FileKey::from(&share.fs.getattr(cx, &handle)?)
+            }
+        };
+        Ok(Some((host, handle, key)))
+    }
+
+    /// The answer to GRANTED, when it comes by a call of its own.
+    pub(super) fn granted_res(&self, res: &Nlm4Res<'_>) {
+        let Some(id) = res.cookie.0.try_into().ok().map(u64::from_be_bytes) else { return };
+        let of_caller = lock(&self.nlm.blocks)
+            .granted(id)
+            .is_some_and(|(_, block)| block.host.address == self.caller.address);
+        if of_caller {
+            self.nlm.answered(id, res.stat);
+        }
+    }
+}
+
+impl Nlm {
+    fn lock_now(&self, want: &Wanted) -> Nlm4Stat {
+        match self.locks.lock(want.key, &want.owner, want.range, want.kind) {
+            Ok(()) => {
+                // Whoever asks again knows that it has it.
+                let mut blocks = lock(&self.blocks);
+                if blocks.is_granted(want) {
+                    blocks.remove(want);
+                }
+                Nlm4Stat::GRANTED
+            }
+            Err(refused) => stat(&refused),
+        }
+    }
+
+    /// Takes the lock, or leaves word that it is waited for.
+    fn lock_or_wait(&self, host: &Arc<Host>, want: Wanted, handle: Handle) -> Nlm4Stat {
+        let Some(id) = lock(&self.blocks).expect(&want, host, handle) else {
+            // It cannot wait; perhaps it need not.
+            return match self.lock_now(&want) {
+                Nlm4Stat::DENIED => Nlm4Stat::DENIED_NOLOCKS,
+                other => other,
+            };
+        };
+        let nlm = self.me.clone();
+        let woken = move |how| {
+            if let Some(nlm) = nlm.upgrade() {
+                nlm.woken(id, how);
+            }
+        };
+        let Wanted { key, ref owner, range, kind } = want;
+        match self.locks.lock_or_wait(key, owner, range, kind, Box::new(woken)) {
+            Ok(Asked::Waiting(..)) => Nlm4Stat::BLOCKED,
+            Ok(Asked::Granted) => {
+                lock(&self.blocks).remove(&want);
+                Nlm4Stat::GRANTED
+            }
+            Err(refused) => {
+                lock(&self.blocks).remove(&want);
+                stat(&refused)
+            }
+        }
+    }
+
+    /// Waiting has ended. Runs on whatever thread let go of the lock.
+    fn woken(&self, id: u64, how: Waited) {
+        let mut blocks = lock(&self.blocks);
+        match how {
+            Waited::Granted => {
+                if blocks.grant(id) {
+                    self.send(Message::Granted { id });
+                }
+            }
+            Waited::Cancelled => drop(blocks.remove_id(id)),
+        }
+    }
+
+    /// The client has said what it makes of a lock that was granted to it; or, with a status other
+    /// than [`Nlm4Stat::GRANTED`], has not said anything for too long.
+    pub(super) fn answered(&self, id: u64, stat: Nlm4Stat) {
+        let Some((_, block)) = lock(&self.blocks).granted(id) else { return };
+        let mut gate = lock(&block.host.gate);
+        // It may have asked again, or let go, before the gate was ours.
+        let Some(want) = lock(&self.blocks).remove_id(id) else { return };
+        if stat != Nlm4Stat::GRANTED {
+            self.let_go(&want);
+            self.tidy(&block.host, &mut gate, block.handle, want.key);
+        }
+    }
+
+    fn let_go(&self, want: &Wanted) -> Nlm4Stat {
+        match self.locks.unlock(want.key, &want.owner, want.range) {
+            Ok(()) => Nlm4Stat::GRANTED,
+            Err(_) => Nlm4Stat::DENIED_NOLOCKS,
+        }
+    }
+
+    /// Forgets which file a handle is once the host has nothing on it.
+    pub(super) fn tidy(&self, host: &Host, gate: &mut Gate, handle: Handle, key: FileKey) {
+        if !self.locks.concerns_client(key, host.key) {
+            gate.files.remove(&handle);
+        }
+    }
+}
+
+/// What the table's refusal is to a client.
+pub(super) fn stat(refused: &Refused) -> Nlm4Stat {
+    match refused {
+        Refused::Locked(_) | Refused::Shared(_) => Nlm4Stat::DENIED,
+        Refused::Deadlock => Nlm4Stat::DEADLCK,
+        // The one answer upon which a client comes again by itself.
+        Refused::Recalling => Nlm4Stat::DENIED_GRACE_PERIOD,
+        Refused::Full | Refused::NotHeld | Refused::NoLease => Nlm4Stat::DENIED_NOLOCKS,
+    }
+}

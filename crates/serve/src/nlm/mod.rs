@@ -1,0 +1,297 @@
+//! NLM version 4 and NSM version 1 (X/Open XNFS, chapters 14 and 11; RFC 1813, appendix II): locks
+//! and shares of NFSv3 clients, in the table that all protocols share.
+//!
+//! - [`dispatch`]: procedures; [`lock`], [`share`]: the operations. [`nsm`]: who has restarted.
+//! - [`hosts`]: who holds something; [`blocks`]: requests that wait, and grants that are not
+//!   acknowledged yet. Both pure.
+//! - [`conn`]: calls to clients: GRANTED, the answers to `*_MSG`, SM_NOTIFY.
+//! - [`status`]: errors on the wire.
+//!
+//! A lock belongs to a host (its address and `caller_name`), and there to `svid` and `oh`. It goes
+//! when it is let go of, or when the host says that it has restarted: NLM knows no leases.
+//!
+//! *A request that must wait* is answered with NLM4_BLOCKED; when its turn comes, the table holds
+//! the lock for it and the host is told. A host that says that it does not want the lock any more,
+//! or does not answer for a while, loses it again.
+//!
+//! *After a restart* of ours the hosts on record are told, and may reclaim for one lease.
+
+mod blocks;
+mod conn;
+mod dispatch;
+mod hosts;
+mod lock;
+mod nsm;
+mod share;
+mod status;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use base::clock::Clock;
+use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
+use tokio::sync::{Semaphore, mpsc};
+use vfs::locks::{ClientKey, LockTable, Owner, Protocol};
+use vfs::recovery::{ClientId, ClientRecords, RecordError};
+use vfs::share::ShareTable;
+use wire::nlm4::Nlm4Stat;
+
+use self::blocks::Blocks;
+use self::conn::Message;
+use self::hosts::{Gate, Host, Hosts};
+use self::status::Refusal;
+use crate::rpc::Program;
+use crate::transport::Runtimes;
+use crate::transport::small::Answers;
+
+/// The number of NLM in the records of clients.
+const RECORDED_AS: u8 = 3;
+/// Where rpcbind is on every client.
+pub const PORTMAP_PORT: u16 = 111;
+
+/// What the service is made of.
+pub struct Config {
+    /// The shares.
+    pub shares: Arc<ShareTable>,
+    /// The table that all protocols share.
+    pub locks: Arc<LockTable>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who held locks when the server last ended.
+    pub records: Arc<dyn ClientRecords>,
+    /// Until when (monotonic) they may reclaim.
+    pub grace_until_ns: u64,
+    /// Ends the client of an owner of another protocol if it has gone away; false if not.
+    pub makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
+    /// What this machine is called, beside its addresses.
+    pub name: String,
+    /// The port of the clients' port mappers: [`PORTMAP_PORT`] but in tests.
+    pub portmap_port: u16,
+}
+
+/// The service.
+pub struct Nlm {
+    shares: Arc<ShareTable>,
+    locks: Arc<LockTable>,
+    clock: Arc<dyn Clock>,
+    records: Arc<dyn ClientRecords>,
+    makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
+    name: String,
+    portmap_port: u16,
+    grace_until_ns: u64,
+    grace_may_be_on: AtomicBool,
+    /// Our NSM state: odd, another one after each start.
+    state: u32,
+    /// Held while records of hosts change on disk: never on a connection's thread.
+    paper: Mutex<()>,
+    hosts: Mutex<Hosts>,
+    blocks: Mutex<Blocks>,
+    outbox: mpsc::UnboundedSender<Message>,
+    /// Places for answers to `*_MSG`.
+    messages: Arc<Semaphore>,
+    /// Itself, for what outlives a call.
+    me: Weak<Self>,
+    swept_ns: Mutex<u64>,
+}
+
+/// A host, for the administrator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostInfo {
+    /// Its number among the clients of the lock table.
+    pub id: u64,
+    /// What it calls itself.
+    pub name: Vec<u8>,
+    /// Its address.
+    pub address: IpAddr,
+}
+
+/// Locks what no panic leaves half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Nlm {
+    /// Starts the service on `runtimes`: tells the hosts on record that the server has restarted,
+    /// and lets them reclaim. Reads and writes the records, and waits for that.
+    ///
+    /// # Errors
+    /// Our own state cannot be written down.
+    pub fn start(config: Config, runtimes: &Runtimes) -> Result<Arc<Self>, RecordError> {
+        // Bounded by the requests that wait and, for messages, by their own limit.
+        let (outbox, messages) = mpsc::unbounded_channel();
+        let known: Vec<ClientId> = config.records.known();
+        let known: Vec<_> = known.into_iter().filter(|c| c.protocol == RECORDED_AS).collect();
+        let state = nsm::next_state(&*config.records, &known, config.clock.wall_ns())?;
+        let addresses: BTreeSet<_> =
+            known.iter().filter_map(hosts::recorded).map(|(address, _)| address).collect();
+        let Config { shares, locks, clock, records, makes_way, name, portmap_port, .. } = config;
+        if !addresses.is_empty() {
+            locks.begin_grace(Protocol::Nlm);
+        }
+        let nlm = Arc::new_cyclic(|me| Self {
+            shares,
+            locks,
+            clock,
+            records,
+            makes_way,
+            name,
+            portmap_port,
+            grace_until_ns: config.grace_until_ns,
+            grace_may_be_on: AtomicBool::new(!addresses.is_empty()),
+            state,
+            paper: Mutex::default(),
+            hosts: Mutex::default(),
+            blocks: Mutex::default(),
+            outbox,
+            messages: Arc::new(Semaphore::new(NLM_MESSAGES_MAX)),
+            me: Weak::clone(me),
+            swept_ns: Mutex::default(),
+        });
+        for address in addresses {
+            nlm.send(Message::Restarted { address });
+        }
+        let service = Arc::clone(&nlm);
+        // That the runtimes end ends it, too.
+        runtimes.spawn_on(0, move || conn::run(service, messages));
+        Ok(nlm)
+    }
+
+    /// Both programs, for connections.
+    pub fn programs(self: &Arc<Self>) -> Vec<Arc<dyn Program>> {
+        vec![Arc::new(dispatch::Nlm4(Arc::clone(self))), Arc::new(nsm::Nsm(Arc::clone(self)))]
+    }
+
+    /// NSM for datagrams: by these Linux clients say that they have restarted.
+    pub fn datagrams(self: &Arc<Self>) -> Arc<dyn Answers> {
+        Arc::new(nsm::Datagrams(Arc::clone(self)))
+    }
+
+    /// To be called every second, on a thread that may wait for the disk: ends the grace period,
+    /// and forgets hosts that hold nothing.
+    pub fn sweep(&self) {
+        let now = self.clock.monotonic_ns();
+        if self.grace_may_be_on.load(Ordering::Relaxed) && now >= self.grace_until_ns {
+            // Those who have not come back must not reclaim after the next restart: until that is
+            // on disk, grace does not end.
+            if self.records.end_of_grace().is_ok() {
+                self.grace_may_be_on.store(false, Ordering::Relaxed);
+                self.locks.end_grace(Protocol::Nlm);
+            }
+        }
+        let mut swept = lock(&self.swept_ns);
+        if now.saturating_sub(*swept) >= NLM_SWEEP_EVERY.as_nanos() as u64 {
+            *swept = now;
+            self.forget_idle();
+        }
+    }
+
+    /// The hosts that hold something, or did lately.
+    pub fn hosts(&self) -> Vec<HostInfo> {
+        let info = |host: &Arc<Host>| HostInfo {
+            id: host.key.id,
+            name: host.name.clone(),
+            address: host.address,
+        };
+        lock(&self.hosts).iter().map(info).collect()
+    }
+
+    /// Requests that wait, and grants that are not acknowledged.
+    pub fn blocked(&self) -> usize {
+        lock(&self.blocks).len()
+    }
+
+    /// Our state number (NSM).
+    pub fn state(&self) -> u32 {
+        self.state
+    }
+
+    /// Takes everything from a host. False if there is none of this number. May wait for the disk.
+    pub fn expire(&self, id: u64) -> bool {
+        let found = lock(&self.hosts).iter().find(|host| host.key.id == id).map(Arc::clone);
+        found.inspect(|host| self.release(host)).is_some()
+    }
+
+    /// Whether only reclaims are taken now.
+    fn in_grace(&self) -> bool {
+        self.locks.in_grace()
+    }
+
+    /// Has a message sent. If the runtimes are ending it is lost, as on the way.
+    fn send(&self, message: Message) {
+        let _ = self.outbox.send(message);
+    }
+
+    /// Ends a host with all that it holds: it has restarted. May wait for the disk.
+    fn release(&self, host: &Host) {
+        let _paper = lock(&self.paper);
+        let mut gate = lock(&host.gate);
+        self.clear(host.key);
+        if std::mem::replace(&mut gate.recorded, false) {
+            // If it stays on record it may reclaim what it does not want any more.
+            let _ = self.records.forget(&host.record());
+        }
+    }
+
+    fn clear(&self, key: ClientKey) {
+        self.locks.release_client(key);
+        lock(&self.blocks).remove_host(key);
+    }
+
+    /// Forgets the hosts that hold nothing: they need not be told when we restart.
+    fn forget_idle(&self) {
+        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        hosts.iter().for_each(|host| lock(&host.gate).used = false);
+        let busy = self.locks.clients(Protocol::Nlm);
+        let _paper = lock(&self.paper);
+        for host in hosts.iter().filter(|host| !busy.contains(&host.key)) {
+            let mut gate = lock(&host.gate);
+            // It may have taken a lock since the table was looked through.
+            if gate.used {
+                continue;
+            }
+            if gate.recorded && self.records.forget(&host.record()).is_err() {
+                continue;
+            }
+            gate.gone = true;
+            lock(&self.hosts).remove(host);
+        }
+    }
+
+    /// Does something for a host, which nothing else is done for meanwhile. With `record` the host
+    /// is on record first, which may wait for the disk.
+    fn with_host<R>(
+        &self,
+        (address, name): (IpAddr, &[u8]),
+        record: bool,
+        may_block: bool,
+        act: impl FnOnce(&Arc<Host>, &mut Gate) -> R,
+    ) -> Result<R, Refusal> {
+        let find = || lock(&self.hosts).find_or_add(address, name).ok_or(Nlm4Stat::DENIED_NOLOCKS);
+        let host = find()?;
+        {
+            let mut gate = lock(&host.gate);
+            if !gate.gone && (gate.recorded || !record) {
+                gate.used = true;
+                return Ok(act(&host, &mut gate));
+            }
+        }
+        if !may_block {
+            return Err(Refusal::WouldBlock);
+        }
+        // From here on no host is forgotten, and its gate is not held while the disk is waited for.
+        let _paper = lock(&self.paper);
+        let host = find()?;
+        if record {
+            self.records.record(&host.record()).map_err(|_| Nlm4Stat::DENIED_NOLOCKS)?;
+        }
+        let mut gate = lock(&host.gate);
+        gate.recorded |= record;
+        gate.used = true;
+        Ok(act(&host, &mut gate))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! TLS 1.3 for RPC (RFC 9289): who we are, whose certificates we take, and why a session failed.
+//!
+//! The sessions themselves are in [`session`], which does no I/O.
+
+pub(super) mod session;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
+
+/// The protocol that both sides must agree on (RFC 9289 §8.2).
+pub const ALPN: &[u8] = b"sunrpc";
+
+/// What a server shows and whom it believes, as PEM.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    /// Its certificate, with those between it and a root behind it.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+    /// Roots for clients' certificates; without them no client is asked for one.
+    pub client_ca: Option<String>,
+}
+
+/// What is wrong with them: the administrator's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// There is none, or it is no PEM.
+    #[error("the certificate cannot be read: {0}")]
+    Certificate(String),
+    /// There is none, or it is no PEM.
+    #[error("the private key cannot be read: {0}")]
+    Key(String),
+    /// They do not belong together, or the key is of a kind that is not known.
+    #[error("certificate and key cannot be used together")]
+    Pair(#[source] rustls::Error),
+    /// There is none, or it is no PEM.
+    #[error("the authorities for client certificates cannot be read: {0}")]
+    Authorities(String),
+    /// The library lacks what we ask for: our fault.
+    #[error("TLS 1.3 is not available")]
+    Version(#[source] rustls::Error),
+}
+
+/// TLS as it is offered. What it shows may be exchanged while it is in use.
+#[derive(Debug)]
+pub struct Tls {
+    config: Mutex<Arc<ServerConfig>>,
+    failure: Mutex<Option<(IpAddr, String)>>,
+}
+
+impl Tls {
+    /// Offers TLS with these.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(credentials: &Credentials) -> Result<Arc<Self>, CredentialsError> {
+        let config = Mutex::new(config(credentials)?);
+        Ok(Arc::new(Self { config, failure: Mutex::default() }))
+    }
+
+    /// Exchanges them; they hold for connections that begin from now on.
+    ///
+    /// # Errors
+    /// They cannot be used; those before go on.
+    pub fn set(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
+        let config = config(credentials)?;
+        *lock(&self.config) = config;
+        Ok(())
+    }
+
+    /// The latest failure of a session, if there was one since it was last taken.
+    pub fn take_failure(&self) -> Option<(IpAddr, String)> {
+        lock(&self.failure).take()
+    }
+
+    /// Notes a failure for whom it may concern.
+    pub(crate) fn note_failure(&self, peer: IpAddr, why: String) {
+        *lock(&self.failure) = Some((peer, why));
+    }
+
+    pub(super) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&lock(&self.config))
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Only TLS 1.3, without resumption: a connection lives for days, and a ticket would outlive what
+/// was verified when it was given out.
+fn config(from: &Credentials) -> Result<Arc<ServerConfig>, CredentialsError> {
+    let chain = certificates(&from.certificate).map_err(CredentialsError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(from.key.as_bytes())
+        .map_err(|e| CredentialsError::Key(e.to_string()))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(CredentialsError::Version)?;
+    let builder = match &from.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(pem) => {
+            let wrong = CredentialsError::Authorities;
+            let mut roots = RootCertStore::empty();
+            for root in certificates(pem).map_err(wrong)? {
+                roots.add(root).map_err(|e| wrong(e.to_string()))?;
+            }
+            // A share that wants a certificate says so; a client without one may use the others.
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+                .allow_unauthenticated()
+                .build()
+                .map_err(|e| wrong(e.to_string()))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(CredentialsError::Pair)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
+}
+
+/// All certificates in a text; at least one.
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|e| e.to_string())?;
+    if all.is_empty() { Err("there is none in it".to_owned()) } else { Ok(all) }
+}
+
+/// Why a session could not be set up, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// Bytes came behind the probe before its reply said that TLS is spoken (RFC 9289 §4.1).
+    #[error("data came between the probe and its reply")]
+    Early,
+    /// What came is not TLS, or not as we want it: version, certificate, protocol.
+    #[error(transparent)]
+    Protocol(#[from] rustls::Error),
+    /// The client does not say that it wants to speak RPC.
+    #[error("the client did not ask for the protocol sunrpc")]
+    Alpn,
+    /// The handshake takes too long.
+    #[error("the handshake was not finished in time")]
+    TooSlow,
+    /// It went away during the handshake.
+    #[error("the peer went away during the handshake")]
+    Gone,
+    /// A message of the handshake does not fit the buffer.
+    #[error("a message of the handshake is too long")]
+    TooLong,
+    /// The session came to a state that it must not: our fault.
+    #[error("unexpected state of the session")]
+    State,
+    /// The socket failed.
+    #[error("socket: {0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,187 @@
+//! Real Linux clients of NFSv4 beside each other: what one has locked the other does not get, a
+//! lock that is given back goes to who waits for it, and a client that is gone loses what it held
+//! when its lease is over, and not before.
+
+use std::time::{Duration, Instant};
+
+use e2e::netns::{HOST, Namespace};
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::skip;
+use e2e::uml::{self, Guest, Task};
+
+/// The lease that the server gives here.
+const LEASE: Duration = Duration::from_secs(5);
+/// How long after the lease a client that asks all the time may still be without the lock.
+const SLACK: Duration = Duration::from_secs(15);
+/// The versions, and where each is mounted.
+const MOUNTS: [(&str, &str); 2] = [("4.2", "new"), ("4.0", "old")];
+
+/// Two guests that have mounted the share by each version.
+struct Pair {
+    one: Guest,
+    two: Guest,
+    server: Server,
+    _namespace: Namespace,
+    _scratch: Scratch,
+}
+
+impl Pair {
+    fn new() -> Result<Self, String> {
+        let namespace = uml::namespace(2)?;
+        let scratch = Scratch::new("kernel-v4");
+        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+        let mut options = Options::new(&dir, &state);
+        options.address = HOST;
+        options.namespace = Some(&namespace);
+        options.args = ["--nfs-lease", "5"].map(Into::into).to_vec();
+        let server = Server::start(&options);
+        let [one, two] = [0, 1].map(|number| {
+            let mut guest = Guest::boot(&namespace, number, scratch.path());
+            guest.install("locks");
+            for (version, name) in MOUNTS {
+                let options = format!("vers={version}");
+                guest.mount(name, server.nfs_port(), &server.export(), &options);
+            }
+            guest.run("mkfifo /tmp/go /tmp/go2");
+            guest
+        });
+        Ok(Self { one, two, server, _namespace: namespace, _scratch: scratch })
+    }
+}
+
+/// Takes a lock that is held until [`release`].
+fn hold(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> Task {
+    let task = guest.begin(&format!("locks holder {kind} {mode} try {range} /tmp/go"));
+    guest.event("holder granted");
+    task
+}
+
+fn release(guest: &mut Guest, task: &Task) {
+    guest.run("echo >/tmp/go");
+    let (status, log) = guest.end(task);
+    assert_eq!(status, 0, "{log}");
+}
+
+/// Whether a lock is to be had, without waiting.
+fn can(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> bool {
+    let task = guest.begin(&format!("locks other {kind} {mode} try {range}"));
+    let (status, log) = guest.end(&task);
+    assert!(status == 0 || status == 1, "{kind} {mode} {range}: {log}\n{}", guest.said());
+    status == 0
+}
+
+/// What guest one holds: kind, mode and range; then what guest two asks for, and gets or not.
+type Case = ((&'static str, &'static str, &'static str), &'static [Question]);
+type Question = (&'static str, &'static str, &'static str, bool);
+
+/// A flock is a lock of the whole file to other clients, as it is by Linux's own NFS server.
+const CASES: [Case; 4] = [
+    (
+        ("fcntl", "write", "100 100"),
+        &[
+            ("fcntl", "write", "100 100", false),
+            ("fcntl", "write", "199 1", false),
+            ("fcntl", "read", "0 101", false),
+            ("fcntl", "write", "0 0", false),
+            ("flock", "read", "0 0", false),
+            ("fcntl", "write", "0 100", true),
+            ("fcntl", "write", "200 0", true),
+        ],
+    ),
+    (("fcntl", "read", "0 0"), &[("fcntl", "read", "5 5", true), ("flock", "read", "0 0", true)]),
+    (
+        ("flock", "write", "0 0"),
+        &[("flock", "write", "0 0", false), ("flock", "read", "0 0", false)],
+    ),
+    (
+        ("flock", "read", "0 0"),
+        &[
+            ("flock", "read", "0 0", true),
+            ("flock", "write", "0 0", false),
+            ("fcntl", "write", "7 1", false),
+        ],
+    ),
+];
+
+fn exclude_each_other(pair: &mut Pair, (one, two): (&str, &str)) {
+    let file = |mount: &str| format!("/mnt/{mount}/excluded");
+    for ((kind, mode, range), questions) in CASES {
+        let held = hold(&mut pair.one, kind, mode, &format!("{} {range}", file(one)));
+        for (other_kind, other_mode, asked, wanted) in questions {
+            let asked = format!("{} {asked}", file(two));
+            let got = can(&mut pair.two, other_kind, other_mode, &asked);
+            assert_eq!(
+                got, *wanted,
+                "{one} holds {kind} {mode} {range}; {two} wants {other_kind} {other_mode} {asked}"
+            );
+        }
+        release(&mut pair.one, &held);
+        let all = format!("{} 0 0", file(two));
+        assert!(can(&mut pair.two, kind, "write", &all), "{one} gave back {kind} {mode}");
+    }
+}
+
+/// A lock that guest two waits for comes once guest one has given it back.
+fn goes_to_who_waits(pair: &mut Pair, mount: &str, kind: &str) {
+    let range = format!("/mnt/{mount}/waited 0 0");
+    let held = hold(&mut pair.one, kind, "write", &range);
+    // The kernel's own count of the answers to LOCK says when it was refused.
+    let count = "answers() { awk '/^\t *LOCK:/ { n += $3 } END { print n + 0 }' \
+                 /proc/self/mountstats; }\n";
+    let before = pair.two.run(&format!("{count} answers"));
+    let waiting = pair.two.begin(&format!("locks waiter {kind} write wait {range}"));
+    let refused = format!("{count} until [ $(answers) -gt {} ]; do :; done", before.trim());
+    pair.two.run(&refused);
+    assert!(!pair.two.forget("waiter granted"), "{mount}: {kind} was granted to both");
+    release(&mut pair.one, &held);
+    pair.two.event("waiter granted");
+    assert_eq!(pair.two.end(&waiting).0, 0);
+}
+
+/// Guest one is cut off while it holds a lock over each version.
+fn dies_with_its_locks(pair: &mut Pair) {
+    // What its client did before is no part of the lease that is measured.
+    let begin = Instant::now();
+    let held: Vec<_> = [("new", "fcntl", "/tmp/go"), ("old", "flock", "/tmp/go2")]
+        .map(|(mount, kind, go)| {
+            let range = format!("/mnt/{mount}/orphan.{mount} 0 0");
+            let _held = pair.one.begin(&format!("locks {mount} {kind} write try {range} {go}"));
+            pair.one.event(&format!("{mount} granted"));
+            (mount, kind, range)
+        })
+        .into();
+    pair.one.cut();
+    let cut = Instant::now();
+    for (mount, kind, range) in &held {
+        let _until = pair.two.begin(&format!("locks heir.{mount} {kind} write until {range}"));
+        pair.two.event(&format!("heir.{mount} asks"));
+    }
+    for (mount, kind, _) in &held {
+        pair.two.event(&format!("heir.{mount} granted"));
+        let (since, after) = (begin.elapsed(), cut.elapsed());
+        println!("{mount}: {kind} lock of a dead client after {after:?}");
+        assert!(since >= LEASE, "{mount}: {kind} lock taken from a client within its lease");
+        assert!(after <= LEASE + SLACK, "{mount}: {kind} lock came {after:?} after the end");
+    }
+}
+
+#[test]
+fn two_linux_clients_exclude_each_other() {
+    if let Some(why) = uml::unavailable() {
+        skip!("kernel-v4", "{why}");
+    }
+    let _turn = uml::turn();
+    let mut pair = match Pair::new() {
+        Ok(pair) => pair,
+        Err(why) => skip!("kernel-v4", "{why}"),
+    };
+    for mounts in [("new", "new"), ("old", "old"), ("new", "old")] {
+        exclude_each_other(&mut pair, mounts);
+    }
+    for (mount, kind) in [("new", "fcntl"), ("new", "flock"), ("old", "fcntl"), ("old", "flock")] {
+        goes_to_who_waits(&mut pair, mount, kind);
+    }
+    dies_with_its_locks(&mut pair);
+    assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
+}
