@@ -31,6 +31,7 @@ use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
 use self::input::{Input, Next};
+use super::back::Back;
 use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
@@ -108,6 +109,8 @@ pub(super) struct Conn {
     link: Link,
     core: Rc<Core>,
     mailbox: Arc<Mailbox<Letter>>,
+    /// Calls in the other direction.
+    back: Arc<Back>,
     caller: Caller,
     input: Input,
     out: ReplyBuf,
@@ -139,9 +142,13 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let client = core.hub.clients().intern(address);
     // Who is called back must see the address that it knows.
     let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
+    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
+    let back = Back::new(caller.connection(), Arc::clone(&mailbox));
+    caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
         link: Link::new(stream),
-        caller: Caller::new((address, accepted.peer.port()), client, core.id).called_at(local),
+        back,
+        caller,
         core,
         mailbox,
         input: Input::default(),
@@ -281,6 +288,10 @@ impl Conn {
         }
         let mut panicked = false;
         for letter in self.letters.drain(..) {
+            if let Letter::Call { record } = letter {
+                self.out.vec().extend_from_slice(&record);
+                continue;
+            }
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
             self.core.budget.give_bytes(letter.held());
@@ -297,7 +308,7 @@ impl Conn {
                         self.out.vec().extend_from_slice(&reply);
                     }
                 }
-                Letter::Nothing { .. } => {}
+                Letter::Nothing { .. } | Letter::Call { .. } => {}
                 Letter::Panicked { .. } => panicked = true,
             }
         }
@@ -355,7 +366,14 @@ impl Conn {
         if let Some((client, machine)) = self.caller.take_name() {
             self.core.hub.clients().label(client, &machine);
         }
-        match step.map_err(Ended::BadCall)? {
+        let step = match step {
+            Err(CallError::NotACall { .. }) if self.back.answered(self.input.message()) => {
+                self.input.consume();
+                return Ok(true);
+            }
+            step => step.map_err(Ended::BadCall)?,
+        };
+        match step {
             Step::Answered => self.note(span),
             Step::Secure { start } => self.take_probe(start, span),
             Step::Extent { extent, start } => {
@@ -465,6 +483,7 @@ impl Conn {
 
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
     async fn settle(mut self) {
+        self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
         self.input.clear();
         self.rest();

@@ -5,12 +5,15 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`later`]: calls on the pool and in the flush group.
+//! - [`back`]: calls to the peers of connections; [`dial`]: connections made for that.
 //! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
 
+pub mod back;
 mod caller;
 mod conn;
 mod core;
+mod dial;
 mod dispatch;
 mod later;
 pub(crate) mod plain;
@@ -28,8 +31,10 @@ use probe::hub::Hub;
 use tokio::sync::{oneshot, watch};
 use vfs::flush::FlushGroup;
 
+pub use self::back::Back;
 pub use self::caller::Caller;
 use self::core::Core;
+pub use self::dial::dial;
 use self::dispatch::Service;
 pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
 use self::replay::{ReplayCache, ReplayLimits};

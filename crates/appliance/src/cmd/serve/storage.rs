@@ -73,7 +73,12 @@ impl Storage {
             ..HostOptions::new(tag(&plan.share), secret)
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
-        let mut table = ShareTable::default();
+        // Without delegations there is nothing that a change would have to recall.
+        let locks = Arc::<LockTable>::default();
+        let mut table = match plan.delegations {
+            true => ShareTable::with_locks(locks.clone()),
+            false => ShareTable::default(),
+        };
         let share =
             table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
         share.rules.set(plan.rules.clone());
@@ -83,8 +88,10 @@ impl Storage {
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let locks = Arc::new(LockTable::default());
         let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
+        if plan.delegations {
+            clients.call_back(&runtimes);
+        }
         programs.push(program);
         let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
