@@ -36,7 +36,8 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
     std::fs::create_dir_all(base.join("share"))?;
     let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
     println!(
-        "| version | operation | in flight | connections | ops/s | server µs/op | spread | to cheapest |"
+        "| version | operation | in flight | connections | ops/s | server µs/op | spread \
+         | to cheapest |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|");
     let mut worst: f64 = 0.0;

@@ -3,8 +3,10 @@
 
 use std::io;
 use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::Deadline;
+use lab::agent::clock::mono_ns;
 use lab::client::{self, Client, Completion, FileSet, Op, Options, Target};
 use lab::workload::{Shape, Workload};
 
@@ -74,7 +76,7 @@ impl Lanes {
     /// # Errors
     /// When a connection is lost or any operation fails.
     pub fn run(&mut self, server: u32, time: Duration) -> io::Result<Figure> {
-        let (begin, until) = (Instant::now(), Instant::now() + time);
+        let (begin, until) = (mono_ns(), Deadline::after(time));
         let (server_before, own_before) = (cpu::of(server)?, cpu::own()?);
         let sums: Vec<io::Result<(u64, u64)>> = std::thread::scope(|scope| {
             let workers: Vec<_> = self
@@ -85,7 +87,7 @@ impl Lanes {
             let panicked = |_| Err(io::Error::other("a driver panicked"));
             workers.into_iter().map(|w| w.join().unwrap_or_else(panicked)).collect()
         });
-        let wall = begin.elapsed().as_secs_f64();
+        let wall = (mono_ns() - begin) as f64 / 1e9;
         let (server, own) = (cpu::of(server)? - server_before, cpu::own()? - own_before);
         let (mut ops, mut bytes) = (0, 0);
         for sum in sums {
@@ -110,7 +112,7 @@ impl Lanes {
 }
 
 /// Keeps the lanes full until the time has come, and finishes what is in flight.
-fn drive(lanes: &mut [Lane], until: Instant) -> io::Result<(u64, u64)> {
+fn drive(lanes: &mut [Lane], until: Deadline) -> io::Result<(u64, u64)> {
     let poll = Poll::new()?;
     let mut open = 0usize;
     for (n, lane) in lanes.iter_mut().enumerate() {
@@ -125,7 +127,7 @@ fn drive(lanes: &mut [Lane], until: Instant) -> io::Result<(u64, u64)> {
     let mut ready = Vec::new();
     while open > 0 {
         poll.wait(&mut ready)?;
-        let more = Instant::now() < until;
+        let more = !until.passed();
         for lane in &ready {
             let Some(lane) = lanes.get_mut(*lane) else { continue };
             done.clear();
