@@ -500,6 +500,11 @@ pub const LAB_COMPOUND_OPS: u32 = 64;
 pub const NLM_STRING_MAX: usize = 1024;
 /// Hosts that hold locks or have lately: as many as can be on record.
 pub const NLM_HOSTS_MAX: usize = CLIENT_RECORDS_MAX;
+/// Of these, those at one address: a site behind one address, and nobody who makes up names.
+pub const NLM_HOSTS_PER_ADDRESS_MAX: usize = 1_024;
+/// Locked files whose handles are remembered for one host, so that it can let go of a lock on a
+/// file that is gone: some 150 bytes each. Of more, it cannot.
+pub const NLM_FILES_PER_HOST_MAX: usize = 65_536;
 /// Lock requests that wait or whose grant is not acknowledged yet, of all hosts: some 500 bytes and
 /// perhaps a task each.
 pub const NLM_BLOCKED_MAX: usize = 16_384;

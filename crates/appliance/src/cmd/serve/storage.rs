@@ -132,6 +132,11 @@ impl Storage {
         &self.clients
     }
 
+    /// Locks of NFSv3 clients.
+    pub fn nlm(&self) -> &Arc<Nlm> {
+        &self.nlm
+    }
+
     /// All shares, with ways to reach them.
     pub fn shares(&self) -> Vec<ShareStatus> {
         let root = Cred::root();
