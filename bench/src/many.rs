@@ -4,8 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use base::clock::Deadline;
-use lab::agent::clock::mono_ns;
+use base::clock::{Deadline, NS_PER_S, monotonic_ns};
 use lab::client::{self, Client, Completion, FileSet, Op, Options, Target};
 use lab::workload::{Shape, Workload};
 
@@ -74,7 +73,7 @@ impl Lanes {
     /// # Errors
     /// When a connection is lost or any operation fails.
     pub fn run(&mut self, server: u32, time: Duration) -> io::Result<Figure> {
-        let (begin, until) = (mono_ns(), Deadline::after(time));
+        let (begin, until) = (monotonic_ns(), Deadline::after(time));
         let (server_before, own_before) = (cpu::of(server)?, cpu::own()?);
         let sums: Vec<io::Result<(u64, u64)>> = std::thread::scope(|scope| {
             let workers: Vec<_> = self
@@ -85,7 +84,7 @@ impl Lanes {
             let panicked = |_| Err(io::Error::other("a driver panicked"));
             workers.into_iter().map(|w| w.join().unwrap_or_else(panicked)).collect()
         });
-        let wall = (mono_ns() - begin) as f64 / 1e9;
+        let wall = (monotonic_ns() - begin) as f64 / NS_PER_S as f64;
         let (server, own) = (cpu::of(server)? - server_before, cpu::own()? - own_before);
         let (mut ops, mut bytes) = (0, 0);
         for sum in sums {

@@ -493,6 +493,36 @@ pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
 /// around it.
 pub const LAB_COMPOUND_OPS: u32 = 64;
 
+// --- serve: callbacks and delegations -----------------------------------------------------------
+
+/// Calls of ours that one peer may leave unanswered; a session has fewer slots, a 4.0 client is
+/// asked for what it holds one file at a time.
+pub const BACK_CALLS_MAX: usize = 1_024;
+/// A client that is called back must take the connection within this time.
+pub const DIAL_TIME_MAX: Duration = Duration::from_secs(5);
+/// A connection for callbacks is closed when nothing was said on it for so long; the next callback
+/// makes another.
+pub const DIAL_IDLE: Duration = Duration::from_secs(60);
+/// Longest reply to a callback.
+pub const DIAL_BUFFER_MAX: usize = 64 << 10;
+/// Connections that one session may be called back on: Linux binds one for each of its `nconnect`.
+pub const NFS4_BACK_LINES_MAX: usize = 16;
+/// Slots of a back channel: Linux offers 16, and nobody waits for more recalls at once.
+pub const NFS4_BACK_SLOTS_MAX: u32 = 16;
+/// A call to a client that is not answered for a third of the lease, but at least and at most this
+/// long, shows that the client does not hear.
+pub const NFS4_CALLBACK_TIME_MIN: Duration = Duration::from_secs(1);
+/// See [`NFS4_CALLBACK_TIME_MIN`].
+pub const NFS4_CALLBACK_TIME_MAX: Duration = Duration::from_secs(10);
+/// Delegations of all clients: some 500 bytes each. The table of leases has room for all of them.
+pub const NFS4_DELEGATIONS_MAX: u64 = 100_000;
+/// Delegations of one client: so many inodes Linux keeps without being short of memory.
+pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
+/// A file whose delegation was recalled gets none for so long: knfsd waits as long.
+pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
+/// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
+pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
+
 // --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
