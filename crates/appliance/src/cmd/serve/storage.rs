@@ -90,6 +90,13 @@ impl Storage {
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
         let locks = Arc::<LockTable>::default();
+        if plan.delegations {
+            // Whoever trusts what it has read must hear of programs that change the file here.
+            let table = locks.clone();
+            files.tell_changes(Box::new(move |file| {
+                table.may_change(file, None);
+            }));
+        }
         let table = shares(plan, &files, &locks).map_err(|e| failure(&e))?;
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
