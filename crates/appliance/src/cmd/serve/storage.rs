@@ -57,10 +57,15 @@ fn shares(
     locks: &Arc<LockTable>,
 ) -> Result<Arc<ShareTable>, ShareError> {
     // Without delegations there is nothing that a change would have to recall.
-    let mut table = match plan.delegations {
-        true => ShareTable::with_locks(locks.clone()),
-        false => ShareTable::default(),
-    };
+    let mut table = ShareTable::default();
+    if plan.delegations {
+        table = ShareTable::with_locks(locks.clone());
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = locks.clone();
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
+    }
     let share = table.add(&plan.share, files.clone(), plan.read_only)?;
     share.rules.set(plan.rules.clone());
     Ok(Arc::new(table))
@@ -90,13 +95,6 @@ impl Storage {
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
         let locks = Arc::<LockTable>::default();
-        if plan.delegations {
-            // Whoever trusts what it has read must hear of programs that change the file here.
-            let table = locks.clone();
-            files.tell_changes(Box::new(move |file| {
-                table.may_change(file, None);
-            }));
-        }
         let table = shares(plan, &files, &locks).map_err(|e| failure(&e))?;
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
