@@ -12,12 +12,13 @@ use base::limits::{
 };
 use probe::core::thread_cpu_ns;
 use probe::hub::Hub;
+use probe::op::Protocol;
 use probe::sample::{Sample, Sampler};
 use probe::schema::{Kind, schema};
 use probe::second::CoreSecond;
 
 use crate::model::{Frame, Key, Name, Rows, SAMPLE_SCALE, Table};
-use crate::names::Names;
+use crate::names::{Dimension, Names};
 use crate::query::Engine;
 
 mod operations;
@@ -62,7 +63,7 @@ impl Assembler {
         self.hub.gauges().dropped.add(lost);
         frame.dropped = lost + now.iter().map(|c| c.dropped).sum::<u64>();
         frame.tables = operations::tables(&now, &self.names);
-        frame.tables.extend(samples.iter().map(sample_table));
+        frame.tables.extend(samples.iter().map(|sample| self.sample_table(sample)));
         frame.tables.extend(self.gauges());
         frame.tables.iter_mut().for_each(|table| table.trim(rows_max(table)));
         frame
@@ -84,27 +85,38 @@ impl Assembler {
                 // A rate needs two readings.
                 (_, None) => continue,
             };
-            tables.push(sample_table(&Sample { stat: id, ..Sample::raw("", shown as f64) }));
+            tables.push(self.sample_table(&Sample { stat: id, ..Sample::raw("", shown as f64) }));
         }
         self.last = readings;
         tables
     }
 }
 
-fn sample_table(sample: &Sample) -> Table {
-    let whole = |value: f64| [(value.max(0.0) * SAMPLE_SCALE).round() as u64, 0];
-    let key = |name: &str| match name {
-        "" => Key::Other,
-        name => Key::Name(Name::plain(name)),
-    };
-    let mut rows = Rows::default();
-    for (a, b, value) in &sample.rows {
-        rows.add(key(a), key(b), whole(*value));
+/// Whether the elements of a sample's dimension are clients, by address.
+const CLIENT: &str = "client";
+
+impl Assembler {
+    fn sample_table(&self, sample: &Sample) -> Table {
+        let whole = |value: f64| [(value.max(0.0) * SAMPLE_SCALE).round() as u64, 0];
+        let key = |dimension: &str, name: &str| match name.parse() {
+            _ if name.is_empty() => Key::Other,
+            // With the label that it has among operations.
+            Ok(address) if dimension == CLIENT => {
+                let number = u64::from(self.hub.clients().intern(address));
+                self.names.key(Protocol::Nfs4, Dimension::Client, Some(number))
+            }
+            _ => Key::Name(Name::plain(name)),
+        };
+        let [first, second] = sample.dimensions;
+        let mut rows = Rows::default();
+        for (a, b, value) in &sample.rows {
+            rows.add(key(first, a), key(second, b), whole(*value));
+        }
+        let dimensions = sample.dimensions.map(Arc::from);
+        let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, [0; 2]);
+        table.total = whole(sample.total);
+        table
     }
-    let dimensions = sample.dimensions.map(Arc::from);
-    let mut table = Table::from_rows(sample.stat.into(), dimensions, rows, [0; 2]);
-    table.total = whole(sample.total);
-    table
 }
 
 /// The running collector; [`Collector::stop`] ends it.

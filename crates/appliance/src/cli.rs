@@ -24,6 +24,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Look at statistics of a running server
     Analytics(AnalyticsArgs),
+    /// See the NFS clients of a running server and what they hold, and end one
+    Nfs(NfsArgs),
     /// Read a file that plimsoll has written, without a server
     Inspect(InspectArgs),
     /// Serve a scratch share, drive it with eight clients, find its load limits
@@ -185,6 +187,55 @@ pub struct ShowArgs {
     /// Go on with one line per second until interrupted
     #[arg(long, conflicts_with_all = ["from", "to", "step"])]
     pub follow: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Options of `nfs`.
+#[derive(Debug, Args)]
+pub struct NfsArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: NfsCommand,
+}
+
+/// What `nfs` can do.
+#[derive(Debug, Subcommand)]
+pub enum NfsCommand {
+    /// List clients: who they are, since when they are silent, how much they hold
+    Clients(ListArgs),
+    /// List files that are held open, and delegations
+    Opens(HeldArgs),
+    /// List byte-range locks, held and waited for
+    Locks(HeldArgs),
+    /// End a client that will not come back, with all that it holds
+    #[command(after_help = "A client that is still there loses its opens and locks: its programs \
+        get I/O errors, or go on without the locks that they believe to have.")]
+    Expire(ExpireArgs),
+}
+
+/// Options of `nfs opens` and `nfs locks`.
+#[derive(Debug, Args)]
+pub struct HeldArgs {
+    /// Of this client only, by its id as `plimsoll nfs clients` tells it
+    pub client: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Options of `nfs expire`.
+#[derive(Debug, Args)]
+pub struct ExpireArgs {
+    /// The client's id, as `plimsoll nfs clients` tells it
+    pub client: String,
+    /// What it was, as JSON
+    #[arg(long)]
+    pub json: bool,
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,

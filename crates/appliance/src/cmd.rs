@@ -4,12 +4,14 @@ pub mod analytics;
 pub mod demo;
 pub mod doctor;
 pub mod inspect;
+pub mod nfs;
 pub mod serve;
 
 use std::path::{Path, PathBuf};
 
-use control::client::Client;
+use control::client::{Client, ClientError};
 use control::state::{SOCKET, registry};
+use serde::Deserialize;
 
 use crate::cli::ServerArgs;
 use crate::out::Failure;
@@ -46,4 +48,22 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
 fn describe(entry: &registry::Entry) -> String {
     let quoted = |path: &PathBuf| crate::out::shell_quote(&path.to_string_lossy());
     format!("--state {}  (serves {})", quoted(&entry.state), entry.dir.display())
+}
+
+/// An answer of the API.
+fn parse<T: for<'a> Deserialize<'a>>(tried: &str, text: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(text).map_err(|e| {
+        Failure::of(tried, &e).hint("the server speaks another version of the API; try --json")
+    })
+}
+
+/// A server that does not answer, or not as it should.
+fn unreachable(tried: &str, error: &ClientError) -> Failure {
+    let failure = Failure::of(tried, error);
+    match error {
+        ClientError::Unreachable { .. } => {
+            failure.hint("is it running? `plimsoll serve DIR` starts one")
+        }
+        _ => failure,
+    }
 }

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         },
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
+        Command::Nfs(args) => cmd::nfs::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),
     };

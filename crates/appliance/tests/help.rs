@@ -4,12 +4,17 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 15] = [
+const COMMANDS: [&[&str]; 20] = [
     &[],
     &["serve"],
     &["analytics"],
     &["analytics", "list"],
     &["analytics", "show"],
+    &["nfs"],
+    &["nfs", "clients"],
+    &["nfs", "opens"],
+    &["nfs", "locks"],
+    &["nfs", "expire"],
     &["inspect"],
     &["doctor"],
     &["demo"],

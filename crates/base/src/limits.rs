@@ -507,13 +507,34 @@ pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
 pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
 /// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
 pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
-// --- NLM, NSM, port mapper ------------------------------------------------------------------------
+
+// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
+
+/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
+pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
+/// shortest lease in wide use.
+pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
+/// Giving back its opens, its session and its client id may take a leaving client this long; the
+/// lease does the rest.
+pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
+/// Operations of a compound that a client asks for: the deepest path of a target and what is
+/// around it.
+pub const LAB_COMPOUND_OPS: u32 = 64;
+
+// --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
 /// MAXNETOBJ_SZ of XNFS).
 pub const NLM_STRING_MAX: usize = 1024;
 /// Hosts that hold locks or have lately: as many as can be on record.
 pub const NLM_HOSTS_MAX: usize = CLIENT_RECORDS_MAX;
+/// Of these, those at one address: a site behind one address, and nobody who makes up names.
+pub const NLM_HOSTS_PER_ADDRESS_MAX: usize = 1_024;
+/// Locked files whose handles are remembered for one host, so that it can let go of a lock on a
+/// file that is gone: some 150 bytes each. Of more, it cannot.
+pub const NLM_FILES_PER_HOST_MAX: usize = 65_536;
 /// Lock requests that wait or whose grant is not acknowledged yet, of all hosts: some 500 bytes and
 /// perhaps a task each.
 pub const NLM_BLOCKED_MAX: usize = 16_384;
@@ -570,3 +591,17 @@ pub const TLS_TELL_EVERY: Duration = Duration::from_secs(60);
 /// Clients ended for their silence of which we still know that it was so: 8 bytes each. Beyond it
 /// they are told NFS4ERR_STALE_CLIENTID and begin anew all the same.
 pub const NFS4_EXPIRED_MAX: usize = 1_024;
+
+// --- the administrator's view of NFS clients -----------------------------------------------------
+
+/// Addresses that are remembered of one NFSv4 client, for people: a machine with more ways in than
+/// this is told by its latest ones.
+pub const NFS4_CLIENT_ADDRESSES_MAX: usize = 8;
+/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer
+/// of a few megabytes; the answer says when there are more.
+pub const API_STATE_ROWS_MAX: usize = 10_000;
+/// Looking through the table of opens and locks for statistics may take this part of one core: a
+/// table that takes longer is looked through less often than once a second.
+pub const STATE_TALLY_COST: u32 = 50;
+/// Characters that are shown of what a peer calls itself or its owners.
+pub const SHOWN_NAME_MAX: usize = 256;

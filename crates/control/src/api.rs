@@ -6,6 +6,7 @@
 mod analytics;
 mod error;
 mod guard;
+mod nfs;
 mod sign_in;
 mod stream;
 mod ui;
@@ -19,9 +20,9 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use base::clock::Clock;
-use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_STREAMS_MAX};
+use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_MAX, API_STREAMS_MAX};
 use tokio::sync::Semaphore;
 
 pub use error::{ApiError, Body as ErrorBody};
@@ -106,6 +107,10 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/analytics/stream", get(stream::stream))
         .route("/analytics/recorder", get(analytics::recorder))
         .route("/analytics/collect", post(analytics::collect))
+        .route("/services/nfs/clients", get(nfs::clients))
+        .route("/services/nfs/clients/{id}", delete(nfs::expire))
+        .route("/services/nfs/opens", get(nfs::opens))
+        .route("/services/nfs/locks", get(nfs::locks))
         .route_layer(from_fn_with_state(control.clone(), guard::require_identity));
     let session = get(sign_in::who).post(sign_in::sign_in).delete(sign_in::sign_out);
     let v1 = signed_in
@@ -133,6 +138,28 @@ async fn status(State(control): State<Arc<Control>>) -> Result<Response, ApiErro
     let text =
         serde_json::to_string(&status).map_err(|e| ApiError::failed("write the status", &e))?;
     Ok(json(text))
+}
+
+/// Does what may block on a thread for that, a few at a time.
+async fn blocking<T: Send + 'static>(
+    control: &Arc<Control>,
+    tried: &'static str,
+    work: impl FnOnce(&dyn Appliance) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    // Each waiter owns the semaphore's Arc; see `sign_in::turn`.
+    if Arc::strong_count(&control.queries) > API_QUERIES_WAITING_MAX {
+        return Err(ApiError::busy(tried, "too many queries wait already"));
+    }
+    let turn = control.queries.clone().acquire_owned().await;
+    let turn = turn.map_err(|e| ApiError::failed(tried, &e))?;
+    let appliance = control.appliance.clone();
+    let answer = tokio::task::spawn_blocking(move || {
+        let answer = work(&*appliance);
+        // Held until the work is over, also when the caller has gone.
+        drop(turn);
+        answer
+    });
+    answer.await.map_err(|e| ApiError::failed(tried, &e))
 }
 
 /// A response of ready JSON text.

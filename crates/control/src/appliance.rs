@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::nfs::NfsState;
+
 /// The running server as the API sees it.
 pub trait Appliance: Send + Sync + 'static {
     /// A snapshot for the status page. Must not block for long: it reads counters.
     fn status(&self) -> Status;
     /// Where statistics come from.
     fn engine(&self) -> &dyn Engine;
+    /// The state of NFS clients.
+    fn nfs(&self) -> &dyn NfsState;
 }
 
 /// A JSON text that goes out as it is: only the engine knows the shape of its answers.

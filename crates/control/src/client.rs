@@ -124,6 +124,14 @@ impl Client {
         self.request("POST", path, Some(json))
     }
 
+    /// `DELETE path`.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn delete(&self, path: &str) -> Result<Vec<u8>, ClientError> {
+        self.request("DELETE", path, None)
+    }
+
     fn request(
         &self,
         method: &str,

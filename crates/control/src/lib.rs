@@ -8,11 +8,13 @@
 //! - [`sessions`]: who is signed in; a pure state machine.
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
+//! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`client`]: the other side, for the command line.
 
 pub mod api;
 pub mod appliance;
 pub mod client;
 pub mod listen;
+pub mod nfs;
 pub mod sessions;
 pub mod state;

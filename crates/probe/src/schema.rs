@@ -41,6 +41,8 @@ pub enum Source {
     Host,
     /// [`crate::gauge::Gauges`].
     Gauge,
+    /// Readers of what a protocol keeps of its clients.
+    State,
 }
 
 /// Whether the elements of a breakdown are names or ranges of numbers.

@@ -34,7 +34,7 @@ pub mod leases;
 pub mod ranges;
 pub mod waits;
 
-pub use admin::{LockCounts, Row, What};
+pub use admin::{LockCounts, Row, Tally, What};
 pub use kinds::{
     ClientKey, FileKey, Held, Kind, Owner, Protocol, Range, Refused, SHARE_READ, SHARE_WRITE, Share,
 };

@@ -7,6 +7,7 @@ mod table;
 use control::client::{Client, ClientError};
 use serde::Deserialize;
 
+use super::{parse, unreachable};
 use crate::cli::{AnalyticsArgs, AnalyticsCommand, ListArgs, ShowArgs};
 use crate::out::{self, Failure};
 use data::Data;
@@ -140,22 +141,6 @@ fn follow(args: &ShowArgs) -> Result<(), Failure> {
 
 fn encode(stat: &str) -> String {
     out::url_encode(stat.as_bytes())
-}
-
-fn parse<T: for<'a> Deserialize<'a>>(tried: &str, text: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(text).map_err(|e| {
-        Failure::of(tried, &e).hint("the server speaks another version of the API; try --json")
-    })
-}
-
-fn unreachable(tried: &str, error: &ClientError) -> Failure {
-    let failure = Failure::of(tried, error);
-    match error {
-        ClientError::Unreachable { .. } => {
-            failure.hint("is it running? `plimsoll serve DIR` starts one")
-        }
-        _ => failure,
-    }
 }
 
 /// Wrong usage, with names that are near, if the server says that the question is at fault.

@@ -1,6 +1,7 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
+mod clients;
 mod engine;
 mod exports;
 mod names;
@@ -28,6 +29,7 @@ use crate::out::{Failure, chain};
 use crate::services::ADMIN;
 use crate::sys::{self, Signal};
 use announce::Announcement;
+use clients::NfsClients;
 use engine::Statistics;
 use plan::Plan;
 use status::Running;
@@ -58,6 +60,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
+        nfs: NfsClients::new(&storage, &hub),
         hub,
         statistics,
         storage,

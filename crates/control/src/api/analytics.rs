@@ -7,14 +7,12 @@ use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::Response;
 use base::clock::NS_PER_S;
-use base::limits::{
-    API_POINTS_DEFAULT, API_POINTS_MAX, API_QUERIES_WAITING_MAX, API_TOP_DEFAULT, API_TOP_MAX,
-};
+use base::limits::{API_POINTS_DEFAULT, API_POINTS_MAX, API_TOP_DEFAULT, API_TOP_MAX};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::sign_in::bad_body;
-use super::{ApiError, Control, json as text};
+use super::{ApiError, Control, blocking, json as text};
 use crate::appliance::{Ask, AskError, AskSource, Engine, JsonText};
 
 /// The interval when none is named.
@@ -118,19 +116,6 @@ async fn run(
     tried: &'static str,
     question: impl FnOnce(&dyn Engine) -> Result<JsonText, AskError> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    // Each waiter owns the semaphore's Arc; see `sign_in::turn`.
-    if Arc::strong_count(&control.queries) > API_QUERIES_WAITING_MAX {
-        return Err(ApiError::busy(tried, "too many queries wait already"));
-    }
-    let turn = control.queries.clone().acquire_owned().await;
-    let turn = turn.map_err(|e| ApiError::failed(tried, &e))?;
-    let appliance = control.appliance.clone();
-    let answer = tokio::task::spawn_blocking(move || {
-        let answer = question(appliance.engine());
-        // Held until the work is over, also when the caller has gone.
-        drop(turn);
-        answer
-    });
-    let answer = answer.await.map_err(|e| ApiError::failed(tried, &e))?;
+    let answer = blocking(control, tried, |appliance| question(appliance.engine())).await?;
     answer.map(text).map_err(|e| ApiError::from_ask(tried, e))
 }

@@ -1,6 +1,7 @@
 //! Every endpoint through the router, with a small appliance of the test's own.
 
 pub mod appliance;
+mod nfs;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

@@ -15,6 +15,11 @@ use super::state::State;
 use super::state::back::Callback;
 use super::stateful::Stateful;
 
+/// What may end a client strikes it out of the records: not on a connection's thread.
+pub(super) fn wait_for_records(run: &Run<'_>) -> Handled {
+    if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
+}
+
 pub(super) fn setclientid(
     keeper: &Stateful,
     run: &mut Run<'_>,
@@ -57,6 +62,7 @@ pub(super) fn confirm(
     run: &mut Run<'_>,
     args: &SetclientidConfirmArgs4,
 ) -> Handled {
+    wait_for_records(run)?;
     let principal = run.peer.cred.uid;
     keeper.state.setclientid_confirm(args.clientid, args.confirm, principal, keeper.now())?;
     if let Some(client) = keeper.state.confirm_callback(args.clientid, args.confirm) {
@@ -68,13 +74,11 @@ pub(super) fn confirm(
 pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
     let now = keeper.now();
     let client = keeper.state.renew(args.clientid, now)?;
+    let down = keeper.state.path_is_down(&client);
     if keeper.state.should_probe(&client, now) {
         keeper.state.recalls.probe(&client);
     }
-    if keeper.state.path_is_down(&client) {
-        return Err(Nfsstat4::CB_PATH_DOWN.into());
-    }
-    run.ok(&())
+    if down { Err(Nfsstat4::CB_PATH_DOWN.into()) } else { run.ok(&()) }
 }
 
 pub(super) fn exchange_id(
@@ -85,6 +89,7 @@ pub(super) fn exchange_id(
     if args.flags & !exchgid4::MASK_A != 0 {
         return Err(Nfsstat4::INVAL.into());
     }
+    wait_for_records(run)?;
     match args.state_protect {
         StateProtectA4::None(()) => {}
         // Both need a flavour with integrity, which there is not.
@@ -111,6 +116,7 @@ pub(super) fn exchange_id(
 }
 
 pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+    wait_for_records(run)?;
     keeper.state.destroy_clientid(args.clientid)?;
     run.ok(&())
 }
@@ -121,11 +127,16 @@ pub(super) fn reclaim_complete(
     args: &ReclaimCompleteArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;
+    if keeper.state.in_grace() {
+        wait_for_records(run)?;
+    }
     if args.one_fs {
         // File systems do not move, so there is nothing to reclaim of one alone.
         run.current()?;
     } else {
         keeper.state.reclaim_complete(&client)?;
+        // It may have been the last one.
+        keeper.state.end_grace_if_due(keeper.now());
     }
     run.ok(&())
 }

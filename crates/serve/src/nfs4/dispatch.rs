@@ -397,7 +397,9 @@ impl Run<'_> {
             admitted?;
         }
         if is_stateful(op) {
-            return self.service.state.operate(self, op);
+            self.service.state.operate(self, op)?;
+            self.service.state.met(self, op);
+            return Ok(());
         }
         match op {
             ArgOp::Access(args) => attr::access(self, args),

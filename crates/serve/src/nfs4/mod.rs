@@ -11,6 +11,7 @@
 //! a slash or NUL, NFS4ERR_NAMETOOLONG beyond what the file system takes.
 
 mod acl;
+mod admin;
 mod attr;
 mod callback;
 mod change;
@@ -83,6 +84,9 @@ pub trait StateOps: Send + Sync {
     /// # Errors
     /// [`Fail`], with nothing written unless it says so.
     fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled;
+
+    /// An operation has succeeded: where the client is may be remembered, for people.
+    fn met(&self, _run: &Run<'_>, _op: &ArgOp<'_>) {}
 
     /// Whether a stateid that is none of the special ones may be used for this access
     /// (`share4::ACCESS_READ`, `ACCESS_WRITE`) to the current file.

@@ -9,6 +9,7 @@ use wire::nfs4::{
 use wire::xdr::Seq;
 
 use super::Slot;
+use super::client::wait_for_records;
 use super::run::{Fail, Handled, Run};
 use super::state::back::CallbackCred;
 use super::state::{NewSession, Turn};
@@ -42,6 +43,7 @@ pub(super) fn create(
         back: args.back_chan_attrs,
         cb_program: args.cb_program,
     };
+    wait_for_records(run)?;
     let done = keeper.state.create_session(&new, run.peer.cred.uid, keeper.now())?;
     let session = keeper.state.session(&done.sessionid)?;
     let minor = run.minor();

@@ -11,7 +11,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
-use super::state::{Client, ClientInfo, OwnerTurn, State};
+use super::state::{Client, OwnerTurn, State};
 use super::{Slot, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
@@ -36,19 +36,9 @@ impl Stateful {
         self.sweep_recalls();
     }
 
-    /// All confirmed clients, for the administrator.
-    pub fn clients(&self) -> Vec<ClientInfo> {
-        self.state.clients(self.now())
-    }
-
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
     pub fn makes_way(&self, owner: &Owner) -> bool {
         self.state.makes_way(owner, self.now())
-    }
-
-    /// Ends a client with all that it holds. False if there is none.
-    pub fn expire(&self, clientid: u64) -> bool {
-        self.state.expire(clientid)
     }
 
     /// The client of a 4.1 compound.
@@ -184,8 +174,7 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
 fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
-    Ok(Some(FileKey::from(&attr)))
+    Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {
@@ -218,6 +207,10 @@ impl StateOps for Stateful {
         }
     }
 
+    fn met(&self, run: &Run<'_>, op: &ArgOp<'_>) {
+        self.note_peer(run, op);
+    }
+
     fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
         let client = self.of_stateid(run, stateid)?;
         let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
@@ -225,10 +218,16 @@ impl StateOps for Stateful {
     }
 
     fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
-        if self.state.in_grace(self.now()) {
+        if self.state.in_grace() {
             return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
+        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // connection's thread.
+        if !run.may_block {
+            let denied = self.state.locks.io_denied(key, None, access as u8).is_some();
+            return if denied { Err(Fail::WouldBlock) } else { Ok(()) };
+        }
         Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 

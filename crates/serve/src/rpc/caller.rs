@@ -109,10 +109,15 @@ impl Caller {
         self.transport
     }
 
-    /// From now on its calls come over `transport`, and what was granted so far does not hold.
-    pub(crate) fn moves_to(&mut self, transport: Transport) {
+    /// From now on its calls come over `transport`, and what was granted so far does not hold. If
+    /// its certificate names it, statistics show that name, not the one that its calls claim.
+    pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
         self.transport = transport;
         self.granted_by = None;
+        if let Some(name) = name {
+            self.named = true;
+            self.machine = Some(name.into());
+        }
     }
 
     /// The identity to act with.

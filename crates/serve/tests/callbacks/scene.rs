@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::clock::{ManualClock, NS_PER_S};
+use base::random::SeededRandom;
 use probe::hub::{Hub, HubOptions};
 use serve::nfs3;
 use serve::nfs4::state::{Config, NoRecords, State};
@@ -52,6 +53,7 @@ impl Scene {
             known: Vec::new(),
             records: Arc::new(NoRecords),
             locks,
+            random: Box::new(SeededRandom::new(1)),
         });
         let server_owner = b"here".to_vec();
         let keeper = Arc::new(Stateful { state, clock: clock.clone(), server_owner });

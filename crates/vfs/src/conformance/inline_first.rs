@@ -284,4 +284,7 @@ impl FileSystem for InlineFirst {
     fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
         self.inner.describe(file)
     }
+    fn describe_key(&self, key: crate::locks::FileKey) -> Option<FileName> {
+        self.inner.describe_key(key)
+    }
 }

@@ -64,6 +64,7 @@ use crate::host::open::OpenFiles;
 use crate::host::recent::Recent;
 use crate::host::sweep::Sweeper;
 use crate::host::table::Table;
+use crate::locks::FileKey;
 use crate::paths::Paths;
 use crate::status::Status;
 
@@ -429,6 +430,9 @@ impl FileSystem for HostFs {
     fn file_id(&self, handle: &Handle) -> FileId {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
     }
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        Ok(FileKey { fsid: self.fsid, fileid: self.node(cx, file)?.ino })
+    }
     fn flush_failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
@@ -630,5 +634,9 @@ impl FileSystem for HostFs {
     fn describe(&self, file: FileId) -> Option<FileName> {
         let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
         self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
+    }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        let path = || self.path_of(self.nodes.by_ino(key.fileid)?.id).map(FileName::Path);
+        (key.fsid == self.fsid).then(|| path().unwrap_or(FileName::Inode(key.fileid)))
     }
 }

@@ -1,6 +1,6 @@
 //! Looking at the table, and clearing up after an owner or a client that is gone.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
@@ -37,6 +37,39 @@ pub struct Row {
     pub what: What,
 }
 
+/// How much one client holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Opens.
+    pub opens: u64,
+    /// Byte-range locks for reading.
+    pub read_locks: u64,
+    /// Byte-range locks for writing.
+    pub write_locks: u64,
+    /// Requests that wait for a lock.
+    pub waiting: u64,
+    /// Leases (delegations).
+    pub leases: u64,
+}
+
+impl Tally {
+    fn add(&mut self, what: &What) {
+        let count = match what {
+            What::Open(_) => &mut self.opens,
+            What::Lock(_, Kind::Read) => &mut self.read_locks,
+            What::Lock(_, Kind::Write) => &mut self.write_locks,
+            What::Wait(..) => &mut self.waiting,
+            What::Lease(..) => &mut self.leases,
+        };
+        *count += 1;
+    }
+
+    /// Byte-range locks of both kinds.
+    pub const fn locks(&self) -> u64 {
+        self.read_locks + self.write_locks
+    }
+}
+
 /// What is held or waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -67,12 +100,17 @@ impl LockTable {
 
     /// What a client (or everybody) holds: at most `max` rows, one part of the table at a time.
     pub fn list(&self, client: Option<ClientKey>, max: usize) -> Vec<Row> {
+        self.find(&|owner, _| client.is_none_or(|c| c == owner.client), max)
+    }
+
+    /// What `wanted` says yes to, as [`Self::list`].
+    pub fn find(&self, wanted: &dyn Fn(&Owner, &What) -> bool, max: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for shard in &self.shards {
             for (key, file) in lock(shard).iter() {
-                rows_of(*key, file, &mut |row| {
-                    if rows.len() < max && client.is_none_or(|c| c == row.owner.client) {
-                        rows.push(row);
+                each_of(file, &mut |owner, what| {
+                    if rows.len() < max && wanted(owner, &what) {
+                        rows.push(Row { key: *key, owner: owner.clone(), what });
                     }
                 });
             }
@@ -85,23 +123,25 @@ impl LockTable {
 
     /// The clients of a protocol that hold anything or wait for it. Looks through the whole table.
     pub fn clients(&self, protocol: Protocol) -> HashSet<ClientKey> {
-        let mut clients = HashSet::new();
-        for shard in &self.shards {
-            for (key, file) in lock(shard).iter() {
-                rows_of(*key, file, &mut |row| {
-                    if row.owner.client.protocol == protocol {
-                        clients.insert(row.owner.client);
-                    }
-                });
-            }
-        }
-        clients
+        let all = self.tally().into_keys();
+        all.filter(|client| client.protocol == protocol).collect()
     }
 
     /// Whether a client holds anything on a file, or waits for it.
     pub fn concerns_client(&self, key: FileKey, client: ClientKey) -> bool {
         let whose = |owner: &Owner| owner.client == client;
         self.shard(key).get(&key).is_some_and(|file| concerns(file, &whose))
+    }
+
+    /// How much each client holds. Looks through the whole table, one part at a time.
+    pub fn tally(&self) -> HashMap<ClientKey, Tally> {
+        let mut tally = HashMap::<ClientKey, Tally>::new();
+        for shard in &self.shards {
+            for file in lock(shard).values() {
+                each_of(file, &mut |owner, what| tally.entry(owner.client).or_default().add(&what));
+            }
+        }
+        tally
     }
 
     /// Takes an owner's locks on one file, and its waiting for them (NLM FREE_ALL, CLOSE,
@@ -170,10 +210,9 @@ fn concerns(file: &FileLocks, whose: &dyn Fn(&Owner) -> bool) -> bool {
         || file.leases.iter().any(|lease| whose(&lease.owner))
 }
 
-fn rows_of(key: FileKey, file: &FileLocks, each: &mut dyn FnMut(Row)) {
-    let mut row = |owner: &Owner, what| each(Row { key, owner: owner.clone(), what });
-    file.opens.iter().for_each(|(owner, share)| row(owner, What::Open(*share)));
-    file.ranges.iter().for_each(|held| row(&held.owner, What::Lock(held.range, held.kind)));
-    file.waiting.iter().for_each(|w| row(&w.owner, What::Wait(w.range, w.kind)));
-    file.leases.iter().for_each(|l| row(&l.owner, What::Lease(l.kind, l.recalled)));
+fn each_of(file: &FileLocks, each: &mut dyn FnMut(&Owner, What)) {
+    file.opens.iter().for_each(|(owner, share)| each(owner, What::Open(*share)));
+    file.ranges.iter().for_each(|held| each(&held.owner, What::Lock(held.range, held.kind)));
+    file.waiting.iter().for_each(|w| each(&w.owner, What::Wait(w.range, w.kind)));
+    file.leases.iter().for_each(|l| each(&l.owner, What::Lease(l.kind, l.recalled)));
 }

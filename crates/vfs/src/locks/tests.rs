@@ -255,4 +255,12 @@ fn the_list_says_who_has_what() {
     let rows = table.list(Some(client(2)), 10);
     let what = What::Lock(range(3, 4), Kind::Read);
     assert_eq!(rows, [Row { key: KEY, owner: owner(2), what }]);
+    let tally = table.tally();
+    let one = Tally { opens: 1, read_locks: 1, ..Tally::default() };
+    assert_eq!(tally.get(&client(1)), Some(&one));
+    assert_eq!(tally.get(&client(2)).map(Tally::locks), Some(1));
+    let opens = table.find(&|_, what| matches!(what, What::Open(_)), 10);
+    assert_eq!(opens, [Row { key: KEY, owner: owner(1), what: What::Open(READ) }]);
+    table.release_client(client(1));
+    assert_eq!(table.tally().len(), 1, "who holds nothing is not counted");
 }

@@ -3,14 +3,15 @@
 use probe::op::FileId;
 
 use super::body::{Body, Directory, Pages};
-use super::{MemFs, ROOT, State, abilities};
+use super::{MemFs, ROOT, State, abilities, seal};
 use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
-    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileSystem, ListDone,
-    ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+    Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
+    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
 };
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::name::Name;
 use crate::rights::{self, R, W, X};
 use crate::status::Status;
@@ -485,5 +486,11 @@ impl FileSystem for MemFs {
     }
     fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
         self.paths.path_of(file, self.id(&self.root))
+    }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        let attr = self.read_state().get(key.fileid).ok()?.attr;
+        let handle = seal(&self.keys, key.fileid, attr.kind);
+        let inode = FileName::Inode(key.fileid);
+        (attr.fsid == key.fsid).then(|| self.describe(self.id(&handle)).unwrap_or(inode))
     }
 }

@@ -11,6 +11,7 @@ use crate::fs::{
     FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, access,
 };
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::status::Status;
 
 /// Rights that nobody has on a read-only share.
@@ -46,6 +47,9 @@ impl FileSystem for ReadOnly {
     }
     fn file_id(&self, handle: &Handle) -> FileId {
         self.inner.file_id(handle)
+    }
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        self.inner.file_key(cx, file)
     }
     fn flush_failures(&self) -> u64 {
         self.inner.flush_failures()
@@ -212,5 +216,8 @@ impl FileSystem for ReadOnly {
     }
     fn describe(&self, file: FileId) -> Option<FileName> {
         self.inner.describe(file)
+    }
+    fn describe_key(&self, key: FileKey) -> Option<FileName> {
+        self.inner.describe_key(key)
     }
 }

@@ -13,6 +13,7 @@ use host::sampler::HostSampler;
 use probe::hub::Hub;
 use probe::stat::StatId;
 
+use super::clients::Levels;
 use super::names::ShareNames;
 use super::storage::Storage;
 use crate::out::{Failure, chain};
@@ -34,8 +35,11 @@ impl Statistics {
             .map_err(|e| Failure::of(tried, &e))?;
         let names = Arc::new(ShareNames::new(storage.table().clone()));
         let queries = Queries::new(hub.clone(), names, Some(store));
-        let samplers: Vec<Box<dyn probe::sample::Sampler>> =
-            vec![Box::new(HostSampler::new(Root::default())), storage.keeper(hub)];
+        let samplers: Vec<Box<dyn probe::sample::Sampler>> = vec![
+            Box::new(HostSampler::new(Root::default())),
+            storage.keeper(hub),
+            Box::new(Levels::new(storage)),
+        ];
         let collector =
             Collector::start(queries.clone(), samplers).map_err(|e| Failure::of(tried, &e))?;
         Ok(Self { queries, collector: Mutex::new(Some(collector)) })

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use analytics::names::Resolver;
+use control::nfs::NfsFile;
 use probe::op::FileId;
 use vfs::fs::FileName;
-use vfs::share::{EXPORT, ShareTable};
+use vfs::locks::FileKey;
+use vfs::share::{EXPORT, Share, ShareTable};
 
 /// Names of users from `/etc/passwd`, of shares and files from the shares themselves.
 pub struct ShareNames {
@@ -28,6 +30,20 @@ impl ShareNames {
     /// Names of what `shares` hold.
     pub fn new(shares: Arc<ShareTable>) -> Self {
         Self { shares, users: Mutex::default() }
+    }
+
+    /// The file that locks know by this key: by its path if any share knows one.
+    pub fn file_of(&self, key: FileKey) -> NfsFile {
+        let in_share = |share: &Arc<Share>| {
+            let name = share.fs.describe_key(key)?;
+            let known = matches!(name, FileName::Path(_));
+            let file = file_name(&share.name, &name);
+            Some((known, NfsFile { file, share: Some(share.name.clone()) }))
+        };
+        let mut found = self.shares.iter().filter_map(in_share).collect::<Vec<_>>();
+        found.sort_by_key(|(known, _)| !known);
+        let nameless = || NfsFile { file: format!("inode {}", key.fileid), share: None };
+        found.into_iter().next().map_or_else(nameless, |(_, file)| file)
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::OnceLock;
 
 use base::clock::{NS_PER_S, wall_ns};
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use control::nfs::NfsState;
 use probe::hub::Hub;
 
+use super::clients::NfsClients;
 use super::engine::Statistics;
 use super::storage::Storage;
 use crate::services::{ADMIN, NFS, Service};
@@ -22,6 +24,8 @@ pub struct Running {
     pub statistics: Statistics,
     /// Shares and the services on them.
     pub storage: Storage,
+    /// Who uses them over NFS.
+    pub nfs: NfsClients,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.
@@ -51,6 +55,10 @@ impl Appliance for Running {
 
     fn engine(&self) -> &dyn Engine {
         &self.statistics
+    }
+
+    fn nfs(&self) -> &dyn NfsState {
+        &self.nfs
     }
 }
 

@@ -73,12 +73,8 @@ impl Storage {
             ..HostOptions::new(tag(&plan.share), secret)
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
-        // Without delegations there is nothing that a change would have to recall.
         let locks = Arc::<LockTable>::default();
-        let mut table = match plan.delegations {
-            true => ShareTable::with_locks(locks.clone()),
-            false => ShareTable::default(),
-        };
+        let mut table = table(plan, &locks);
         let share =
             table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
         share.rules.set(plan.rules.clone());
@@ -132,6 +128,16 @@ impl Storage {
     /// The shares, for names in statistics.
     pub fn table(&self) -> &Arc<ShareTable> {
         &self.table
+    }
+
+    /// The keeper of NFSv4 clients' state.
+    pub fn clients(&self) -> &Arc<Stateful> {
+        &self.clients
+    }
+
+    /// Locks of NFSv3 clients.
+    pub fn nlm(&self) -> &Arc<Nlm> {
+        &self.nlm
     }
 
     /// All shares, with ways to reach them.
@@ -223,6 +229,14 @@ impl Storage {
             Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
+    }
+}
+
+/// A table of shares. Without delegations there is nothing that a change would have to recall.
+fn table(plan: &Plan, locks: &Arc<LockTable>) -> ShareTable {
+    match plan.delegations {
+        true => ShareTable::with_locks(locks.clone()),
+        false => ShareTable::default(),
     }
 }
 

@@ -1,20 +1,97 @@
 //! An appliance that answers with what it was asked.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::appliance::{ActingAs, Appliance, Ask, AskError, Engine, Feed, Heard, JsonText, Status};
+use crate::nfs::{Listing, NfsClient, NfsFile, NfsLock, NfsOpen, NfsState};
 
 #[derive(Default)]
 pub struct Fake {
     off: AtomicBool,
+    expired: Mutex<Option<String>>,
 }
 
 impl Fake {
     pub fn switched_off(&self) -> bool {
         self.off.load(Ordering::SeqCst)
+    }
+
+    /// Who has ended which client.
+    pub fn expired(&self) -> Option<String> {
+        self.expired.lock().unwrap().clone()
+    }
+}
+
+/// The one client that there is.
+pub const CLIENT: &str = "nfs4-0000000300000001";
+
+fn nfs_client() -> NfsClient {
+    NfsClient {
+        id: CLIENT.into(),
+        protocol: "nfs4".into(),
+        version: "4.2".into(),
+        addresses: vec!["10.0.0.7".into()],
+        label: "10.0.0.7 (anna)".into(),
+        name: "Linux NFSv4.2 anna".into(),
+        principal: "root".into(),
+        state: "active".into(),
+        silent_s: Some(1.5),
+        sessions: 1,
+        opens: 1,
+        locks: 1,
+        waiting: 0,
+        delegations: 0,
+    }
+}
+
+fn listing<T>(client: Option<&str>, row: T) -> Option<Listing<T>> {
+    let known = client.is_none_or(|id| id == CLIENT);
+    known.then(|| Listing { rows: vec![row], more: false })
+}
+
+impl NfsState for Fake {
+    fn clients(&self) -> Listing<NfsClient> {
+        Listing { rows: vec![nfs_client()], more: true }
+    }
+
+    fn opens(&self, client: Option<&str>) -> Option<Listing<NfsOpen>> {
+        let row = NfsOpen {
+            client: CLIENT.into(),
+            protocol: "nfs4".into(),
+            label: "10.0.0.7 (anna)".into(),
+            file: NfsFile { file: "/export/tank/a".into(), share: Some("tank".into()) },
+            kind: "open".into(),
+            access: "both".into(),
+            deny: "none".into(),
+            owner: "open id:".into(),
+        };
+        listing(client, row)
+    }
+
+    fn locks(&self, client: Option<&str>) -> Option<Listing<NfsLock>> {
+        let row = NfsLock {
+            client: CLIENT.into(),
+            protocol: "nfs4".into(),
+            label: "10.0.0.7 (anna)".into(),
+            file: NfsFile { file: "inode 12".into(), share: None },
+            kind: "write".into(),
+            offset: 5,
+            length: None,
+            waiting: false,
+            owner: "lock id:".into(),
+        };
+        listing(client, row)
+    }
+
+    fn expire(&self, client: &str, by: &str) -> Option<NfsClient> {
+        (client == CLIENT).then(|| {
+            *self.expired.lock().unwrap() = Some(format!("{by}: {client}"));
+            nfs_client()
+        })
     }
 }
 
@@ -36,6 +113,10 @@ impl Appliance for Fake {
     }
 
     fn engine(&self) -> &dyn Engine {
+        self
+    }
+
+    fn nfs(&self) -> &dyn NfsState {
         self
     }
 }

@@ -9,8 +9,9 @@ use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
+use super::admin::Seen;
 use super::back::WayBack;
-use super::grace::Name;
+use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
 use super::stateids::Held;
@@ -29,8 +30,12 @@ pub struct Client {
     pub held: Mutex<Held>,
     /// Its sessions.
     pub sessions: Mutex<Vec<[u8; 16]>>,
+    /// It is on record, and what it holds outlives us.
+    pub(super) recorded: Mutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
+    /// Where it speaks from, for the administrator.
+    pub(super) seen: Mutex<Seen>,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
     /// How it can be called.
@@ -51,6 +56,11 @@ impl Client {
     /// When it was last heard of.
     pub fn renewed_ns(&self) -> u64 {
         self.renewed_ns.load(Ordering::Relaxed)
+    }
+
+    /// As it is written down.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), principal: self.principal }
     }
 
     /// As the lock table knows it.
@@ -82,6 +92,16 @@ impl Client {
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
     pub fn forget_lock_owner(&self, owner: &[u8]) {
         lock(&self.owners).remove(&(true, owner.to_vec()));
+    }
+
+    /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
+    /// client gives its name, with the same numbers again, to the next process.
+    pub fn renew_lock_owner(&self, owner: &[u8]) {
+        let at = (true, owner.to_vec());
+        let known = lock(&self.owners).get(&at).cloned();
+        if known.is_some_and(|sequence| !lock(&sequence).confirmed) {
+            lock(&self.owners).remove(&at);
+        }
     }
 }
 
@@ -154,7 +174,9 @@ impl Clients {
             principal: asked.principal,
             held: Mutex::new(Held::new(self.boot, self.next)),
             sessions: Mutex::default(),
+            recorded: Mutex::new(false),
             reclaimed: AtomicBool::new(false),
+            seen: Mutex::default(),
             created: Mutex::new((0, None)),
             way_back: WayBack::default(),
             renewed_ns: AtomicU64::new(asked.now_ns),

@@ -258,12 +258,12 @@ impl State {
         let mut held = lock(&client.held);
         let deleg = held.find_deleg(id, client.name.0)?;
         held.undelegate(&deleg.stateid);
-        self.end(client, &deleg);
+        self.let_go(client, &deleg);
         Ok(())
     }
 
     /// Takes a delegation out of the table of all protocols.
-    fn end(&self, client: &Client, deleg: &Deleg) {
+    fn let_go(&self, client: &Client, deleg: &Deleg) {
         deleg.set_phase(Phase::Ended);
         if let Ok(owner) = client.owner(OWNER) {
             self.locks.end_lease(deleg.key, &owner);
@@ -313,7 +313,7 @@ impl State {
             held.remember_revoked(deleg);
             client.way_back.count_revoked(true);
         }
-        self.end(client, deleg);
+        self.let_go(client, deleg);
         self.recalls.revoked.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,66 @@
+//! How the tables read.
+
+use control::nfs::NfsFile;
+
+use super::*;
+
+fn client() -> NfsClient {
+    NfsClient {
+        id: "nfs4-0000000300000001".into(),
+        protocol: "nfs4".into(),
+        version: "4.2".into(),
+        addresses: vec!["10.0.0.7".into()],
+        label: "10.0.0.7 (anna)".into(),
+        name: "Linux NFSv4.2 anna".into(),
+        principal: "root".into(),
+        state: "active".into(),
+        silent_s: Some(1.5),
+        sessions: 1,
+        opens: 12,
+        locks: 3,
+        waiting: 2,
+        delegations: 0,
+    }
+}
+
+#[test]
+fn clients_stand_in_columns() {
+    let short = NfsClient { label: "::1".into(), silent_s: Some(0.0), waiting: 0, ..client() };
+    let text = clients(&Listing { rows: vec![client(), short], more: true });
+    let expected = "\
+id                     client           version  state   silent  sessions  opens  locks  \
+delegations  user  name
+nfs4-0000000300000001  10.0.0.7 (anna)  4.2      active   1.5 s         1     12    3+2            \
+0  root  Linux NFSv4.2 anna
+nfs4-0000000300000001  ::1              4.2      active    0 ns         1     12      3            \
+0  root  Linux NFSv4.2 anna
+# the first 2 only
+";
+    assert_eq!(text, expected);
+    assert!(clients(&Listing { rows: Vec::new(), more: false }).contains("no NFS client"));
+}
+
+#[test]
+fn locks_say_where_and_whether_they_are_held() {
+    let lock = NfsLock {
+        client: "nlm-0000000000000001".into(),
+        protocol: "nlm".into(),
+        label: "10.0.0.8".into(),
+        file: NfsFile { file: "/export/tank/a".into(), share: Some("tank".into()) },
+        kind: "write".into(),
+        offset: 100,
+        length: None,
+        waiting: true,
+        owner: "x".into(),
+    };
+    let held = NfsLock { length: Some(7), waiting: false, ..lock.clone() };
+    let text = locks(&Listing { rows: vec![lock, held], more: false });
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(lines.len(), 3);
+    let cells = |n: usize| lines[n].iter().map(|cell| cell.trim()).collect::<Vec<_>>();
+    assert_eq!(cells(1)[3..6], ["100", "to the end", "waits"]);
+    assert_eq!(cells(2)[3..7], ["100", "7", "held", "/export/tank/a"]);
+}

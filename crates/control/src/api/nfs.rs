@@ -1,0 +1,78 @@
+//! The state of NFS over HTTP: clients, opens, locks; ending a client.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Extension, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+
+use super::{ApiError, Control, Identity, blocking, json};
+
+/// Whose opens or locks.
+#[derive(Debug, Default, Deserialize)]
+pub struct Whose {
+    client: Option<String>,
+}
+
+type WhoseQuery = Result<Query<Whose>, QueryRejection>;
+
+/// `GET /api/v1/services/nfs/clients`.
+pub async fn clients(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
+    let tried = "list the NFS clients";
+    let all = blocking(&control, tried, |appliance| appliance.nfs().clients()).await?;
+    text(tried, &all)
+}
+
+/// `GET /api/v1/services/nfs/opens`.
+pub async fn opens(
+    State(control): State<Arc<Control>>,
+    query: WhoseQuery,
+) -> Result<Response, ApiError> {
+    let tried = "list what NFS clients hold open";
+    let whose = whose(tried, query)?;
+    let rows = blocking(&control, tried, move |appliance| appliance.nfs().opens(whose.as_deref()));
+    text(tried, &rows.await?.ok_or_else(|| no_client(tried))?)
+}
+
+/// `GET /api/v1/services/nfs/locks`.
+pub async fn locks(
+    State(control): State<Arc<Control>>,
+    query: WhoseQuery,
+) -> Result<Response, ApiError> {
+    let tried = "list the locks of NFS clients";
+    let whose = whose(tried, query)?;
+    let rows = blocking(&control, tried, move |appliance| appliance.nfs().locks(whose.as_deref()));
+    text(tried, &rows.await?.ok_or_else(|| no_client(tried))?)
+}
+
+/// `DELETE /api/v1/services/nfs/clients/{id}`: who is signed in is an administrator.
+pub async fn expire(
+    State(control): State<Arc<Control>>,
+    Extension(identity): Extension<Identity>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let tried = "expire an NFS client";
+    let ended =
+        blocking(&control, tried, move |appliance| appliance.nfs().expire(&id, &identity.user));
+    text(tried, &ended.await?.ok_or_else(|| no_client(tried))?)
+}
+
+fn whose(tried: &str, query: WhoseQuery) -> Result<Option<String>, ApiError> {
+    let Query(whose) = query.map_err(|e| {
+        ApiError::wrong(tried, &e.body_text(), "?client=ID, as the clients have it")
+    })?;
+    Ok(whose.client)
+}
+
+fn no_client(tried: &str) -> ApiError {
+    let failed = "there is no such client";
+    let hint = "GET /api/v1/services/nfs/clients lists those there are; one that has come again \
+                has another id";
+    ApiError::new(StatusCode::NOT_FOUND, tried, failed, hint)
+}
+
+fn text(tried: &str, answer: &impl Serialize) -> Result<Response, ApiError> {
+    serde_json::to_string(answer).map(json).map_err(|e| ApiError::failed(tried, &e))
+}

@@ -1,0 +1,58 @@
+//! NFS clients through the router: shapes, unknown ids, who may end one.
+
+use super::appliance::CLIENT;
+use super::*;
+
+const PATH: &str = "/api/v1/services/nfs";
+
+#[tokio::test]
+async fn clients_opens_and_locks_are_listed() {
+    let server = Server::new();
+    let clients = value(server.get(&format!("{PATH}/clients")).await).await;
+    assert_eq!(clients["more"], json!(true));
+    assert_eq!(clients["rows"][0]["id"], CLIENT);
+    assert_eq!(clients["rows"][0]["addresses"], json!(["10.0.0.7"]));
+    let opens = value(server.get(&format!("{PATH}/opens")).await).await;
+    assert_eq!(opens["rows"][0]["file"], "/export/tank/a");
+    assert_eq!(opens["rows"][0]["share"], "tank");
+    let locks = value(server.get(&format!("{PATH}/locks?client={CLIENT}")).await).await;
+    assert_eq!(locks["rows"][0]["file"], "inode 12");
+    assert_eq!(locks["rows"][0]["length"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_client_that_is_not_there_is_said_to_be() {
+    let server = Server::new();
+    for what in ["opens", "locks"] {
+        let answer = server.get(&format!("{PATH}/{what}?client=nfs4-77")).await;
+        let (status, failed) = refusal(answer).await;
+        assert_eq!(
+            (status, &*failed),
+            (StatusCode::NOT_FOUND, "there is no such client"),
+            "{what}"
+        );
+    }
+    let request = Request::delete(format!("{PATH}/clients/nfs4-77"))
+        .header(AUTHORIZATION, format!("Bearer {TOKEN}"));
+    assert_eq!(refusal(server.send(request, "").await).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(server.fake.expired(), None);
+}
+
+#[tokio::test]
+async fn only_who_is_signed_in_on_our_page_ends_a_client() {
+    let server = Server::new();
+    let delete = || Request::delete(format!("{PATH}/clients/{CLIENT}"));
+    let token = format!("Bearer {TOKEN}");
+    assert_eq!(server.send(delete(), "").await.status(), StatusCode::UNAUTHORIZED);
+    let foreign = delete().header(AUTHORIZATION, &token).header("sec-fetch-site", "cross-site");
+    assert_eq!(server.send(foreign, "").await.status(), StatusCode::FORBIDDEN);
+    assert_eq!(server.fake.expired(), None);
+    let ended = server.send(delete().header(AUTHORIZATION, &token), "").await;
+    assert_eq!(ended.status(), StatusCode::OK);
+    assert_eq!(value(ended).await["name"], "Linux NFSv4.2 anna");
+    assert_eq!(server.fake.expired(), Some(format!("api-token: {CLIENT}")));
+    for path in ["clients", "opens", "locks"] {
+        let request = Request::get(format!("{PATH}/{path}"));
+        assert_eq!(server.send(request, "").await.status(), StatusCode::UNAUTHORIZED, "{path}");
+    }
+}

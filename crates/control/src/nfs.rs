@@ -1,0 +1,114 @@
+//! What the API needs of NFS's state: who is there, what they hold open and locked, and a way to
+//! end a client that will not come back.
+
+use serde::{Deserialize, Serialize};
+
+/// The state that NFS keeps of its clients. Calls look through tables and may take a while.
+pub trait NfsState: Send + Sync {
+    /// Clients, at most as many as the API shows.
+    fn clients(&self) -> Listing<NfsClient>;
+    /// What is held open, by one client or by all; `None` if there is no such client.
+    fn opens(&self, client: Option<&str>) -> Option<Listing<NfsOpen>>;
+    /// Locks that are held or waited for, by one client or by all; `None` as in [`Self::opens`].
+    fn locks(&self, client: Option<&str>) -> Option<Listing<NfsLock>>;
+    /// Ends a client with all that it holds, in the name of the user `by`; tells what it was.
+    /// `None` as in [`Self::opens`].
+    fn expire(&self, client: &str, by: &str) -> Option<NfsClient>;
+}
+
+/// A list that may be cut.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Listing<T> {
+    /// What is shown.
+    pub rows: Vec<T>,
+    /// Whether there is more than is shown.
+    pub more: bool,
+}
+
+/// A client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NfsClient {
+    /// Names it in the API, as long as it is there: the protocol and its number.
+    pub id: String,
+    /// `nfs4`, `nlm`.
+    pub protocol: String,
+    /// `4.0`, `4.1`, `4.2`; `3` for those of NLM.
+    pub version: String,
+    /// Where it spoke from, the latest first.
+    pub addresses: Vec<String>,
+    /// The latest address with what the machine there calls itself.
+    pub label: String,
+    /// What it calls itself, made safe to show.
+    pub name: String,
+    /// The user that it authenticates as: name or number.
+    pub principal: String,
+    /// `active`, or `courtesy` once its lease has run out: it keeps what nobody else needs.
+    pub state: String,
+    /// Seconds since it was last heard of; `null` for those of NLM, who need not say anything.
+    pub silent_s: Option<f64>,
+    /// Sessions (4.1 and later).
+    pub sessions: u64,
+    /// Opens.
+    pub opens: u64,
+    /// Byte-range locks.
+    pub locks: u64,
+    /// Requests that wait for a lock.
+    pub waiting: u64,
+    /// Delegations.
+    pub delegations: u64,
+}
+
+/// A file as locks know it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NfsFile {
+    /// Its path, or its number where no path is known.
+    pub file: String,
+    /// The share, if it is in one.
+    pub share: Option<String>,
+}
+
+/// An open, or a delegation, which is the right to open without asking.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NfsOpen {
+    /// The client's id.
+    pub client: String,
+    /// As in [`NfsClient::protocol`].
+    pub protocol: String,
+    /// The client, for people.
+    pub label: String,
+    /// The file.
+    #[serde(flatten)]
+    pub file: NfsFile,
+    /// `open`, `delegation`, or `recall`: a delegation that was asked back.
+    pub kind: String,
+    /// What it is for: `read`, `write`, `both`, `none`.
+    pub access: String,
+    /// What others may not, in the same words.
+    pub deny: String,
+    /// The owner's own bytes, made safe to show.
+    pub owner: String,
+}
+
+/// A byte-range lock, held or waited for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NfsLock {
+    /// The client's id.
+    pub client: String,
+    /// As in [`NfsClient::protocol`].
+    pub protocol: String,
+    /// The client, for people.
+    pub label: String,
+    /// The file.
+    #[serde(flatten)]
+    pub file: NfsFile,
+    /// `read` or `write`.
+    pub kind: String,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes; `null`: to the end of the file, however it grows.
+    pub length: Option<u64>,
+    /// Whether it is waited for.
+    pub waiting: bool,
+    /// The owner's own bytes, made safe to show.
+    pub owner: String,
+}
