@@ -91,7 +91,8 @@ impl Callbacks {
             path.status = PathStatus::Down;
             return None;
         };
-        if path.status != PathStatus::Up {
+        // What did not answer is down until it does.
+        if path.status == PathStatus::Unknown {
             path.status = PathStatus::Probing;
         }
         path.since_ns = Some(now);

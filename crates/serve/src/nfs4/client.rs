@@ -74,13 +74,11 @@ pub(super) fn confirm(
 pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
     let now = keeper.now();
     let client = keeper.state.renew(args.clientid, now)?;
+    let down = keeper.state.path_is_down(&client);
     if keeper.state.should_probe(&client, now) {
         keeper.state.recalls.probe(&client);
     }
-    if keeper.state.path_is_down(&client) {
-        return Err(Nfsstat4::CB_PATH_DOWN.into());
-    }
-    run.ok(&())
+    if down { Err(Nfsstat4::CB_PATH_DOWN.into()) } else { run.ok(&()) }
 }
 
 pub(super) fn exchange_id(

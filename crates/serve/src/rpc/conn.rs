@@ -5,7 +5,7 @@
 //! and when the replies left. Operations that must wait go to the pool or to the flush group and
 //! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
 
-pub(super) mod dial;
+mod dial;
 mod input;
 mod secure;
 
@@ -31,6 +31,7 @@ use vfs::fs::Extent;
 use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
+pub use self::dial::dial;
 use self::input::{Input, Next};
 use super::back::Back;
 use super::caller::Caller;
@@ -370,10 +371,7 @@ impl Conn {
             self.core.hub.clients().label(client, &machine);
         }
         let step = match step {
-            Err(CallError::NotACall { .. }) if self.back.answered(self.input.message()) => {
-                self.input.consume();
-                return Ok(true);
-            }
+            Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => return Ok(true),
             step => step.map_err(Ended::BadCall)?,
         };
         match step {

@@ -81,6 +81,7 @@ enum CbSlot {
 }
 
 /// A call's turn on a back channel.
+#[derive(Debug)]
 pub struct CbTurn {
     /// The connection to take.
     pub line: Arc<Back>,

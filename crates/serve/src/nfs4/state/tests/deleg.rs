@@ -21,8 +21,8 @@ impl Caller for Arc<Called> {
     fn probe(&self, _: &Arc<Client>) {}
 }
 
-fn state_with_caller(known: Vec<Identity>) -> (State, Arc<Called>) {
-    let (state, called) = (state_after(known), Arc::<Called>::default());
+fn state_with_caller() -> (State, Arc<Called>) {
+    let (state, called) = (state(), Arc::<Called>::default());
     state.recalls.set_caller(Box::new(Arc::clone(&called)));
     (state, called)
 }
@@ -81,7 +81,7 @@ fn flags(state: &State, session: &Session) -> u32 {
 #[test]
 fn a_conflict_recalls_and_goes_on_after_the_return() {
     for minor in [0, 1] {
-        let (state, called) = state_with_caller(Vec::new());
+        let (state, called) = state_with_caller();
         let holder = match minor {
             0 => {
                 let client = client40(&state, b"holder", 0);
@@ -111,7 +111,7 @@ fn a_conflict_recalls_and_goes_on_after_the_return() {
 
 #[test]
 fn its_own_opens_are_not_in_the_way() {
-    let (state, called) = state_with_caller(Vec::new());
+    let (state, called) = state_with_caller();
     let (holder, ..) = callable(&state, b"holder", 0);
     delegate(&state, &holder, 0).unwrap();
     assert!(open_write(&state, &holder, 1).is_ok());
@@ -120,7 +120,7 @@ fn its_own_opens_are_not_in_the_way() {
 
 #[test]
 fn none_is_granted_to_who_cannot_be_called_or_where_others_write() {
-    let (state, _) = state_with_caller(Vec::new());
+    let (state, _) = state_with_caller();
     let (silent, _) = client41(&state, b"silent", 0);
     assert_eq!(delegate(&state, &silent, 0), Err(why_no_delegation4::RESOURCE));
     let (holder, session, _back) = callable(&state, b"holder", 0);
@@ -136,7 +136,7 @@ fn none_is_granted_to_who_cannot_be_called_or_where_others_write() {
 
 #[test]
 fn after_a_conflict_the_file_is_left_alone_for_a_while() {
-    let (state, called) = state_with_caller(Vec::new());
+    let (state, called) = state_with_caller();
     let (holder, ..) = callable(&state, b"holder", 0);
     let other = client41(&state, b"other", 0).0;
     let id = delegate(&state, &holder, SECOND).unwrap();
@@ -150,7 +150,7 @@ fn after_a_conflict_the_file_is_left_alone_for_a_while() {
 
 #[test]
 fn who_does_not_answer_loses_it_after_a_lease_and_is_told() {
-    let (state, called) = state_with_caller(Vec::new());
+    let (state, called) = state_with_caller();
     let (holder, session, _back) = callable(&state, b"holder", 0);
     let other = client41(&state, b"other", 0).0;
     let id = delegate(&state, &holder, 0).unwrap();
@@ -177,7 +177,7 @@ fn who_does_not_answer_loses_it_after_a_lease_and_is_told() {
 
 #[test]
 fn a_client_that_went_away_loses_it_at_once() {
-    let (state, called) = state_with_caller(Vec::new());
+    let (state, called) = state_with_caller();
     let (holder, ..) = callable(&state, b"holder", 0);
     let other = client41(&state, b"other", 2 * LEASE).0;
     delegate(&state, &holder, 0).unwrap();
@@ -190,7 +190,7 @@ fn a_client_that_went_away_loses_it_at_once() {
 
 #[test]
 fn what_was_not_delivered_is_called_again() {
-    let (state, called) = state_with_caller(Vec::new());
+    let (state, called) = state_with_caller();
     let (holder, ..) = callable(&state, b"holder", 0);
     let other = client41(&state, b"other", 0).0;
     delegate(&state, &holder, 0).unwrap();
@@ -207,7 +207,7 @@ fn what_was_not_delivered_is_called_again() {
 
 #[test]
 fn a_held_delegation_is_not_freed_and_keeps_its_client() {
-    let (state, _) = state_with_caller(Vec::new());
+    let (state, _) = state_with_caller();
     let (holder, session, _back) = callable(&state, b"holder", 0);
     let id = delegate(&state, &holder, 0).unwrap();
     assert_eq!(state.test_stateid(&holder, &id), Nfsstat4::OK);
@@ -220,7 +220,7 @@ fn a_held_delegation_is_not_freed_and_keeps_its_client() {
 
 #[test]
 fn a_lost_back_channel_is_told_until_another_is_bound() {
-    let (state, _) = state_with_caller(Vec::new());
+    let (state, _) = state_with_caller();
     let (holder, session, back) = callable(&state, b"holder", 0);
     let (asked_none, plain) = client41(&state, b"plain", 0);
     state.sweep(1);
@@ -243,7 +243,7 @@ fn a_lost_back_channel_is_told_until_another_is_bound() {
 
 #[test]
 fn slots_go_in_step_and_a_silent_client_is_told() {
-    let (state, _) = state_with_caller(Vec::new());
+    let (state, _) = state_with_caller();
     let (holder, session, _back) = callable(&state, b"holder", 0);
     delegate(&state, &holder, 0).unwrap();
     let deleg = state.delegation(&holder, &delegation_of(&state, &holder)).unwrap();
@@ -281,7 +281,7 @@ fn delegation_of(state: &State, client: &Client) -> Stateid4 {
 
 #[test]
 fn a_client_of_4_0_is_called_where_it_has_confirmed() {
-    let (state, _) = state_with_caller(Vec::new());
+    let (state, _) = state_with_caller();
     let (id, confirm) = state.setclientid(b"a", [1; 8], 0, 0).unwrap();
     let callback = Callback { address: Some(([127, 0, 0, 1], 9).into()), program: 3, ident: 4 };
     state.propose_callback(id, confirm, callback);
