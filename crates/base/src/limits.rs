@@ -555,3 +555,8 @@ pub const API_STATE_ROWS_MAX: usize = 10_000;
 pub const STATE_TALLY_COST: u32 = 50;
 /// Characters that are shown of what a peer calls itself or its owners.
 pub const SHOWN_NAME_MAX: usize = 256;
+
+// --- NFSv4: names of owners ---------------------------------------------------------------------
+
+/// Bytes of a file of users or groups that are read: some hundred thousand lines.
+pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;

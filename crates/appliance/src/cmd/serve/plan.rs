@@ -41,6 +41,8 @@ pub struct Plan {
     pub read_only: bool,
     /// How long an NFSv4 client may be silent before others may take what it holds.
     pub lease: Duration,
+    /// The domain of owners' names.
+    pub nfs_domain: Option<String>,
     /// Where the export rules come from.
     pub exports: Exports,
     /// The export rules, as they are now.
@@ -87,6 +89,7 @@ impl Plan {
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
             lease: Duration::from_secs(args.nfs_lease),
+            nfs_domain: args.nfs_domain.clone(),
             rules,
             exports,
             tls,

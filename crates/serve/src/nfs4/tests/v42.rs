@@ -192,10 +192,11 @@ fn access_control_entries_travel_both_ways() {
         ace(true, 0, Who::Group),
     ];
     let mut bytes = Vec::new();
-    acl::put(&mut Writer::new(&mut bytes), &aces);
+    let idmap = IdMap::numbers();
+    acl::put(&mut Writer::new(&mut bytes), &aces, &idmap);
     let read = |bytes: &'static [u8]| {
         let list = <Acl4<'_> as wire::xdr::Item<'_>>::item(&mut Reader::new(bytes), "acl");
-        acl::take(&list.expect("a list"))
+        acl::take(&list.expect("a list"), &idmap)
     };
     assert_eq!(read(bytes.clone().leak()), Ok(aces.to_vec()));
     let mut audit = bytes.clone();
