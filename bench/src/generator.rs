@@ -30,7 +30,14 @@ pub fn run(cli: &Cli, c: Option<&Path>, rounds: usize, seconds: f64) -> io::Resu
         ("READ 4K 8x16", Kind::RandRead, 4096, "read"),
         ("WRITE 4K FILE_SYNC 8x16", Kind::SyncWrite, 4096, "write"),
     ] {
-        let case = Case { name, kind, block, file_size: 16 << 20, connections: 8, depth: 16 };
+        let case = Case {
+            name: name.to_owned(),
+            kind,
+            block,
+            file_size: 16 << 20,
+            connections: 8,
+            depth: 16,
+        };
         let mut ready = load::ready(&server.url, &case)?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..rounds {

@@ -1,6 +1,7 @@
 //! `bench`: the published figures, each as ratios within one run on one machine.
 //!
 //! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
+//! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
@@ -8,9 +9,11 @@
 
 mod analytics;
 mod bare;
+mod connections;
 mod cpu;
 mod generator;
 mod load;
+mod many;
 mod peers;
 mod servers;
 mod stats;
@@ -41,6 +44,18 @@ enum What {
     /// Beside nfs-ganesha and the bare loops.
     Peers {
         /// Rounds; every round runs every server on every case.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds of each stretch.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Only cases whose names hold this, as in `READ 4K`.
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+    /// The same number of requests in flight, over one connection or many.
+    Connections {
+        /// Rounds; every round runs every number of connections.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
         /// Seconds of each stretch.
@@ -80,7 +95,10 @@ enum What {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.what {
-        What::Peers { rounds, seconds } => peers::run(&cli, *rounds, *seconds),
+        What::Peers { rounds, seconds, only } => {
+            peers::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
+        }
+        What::Connections { rounds, seconds } => connections::run(&cli, *rounds, *seconds),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)

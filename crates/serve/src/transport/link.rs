@@ -20,6 +20,10 @@ use super::send::{self, SendError};
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
 
+/// Receives in a row that may bring nothing but parts of records, or empty ones, before others get
+/// their turn.
+const EMPTY_READS_MAX: usize = 16;
+
 /// A socket, and the session on it if there is one.
 pub struct Link {
     stream: TcpStream,
@@ -108,7 +112,7 @@ impl Link {
             return Pin::new(stream).poll_read(cx, into).map_err(ReceiveError::Io);
         };
         let mut out = ReplyBuf::default();
-        loop {
+        for _ in 0..EMPTY_READS_MAX {
             let step = tls.session.deliver(into, &mut out);
             if !out.is_empty() {
                 tls.owed.append(out.vec());
@@ -121,6 +125,8 @@ impl Link {
                 return Poll::Ready(Ok(()));
             }
         }
+        // The socket is still readable, which is found out at once.
+        Poll::Pending
     }
 
     /// Sends everything; a peer may take its time, but not stand still. With `more` the kernel may

@@ -3,7 +3,8 @@
 use super::*;
 
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:100::/home/ann:/bin/sh\n\
-    alias:x:1000:100::/:/bin/sh\nbroken\n:x:7:7::/:\n12:x:12:12::/:\na@b:x:13:13::/:\nbad:x:-1:1::/:\n";
+    alias:x:1000:100::/:/bin/sh\nbroken\n:x:7:7::/:\n12:x:12:12::/:\na@b:x:13:13::/:\n\
+    bad:x:-1:1::/:\n";
 const GROUP: &str = "root:x:0:\nusers:x:100:ann\n";
 
 fn told(map: &IdMap, whose: Whose, id: u32) -> String {

@@ -131,3 +131,14 @@ fn a_certificate_that_is_exchanged_holds_for_the_next() {
     assert!(tls.set(&bad).is_err());
     assert!(Secured::session(server.addr, second.client(&Shown::Nothing)).is_ok());
 }
+
+#[test]
+fn statistics_show_the_name_that_was_verified() {
+    let world = World::new();
+    let mut client = world.connect(&Shown::Good);
+    let root = client.mount("/export/t");
+    assert!(getattr(&mut client, &root).is_ok());
+    let clients = world.server.hub.clients();
+    let shown = world.server.records(2)[0].client;
+    assert_eq!(clients.label_of(shown).as_deref(), Some("127.0.0.1 (host.example)"));
+}
