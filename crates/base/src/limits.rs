@@ -610,3 +610,8 @@ pub const SHOWN_NAME_MAX: usize = 256;
 
 /// Bytes of word of changed files that are taken from the kernel at once: 256 events.
 pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
+
+// --- NFSv4: names of owners ---------------------------------------------------------------------
+
+/// Bytes of a file of users or groups that are read: some hundred thousand lines.
+pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;

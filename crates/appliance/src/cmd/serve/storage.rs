@@ -26,6 +26,7 @@ use vfs::share::{ShareError, ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
+use super::owners::Owners;
 use super::plan::Plan;
 use super::tls::Teller;
 use super::{nfs4, nlm, portmap};
@@ -47,6 +48,7 @@ pub struct Storage {
     budgets: Arc<Budgets>,
     /// Whether clients' certificates can be verified.
     knows_clients: bool,
+    owners: Owners,
     service: Mutex<Option<RpcService>>,
 }
 
@@ -101,7 +103,9 @@ impl Storage {
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
+        let owners = Owners::start(plan.nfs_domain.as_deref());
+        let of = (plan.lease, owners.map());
+        let (program, clients) = nfs4::start(table.clone(), locks.clone(), of, state)?;
         if plan.delegations {
             clients.call_back(&runtimes);
         }
@@ -138,6 +142,7 @@ impl Storage {
             tls,
             budgets,
             knows_clients,
+            owners,
             service,
         })
     }
@@ -233,6 +238,7 @@ impl Storage {
             flush: self.flush.clone(),
             clients: self.clients.clone(),
             nlm: self.nlm.clone(),
+            owners: self.owners.clone(),
             teller: Teller::new(self.tls.clone(), self.budgets.clone()),
             hub: hub.clone(),
         })
@@ -263,6 +269,7 @@ struct Keeper {
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
     nlm: Arc<Nlm>,
+    owners: Owners,
     teller: Teller,
     hub: Arc<Hub>,
 }
@@ -271,6 +278,7 @@ impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
         self.nlm.sweep();
+        self.owners.look();
         self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());

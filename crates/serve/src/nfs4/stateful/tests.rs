@@ -55,6 +55,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(LEASE_S),
+            idmap: Arc::default(),
             state: keeper.clone(),
         };
         (Self { nfs, clock, cred: Cred::root() }, keeper)
