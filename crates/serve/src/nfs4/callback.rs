@@ -116,7 +116,7 @@ impl Callbacks {
         deleg.set_phase(Phase::Sent);
         let (answered, deleg) = (heard(keeper, client), Arc::clone(deleg));
         let then = move |answer: Result<&[u8], Unanswered>| {
-            let results = answer.ok().and_then(|bytes| results(bytes));
+            let results = answer.ok().and_then(results);
             answered(results.is_some());
             deleg.set_phase(phase_after(results.as_deref().unwrap_or_default(), 0));
         };

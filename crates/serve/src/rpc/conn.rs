@@ -5,6 +5,7 @@
 //! and when the replies left. Operations that must wait go to the pool or to the flush group and
 //! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
 
+pub(super) mod dial;
 mod input;
 mod secure;
 
@@ -36,6 +37,8 @@ use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
+use super::program::Resume;
+use super::replay::Key;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
@@ -391,22 +394,7 @@ impl Conn {
                 }
             }
             Step::Pool(key, resume) => {
-                let size = self.input.message().len() + reply_size(&span.facts);
-                if !self.core.budget.has_room(size) {
-                    return Ok(false);
-                }
-                let Some(slot) = service.pool.reserve(self.caller.queue()) else {
-                    return Ok(false);
-                };
-                let service = Arc::clone(service);
-                let (record, at) = self.input.take_record(&self.core);
-                let held = record.capacity() + reply_size(&span.facts);
-                let done = (span, std::mem::take(&mut self.more));
-                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
-                self.take_up(held);
-                later.pool(slot, key, resume, record, at);
-                self.core.budget.count_taken();
-                return Ok(true);
+                return Ok(self.hand_to_pool(span, key, resume));
             }
             Step::Durable { flush, settle, key, start } => {
                 let reply = self.out.split_off(start);
@@ -421,6 +409,30 @@ impl Conn {
         self.core.budget.count_taken();
         self.input.consume();
         Ok(true)
+    }
+
+    /// Hands the record that `input` stands at to the pool. False when there is no room.
+    fn hand_to_pool(
+        &mut self,
+        span: Span,
+        key: Option<Key>,
+        resume: Option<Box<dyn Resume>>,
+    ) -> bool {
+        let service = &self.core.service;
+        let size = self.input.message().len() + reply_size(&span.facts);
+        if !self.core.budget.has_room(size) {
+            return false;
+        }
+        let Some(slot) = service.pool.reserve(self.caller.queue()) else { return false };
+        let service = Arc::clone(service);
+        let (record, at) = self.input.take_record(&self.core);
+        let held = record.capacity() + reply_size(&span.facts);
+        let done = (span, std::mem::take(&mut self.more));
+        let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+        self.take_up(held);
+        later.pool(slot, key, resume, record, at);
+        self.core.budget.count_taken();
+        true
     }
 
     /// Takes up what a call has done, to be written down once its reply has left.

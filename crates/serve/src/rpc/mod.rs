@@ -5,7 +5,7 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`later`]: calls on the pool and in the flush group.
-//! - [`back`]: calls to the peers of connections; [`dial`]: connections made for that.
+//! - [`back`]: calls to the peers of connections; [`conn::dial`]: connections made for that.
 //! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
 
@@ -13,7 +13,6 @@ pub mod back;
 mod caller;
 mod conn;
 mod core;
-mod dial;
 mod dispatch;
 mod later;
 pub(crate) mod plain;
@@ -33,8 +32,8 @@ use vfs::flush::FlushGroup;
 
 pub use self::back::Back;
 pub use self::caller::Caller;
+pub use self::conn::dial::dial;
 use self::core::Core;
-pub use self::dial::dial;
 use self::dispatch::Service;
 pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
 use self::replay::{ReplayCache, ReplayLimits};

@@ -140,10 +140,14 @@ fn what_is_no_handshake_after_the_reply_ends_the_connection() {
     let world = World::new();
     let plain_call = call(10, 0, Auth::None, Auth::None);
     let long_record = [&[0x16, 3, 3, 0xff, 0xff][..], &[0; 66_000]].concat();
+    // A ClientHello that is announced with 65 520 bytes, in records that are right by themselves.
+    let mut endless = [&[0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xf0][..], &[0; 16_380]].concat();
+    for _ in 0..6 {
+        endless.extend([&[0x16, 3, 1, 0x40, 0][..], &[0; 16_384]].concat());
+    }
     let data_first = [0x17, 3, 3, 0, 4, 1, 2, 3, 4].to_vec();
-    for bytes in
-        [plain_call, vec![0; 100], b"GET / HTTP/1.1\r\n\r\n".to_vec(), data_first, long_record]
-    {
+    let get = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+    for bytes in [plain_call, vec![0; 100], get, data_first, long_record, endless] {
         world.fails(|| {
             let mut client = probed(world.server.addr);
             // The server may have closed it before all is sent.

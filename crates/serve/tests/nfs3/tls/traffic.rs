@@ -221,3 +221,34 @@ fn random_bytes_after_the_probe_or_in_a_session_end_only_their_connection() {
     assert_eq!(world.budgets().panics.load(Relaxed), 0);
     assert!(world.budgets().tls_failures.load(Relaxed) > 20);
 }
+
+/// Room for hardly more than one large record on each core: everybody waits, and everybody is done
+/// in the end.
+#[test]
+fn many_sessions_share_a_small_budget() {
+    let authority = Authority::new("a");
+    let limits = serve::transport::budget::Limits { bytes: 3 << 20, ..Default::default() };
+    let tls = Some(authority.server());
+    let server = Server::start(directory(), Options { limits, tls, ..Options::default() });
+    let addr = server.addr;
+    let workers: Vec<_> = (0..10_u32)
+        .map(|n| {
+            let config = authority.client(&Shown::Nothing);
+            std::thread::spawn(move || {
+                let mut client = Secured::session(addr, config).expect("a session");
+                client.xid = (n + 1) << 24;
+                let root = client.mount("/export/t");
+                let file = create(&mut client, &root, &format!("f{n}"));
+                let data: Vec<u8> = (0..1_u32 << 20).map(|i| (i ^ n) as u8).collect();
+                for round in 0..4 {
+                    write(&mut client, &file, round << 20, &data);
+                    assert!(read(&mut client, &file, round << 20, 1 << 20).0 == data);
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().expect("done"));
+    let budgets = server.service().budgets();
+    wait_for("no buffers are held", || (budgets.bytes() == 0).then_some(()));
+    assert_eq!(budgets.timeouts.load(Relaxed), 0);
+}

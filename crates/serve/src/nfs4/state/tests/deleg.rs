@@ -250,13 +250,13 @@ fn slots_go_in_step_and_a_silent_client_is_told() {
     let turn = |now| state.with_channel(&session, |channel| channel.turn(&deleg, now));
     let ended = |slot, end| state.with_channel(&session, |channel| channel.ended(slot, end));
     for slot in 0..attrs().maxrequests {
-        let turn = turn(0).ok().expect("a slot");
+        let turn = turn(0).expect("a slot");
         assert_eq!((turn.slot, turn.sequence, turn.highest), (slot, 1, slot));
     }
     assert_eq!(turn(0).err(), Some(true), "all are busy");
     let next = ended(2, CbEnd::Done);
     assert_eq!(next.len(), 1, "who waits has his turn");
-    let again = turn(0).ok().expect("a slot");
+    let again = turn(0).expect("a slot");
     assert_eq!((again.slot, again.sequence), (2, 2));
     assert!(ended(2, CbEnd::Unsent).is_empty());
     assert_eq!(turn(0).ok().map(|t| (t.slot, t.sequence)), Some((2, 2)), "it never left");

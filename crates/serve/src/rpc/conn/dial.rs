@@ -10,9 +10,9 @@ use base::limits::{DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX};
 use tokio::net::TcpStream;
 use wire::rpc::{Framed, Framer};
 
-use super::back::Back;
-use super::caller::next_connection;
-use super::later::Letter;
+use crate::rpc::back::Back;
+use crate::rpc::caller::next_connection;
+use crate::rpc::later::Letter;
 use crate::transport::mailbox::Mailbox;
 use crate::transport::{Runtimes, send};
 
