@@ -552,8 +552,8 @@ pub const NLM_CALL_TIME_MAX: Duration = Duration::from_secs(5);
 pub const NLM_RETRY_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause between two calls that tell the same.
 pub const NLM_RETRY_MAX: Duration = Duration::from_secs(10);
-/// A lock that was granted while its client did not answer is let go of after this time. A Linux
-/// client asks again by itself every 30 s; two of these pass.
+/// A lock that was granted while its client could not be reached is let go of after this time. A
+/// Linux client asks again by itself every 30 s; two of these pass.
 pub const NLM_GRANT_TIME_MAX: Duration = Duration::from_secs(75);
 /// A host that cannot be told of our restart is given up after this time, as sm-notify does.
 pub const NSM_NOTIFY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
