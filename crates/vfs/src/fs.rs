@@ -8,12 +8,14 @@
 //! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the
 //! path (one flush serving many callers); methods never flush by themselves.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::mapped::Slice;
 use crate::status::Status;
 
@@ -27,6 +29,27 @@ pub struct Context<'a> {
     pub cred: &'a Cred,
     /// False on a connection's thread: answer from memory or return `WouldBlock`.
     pub may_block: bool,
+}
+
+/// A file is looked after as long as this lives: [`FileSystem::watch`].
+pub struct Watch {
+    _guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Watch {
+    /// Nobody but this server can change the file.
+    pub const NEEDLESS: Self = Self { _guard: None };
+
+    /// Looked after until `guard` is dropped.
+    pub fn by(guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Some(Box::new(guard)) }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
 }
 
 /// A file found or made.
@@ -290,6 +313,15 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The statistics' id of the file behind a handle (0 when the handle is not understood).
     fn file_id(&self, handle: &Handle) -> probe::op::FileId;
 
+    /// By what opens and locks know the file: as its attributes tell it, where it can be had for
+    /// less.
+    ///
+    /// # Errors
+    /// As for [`FileSystem::getattr`]; of a file that was removed, perhaps none yet.
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        Ok(FileKey::from(&self.getattr(cx, file)?))
+    }
+
     /// How many flushes have failed since the start. A protocol with a write verifier mixes this
     /// into it, so that every client with unflushed data learns that it must send it again.
     fn flush_failures(&self) -> u64 {
@@ -539,6 +571,15 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The best name there is for a file, for people: `None` when nothing at all is known of it.
     fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
         self.path_of(file).map(FileName::Path)
+    }
+
+    /// Looks after a file: while the answer lives, whoever listens to the back end is told when
+    /// somebody but this server changes the file. A client may trust what it has read only then.
+    ///
+    /// # Errors
+    /// [`Status::NotSupported`] where such changes cannot be seen.
+    fn watch(&self, _cx: Context<'_>, _file: &Handle) -> Result<Watch> {
+        Err(Status::NotSupported)
     }
 
     /// The best name for the file that locks know as `key`; `None` if it is of another file system.

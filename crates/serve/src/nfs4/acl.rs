@@ -25,7 +25,9 @@ pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace]) {
     w.u32(aces.len() as u32);
     for ace in aces {
         w.u32(if ace.allow { acetype4::ALLOWED } else { acetype4::DENIED });
-        w.u32(ace.flags);
+        // Without it a client takes a group's number for a user's.
+        let group = if matches!(ace.who, Who::GroupId(_)) { IDENTIFIER_GROUP } else { 0 };
+        w.u32(ace.flags | group);
         w.u32(ace.mask);
         match ace.who {
             Who::Owner => w.opaque(b"OWNER@"),

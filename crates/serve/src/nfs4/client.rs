@@ -1,16 +1,24 @@
 //! Who a client is: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.31),
 //! EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
 
+use std::net::{IpAddr, SocketAddr};
+
 use wire::nfs4::{
-    ClientidArgs4, ExchangeIdArgs4, ExchangeIdResOk4, Nfsstat4, Opaque4, ReclaimCompleteArgs4,
-    ServerOwner4, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4, SetclientidResOk4,
-    StateProtectA4, StateProtectR4, exchgid4,
+    Clientaddr4, ClientidArgs4, ExchangeIdArgs4, ExchangeIdResOk4, Nfsstat4, Opaque4,
+    ReclaimCompleteArgs4, ServerOwner4, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4,
+    SetclientidResOk4, StateProtectA4, StateProtectR4, exchgid4,
 };
 use wire::xdr::Encode;
 
 use super::run::{Fail, Handled, Run};
 use super::state::State;
+use super::state::back::Callback;
 use super::stateful::Stateful;
+
+/// What may end a client strikes it out of the records: not on a connection's thread.
+pub(super) fn wait_for_records(run: &Run<'_>) -> Handled {
+    if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
+}
 
 pub(super) fn setclientid(
     keeper: &Stateful,
@@ -20,7 +28,13 @@ pub(super) fn setclientid(
     let (principal, now) = (run.peer.cred.uid, keeper.now());
     let (id, verifier) = (args.client.id.0, args.client.verifier);
     match keeper.state.setclientid(id, verifier, principal, now) {
-        Ok((clientid, confirm)) => run.ok(&SetclientidResOk4 { clientid, confirm }),
+        Ok((clientid, confirm)) => {
+            let address = callback_address(&args.callback.location, run.peer.address.0);
+            let (program, ident) = (args.callback.program, args.callback_ident);
+            let callback = Callback { address, program, ident };
+            keeper.state.propose_callback(clientid, confirm, callback);
+            run.ok(&SetclientidResOk4 { clientid, confirm })
+        }
         Err(Nfsstat4::CLID_INUSE) => {
             SetclientidRes4::IN_USE.encode(&mut run.writer());
             Err(Fail::Written(Nfsstat4::CLID_INUSE))
@@ -29,18 +43,43 @@ pub(super) fn setclientid(
     }
 }
 
+/// Where a client wants to be called: a universal address (RFC 5665 §5.2.3.3) on the machine that
+/// it calls from, so that nobody can have us connect to others.
+fn callback_address(location: &Clientaddr4<'_>, from: IpAddr) -> Option<SocketAddr> {
+    if !matches!(location.netid.0, b"tcp" | b"tcp6") {
+        return None;
+    }
+    let mut parts = std::str::from_utf8(location.addr.0).ok()?.rsplitn(3, '.');
+    let low: u8 = parts.next()?.parse().ok()?;
+    let high: u8 = parts.next()?.parse().ok()?;
+    let host: IpAddr = parts.next()?.parse().ok()?;
+    let port = u16::from_be_bytes([high, low]);
+    (host.to_canonical() == from && port != 0).then_some(SocketAddr::new(from, port))
+}
+
 pub(super) fn confirm(
     keeper: &Stateful,
     run: &mut Run<'_>,
     args: &SetclientidConfirmArgs4,
 ) -> Handled {
+    wait_for_records(run)?;
     let principal = run.peer.cred.uid;
     keeper.state.setclientid_confirm(args.clientid, args.confirm, principal, keeper.now())?;
+    if let Some(client) = keeper.state.confirm_callback(args.clientid, args.confirm) {
+        keeper.state.recalls.probe(&client);
+    }
     run.ok(&())
 }
 
 pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
-    keeper.state.renew(args.clientid, keeper.now())?;
+    let now = keeper.now();
+    let client = keeper.state.renew(args.clientid, now)?;
+    if keeper.state.should_probe(&client, now) {
+        keeper.state.recalls.probe(&client);
+    }
+    if keeper.state.path_is_down(&client) {
+        return Err(Nfsstat4::CB_PATH_DOWN.into());
+    }
     run.ok(&())
 }
 
@@ -52,6 +91,7 @@ pub(super) fn exchange_id(
     if args.flags & !exchgid4::MASK_A != 0 {
         return Err(Nfsstat4::INVAL.into());
     }
+    wait_for_records(run)?;
     match args.state_protect {
         StateProtectA4::None(()) => {}
         // Both need a flavour with integrity, which there is not.
@@ -78,6 +118,7 @@ pub(super) fn exchange_id(
 }
 
 pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+    wait_for_records(run)?;
     keeper.state.destroy_clientid(args.clientid)?;
     run.ok(&())
 }
@@ -88,11 +129,16 @@ pub(super) fn reclaim_complete(
     args: &ReclaimCompleteArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;
+    if keeper.state.in_grace() {
+        wait_for_records(run)?;
+    }
     if args.one_fs {
         // File systems do not move, so there is nothing to reclaim of one alone.
         run.current()?;
     } else {
         keeper.state.reclaim_complete(&client)?;
+        // It may have been the last one.
+        keeper.state.end_grace_if_due(keeper.now());
     }
     run.ok(&())
 }

@@ -13,8 +13,10 @@
 mod acl;
 mod admin;
 mod attr;
+mod callback;
 mod change;
 mod client;
+mod deleg;
 mod dir;
 mod dispatch;
 mod fattr;

@@ -9,11 +9,11 @@ use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::nfs4::{
     Bitmap4, ChangeInfo4, CloseArgs4, Createhow4, Nfsstat4, OpenArgs4, OpenClaim4,
-    OpenConfirmArgs4, OpenDelegation4, OpenDowngradeArgs4, OpenNoneDelegation4, OpenResOk4,
-    Openflag4, StateidResOk4, open4, share4, why_no_delegation4,
+    OpenConfirmArgs4, OpenDowngradeArgs4, OpenResOk4, Openflag4, StateidResOk4, open4, share4,
 };
 
 use super::attr::change_info;
+use super::deleg;
 use super::fattr::set_attr;
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
@@ -54,11 +54,15 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
         opens: true,
     };
     keeper.in_turn(run, &client, &turn, |run, confirmed| {
-        let now = keeper.now();
-        match reclaims {
-            true => keeper.state.may_reclaim(&client, now)?,
-            false => keeper.state.may_take(&client, now)?,
+        keeper.state.end_grace_if_due(keeper.now());
+        match args.claim {
+            OpenClaim4::Previous(_) => keeper.state.may_reclaim(&client)?,
+            // Who holds a delegation may open under it, also while others must wait.
+            OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
+            _ => keeper.state.may_take(&client)?,
         }
+        // Before it holds anything: there is no other way to state than an open.
+        keeper.state.record(&client)?;
         let found = find(run, args)?;
         finish(keeper, run, args, &client, share, found, confirmed || reclaims)
     })
@@ -76,6 +80,9 @@ fn finish(
 ) -> Handled {
     let Found { target, attr, cinfo, attrset, made, then } = found;
     check_kind(run, attr.kind)?;
+    if let Some(stateid) = deleg::claimed(&args.claim) {
+        deleg::check_claim(keeper, client, &stateid, &attr)?;
+    }
     if !made {
         check_rights(run, &target, share)?;
     }
@@ -94,6 +101,8 @@ fn finish(
             }
         }
     }
+    let granted = (share, confirmed);
+    let delegation = deleg::grant(keeper, run, args, client, (&target, &attr), granted);
     run.set_current(Place::File(target));
     if run.minor() > 0 {
         run.progress.current_stateid = Some(stateid);
@@ -104,7 +113,7 @@ fn finish(
         cinfo,
         rflags: open4::RESULT_LOCKTYPE_POSIX | confirm,
         attrset,
-        delegation: no_delegation(run.minor(), args.share_access),
+        delegation,
     })
 }
 
@@ -119,18 +128,6 @@ fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, 
     } else {
         Err(Nfsstat4::INVAL)
     }
-}
-
-/// No delegation is granted; from 4.1 on who asked for one is told so.
-fn no_delegation(minor: u32, share_access: u32) -> OpenDelegation4<'static> {
-    let why = match share_access & share4::WANT_DELEG_MASK {
-        0 => return OpenDelegation4::None(()),
-        _ if minor == 0 => return OpenDelegation4::None(()),
-        share4::WANT_NO_DELEG => why_no_delegation4::NOT_WANTED,
-        share4::WANT_CANCEL => why_no_delegation4::CANCELLED,
-        _ => why_no_delegation4::RESOURCE,
-    };
-    OpenDelegation4::NoneExt(OpenNoneDelegation4 { why, will_tell: false })
 }
 
 /// What to say of files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither
@@ -158,7 +155,8 @@ fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail
 fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
     match args.claim {
         OpenClaim4::Null(name) => by_name(run, name.0, &args.openhow),
-        OpenClaim4::Previous(_) | OpenClaim4::Fh(()) => {
+        OpenClaim4::DelegateCur(claim) => by_name(run, claim.file.0, &args.openhow),
+        OpenClaim4::Previous(_) | OpenClaim4::Fh(()) | OpenClaim4::DelegCurFh(_) => {
             if matches!(args.openhow, Openflag4::Create(_)) {
                 return Err(Nfsstat4::INVAL.into());
             }
@@ -167,8 +165,6 @@ fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
             let (cinfo, attrset) = (ChangeInfo4::default(), Bitmap4::EMPTY);
             Ok(Found { target, attr, cinfo, attrset, made: false, then: None })
         }
-        // No delegation is granted, so none can be named.
-        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Err(Nfsstat4::BAD_STATEID.into()),
         OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh(()) => Err(Nfsstat4::NOTSUPP.into()),
     }
 }

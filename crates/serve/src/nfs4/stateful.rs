@@ -12,7 +12,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
 use super::state::{Client, OwnerTurn, State};
-use super::{Slot, StateOps, client, lock, open, session};
+use super::{Slot, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
 pub struct Stateful {
@@ -33,6 +33,7 @@ impl Stateful {
     /// Ends clients that have been away for too long. To be called every few seconds.
     pub fn sweep(&self) {
         self.state.sweep(self.now());
+        self.sweep_recalls();
     }
 
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
@@ -173,8 +174,7 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
 fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
-    Ok(Some(FileKey::from(&attr)))
+    Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {
@@ -200,11 +200,9 @@ impl StateOps for Stateful {
             ArgOp::Lockt(args) => lock::lockt(self, run, args),
             ArgOp::Locku(args) => lock::locku(self, run, args),
             ArgOp::ReleaseLockowner(args) => lock::release(self, run, args),
-            // No delegation is granted, so none is returned.
-            ArgOp::Delegreturn(args) => {
-                self.of_stateid(run, &args.deleg_stateid)?;
-                Err(Nfsstat4::BAD_STATEID.into())
-            }
+            ArgOp::BackchannelCtl(args) => session::backchannel_ctl(self, run, args),
+            ArgOp::Delegreturn(args) => deleg::give_back(self, run, args),
+            // Delegations do not outlive their client, so none is left to be purged: DELEGPURGE.
             _ => Err(Nfsstat4::NOTSUPP.into()),
         }
     }
@@ -220,10 +218,16 @@ impl StateOps for Stateful {
     }
 
     fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
-        if self.state.in_grace(self.now()) {
+        if self.state.in_grace() {
             return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
+        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // connection's thread.
+        if !run.may_block {
+            let denied = self.state.locks.io_denied(key, None, access as u8).is_some();
+            return if denied { Err(Fail::WouldBlock) } else { Ok(()) };
+        }
         Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 

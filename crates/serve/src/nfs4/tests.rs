@@ -107,6 +107,7 @@ impl World {
             transport: self.transport,
             facts: OpRecord::default(),
             connection: 1,
+            back: None,
         };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use base::clock::Clock;
 use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
 use tokio::sync::{Semaphore, mpsc};
-use vfs::locks::{ClientKey, LockTable, Owner, Protocol};
+use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords, RecordError};
 use vfs::share::ShareTable;
 use wire::nlm4::Nlm4Stat;
@@ -226,17 +226,17 @@ impl Nlm {
     /// Ends a host with all that it holds: it has restarted. May wait for the disk.
     fn release(&self, host: &Host) {
         let _paper = lock(&self.paper);
-        let mut gate = lock(&host.gate);
-        self.clear(host.key);
-        if std::mem::replace(&mut gate.recorded, false) {
+        let was_recorded = {
+            let mut gate = lock(&host.gate);
+            self.locks.release_client(host.key);
+            lock(&self.blocks).remove_host(host.key);
+            gate.files.clear();
+            std::mem::replace(&mut gate.recorded, false)
+        };
+        if was_recorded {
             // If it stays on record it may reclaim what it does not want any more.
             let _ = self.records.forget(&host.record());
         }
-    }
-
-    fn clear(&self, key: ClientKey) {
-        self.locks.release_client(key);
-        lock(&self.blocks).remove_host(key);
     }
 
     /// Forgets the hosts that hold nothing: they need not be told when we restart.
@@ -246,16 +246,20 @@ impl Nlm {
         let busy = self.locks.clients(Protocol::Nlm);
         let _paper = lock(&self.paper);
         for host in hosts.iter().filter(|host| !busy.contains(&host.key)) {
-            let mut gate = lock(&host.gate);
-            // It may have taken a lock since the table was looked through.
-            if gate.used {
-                continue;
-            }
-            if gate.recorded && self.records.forget(&host.record()).is_err() {
-                continue;
-            }
-            gate.gone = true;
+            let was_recorded = {
+                let mut gate = lock(&host.gate);
+                // It may have taken a lock since the table was looked through.
+                if gate.used {
+                    continue;
+                }
+                gate.gone = true;
+                gate.recorded
+            };
             lock(&self.hosts).remove(host);
+            if was_recorded {
+                // If it stays on record it is told of our next restart in vain.
+                let _ = self.records.forget(&host.record());
+            }
         }
     }
 

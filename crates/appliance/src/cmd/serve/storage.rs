@@ -22,7 +22,7 @@ use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
 use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareError, ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
@@ -50,6 +50,27 @@ pub struct Storage {
     service: Mutex<Option<RpcService>>,
 }
 
+/// The table with the one share, under its rules.
+fn shares(
+    plan: &Plan,
+    files: &Arc<HostFs>,
+    locks: &Arc<LockTable>,
+) -> Result<Arc<ShareTable>, ShareError> {
+    // Without delegations there is nothing that a change would have to recall.
+    let mut table = ShareTable::default();
+    if plan.delegations {
+        table = ShareTable::with_locks(locks.clone());
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = locks.clone();
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
+    }
+    let share = table.add(&plan.share, files.clone(), plan.read_only)?;
+    share.rules.set(plan.rules.clone());
+    Ok(Arc::new(table))
+}
+
 impl Storage {
     /// Opens the share and starts NFS on it.
     ///
@@ -73,18 +94,17 @@ impl Storage {
             ..HostOptions::new(tag(&plan.share), secret)
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
-        let mut table = ShareTable::default();
-        let share =
-            table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
-        share.rules.set(plan.rules.clone());
+        let locks = Arc::<LockTable>::default();
+        let table = shares(plan, &files, &locks).map_err(|e| failure(&e))?;
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
-        let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let locks = Arc::new(LockTable::default());
         let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
+        if plan.delegations {
+            clients.call_back(&runtimes);
+        }
         programs.push(program);
         let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
@@ -130,6 +150,11 @@ impl Storage {
     /// The keeper of NFSv4 clients' state.
     pub fn clients(&self) -> &Arc<Stateful> {
         &self.clients
+    }
+
+    /// Locks of NFSv3 clients.
+    pub fn nlm(&self) -> &Arc<Nlm> {
+        &self.nlm
     }
 
     /// All shares, with ways to reach them.

@@ -203,9 +203,10 @@ fn every_operation_in_any_cut() {
             Op::Read { file: 1, offset: 77, len: 1 },
             Op::Write { file: 0, offset: 8192, len: 4096, stable: true },
             Op::Create { name: 9 },
+            Op::Lookup { file: 0 },
         ];
         let done = run(&mut client, &ops);
-        let bytes = [0, 0, 4096, large, 1, 4096, 0].map(Ok);
+        let bytes = [0, 0, 4096, large, 1, 4096, 0, 0].map(Ok);
         assert_eq!(done, bytes, "cut {chunk}, fragments {fragment}");
         assert_eq!(run(&mut client, &[Op::Remove { name: 9 }]), [Ok(0)]);
         let gone = run(&mut client, &[Op::Remove { name: 9 }]);
@@ -263,7 +264,7 @@ fn a_server_that_leaves_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let gone = std::thread::spawn(move || drop(listener.accept().unwrap()));
-    let mut link = link::Link::open("127.0.0.1", port, None).unwrap();
+    let mut link = Link::open("127.0.0.1", port, None).unwrap();
     gone.join().unwrap();
     link.set_timeout(Duration::from_secs(5)).unwrap();
     assert!(matches!(link.receive(&mut [0; 16]), Err(ClientError::Closed)));

@@ -10,7 +10,8 @@ use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
 use super::admin::Seen;
-use super::grace::Name;
+use super::back::WayBack;
+use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
 use super::stateids::Held;
@@ -29,12 +30,16 @@ pub struct Client {
     pub held: Mutex<Held>,
     /// Its sessions.
     pub sessions: Mutex<Vec<[u8; 16]>>,
+    /// It is on record, and what it holds outlives us.
+    pub(super) recorded: Mutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
     pub(super) seen: Mutex<Seen>,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
+    /// How it can be called.
+    pub way_back: WayBack,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
 }
@@ -51,6 +56,11 @@ impl Client {
     /// When it was last heard of.
     pub fn renewed_ns(&self) -> u64 {
         self.renewed_ns.load(Ordering::Relaxed)
+    }
+
+    /// As it is written down.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), principal: self.principal }
     }
 
     /// As the lock table knows it.
@@ -164,9 +174,11 @@ impl Clients {
             principal: asked.principal,
             held: Mutex::new(Held::new(self.boot, self.next)),
             sessions: Mutex::default(),
+            recorded: Mutex::new(false),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::new((0, None)),
+            way_back: WayBack::default(),
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),
         }))

@@ -198,6 +198,11 @@ fn access_control_entries_travel_both_ways() {
         acl::take(&list.expect("a list"))
     };
     assert_eq!(read(bytes.clone().leak()), Ok(aces.to_vec()));
+    // What is made of a POSIX list does not say so itself.
+    let (mut plain, mut again) = (aces, Vec::new());
+    plain[2].flags = 0;
+    acl::put(&mut Writer::new(&mut again), &plain);
+    assert_eq!(again, bytes);
     let mut audit = bytes.clone();
     audit[7] = 2;
     assert_eq!(read(audit.leak()), Err(Nfsstat4::ATTRNOTSUPP));
