@@ -272,7 +272,7 @@ impl Conn {
         let begun = !self.input.is_empty();
         let core = &self.core;
         let room =
-            self.input.make_room(core) && self.link.make_room((&core.buffers, &core.budget), begun);
+            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
         if !room {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
             self.core.press();
