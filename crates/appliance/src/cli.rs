@@ -95,7 +95,7 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub nfs_lease: u64,
     /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
-    /// changed; turn it off where programs on this machine change files in the share
+    /// changed; it is called back when anybody changes it, programs on this machine included
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     pub nfs_delegations: Switch,
     /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock

@@ -605,3 +605,8 @@ pub const API_STATE_ROWS_MAX: usize = 10_000;
 pub const STATE_TALLY_COST: u32 = 50;
 /// Characters that are shown of what a peer calls itself or its owners.
 pub const SHOWN_NAME_MAX: usize = 256;
+
+// --- vfs: changes by others ---------------------------------------------------------------------
+
+/// Bytes of word of changed files that are taken from the kernel at once: 256 events.
+pub const WATCH_EVENTS_BYTES: usize = 4 << 10;

@@ -57,10 +57,15 @@ fn shares(
     locks: &Arc<LockTable>,
 ) -> Result<Arc<ShareTable>, ShareError> {
     // Without delegations there is nothing that a change would have to recall.
-    let mut table = match plan.delegations {
-        true => ShareTable::with_locks(locks.clone()),
-        false => ShareTable::default(),
-    };
+    let mut table = ShareTable::default();
+    if plan.delegations {
+        table = ShareTable::with_locks(locks.clone());
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = locks.clone();
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
+    }
     let share = table.add(&plan.share, files.clone(), plan.read_only)?;
     share.rules.set(plan.rules.clone());
     Ok(Arc::new(table))
