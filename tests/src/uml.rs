@@ -233,6 +233,12 @@ impl Guest {
         text
     }
 
+    /// Stops it where it is, as when its machine is suspended, or lets it go on.
+    pub fn suspend(&self, stop: bool) {
+        // Its kernel alone: that is what runs its processes, and what would see them stopped.
+        process::signal(self.child.id(), if stop { libc::SIGSTOP } else { libc::SIGCONT });
+    }
+
     /// Cuts its power.
     pub fn cut(&mut self) {
         // Its processes are processes of the host, in a group of their own.
