@@ -12,7 +12,7 @@ use crate::load::Figure;
 use crate::many::{Lanes, Wanted};
 use crate::servers::{self, Version};
 use crate::stats::median;
-use crate::{Cli, bare, cpu, echo};
+use crate::{Cli, bare, cpu, echo, peers};
 
 /// First port of the server under load.
 const OFFSET: u16 = 27_300;
@@ -33,7 +33,7 @@ type Row = (u32, Vec<Figure>);
 ///
 /// # Errors
 /// When the server does not start or a load fails.
-pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
+pub fn run(cli: &Cli, load: &peers::Wanted<'_>) -> io::Result<()> {
     let base = cli.scratch.join(format!("bench.{}", std::process::id()));
     std::fs::create_dir_all(base.join("share"))?;
     let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
@@ -50,14 +50,15 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
         {
             for in_flight in IN_FLIGHT {
                 let label = format!("{} | {name} | {in_flight}", version.name());
-                let group = Group { url: server.url(version), kind, block, in_flight };
+                let url = server.url(version);
+                let group = Group { name, version: version.name(), url, kind, block, in_flight };
                 if let Entry::Vacant(first) = floors.entry((name, in_flight)) {
-                    let rows = group.bare(rounds, seconds)?;
+                    let rows = group.bare(load)?;
                     print(&format!("bare | {name} | {in_flight}"), &rows, &[]);
                     first.insert(rows);
                 }
                 let floor = floors.get(&(name, in_flight)).map_or(&[][..], |rows| rows);
-                let rows = group.run(server.pid, rounds, seconds)?;
+                let rows = group.run(server.pid, load)?;
                 worst = worst.max(print(&label, &rows, floor));
                 raw.push(serde_json::json!({"version": version.name(), "operation": name,
                     "in_flight": in_flight, "connections": rows}));
@@ -77,6 +78,8 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
 
 /// Rows that are compared with each other.
 struct Group<'a> {
+    name: &'a str,
+    version: &'a str,
     url: &'a str,
     kind: Kind,
     block: u32,
@@ -85,21 +88,27 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// The same over the bare server: what the machine itself takes.
-    fn bare(&self, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
-        let time = Duration::from_secs_f64(seconds);
+    fn bare(&self, load: &peers::Wanted<'_>) -> io::Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(load.seconds);
         let data = if self.kind == Kind::RandRead { self.block as usize } else { 0 };
-        let shares = CONNECTIONS.into_iter().filter(|n| *n <= self.in_flight);
         let row = |connections| {
-            let load = (connections, self.in_flight / connections);
-            Ok((connections, echo::figures(load, bare::HEAD + data, rounds, time)?))
+            let shape = (connections, self.in_flight / connections);
+            Ok((connections, echo::figures(shape, bare::HEAD + data, load.rounds, time)?))
         };
-        shares.map(row).collect()
+        self.shares("bare", load.only).map(row).collect()
     }
 
-    fn run(&self, server: u32, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
-        let time = Duration::from_secs_f64(seconds);
+    /// The numbers of connections that are wanted.
+    fn shares<'s>(&'s self, server: &'s str, only: &'s str) -> impl Iterator<Item = u32> + 's {
+        let name = move |n| format!("{server} {} {n}x{}", self.name, self.in_flight / n);
+        let wanted = move |n: &u32| *n <= self.in_flight && name(*n).contains(only);
+        CONNECTIONS.into_iter().filter(wanted)
+    }
+
+    fn run(&self, server: u32, load: &peers::Wanted<'_>) -> io::Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(load.seconds);
         let mut rows = Vec::new();
-        for connections in CONNECTIONS.into_iter().filter(|n| *n <= self.in_flight) {
+        for connections in self.shares(self.version, load.only) {
             let wanted = Wanted {
                 url: self.url,
                 shape: Shape {
@@ -121,7 +130,8 @@ impl Group<'_> {
                 Err(error) => return Err(error),
             };
             lanes.run(server, time / 2)?;
-            let figures: io::Result<_> = (0..rounds).map(|_| lanes.run(server, time)).collect();
+            let figures: io::Result<_> =
+                (0..load.rounds).map(|_| lanes.run(server, time)).collect();
             rows.push((connections, figures?));
             lanes.clean();
         }

@@ -63,6 +63,9 @@ enum What {
         /// Seconds of each stretch.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
+        /// Only rows whose names hold this, as in `v3 READ 4K 1024x1`.
+        #[arg(long, default_value = "")]
+        only: String,
     },
     /// All breakdowns on against all off.
     Analytics {
@@ -106,7 +109,9 @@ fn main() -> ExitCode {
         What::Peers { rounds, seconds, only } => {
             peers::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
         }
-        What::Connections { rounds, seconds } => connections::run(&cli, *rounds, *seconds),
+        What::Connections { rounds, seconds, only } => {
+            connections::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
+        }
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
