@@ -94,8 +94,8 @@ fn is_called_back(pair: &mut Pair, mount: &str) {
     assert_eq!(pair.two.run(&format!("cat {path}")), "first\nsecond\nthird\n", "{mount}");
 }
 
-/// A file that a client holds open goes on to be read when it is called back, and the next who opens
-/// it sees what is new.
+/// A file that a client holds open goes on to be read when it is called back, and the next who
+/// opens it sees what is new.
 fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
     let file = format!("kept-{mount}");
     let path = format!("/mnt/{mount}/{file}");
@@ -103,7 +103,7 @@ fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
     assert!(gets_delegation(&mut pair.one, mount, &file), "{mount}");
     pair.one.run("mkfifo /tmp/go");
     let reader = pair.one.begin(&format!(
-        "exec 3<{path}; event reader open; read -r _ </tmp/go; head -c 7 <&3; cat {path}; rm /tmp/go"
+        "exec 3<{path}; event reader open; read -r _ </tmp/go; head -c 7 <&3; cat {path}\nrm /tmp/go"
     ));
     pair.one.event("reader open");
     pair.two.run(&format!("echo after >>{path}"));

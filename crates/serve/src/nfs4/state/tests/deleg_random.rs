@@ -1,5 +1,5 @@
-//! Seeded sequences of delegations, conflicts, returns, silence and ends: nobody writes what another
-//! may trust, every recall comes to an end, and nothing is left.
+//! Seeded sequences of delegations, conflicts, returns, silence and ends: nobody writes what
+//! another may trust, every recall comes to an end, and nothing is left.
 
 use vfs::handle::Handle;
 use vfs::locks::{LeaseKind, SHARE_WRITE, What};
