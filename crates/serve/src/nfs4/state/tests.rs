@@ -11,6 +11,7 @@ use super::*;
 
 mod admin;
 mod deleg;
+mod deleg_random;
 mod random;
 
 const LEASE: u64 = 90 * NS_PER_S;

@@ -40,6 +40,11 @@ fn callable(state: &State, name: &[u8], now: u64) -> (Arc<Client>, Arc<Session>,
 }
 
 fn attr() -> Attr {
+    attr_of(KEY)
+}
+
+/// Attributes of a file.
+pub(super) fn attr_of(key: FileKey) -> Attr {
     let zero = Time::default();
     Attr {
         kind: FileType::Regular,
@@ -50,8 +55,8 @@ fn attr() -> Attr {
         size: 0,
         used: 0,
         rdev: (0, 0),
-        fsid: KEY.fsid,
-        fileid: KEY.fileid,
+        fsid: key.fsid,
+        fileid: key.fileid,
         atime: zero,
         mtime: zero,
         ctime: zero,
