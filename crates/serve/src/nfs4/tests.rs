@@ -18,6 +18,7 @@ mod compound;
 mod exports;
 mod files;
 mod pseudo;
+mod sim;
 mod tolerance;
 mod v42;
 
