@@ -22,20 +22,15 @@ struct Pair {
     one: Guest,
     two: Guest,
     server: Server,
-    _namespace: Namespace,
-    _scratch: Scratch,
+    namespace: Namespace,
+    scratch: Scratch,
 }
 
 impl Pair {
     fn new() -> Result<Self, String> {
         let namespace = uml::namespace(2)?;
         let scratch = Scratch::new("kernel-v4");
-        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
-        let mut options = Options::new(&dir, &state);
-        options.address = HOST;
-        options.namespace = Some(&namespace);
-        options.args = ["--nfs-lease", "5"].map(Into::into).to_vec();
-        let server = Server::start(&options);
+        let server = start(&namespace, &scratch, None);
         let [one, two] = [0, 1].map(|number| {
             let mut guest = Guest::boot(&namespace, number, scratch.path());
             guest.install("locks");
@@ -46,8 +41,30 @@ impl Pair {
             guest.run("mkfifo /tmp/go /tmp/go2");
             guest
         });
-        Ok(Self { one, two, server, _namespace: namespace, _scratch: scratch })
+        Ok(Self { one, two, server, namespace, scratch })
     }
+
+    /// Kills the server and starts it again, and makes guest one notice.
+    fn restart(&mut self) {
+        self.server.kill();
+        self.server = start(&self.namespace, &self.scratch, Some(self.server.offset));
+        // It would by itself, when it renews its lease: as late as a lease after its last request,
+        // which may be too late to reclaim. An open makes it look at once, and ends with the grace.
+        let opens = MOUNTS.map(|(_, name)| self.one.begin(&format!(": >/mnt/{name}/looked")));
+        for open in &opens {
+            assert_eq!(self.one.end(open).0, 0);
+        }
+    }
+}
+
+fn start(namespace: &Namespace, scratch: &Scratch, offset: Option<u16>) -> Server {
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let mut options = Options::new(&dir, &state);
+    options.address = HOST;
+    options.namespace = Some(namespace);
+    options.args = ["--nfs-lease", "5"].map(Into::into).to_vec();
+    options.offset = offset;
+    Server::start(&options)
 }
 
 /// Takes a lock that is held until [`release`].
@@ -139,6 +156,25 @@ fn goes_to_who_waits(pair: &mut Pair, mount: &str, kind: &str) {
     assert_eq!(pair.two.end(&waiting).0, 0);
 }
 
+/// What guest one has locked stays locked when the server is killed and started again.
+fn survives_a_restart(pair: &mut Pair) {
+    let held: Vec<_> = [("new", "fcntl", "/tmp/go"), ("old", "flock", "/tmp/go2")]
+        .map(|(mount, kind, go)| {
+            let range = format!("/mnt/{mount}/kept.{mount} 0 0");
+            let task = pair.one.begin(&format!("locks {mount} {kind} write try {range} {go}"));
+            pair.one.event(&format!("{mount} granted"));
+            (kind, range, go, task)
+        })
+        .into();
+    pair.restart();
+    for (kind, range, go, task) in &held {
+        assert!(!can(&mut pair.two, kind, "write", range), "{range}: {kind} lock is lost");
+        pair.one.run(&format!("echo >{go}"));
+        assert_eq!(pair.one.end(task).0, 0);
+        assert!(can(&mut pair.two, kind, "write", range), "{range}: {kind} lock was given back");
+    }
+}
+
 /// Guest one is cut off while it holds a lock over each version.
 fn dies_with_its_locks(pair: &mut Pair) {
     // What its client did before is no part of the lease that is measured.
@@ -182,6 +218,7 @@ fn two_linux_clients_exclude_each_other() {
     for (mount, kind) in [("new", "fcntl"), ("new", "flock"), ("old", "fcntl"), ("old", "flock")] {
         goes_to_who_waits(&mut pair, mount, kind);
     }
+    survives_a_restart(&mut pair);
     dies_with_its_locks(&mut pair);
     assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
 }

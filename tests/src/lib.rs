@@ -16,6 +16,7 @@ pub mod nfs4;
 pub mod process;
 pub mod scratch;
 pub mod server;
+pub mod tls;
 pub mod uml;
 
 /// Says that a check cannot run here and why, and returns from the test. `make test` compares the

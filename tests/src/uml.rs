@@ -31,9 +31,14 @@ pub fn unavailable() -> Option<String> {
     if !is_root() {
         return Some("needs root for a network namespace with a tap device".to_owned());
     }
-    let tools = ["linux.uml", "mount.nfs", "insmod", "unshare", "ip", "gcc", "setfattr"];
+    let tools = ["linux.uml", "mount.nfs", "insmod", "unshare", "ip", "gcc"];
     let missing: Vec<_> = tools.into_iter().filter(|tool| !has(tool)).collect();
     (!missing.is_empty()).then(|| format!("not installed: {}", missing.join(", ")))
+}
+
+/// Whether guests run Debian's kernel, and not one that the environment names.
+pub fn is_debian() -> bool {
+    std::env::var_os(KERNEL).is_none()
 }
 
 /// The turn to run guests: a test's own processor time is part of what it measures.

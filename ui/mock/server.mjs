@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { catalogue, dataOf, parseStat } from './data.mjs';
+import { nfs } from './nfs.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
@@ -136,6 +137,11 @@ async function answer(request, response) {
   if (path === '/analytics/statistics') return json(response, 200, catalogue());
   if (path === '/analytics/data') return data(url, response);
   if (path === '/analytics/stream') return stream(url, request, response);
+  if (path.startsWith('/services/nfs')) {
+    const answer = nfs(request.method, path.slice('/services/nfs'.length), url.searchParams);
+    if (answer !== null) return json(response, ...answer);
+    return fail(response, 404, 'find the client', 'there is no such client', 'Look among all clients.');
+  }
   return fail(response, 404, `use ${path}`, 'there is no such request', 'See docs/protocols/api.md.');
 }
 

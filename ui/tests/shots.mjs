@@ -77,6 +77,21 @@ const PAGES = {
     await page.getByRole('article').first().locator('.row').first().click({ button: 'right' });
     await page.getByRole('menu').waitFor();
   },
+  nfs: async (page, { url }) => {
+    await page.goto(`${url}/nfs`);
+    await page.getByRole('table', { name: 'NFS clients' }).waitFor();
+  },
+  'nfs-one': async (page, { url }) => {
+    await page.goto(`${url}/nfs`);
+    await page.getByRole('table', { name: 'NFS clients' }).getByRole('link').nth(1).click();
+    await page.getByRole('region', { name: 'Locked' }).waitFor();
+  },
+  'nfs-expire': async (page, { url }) => {
+    await page.goto(`${url}/nfs`);
+    await page.getByRole('table', { name: 'NFS clients' }).getByRole('link').first().click();
+    await page.getByRole('button', { name: 'Expire', exact: true }).click();
+    await page.getByRole('dialog').waitFor();
+  },
   search: async (page, { url }) => {
     await page.goto(url);
     await page.getByRole('navigation', { name: 'Places' }).waitFor();

@@ -478,7 +478,22 @@ pub const NFS4_CLOSED_MAX: usize = 64;
 /// Names in a tree in memory, beside its bytes: some 200 bytes each.
 pub const MEM_NAMES_MAX: u64 = 4_194_304;
 
-// --- NLM, NSM, port mapper ------------------------------------------------------------------------
+// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
+
+/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
+pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
+/// shortest lease in wide use.
+pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
+/// Giving back its opens, its session and its client id may take a leaving client this long; the
+/// lease does the rest.
+pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
+/// Operations of a compound that a client asks for: the deepest path of a target and what is
+/// around it.
+pub const LAB_COMPOUND_OPS: u32 = 64;
+
+// --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
 /// MAXNETOBJ_SZ of XNFS).
@@ -547,8 +562,8 @@ pub const NFS4_EXPIRED_MAX: usize = 1_024;
 /// Addresses that are remembered of one NFSv4 client, for people: a machine with more ways in than
 /// this is told by its latest ones.
 pub const NFS4_CLIENT_ADDRESSES_MAX: usize = 8;
-/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer of
-/// a few megabytes; the answer says when there are more.
+/// Rows of clients, opens or locks in one answer of the API: more than people read, and an answer
+/// of a few megabytes; the answer says when there are more.
 pub const API_STATE_ROWS_MAX: usize = 10_000;
 /// Looking through the table of opens and locks for statistics may take this part of one core: a
 /// table that takes longer is looked through less often than once a second.

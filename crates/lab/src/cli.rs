@@ -62,7 +62,7 @@ enum LabCommand {
 /// What `run` and `limits` share.
 #[derive(Debug, Args)]
 struct Common {
-    /// Target URL: nfs3://host:port/export/x, path:/dir, null:
+    /// Target URL: nfs3:// or nfs4://host:port/export/x, path:/dir, null:
     #[arg(long, value_name = "URL")]
     target: String,
     /// Client processes to start here.

@@ -90,6 +90,10 @@ pub struct ClientRecord {
     pub prepared_s: f64,
     /// Calls it made, preparation included: what the server should have counted for it.
     pub calls: u64,
+    /// Operations that the server allowed it at once, if fewer than it asked for: the slots of
+    /// its NFSv4.1 session.
+    #[serde(default)]
+    pub granted: Option<u32>,
     /// How it was lost, if it was.
     pub lost: Option<String>,
 }

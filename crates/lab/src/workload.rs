@@ -20,6 +20,8 @@ pub enum Kind {
     Create,
     /// Attributes of the files in turn.
     Getattr,
+    /// Names of the files in turn looked up.
+    Lookup,
     /// Round trips without work.
     Null,
 }
@@ -32,6 +34,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("syncwrite", Kind::SyncWrite, "writes blocks at random places, each stable before the next"),
     ("create", Kind::Create, "creates and removes empty files in turn"),
     ("getattr", Kind::Getattr, "asks for attributes of the files in turn"),
+    ("lookup", Kind::Lookup, "looks up the names of the files in turn"),
     ("null", Kind::Null, "round trips without work"),
 ];
 
@@ -100,11 +103,8 @@ impl Workload {
         let len = self.shape.block;
         match self.shape.kind {
             Kind::Null => Some(Op::Null),
-            Kind::Getattr => {
-                self.turn += 1;
-                let file = (self.turn % u64::from(self.shape.files.max(1))) as u32;
-                Some(Op::Getattr { file })
-            }
+            Kind::Getattr => Some(Op::Getattr { file: self.in_turn() }),
+            Kind::Lookup => Some(Op::Lookup { file: self.in_turn() }),
             Kind::RandRead => {
                 let (file, offset) = self.anywhere();
                 Some(Op::Read { file, offset, len })
@@ -171,6 +171,12 @@ impl Workload {
                 (state.dirty, state.commit_due) = (true, false);
             }
         }
+    }
+
+    #[inline]
+    fn in_turn(&mut self) -> u32 {
+        self.turn += 1;
+        (self.turn % u64::from(self.shape.files.max(1))) as u32
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::mapped::Slice;
 use crate::status::Status;
 
@@ -290,6 +291,15 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The statistics' id of the file behind a handle (0 when the handle is not understood).
     fn file_id(&self, handle: &Handle) -> probe::op::FileId;
 
+    /// By what opens and locks know the file: as its attributes tell it, where it can be had for
+    /// less.
+    ///
+    /// # Errors
+    /// As for [`FileSystem::getattr`]; of a file that was removed, perhaps none yet.
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        Ok(FileKey::from(&self.getattr(cx, file)?))
+    }
+
     /// How many flushes have failed since the start. A protocol with a write verifier mixes this
     /// into it, so that every client with unflushed data learns that it must send it again.
     fn flush_failures(&self) -> u64 {
@@ -541,7 +551,7 @@ pub trait FileSystem: Send + Sync + 'static {
         self.path_of(file).map(FileName::Path)
     }
 
-    /// The best name for the file that locks know as `key`; `None` if it is not of this file system.
+    /// The best name for the file that locks know as `key`; `None` if it is of another file system.
     fn describe_key(&self, _key: crate::locks::FileKey) -> Option<FileName> {
         None
     }

@@ -1,5 +1,5 @@
 // The one place that sends requests. Errors come out as ApiError with the server's own words.
-import type { ApiErrorBody, Data, Session, Statistic, Status } from './types.ts';
+import type { ApiErrorBody, Data, Listing, NfsClient, NfsLock, NfsOpen, Session, Statistic, Status } from './types.ts';
 
 /** A request that was answered with an error, or not at all (`status` 0). */
 export class ApiError extends Error {
@@ -66,6 +66,22 @@ export const status = (): Promise<Status> => request('GET', '/status', 'read the
 
 export const statistics = (): Promise<Statistic[]> =>
   request('GET', '/analytics/statistics', 'list the statistics');
+
+const NFS = '/services/nfs';
+const ofClient = (id: string): string => `?client=${encodeURIComponent(id)}`;
+
+export const nfsClients = (): Promise<Listing<NfsClient>> =>
+  request('GET', `${NFS}/clients`, 'list the NFS clients');
+
+export const nfsOpens = (client: string): Promise<Listing<NfsOpen>> =>
+  request('GET', `${NFS}/opens${ofClient(client)}`, 'list what it holds open');
+
+export const nfsLocks = (client: string): Promise<Listing<NfsLock>> =>
+  request('GET', `${NFS}/locks${ofClient(client)}`, 'list its locks');
+
+/** Ends a client with all that it holds; tells what it was. */
+export const expireNfsClient = (client: string): Promise<NfsClient> =>
+  request('DELETE', `${NFS}/clients/${encodeURIComponent(client)}`, 'expire the client');
 
 /** The interval and resolution of a query; `to` is not included. */
 export interface Interval {

@@ -55,6 +55,58 @@ export interface Status {
   budgets: Budget[];
 }
 
+/** A list that may be cut. */
+export interface Listing<T> {
+  rows: T[];
+  more: boolean;
+}
+
+/** A client of NFS that holds state. */
+export interface NfsClient {
+  id: string;
+  protocol: string;
+  version: string;
+  /** The latest first. */
+  addresses: string[];
+  label: string;
+  name: string;
+  principal: string;
+  state: string;
+  silent_s: number;
+  sessions: number;
+  opens: number;
+  locks: number;
+  waiting: number;
+  delegations: number;
+}
+
+/** An open or a delegation. */
+export interface NfsOpen {
+  client: string;
+  protocol: string;
+  label: string;
+  file: string;
+  share: string | null;
+  kind: string;
+  access: string;
+  deny: string;
+  owner: string;
+}
+
+/** A byte-range lock, held or waited for; no length: to the end of the file. */
+export interface NfsLock {
+  client: string;
+  protocol: string;
+  label: string;
+  file: string;
+  share: string | null;
+  kind: string;
+  offset: number;
+  length: number | null;
+  waiting: boolean;
+  owner: string;
+}
+
 export interface BreakdownInfo {
   id: string;
   sentence: string;

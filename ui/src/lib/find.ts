@@ -1,6 +1,7 @@
 // What the search finds: pages, statistics with their breakdowns, shares, clients.
 import type { Statistic, Status } from '../api/types.ts';
 import { sentence } from '../analytics/words.ts';
+import { CLIENTS } from './nfs.ts';
 import { type StatId } from './statid.ts';
 import { graphHref, HIGHLIGHTS_MAX, panel, sheetHref } from './worksheet.ts';
 
@@ -39,6 +40,7 @@ export function everything(catalogue: Statistic[], status: Status | null, client
   const hits: Hit[] = [
     { kind: 'Page', name: 'Status', detail: 'is it well, what it serves', href: '/' },
     { kind: 'Page', name: 'Analytics', detail: 'worksheet of graphs', href: '/analytics' },
+    { kind: 'Page', name: 'NFS clients', detail: 'who holds what open and locked; expire one', href: CLIENTS },
   ];
   for (const share of status?.shares ?? []) {
     hits.push({ kind: 'Share', name: share.name, detail: share.dir, href: elementHref('share', share.name) });

@@ -69,6 +69,7 @@ async function suite() {
   await test('a worksheet', (t) => worksheet(t, all));
   await test('NFS activity', (t) => activity(t, all));
   await test('who is hammering it', (t) => hammering(t, all));
+  await test('NFS clients', (t) => nfsClients(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
@@ -257,6 +258,44 @@ async function activity(t, { page, where }) {
   });
 }
 
+/** From the status page to a client, what it holds, and its end. */
+async function nfsClients(t, { page, where }) {
+  await page.goto(where.url);
+  await page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'NFS clients' }).click();
+  await page.getByRole('heading', { level: 1, name: 'NFS clients' }).waitFor();
+  const clients = page.getByRole('table', { name: 'NFS clients' });
+  const some = await clients.waitFor({ timeout: PATIENCE }).then(() => true, () => false);
+  if (!some) {
+    assert.ok(!process.env.EXPECT_CLIENT, `no client, though there is one: ${await page.locator('main').textContent()}`);
+    return t.skip('no NFS client holds state');
+  }
+  const before = await clients.getByRole('row').count();
+  const wanted = process.env.EXPECT_CLIENT ?? 'Linux NFSv4.2 anna';
+  await t.test('the list is narrowed to a client, by the name that it gives itself', async () => {
+    await page.getByLabel('Narrow the list of clients').fill(wanted);
+    await clients.getByRole('link').nth(1).waitFor({ state: 'detached' });
+    await clients.getByRole('link').first().click();
+    await waitForSearch(page, /^\?client=nfs4-[0-9a-f]{16}$/);
+    await page.getByText(wanted).first().waitFor();
+  });
+  await t.test('it shows what is open and what is locked', async () => {
+    await page.getByRole('region', { name: 'Held open' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
+    await page.getByRole('region', { name: 'Locked' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
+  });
+  await t.test('it is expired only after a question', async () => {
+    const question = page.getByRole('dialog', { name: /^Expire / });
+    await page.getByRole('button', { name: 'Expire', exact: true }).click();
+    await question.getByText('With it goes what it holds').waitFor();
+    await question.getByRole('button', { name: 'Keep it' }).click();
+    await question.waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Expire', exact: true }).click();
+    await question.getByRole('button', { name: 'Expire it' }).click();
+    await page.getByRole('status').filter({ hasText: 'is expired' }).waitFor();
+    if (before > 2) await clients.getByRole('row').nth(before - 1).waitFor({ state: 'detached' });
+    else await page.getByText('No client holds state').waitFor();
+  });
+}
+
 async function interruptions(t, { page, where }) {
   if (where.mock === null) return t.skip('only the mock can be interrupted at will');
   await t.test('after a cut the stream comes back and the missing seconds are hatched', async () => {
@@ -314,7 +353,7 @@ async function phone(t, { where, complaints }) {
   const context = await browser.newContext({ viewport: { width: 390, height: 844 }, ignoreHTTPSErrors: true, hasTouch: true });
   const page = await open(context, where, complaints);
   await signIn(page, where);
-  for (const path of ['/', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
+  for (const path of ['/', '/nfs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
     await t.test(`${path} does not scroll sideways`, async () => {
       await page.goto(where.url + path);
       await page.getByRole('navigation', { name: 'Places' }).waitFor();

@@ -68,8 +68,8 @@ fn whose(tried: &str, query: WhoseQuery) -> Result<Option<String>, ApiError> {
 
 fn no_client(tried: &str) -> ApiError {
     let failed = "there is no such client";
-    let hint = "GET /api/v1/services/nfs/clients lists those there are; one that has come again has \
-                another id";
+    let hint = "GET /api/v1/services/nfs/clients lists those there are; one that has come again \
+                has another id";
     ApiError::new(StatusCode::NOT_FOUND, tried, failed, hint)
 }
 

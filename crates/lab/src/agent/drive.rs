@@ -86,6 +86,19 @@ impl Driver {
         Ok(Self { client, work, set, done: Vec::new() })
     }
 
+    /// Keeps the server from forgetting a client that has nothing to do.
+    ///
+    /// # Errors
+    /// When the connection is lost or the server refuses.
+    pub fn renew(&mut self) -> Result<(), ClientError> {
+        self.client.renew()
+    }
+
+    /// Operations that the server allows at once, if fewer than were asked for.
+    pub fn granted(&self) -> Option<u32> {
+        self.client.granted()
+    }
+
     /// Removes the files.
     ///
     /// # Errors

@@ -12,13 +12,13 @@ pub mod drive;
 pub mod proto;
 
 use crate::client::{self, Options, Target};
-use base::limits::LAB_HEARTBEAT;
+use base::limits::{LAB_HEARTBEAT, LAB_RENEW_EVERY};
 use drive::Driver;
 use proto::{FromAgent, Prepare, ProtoError, ToAgent, Window};
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -196,7 +196,16 @@ fn spawn_beat(reply: Reply, live: Arc<AtomicBool>) -> JoinHandle<()> {
 fn spawn_driver(inbox: Receiver<Command>, reply: Reply, stop: Arc<AtomicU64>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut driver = None;
-        while let Ok(command) = inbox.recv() {
+        loop {
+            let command = match inbox.recv_timeout(LAB_RENEW_EVERY) {
+                Ok(command) => command,
+                Err(RecvTimeoutError::Disconnected) => return,
+                // What goes wrong here shows in the next step.
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = driver.as_mut().map(Driver::renew);
+                    continue;
+                }
+            };
             if let Err(what) = carry_out(command, &mut driver, &reply, &stop) {
                 // The conductor may be gone already; then nobody needs to know.
                 let _ = reply.send(&FromAgent::Failed { what });
@@ -216,9 +225,11 @@ fn carry_out(
     match command {
         Command::Prepare(prepare) => {
             let begun = clock::mono_ns();
-            *driver = Some(prepare_driver(&prepare).map_err(|e| with_sources(&e))?);
+            let prepared = prepare_driver(&prepare).map_err(|e| with_sources(&e))?;
+            let granted = prepared.granted();
+            *driver = Some(prepared);
             let seconds = (clock::mono_ns() - begun) as f64 / 1e9;
-            send(FromAgent::Prepared { seconds })
+            send(FromAgent::Prepared { seconds, granted })
         }
         Command::Start(start) => {
             let driver = driver.as_mut().ok_or_else(missing)?;

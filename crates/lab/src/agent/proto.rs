@@ -111,6 +111,9 @@ pub enum FromAgent {
     Prepared {
         /// What it took, seconds.
         seconds: f64,
+        /// Operations that the server allows at once, if fewer than were asked for.
+        #[serde(default)]
+        granted: Option<u32>,
     },
     /// One window of a step.
     Window(Box<Window>),

@@ -4,14 +4,16 @@
 //! ([`Client::flush`]), takes what came back ([`Client::wait`]), and starts over. A "thread" of a
 //! load model is a slot: to the server the two look alike, and slots cost no context switches.
 //!
-//! - [`nfs3`]: NFSv3 over TCP with AUTH_SYS.
+//! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
 //! - [`path`]: a directory of this machine, one system thread per slot.
 //! - [`null`]: completes at once; measures what the generator itself can do.
 
 pub mod check;
 pub mod nfs3;
+pub mod nfs4;
 pub mod null;
 pub mod path;
+mod pipe;
 pub mod target;
 
 use crate::pattern::Content;
@@ -28,6 +30,11 @@ pub enum Op {
     Null,
     /// GETATTR of a file.
     Getattr {
+        /// Which file.
+        file: u32,
+    },
+    /// LOOKUP of a file by its name, handle and attributes included.
+    Lookup {
         /// Which file.
         file: u32,
     },
@@ -116,8 +123,14 @@ impl FileSet {
     }
     /// The number under which [`Content`] knows the file.
     pub fn content_key(&self, file: u32) -> u64 {
-        u64::from(self.client) << 32 | u64::from(file)
+        content_key(self.client, file)
     }
+}
+
+/// The number under which [`Content`] knows a file of a client.
+#[inline]
+pub fn content_key(client: u32, file: u32) -> u64 {
+    u64::from(client) << 32 | u64::from(file)
 }
 
 /// What a client is made from.
@@ -231,8 +244,22 @@ pub trait Client: Send {
     /// When the connection is gone or the peer breaks the protocol.
     fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError>;
 
+    /// Renews what the server would forget of a client that is silent for long: its lease.
+    ///
+    /// # Errors
+    /// When the connection is gone or the server refuses.
+    fn renew(&mut self) -> Result<(), ClientError> {
+        Ok(())
+    }
+
+    /// How many operations the server allows at once, if that is fewer than were asked for.
+    fn granted(&self) -> Option<u32> {
+        None
+    }
+
     /// Calls made to the service since the connection was opened, preparation included; what the
-    /// server should have counted for this client.
+    /// server should have counted for this client. Of NFSv4, operations of compounds that were
+    /// answered.
     fn calls(&self) -> u64 {
         0
     }
@@ -252,6 +279,7 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
     Ok(match target {
         Target::Null => Box::new(null::NullClient::new()),
         Target::Path(dir) => Box::new(path::PathClient::open(dir, checker, options.slots)?),
+        Target::Nfs4(at) => Box::new(nfs4::Nfs4Client::open(at, checker, options)?),
         Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
     })
 }

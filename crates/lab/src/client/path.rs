@@ -172,6 +172,11 @@ fn perform(shared: &Shared, op: Op, buffer: &mut Vec<u8>) -> Result<u32, Fault> 
     match op {
         Op::Null => Ok(0),
         Op::Getattr { file: n } => file(n)?.metadata().map(|_| 0).map_err(fault),
+        Op::Lookup { file: n } => {
+            let name = read(&shared.set).file_name(n);
+            let path = read(&shared.dir).join(name);
+            std::fs::symlink_metadata(path).map(|_| 0).map_err(fault)
+        }
         Op::Read { file: n, offset, len } => {
             buffer.resize(len as usize, 0);
             let got = file(n)?.read_at(buffer, offset).map_err(fault)?;

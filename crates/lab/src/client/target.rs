@@ -1,4 +1,5 @@
-//! Target URLs: `nfs3://host:port/export/x[?mountport=P]`, `path:/dir`, `null:`.
+//! Target URLs: `nfs3://host:port/export/x[?mountport=P]`,
+//! `nfs4://host:port/export/x`, `path:/dir`, `null:`.
 
 use super::ClientError;
 use std::fmt;
@@ -20,11 +21,24 @@ pub struct Nfs3At {
     pub path: String,
 }
 
+/// Where a directory is that NFSv4.1 serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nfs4At {
+    /// Name or address.
+    pub host: String,
+    /// Port of the server.
+    pub port: u16,
+    /// Path from the root of the pseudo file system.
+    pub path: String,
+}
+
 /// What load is put on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// An NFSv3 share.
     Nfs3(Nfs3At),
+    /// A directory served by NFSv4.1.
+    Nfs4(Nfs4At),
     /// A directory of the machine that the agent runs on.
     Path(PathBuf),
     /// Nothing: every operation is done at once.
@@ -44,35 +58,44 @@ impl Target {
             "path" if rest.starts_with('/') => Ok(Self::Path(rest.into())),
             "path" => Err(wrong("needs an absolute directory, as in path:/dir")),
             "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
-            _ => Err(wrong("is of a kind this program has no client for (nfs3, path, null)")),
+            "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
+            _ => Err(wrong("is of a kind this program has no client for (nfs3, nfs4, path, null)")),
         }
+    }
+
+    /// The group of statistics in which a server of ours counts what this target (a URL) is asked.
+    pub fn protocol_of(url: &str) -> &'static str {
+        if url.starts_with("nfs4:") { "nfs4" } else { "nfs3" }
     }
 
     /// Host and port of the server, if it is one.
     pub fn server(&self) -> Option<(&str, u16)> {
         match self {
             Self::Nfs3(at) => Some((&at.host, at.port)),
+            Self::Nfs4(at) => Some((&at.host, at.port)),
             Self::Path(_) | Self::Null => None,
         }
     }
 }
 
-fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
+/// What is common to all servers: host, port, and what follows the first slash.
+fn parse_server(rest: &str) -> Result<(String, u16, &str), &'static str> {
     let rest = rest.strip_prefix("//").ok_or("needs // and a host")?;
     let (authority, path) = rest.split_once('/').ok_or("needs the path of a share")?;
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => {
             (host, port.parse().map_err(|_| "has a port that is not a number")?)
         }
         _ => (authority, NFS_PORT),
     };
-    let mut at = Nfs3At {
-        host: host.trim_matches(['[', ']']).to_owned(),
-        port,
-        mount_port: port,
-        path: format!("/{path}"),
-    };
+    let host = host.trim_matches(['[', ']']).to_owned();
+    if host.is_empty() { Err("has no host") } else { Ok((host, port, path)) }
+}
+
+fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
+    let (host, port, path) = parse_server(rest)?;
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let mut at = Nfs3At { host, port, mount_port: port, path: format!("/{path}") };
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         match pair.split_once('=') {
             Some(("mountport", value)) => {
@@ -81,7 +104,20 @@ fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
             _ => return Err("has an option other than mountport"),
         }
     }
-    if at.host.is_empty() { Err("has no host") } else { Ok(at) }
+    Ok(at)
+}
+
+fn parse_nfs4(rest: &str) -> Result<Nfs4At, &'static str> {
+    let (host, port, path) = parse_server(rest)?;
+    if path.contains('?') {
+        return Err("has an option; nfs4 takes none");
+    }
+    Ok(Nfs4At { host, port, path: format!("/{path}") })
+}
+
+/// A host as it stands in a URL (RFC 3986 §3.2.2).
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 impl fmt::Display for Target {
@@ -89,10 +125,11 @@ impl fmt::Display for Target {
         match self {
             Self::Null => f.write_str("null:"),
             Self::Path(dir) => write!(f, "path:{}", dir.display()),
+            Self::Nfs4(at) => {
+                write!(f, "nfs4://{}:{}{}", bracketed(&at.host), at.port, at.path)
+            }
             Self::Nfs3(at) => {
-                let v6 = at.host.contains(':');
-                let (open, close) = if v6 { ("[", "]") } else { ("", "") };
-                write!(f, "nfs3://{open}{}{close}:{}{}", at.host, at.port, at.path)?;
+                write!(f, "nfs3://{}:{}{}", bracketed(&at.host), at.port, at.path)?;
                 if at.mount_port != at.port {
                     write!(f, "?mountport={}", at.mount_port)?;
                 }

@@ -23,6 +23,8 @@ pub struct Inputs<'a> {
     pub same_host: bool,
     /// What generator reaches against nothing.
     pub null_ops_s: Option<f64>,
+    /// Group of the protocol's statistics.
+    pub protocol: &'static str,
     /// The server's statistics.
     pub statistics: &'a Map<String, Value>,
 }
@@ -36,7 +38,7 @@ pub fn gather(i: &Inputs<'_>) -> Evidence {
         little_deviation: i.step.little.deviation_percent / 100.0,
         synchronous: i.kind == Kind::SyncWrite,
         point: point(i.step),
-        server_latency_ns: i.statistics.get("nfs3.ops[latency]").and_then(mean_latency),
+        server_latency_ns: server_latency(i),
         ..Default::default()
     };
     generator(i, &mut e);
@@ -53,6 +55,10 @@ pub fn gather(i: &Inputs<'_>) -> Evidence {
         }
     }
     e
+}
+
+fn server_latency(i: &Inputs<'_>) -> Option<f64> {
+    i.statistics.get(&format!("{}.ops[latency]", i.protocol)).and_then(mean_latency)
 }
 
 /// A step as a point of the curve.

@@ -74,7 +74,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
         started,
         ended: started,
-        job: job.clone(),
+        job: titled(job, &options.target),
         target: options.target.to_string(),
         command: options.command.clone(),
         conductor: crate::proc::machine(),
@@ -96,6 +96,15 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
     conclude(job, &mut agents, &mut result);
     result.ended = base::clock::wall_ns() as f64 / 1e9;
     Ok(result)
+}
+
+/// The job with the protocol in its title that it is really run over.
+fn titled(job: &Job, target: &Target) -> Job {
+    let mut job = job.clone();
+    if matches!(target, Target::Nfs4(_)) {
+        job.title = job.title.replace("NFSv3", "NFSv4.1");
+    }
+    job
 }
 
 /// Whether the target is on this machine, so that 127.0.0.x can reach it.
@@ -148,9 +157,9 @@ fn conduct(
     result.null_ops_s = Some(against_nothing(job, agents)?);
     progress(&format!("{}: preparing files on {}", job.name, result.target));
     let prepared = prepare(job, agents, &result.target)?;
-    for (number, seconds) in prepared {
+    for (number, (seconds, granted)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {
-            client.prepared_s = seconds;
+            (client.prepared_s, client.granted) = (seconds, granted);
         }
     }
     let mut steps = job.steps(clients).into_iter();
@@ -214,6 +223,7 @@ fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) 
         same_host: result.clients.iter().any(|c| c.machine["name"] == own.as_str()),
         null_ops_s: result.null_ops_s,
         statistics: &step.server,
+        protocol: Target::protocol_of(&result.target),
     });
     for (number, calls) in ran.calls {
         if let Some(client) = result.clients.get_mut(number as usize) {
@@ -234,7 +244,10 @@ fn against_nothing(job: &Job, agents: &mut Agents) -> Result<f64, StepError> {
     Ok(step::run(&wanted, agents, &mut Unseen)?.step.ops_s)
 }
 
-fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Vec<(u32, f64)>, StepError> {
+/// For each client what preparation took, seconds, and what the server granted.
+type Prepared = Vec<(u32, (f64, Option<u32>))>;
+
+fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Prepared, StepError> {
     let numbers: Vec<u32> = agents.live().map(|a| a.number).collect();
     for number in numbers {
         let bind = agents.all.get(number as usize).and_then(|a| a.bind);
@@ -250,7 +263,7 @@ fn prepare(job: &Job, agents: &mut Agents, target: &str) -> Result<Vec<(u32, f64
         agents.tell(number, &ToAgent::Prepare(Box::new(prepare)))?;
     }
     answers(agents, PREPARE_WITHIN, |m| match m {
-        FromAgent::Prepared { seconds } => Some(*seconds),
+        FromAgent::Prepared { seconds, granted } => Some((*seconds, *granted)),
         _ => None,
     })
 }
@@ -269,11 +282,11 @@ fn each(
     answers(agents, within, pick)
 }
 
-fn answers(
+fn answers<T>(
     agents: &mut Agents,
     within: Duration,
-    pick: impl Fn(&FromAgent) -> Option<f64>,
-) -> Result<Vec<(u32, f64)>, StepError> {
+    pick: impl Fn(&FromAgent) -> Option<T>,
+) -> Result<Vec<(u32, T)>, StepError> {
     let mut waiting: Vec<u32> = agents.live().map(|a| a.number).collect();
     let mut found = Vec::new();
     let deadline = Deadline::after(within);
@@ -320,6 +333,7 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     result.degraded.extend(lost.iter().map(|what| format!("lost {what}")));
     result.degraded.extend(skewed.iter().cloned());
     result.degraded.extend(agents.paused.iter().map(|what| format!("paused {what}")));
+    result.degraded.extend(fewer_slots(result));
     result.best = best(result);
     let Some(step) = result.best_step() else { return };
     let mut evidence = step.evidence.clone();
@@ -336,6 +350,15 @@ fn conclude(job: &Job, agents: &mut Agents, result: &mut RunResult) {
     }
     result.limit = Some(limit::judge(&evidence));
     result.degraded.extend(doubts);
+}
+
+/// Whether steps asked for more at once than the server allows, and how many it does.
+fn fewer_slots(result: &RunResult) -> Option<String> {
+    let granted = result.clients.iter().filter_map(|client| client.granted).min()?;
+    let most = result.steps.iter().map(|step| step.threads).max()?;
+    (most > granted).then(|| {
+        format!("the server's sessions have {granted} slots: of {most} threads some waited")
+    })
 }
 
 /// What is wrong with a client's clock.

@@ -1,5 +1,6 @@
 //! Where the server's own graphs of an interval are: the address of its Analytics page.
 
+use crate::client::Target;
 use crate::record::{RunResult, Step};
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,15 +13,18 @@ pub fn interval(result: &RunResult, step: Option<&Step>) -> (i64, i64) {
 }
 
 /// The statistic that the run is about, by client.
-pub fn statistic(result: &RunResult) -> &'static str {
-    if result.job.workload.is_stream() { "nfs3.bytes[client]" } else { "nfs3.ops[client]" }
+pub fn statistic(result: &RunResult) -> String {
+    let protocol = Target::protocol_of(&result.target);
+    let what = if result.job.workload.is_stream() { "bytes" } else { "ops" };
+    format!("{protocol}.{what}[client]")
 }
 
 /// The worksheet that shows a step beside its latencies and the machine's CPU: a full URL when the
 /// server has said where its interface is, else only the path.
 pub fn worksheet(result: &RunResult, step: Option<&Step>) -> String {
     let (from, to) = interval(result, step);
-    let panels = [statistic(result), "nfs3.ops[latency]", "cpu.utilization[mode]"];
+    let latency = format!("{}.ops[latency]", Target::protocol_of(&result.target));
+    let panels = [statistic(result), latency, "cpu.utilization[mode]".to_owned()];
     let query: Vec<String> = panels
         .iter()
         .map(|stat| format!("w={}", stat.replace('[', "%5B").replace(']', "%5D")))

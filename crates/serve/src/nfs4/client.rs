@@ -12,6 +12,11 @@ use super::run::{Fail, Handled, Run};
 use super::state::State;
 use super::stateful::Stateful;
 
+/// What may end a client strikes it out of the records: not on a connection's thread.
+pub(super) fn wait_for_records(run: &Run<'_>) -> Handled {
+    if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
+}
+
 pub(super) fn setclientid(
     keeper: &Stateful,
     run: &mut Run<'_>,
@@ -34,6 +39,7 @@ pub(super) fn confirm(
     run: &mut Run<'_>,
     args: &SetclientidConfirmArgs4,
 ) -> Handled {
+    wait_for_records(run)?;
     let principal = run.peer.cred.uid;
     keeper.state.setclientid_confirm(args.clientid, args.confirm, principal, keeper.now())?;
     run.ok(&())
@@ -52,6 +58,7 @@ pub(super) fn exchange_id(
     if args.flags & !exchgid4::MASK_A != 0 {
         return Err(Nfsstat4::INVAL.into());
     }
+    wait_for_records(run)?;
     match args.state_protect {
         StateProtectA4::None(()) => {}
         // Both need a flavour with integrity, which there is not.
@@ -78,6 +85,7 @@ pub(super) fn exchange_id(
 }
 
 pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+    wait_for_records(run)?;
     keeper.state.destroy_clientid(args.clientid)?;
     run.ok(&())
 }
@@ -88,11 +96,16 @@ pub(super) fn reclaim_complete(
     args: &ReclaimCompleteArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;
+    if keeper.state.in_grace() {
+        wait_for_records(run)?;
+    }
     if args.one_fs {
         // File systems do not move, so there is nothing to reclaim of one alone.
         run.current()?;
     } else {
         keeper.state.reclaim_complete(&client)?;
+        // It may have been the last one.
+        keeper.state.end_grace_if_due(keeper.now());
     }
     run.ok(&())
 }

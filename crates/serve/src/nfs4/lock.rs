@@ -59,6 +59,7 @@ fn answer(run: &mut Run<'_>, outcome: Result<Stateid4, LockRefused>) -> Handled 
 }
 
 pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -> Handled {
+    may_end_others(run)?;
     match &args.locker {
         Locker4::New(new) => {
             let open = run.stateid(&new.open_stateid)?;
@@ -70,6 +71,8 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
             let owner = keeper.state.owner_of(&client, &open)?;
             let turn = turn(false, owner.id(), new.open_seqid);
             keeper.in_turn(run, &client, &turn, |run, _| {
+                // A repeat of this request has been told by the open owner's sequence.
+                client.renew_lock_owner(new.lock_owner.owner.0);
                 let turn = InTurn {
                     may_start: true,
                     ..turn_of_lock(new.lock_owner.owner.0, new.lock_seqid)
@@ -102,11 +105,16 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
     }
 }
 
+/// Who is in the way and went away is ended, and its record with it: not on a connection's thread.
+fn may_end_others(run: &Run<'_>) -> Handled {
+    if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
+}
+
 /// Whether a lock may be taken now: reclaimed in the grace period, new ones after it.
 fn admit(keeper: &Stateful, client: &Client, args: &LockArgs4<'_>) -> Result<(), Nfsstat4> {
     match args.reclaim {
-        true => keeper.state.may_reclaim(client, keeper.now()),
-        false => keeper.state.may_take(client, keeper.now()),
+        true => keeper.state.may_reclaim(client),
+        false => keeper.state.may_take(client),
     }
 }
 
@@ -119,6 +127,7 @@ fn turn_of_lock(owner: &[u8], seqid: u32) -> InTurn<'_> {
 }
 
 pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>) -> Handled {
+    may_end_others(run)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
     let (_, key) = regular(run)?;
     let want = Locking {
@@ -126,7 +135,7 @@ pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>)
         range: range(args.offset, args.length)?,
         kind: kind(args.locktype)?,
     };
-    if keeper.state.in_grace(keeper.now()) {
+    if keeper.state.in_grace() {
         return Err(Nfsstat4::GRACE.into());
     }
     match keeper.state.lock_test(key, &want, keeper.now()) {

@@ -43,22 +43,26 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
     }
     let share = share_of(run, args.share_access, args.share_deny)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
+    // A client that reclaims is known to be in order (RFC 7530 §16.18.5): it need not confirm.
+    let reclaims = matches!(args.claim, OpenClaim4::Previous(_));
     let turn = InTurn {
         locks: false,
         owner: args.owner.owner.0,
         seqid: args.seqid,
         may_start: true,
-        confirms: false,
+        confirms: reclaims,
         opens: true,
     };
     keeper.in_turn(run, &client, &turn, |run, confirmed| {
-        let now = keeper.now();
-        match args.claim {
-            OpenClaim4::Previous(_) => keeper.state.may_reclaim(&client, now)?,
-            _ => keeper.state.may_take(&client, now)?,
+        keeper.state.end_grace_if_due(keeper.now());
+        match reclaims {
+            true => keeper.state.may_reclaim(&client)?,
+            false => keeper.state.may_take(&client)?,
         }
+        // Before it holds anything: there is no other way to state than an open.
+        keeper.state.record(&client)?;
         let found = find(run, args)?;
-        finish(keeper, run, args, &client, share, found, confirmed)
+        finish(keeper, run, args, &client, share, found, confirmed || reclaims)
     })
 }
 

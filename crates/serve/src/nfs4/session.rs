@@ -9,6 +9,7 @@ use wire::nfs4::{
 use wire::xdr::Seq;
 
 use super::Slot;
+use super::client::wait_for_records;
 use super::run::{Fail, Handled, Run};
 use super::state::{NewSession, Turn};
 use super::stateful::Stateful;
@@ -37,6 +38,7 @@ pub(super) fn create(
         back: args.back_chan_attrs,
         cb_program: args.cb_program,
     };
+    wait_for_records(run)?;
     let done = keeper.state.create_session(&new, run.peer.cred.uid, keeper.now())?;
     run.ok(&done)
 }

@@ -173,8 +173,7 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
 fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
-    let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
-    Ok(Some(FileKey::from(&attr)))
+    Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {
@@ -220,10 +219,16 @@ impl StateOps for Stateful {
     }
 
     fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
-        if self.state.in_grace(self.now()) {
+        if self.state.in_grace() {
             return Err(Nfsstat4::GRACE.into());
         }
         let Some(key) = key_of(run)? else { return Ok(()) };
+        // Who is in the way may have gone away, and is ended then, which is nothing for a
+        // connection's thread.
+        if !run.may_block {
+            let denied = self.state.locks.io_denied(key, None, access as u8).is_some();
+            return if denied { Err(Fail::WouldBlock) } else { Ok(()) };
+        }
         Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 

@@ -1,1 +1,74 @@
+//! Tests of the tables: what waits, whose it is, and how much of it there may be.
 
+use base::limits::NLM_BLOCKED_PER_HOST_MAX;
+use vfs::handle::Handle;
+use vfs::locks::{FileKey, Kind, Range};
+
+use super::blocks::{Blocks, Wanted};
+use super::hosts::{Host, Hosts, owner_parts, record, recorded, same_name};
+use super::*;
+
+const KEY: FileKey = FileKey { fsid: 1, fileid: 2 };
+
+fn wanted(host: &Host, start: u64) -> Wanted {
+    let owner = host.owner(7, b"oh").unwrap();
+    Wanted { key: KEY, owner, range: Range::new(start, 1).unwrap(), kind: Kind::Write }
+}
+
+#[test]
+fn one_host_does_not_take_all_places() {
+    let (mut hosts, mut blocks) = (Hosts::default(), Blocks::default());
+    let address = IpAddr::from([10, 0, 0, 1]);
+    let one = hosts.find_or_add(address, b"one").unwrap();
+    let two = hosts.find_or_add(address, b"two").unwrap();
+    let handle = Handle::new(b"file").unwrap();
+    for n in 0..NLM_BLOCKED_PER_HOST_MAX as u64 {
+        assert!(blocks.expect(&wanted(&one, n), &one, handle).is_some());
+    }
+    let more = wanted(&one, 1 << 40);
+    assert!(blocks.expect(&more, &one, handle).is_none());
+    assert!(blocks.expect(&wanted(&one, 3), &one, handle).is_some(), "it is there already");
+    assert!(blocks.expect(&wanted(&two, 0), &two, handle).is_some());
+    assert!(blocks.remove(&wanted(&one, 3)));
+    assert!(blocks.expect(&more, &one, handle).is_some());
+    blocks.remove_host(one.key);
+    assert_eq!(blocks.len(), 1);
+}
+
+#[test]
+fn a_grant_is_for_who_waits_and_once() {
+    let (mut hosts, mut blocks) = (Hosts::default(), Blocks::default());
+    let host = hosts.find_or_add(IpAddr::from([10, 0, 0, 1]), b"one").unwrap();
+    let (handle, want) = (Handle::new(b"file").unwrap(), wanted(&host, 0));
+    let id = blocks.expect(&want, &host, handle).unwrap();
+    assert!(blocks.granted(id).is_none());
+    assert!(blocks.grant(id));
+    assert!(!blocks.grant(id), "it is told once");
+    assert!(blocks.is_granted(&want));
+    // Asked for anew, it waits anew.
+    let again = blocks.expect(&want, &host, handle).unwrap();
+    assert_ne!(again, id);
+    assert!(blocks.granted(id).is_none() && !blocks.is_granted(&want));
+    assert!(!blocks.grant(id));
+    assert!(blocks.grant(again));
+    blocks.unlocked(KEY, &want.owner, Range::new(5, 1).unwrap());
+    assert_eq!(blocks.len(), 1, "other bytes");
+    blocks.unlocked(KEY, &want.owner, Range::to_end(0));
+    assert_eq!(blocks.len(), 0);
+}
+
+#[test]
+fn hosts_are_told_apart_and_written_down() {
+    let mut hosts = Hosts::default();
+    let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]));
+    let one = hosts.find_or_add(here, b"one").unwrap();
+    assert_ne!(hosts.find_or_add(there, b"one").unwrap().key, one.key);
+    assert_eq!(hosts.find_or_add(here, b"one").unwrap().key, one.key);
+    assert!(hosts.find_or_add(here, b"").is_none());
+    for (address, name) in [(here, &b"one"[..]), (there, b"a\xffb")] {
+        assert_eq!(recorded(&record(address, name)), Some((address, name.to_vec())));
+    }
+    assert_eq!(owner_parts(&one.owner(u32::MAX, b"x").unwrap()), (u32::MAX, &b"x"[..]));
+    assert!(same_name(b"One.example", b"one") && same_name(b"a.b", b"A.c"));
+    assert!(!same_name(b"one", b"two") && !same_name(b"one", b"on"));
+}

@@ -11,6 +11,7 @@ use crate::status::Status;
 pub fn run(bench: &Bench) {
     forged(bench);
     ids(bench);
+    keys(bench);
 }
 
 fn forged(bench: &Bench) {
@@ -47,6 +48,18 @@ fn ids(bench: &Bench) {
     let named = Some(FileName::Path(b"ids/b".to_vec()));
     assert_eq!(me.fs.describe_key(key), named, "as locks know it");
     assert_eq!(me.fs.describe_key(FileKey { fsid: !key.fsid, ..key }), None, "another's");
+}
+
+/// What locks know a file by is what its attributes say, however it is found out.
+fn keys(bench: &Bench) {
+    let me = As::new(bench, root());
+    let dir = me.mkdir(&me.fs.root(), "keys");
+    for handle in [me.create(&dir, "a", 0o644), me.create(&dir, "b", 0o644), dir] {
+        let attr = me.fs.getattr(me.cx(), &handle).expect("attributes");
+        assert_eq!(me.fs.file_key(me.cx(), &handle), Ok(FileKey::from(&attr)));
+    }
+    let nobodys = Handle::new(&[0xff; 64]).expect("64 bytes");
+    assert_eq!(me.fs.file_key(me.cx(), &nobodys), Err(Status::BadHandle));
 }
 
 /// What a client holds over a restart.

@@ -430,6 +430,9 @@ impl FileSystem for HostFs {
     fn file_id(&self, handle: &Handle) -> FileId {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
     }
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        Ok(FileKey { fsid: self.fsid, fileid: self.node(cx, file)?.ino })
+    }
     fn flush_failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }

@@ -84,6 +84,9 @@ impl FileSystem for Leasing {
     fn file_id(&self, handle: &Handle) -> FileId {
         self.inner.file_id(handle)
     }
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        self.inner.file_key(cx, file)
+    }
     fn flush_failures(&self) -> u64 {
         self.inner.flush_failures()
     }

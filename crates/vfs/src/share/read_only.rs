@@ -48,6 +48,9 @@ impl FileSystem for ReadOnly {
     fn file_id(&self, handle: &Handle) -> FileId {
         self.inner.file_id(handle)
     }
+    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
+        self.inner.file_key(cx, file)
+    }
     fn flush_failures(&self) -> u64 {
         self.inner.flush_failures()
     }

@@ -195,14 +195,11 @@ impl NfsState for NfsClients {
             Protocol::Nfs4 => self.nfs4.expire(key.id).then_some(())?,
             _ => self.locks().release_client(key),
         }
+        let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));
+        let (opens, locks, delegations) = (was.opens, was.locks, was.delegations);
         eprintln!(
-            "plimsoll: {} expired the NFS client {} at {}: {} opens, {} locks, {} delegations ended",
-            show::bytes(by.as_bytes()),
-            was.id,
-            was.label,
-            was.opens,
-            was.locks,
-            was.delegations
+            "plimsoll: {by} expired the NFS client {id} at {label}, and with it {opens} opens, \
+             {locks} locks, {delegations} delegations"
         );
         Some(was)
     }

@@ -1,16 +1,17 @@
 //! NFS version 4 put together: its state, the records of who held some, the clock.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
 use base::random::{Random, SystemRandom};
 use control::state::StateDir;
-use serve::nfs4::state::{Config, Name, Records, State};
+use serve::nfs4::state::{Config, Identity, NotWritten, Records, State};
 use serve::nfs4::{Nfs4, Stateful, program};
 use serve::rpc::Program;
 use vfs::locks::LockTable;
-use vfs::recovery::{ClientId, ClientRecords, FileRecords};
+use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
 use vfs::share::ShareTable;
 
 use crate::out::{Failure, chain};
@@ -19,6 +20,8 @@ use crate::out::{Failure, chain};
 const RECORDS: &str = "clients";
 /// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
 const KINDS: [u8; 2] = [40, 41];
+/// Begins the principal of who came with AUTH_SYS; the uid follows, in decimal digits.
+const PRINCIPAL: &[u8] = b"sys:";
 
 /// The program on these shares, and its keeper of state. Who held state before the start may
 /// reclaim it for one lease.
@@ -34,7 +37,7 @@ pub fn start(
     let path = state.file(RECORDS);
     let records =
         FileRecords::open(&path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
-    let known = records.known().iter().filter_map(name).collect();
+    let known = records.known().iter().filter_map(identity).collect();
     let clock = Arc::new(SystemClock);
     let lease_ns = lease.as_secs() * NS_PER_S;
     let state = State::new(Config {
@@ -42,8 +45,9 @@ pub fn start(
         lease_ns,
         grace_until_ns: clock.monotonic_ns() + lease_ns,
         known,
-        records: Arc::new(OnDisk(records)),
+        records: Arc::new(OnDisk::new(records)),
         locks,
+        random: Box::new(SystemRandom),
     });
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });
@@ -58,30 +62,66 @@ fn server_owner(path: &str) -> Vec<u8> {
     format!("plimsoll {} {path}", machine.trim()).into_bytes()
 }
 
-fn name(client: &ClientId) -> Option<Name> {
-    KINDS.contains(&client.protocol).then(|| (client.protocol == KINDS[1], client.owner.clone()))
+/// A client of ours on record.
+fn identity(client: &ClientId) -> Option<Identity> {
+    let has_sessions = KINDS.iter().position(|kind| *kind == client.protocol)? == 1;
+    let uid = client.principal.strip_prefix(PRINCIPAL)?;
+    let principal = std::str::from_utf8(uid).ok()?.parse().ok()?;
+    Some(Identity { name: (has_sessions, client.owner.clone()), principal })
 }
 
 /// The records as the state asks for them.
-struct OnDisk(FileRecords);
+struct OnDisk {
+    records: FileRecords,
+    /// Trouble was told, and nothing has gone well since: a full disk is one message, not one for
+    /// each OPEN.
+    told: AtomicBool,
+}
 
 impl OnDisk {
-    fn client((has_sessions, owner): &Name) -> ClientId {
+    fn new(records: FileRecords) -> Self {
+        Self { records, told: AtomicBool::new(false) }
+    }
+
+    fn client(client: &Identity) -> ClientId {
+        let (has_sessions, owner) = &client.name;
         let protocol = KINDS[usize::from(*has_sessions)];
-        ClientId { protocol, owner: owner.clone(), principal: Vec::new() }
+        let principal = [PRINCIPAL, client.principal.to_string().as_bytes()].concat();
+        ClientId { protocol, owner: owner.clone(), principal }
+    }
+
+    fn tell(&self, what: &str, done: Result<(), RecordError>) -> Result<(), NotWritten> {
+        match done {
+            Ok(()) => {
+                self.told.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(e) => {
+                if !self.told.swap(true, Ordering::Relaxed) {
+                    eprintln!("plimsoll: {what}: {}", chain(&e));
+                }
+                Err(NotWritten)
+            }
+        }
     }
 }
 
 impl Records for OnDisk {
-    fn record(&self, name: &Name) {
-        if let Err(e) = self.0.record(&Self::client(name)) {
-            eprintln!("plimsoll: a client will not be able to reclaim its locks: {}", chain(&e));
-        }
+    fn record(&self, client: &Identity) -> Result<(), NotWritten> {
+        let done = self.records.record(&Self::client(client));
+        self.tell("NFSv4 clients cannot open files until their records can be written", done)
     }
 
-    fn forget(&self, name: &Name) {
-        if let Err(e) = self.0.forget(&Self::client(name)) {
-            eprintln!("plimsoll: a client that is gone stays on record: {}", chain(&e));
-        }
+    fn forget(&self, client: &Identity) -> Result<(), NotWritten> {
+        let done = self.records.forget(&Self::client(client));
+        self.tell(
+            "what a client that is gone held is kept until its record can be struck out",
+            done,
+        )
+    }
+
+    fn end_of_grace(&self) -> Result<(), NotWritten> {
+        let done = self.records.end_of_grace();
+        self.tell("the grace period goes on until the records of clients can be written", done)
     }
 }

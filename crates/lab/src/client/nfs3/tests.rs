@@ -263,7 +263,7 @@ fn a_server_that_leaves_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let gone = std::thread::spawn(move || drop(listener.accept().unwrap()));
-    let mut link = link::Link::open("127.0.0.1", port, None).unwrap();
+    let mut link = Link::open("127.0.0.1", port, None).unwrap();
     gone.join().unwrap();
     link.set_timeout(Duration::from_secs(5)).unwrap();
     assert!(matches!(link.receive(&mut [0; 16]), Err(ClientError::Closed)));

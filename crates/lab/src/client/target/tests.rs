@@ -10,6 +10,8 @@ fn every_form_survives_a_round_trip() {
         "nfs3://127.0.0.1:12049/export/data",
         "nfs3://host:24100/dev/shm/x?mountport=24101",
         "nfs3://[::1]:2049/x",
+        "nfs4://127.0.0.1:12049/export/data",
+        "nfs4://[::1]:2049/",
     ] {
         assert_eq!(Target::parse(url).unwrap().to_string(), url);
     }
@@ -26,6 +28,8 @@ fn what_is_wrong_is_said() {
         ("nfs3://host:x/y", "not a number"),
         ("nfs3://:1/y", "no host"),
         ("nfs3://h/y?vers=4", "mountport"),
+        ("nfs4://h/y?minor=2", "takes none"),
+        ("nfs4://:1/y", "no host"),
         ("gopher://h/y", "no client"),
     ] {
         let error = Target::parse(url).unwrap_err().to_string();

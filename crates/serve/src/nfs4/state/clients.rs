@@ -10,7 +10,7 @@ use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
 use super::admin::Seen;
-use super::grace::Name;
+use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
 use super::stateids::Held;
@@ -29,6 +29,8 @@ pub struct Client {
     pub held: Mutex<Held>,
     /// Its sessions.
     pub sessions: Mutex<Vec<[u8; 16]>>,
+    /// It is on record, and what it holds outlives us.
+    pub(super) recorded: Mutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
@@ -51,6 +53,11 @@ impl Client {
     /// When it was last heard of.
     pub fn renewed_ns(&self) -> u64 {
         self.renewed_ns.load(Ordering::Relaxed)
+    }
+
+    /// As it is written down.
+    pub fn identity(&self) -> Identity {
+        Identity { name: self.name.clone(), principal: self.principal }
     }
 
     /// As the lock table knows it.
@@ -82,6 +89,16 @@ impl Client {
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
     pub fn forget_lock_owner(&self, owner: &[u8]) {
         lock(&self.owners).remove(&(true, owner.to_vec()));
+    }
+
+    /// Forgets a lock owner's sequence if it never got a lock: nobody releases such an owner, and a
+    /// client gives its name, with the same numbers again, to the next process.
+    pub fn renew_lock_owner(&self, owner: &[u8]) {
+        let at = (true, owner.to_vec());
+        let known = lock(&self.owners).get(&at).cloned();
+        if known.is_some_and(|sequence| !lock(&sequence).confirmed) {
+            lock(&self.owners).remove(&at);
+        }
     }
 }
 
@@ -154,6 +171,7 @@ impl Clients {
             principal: asked.principal,
             held: Mutex::new(Held::new(self.boot, self.next)),
             sessions: Mutex::default(),
+            recorded: Mutex::new(false),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::new((0, None)),

@@ -14,21 +14,23 @@ mod clients;
 mod grace;
 mod opens;
 mod owners;
+mod records;
 mod sessions;
 mod shards;
 mod stateids;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{NFS4_COURTESY, NFS4_EXPIRED_MAX, NFS4_SESSIONS_PER_CLIENT_MAX};
+use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
-pub use grace::{Grace, Name, NoRecords, Records};
+pub use grace::{Grace, Identity, Name, NoRecords, NotWritten, Records};
 pub use opens::{LockRefused, Locking};
 pub use owners::{Sequence, Turn as OwnerTurn};
 pub use sessions::{Session, Turn, negotiate};
@@ -51,11 +53,13 @@ pub struct Config {
     /// End of the grace period, if anybody is known from before the start.
     pub grace_until_ns: u64,
     /// Who held state before the start.
-    pub known: Vec<Name>,
+    pub known: Vec<Identity>,
     /// Where that is written.
     pub records: Arc<dyn Records>,
     /// The table of all protocols.
     pub locks: Arc<LockTable>,
+    /// Where session ids come from.
+    pub random: Box<dyn Random>,
 }
 
 /// The state of all clients.
@@ -68,12 +72,15 @@ pub struct State {
     names: Mutex<Clients>,
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
-    session_next: AtomicU64,
+    /// Makes session ids, which nobody shall guess: who knows one can use the session.
+    random: Mutex<Box<dyn Random>>,
     /// Clients that were ended because they were not heard of, the last one last.
     expired: Mutex<VecDeque<u64>>,
+    /// Clients that are gone and still on record: what they held is not free.
+    unforgotten: Mutex<Vec<Arc<Client>>>,
     grace: Mutex<Grace>,
-    /// False for good once the grace period is over, so that nobody asks again.
-    grace_may_be_on: AtomicBool,
+    /// False for good once the grace period is over.
+    grace_is_on: AtomicBool,
 }
 
 /// What CREATE_SESSION asks for.
@@ -134,7 +141,7 @@ pub struct ClientInfo {
 impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
-        let Config { boot, lease_ns, grace_until_ns, known, records, locks } = config;
+        let Config { boot, lease_ns, grace_until_ns, known, records, locks, random } = config;
         if !known.is_empty() {
             locks.begin_grace(Protocol::Nfs4);
         }
@@ -146,9 +153,10 @@ impl State {
             names: Mutex::new(Clients::new(boot)),
             live: Shards::default(),
             sessions: Shards::default(),
-            session_next: AtomicU64::new(1),
+            random: Mutex::new(random),
             expired: Mutex::default(),
-            grace_may_be_on: AtomicBool::new(!known.is_empty()),
+            unforgotten: Mutex::default(),
+            grace_is_on: AtomicBool::new(!known.is_empty()),
             grace: Mutex::new(Grace::new(grace_until_ns, known)),
         }
     }
@@ -204,22 +212,31 @@ impl State {
     ) -> Result<(Arc<Client>, bool), Nfsstat4> {
         let asked = self.asked(principal, now_ns);
         let settled = lock(&self.names).exchange_id(owner, verifier, update, asked)?;
-        if let Some(ended) = &settled.ended {
-            self.release(ended);
-        }
+        self.replaced(&settled);
         Ok((settled.client, settled.was_confirmed))
     }
 
     /// Takes over what the table of clients has decided.
     fn settled(&self, settled: &Settled, now_ns: u64) {
-        if let Some(ended) = &settled.ended {
-            self.release(ended);
-        }
+        self.replaced(settled);
         let client = &settled.client;
         client.renew(now_ns);
         if !settled.was_confirmed {
-            self.records.record(&client.name);
             self.live.insert(client.id, Arc::clone(client));
+        }
+    }
+
+    /// Ends the client that another one takes the place of. The same one after a restart of its
+    /// own stays on record: it knows that it has nothing to reclaim.
+    fn replaced(&self, settled: &Settled) {
+        match &settled.ended {
+            Some(ended) if ended.principal == settled.client.principal => {
+                self.silence(ended);
+                *lock(&settled.client.recorded) = *lock(&ended.recorded);
+                self.free(ended);
+            }
+            Some(ended) => self.end(Arc::clone(ended)),
+            None => {}
         }
     }
 
@@ -263,8 +280,7 @@ impl State {
         }
         names.remove(id);
         drop(names);
-        self.release(&client);
-        self.records.forget(&client.name);
+        self.end(client);
         Ok(())
     }
 
@@ -274,8 +290,7 @@ impl State {
         let Some(client) = names.get(id) else { return false };
         names.remove(id);
         drop(names);
-        self.release(&client);
-        self.records.forget(&client.name);
+        self.end(client);
         let mut expired = lock(&self.expired);
         if expired.len() >= NFS4_EXPIRED_MAX {
             expired.pop_front();
@@ -284,14 +299,18 @@ impl State {
         true
     }
 
-    /// Takes everything from a client that is no longer in the table by name.
-    fn release(&self, client: &Client) {
+    /// Nothing is done any more in the name of a client that is no longer in the table by name.
+    fn silence(&self, client: &Client) {
         self.live.remove(&client.id);
         for session in std::mem::take(&mut *lock(&client.sessions)) {
             self.sessions.remove(&session);
         }
         // After this nothing is added: who adds looks at it under the same lock.
         lock(&client.held).end();
+    }
+
+    /// What a client held that does nothing any more is free.
+    fn free(&self, client: &Client) {
         self.locks.release_client(client.key());
     }
 
@@ -302,14 +321,14 @@ impl State {
 
     /// Ends clients that have been away for too long. To be called every few seconds.
     pub fn sweep(&self, now_ns: u64) {
-        // Others wait for its end, and nobody else may be asking.
-        self.in_own_grace(now_ns);
         let courtesy = NFS4_COURTESY.as_nanos() as u64;
         for client in self.live.all() {
             if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
                 self.expire(client.id);
             }
         }
+        self.strike_unforgotten();
+        self.end_grace_if_due(now_ns);
         lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
     }
 
@@ -340,9 +359,7 @@ impl State {
         }
         let asked = self.asked(principal, now_ns);
         let settled = names.confirm_by_session(new.clientid, asked)?;
-        let number = self.session_next.fetch_add(1, Ordering::Relaxed);
-        let mut id = [0; 16];
-        id.copy_from_slice([client.id, number].map(u64::to_be_bytes).as_flattened());
+        let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
         lock(&client.sessions).push(id);
         self.sessions.insert(id, Arc::new(session));
@@ -358,6 +375,17 @@ impl State {
         drop(names);
         self.settled(&settled, now_ns);
         Ok(done)
+    }
+
+    fn new_session_id(&self) -> [u8; 16] {
+        let mut random = lock(&self.random);
+        let mut id = [0; 16];
+        loop {
+            random.fill(&mut id);
+            if self.sessions.get(&id).is_none() {
+                return id;
+            }
+        }
     }
 
     /// The number that a client's next CREATE_SESSION must have.
@@ -406,30 +434,22 @@ impl State {
     // --- grace --------------------------------------------------------------------------------
 
     /// Whether new state must wait for those who reclaim (NFS4ERR_GRACE), over whatever protocol.
-    pub fn in_grace(&self, now_ns: u64) -> bool {
-        self.in_own_grace(now_ns) || self.locks.in_grace_beside(Protocol::Nfs4)
+    pub fn in_grace(&self) -> bool {
+        self.in_own_grace() || self.locks.in_grace_beside(Protocol::Nfs4)
     }
 
     /// Whether clients of NFSv4 may reclaim.
-    fn in_own_grace(&self, now_ns: u64) -> bool {
-        if !self.grace_may_be_on.load(Ordering::Relaxed) {
-            return false;
-        }
-        let on = lock(&self.grace).is_on(now_ns);
-        if !on {
-            self.grace_may_be_on.store(false, Ordering::Relaxed);
-            self.locks.end_grace(Protocol::Nfs4);
-        }
-        on
+    fn in_own_grace(&self) -> bool {
+        self.grace_is_on.load(Ordering::Relaxed)
     }
 
     /// Whether a reclaim is right now.
     ///
     /// # Errors
     /// NFS4ERR_NO_GRACE, also to a stranger and to who has said that it is done.
-    pub fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+    pub fn may_reclaim(&self, client: &Client) -> Result<(), Nfsstat4> {
         let done = client.reclaimed.load(Ordering::Relaxed);
-        let may = self.in_own_grace(now_ns) && lock(&self.grace).may_reclaim(&client.name, now_ns);
+        let may = self.in_own_grace() && lock(&self.grace).may_reclaim(&client.identity());
         if may && !done { Ok(()) } else { Err(Nfsstat4::NO_GRACE) }
     }
 
@@ -438,9 +458,9 @@ impl State {
     ///
     /// # Errors
     /// NFS4ERR_GRACE.
-    pub fn may_take(&self, client: &Client, now_ns: u64) -> Result<(), Nfsstat4> {
+    pub fn may_take(&self, client: &Client) -> Result<(), Nfsstat4> {
         let told = !client.name.0 || client.reclaimed.load(Ordering::Relaxed);
-        if told && !self.in_grace(now_ns) { Ok(()) } else { Err(Nfsstat4::GRACE) }
+        if told && !self.in_grace() { Ok(()) } else { Err(Nfsstat4::GRACE) }
     }
 
     /// RECLAIM_COMPLETE (RFC 8881 §18.51).
@@ -451,7 +471,7 @@ impl State {
         if client.reclaimed.swap(true, Ordering::Relaxed) {
             return Err(Nfsstat4::COMPLETE_ALREADY);
         }
-        lock(&self.grace).complete(&client.name);
+        lock(&self.grace).complete(&client.identity());
         Ok(())
     }
 }

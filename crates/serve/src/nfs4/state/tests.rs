@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
+use base::random::SeededRandom;
 use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 
@@ -16,7 +17,11 @@ const KEY: FileKey = FileKey { fsid: 1, fileid: 7 };
 const READ: Share = Share { access: 1, deny: 0 };
 const BOTH: Share = Share { access: 3, deny: 0 };
 
-fn state_after(known: Vec<Name>) -> State {
+fn known_as(has_sessions: bool, name: &[u8], principal: u32) -> Identity {
+    Identity { name: (has_sessions, name.to_vec()), principal }
+}
+
+fn state_after(known: Vec<Identity>) -> State {
     State::new(Config {
         boot: 5,
         lease_ns: LEASE,
@@ -24,6 +29,7 @@ fn state_after(known: Vec<Name>) -> State {
         known,
         records: Arc::new(NoRecords),
         locks: Arc::new(LockTable::default()),
+        random: Box::new(SeededRandom::new(1)),
     })
 }
 
@@ -156,6 +162,16 @@ fn exchange_id_in_its_nine_cases() {
     assert_eq!(state.counts(), (1, 1), "the old one's session ended with it");
     assert!(ask(1, false, 7, LEASE + 1).is_ok(), "3: another's, that has lapsed");
     assert_eq!(state.counts(), (0, 0));
+}
+
+#[test]
+fn a_session_id_tells_nothing_of_the_next_one() {
+    let state = state();
+    let (client, first) = client41(&state, b"a", 0);
+    let second = state.create_session(&new_session(client.id, 2), 0, 0).unwrap().sessionid;
+    assert_ne!(first[..8], second[..8]);
+    assert_ne!(first[8..], second[8..]);
+    assert!(!first.windows(8).any(|part| part == client.id.to_be_bytes()));
 }
 
 #[test]
@@ -332,32 +348,36 @@ fn a_lapsed_client_keeps_what_it_holds_until_somebody_needs_it() {
 
 #[test]
 fn grace_admits_who_was_known_once_and_ends_with_the_last() {
-    let state = state_after(vec![(true, b"known".to_vec())]);
+    let state = state_after(vec![known_as(true, b"known", 0)]);
     let join = |name: &[u8]| {
         let (client, _) = state.exchange_id(name, [1; 8], false, 0, 0).unwrap();
         state.create_session(&new_session(client.id, 1), 0, 0).unwrap();
         client
     };
     let (known, stranger) = (join(b"known"), join(b"stranger"));
-    assert_eq!(state.may_reclaim(&known, 1), Ok(()));
-    assert_eq!(state.may_reclaim(&stranger, 1), Err(Nfsstat4::NO_GRACE));
+    assert_eq!(state.may_reclaim(&known), Ok(()));
+    assert_eq!(state.may_reclaim(&stranger), Err(Nfsstat4::NO_GRACE));
     assert_eq!(state.reclaim_complete(&stranger), Ok(()));
-    assert_eq!(state.may_take(&stranger, 1), Err(Nfsstat4::GRACE));
+    assert_eq!(state.may_take(&stranger), Err(Nfsstat4::GRACE));
     assert_eq!(state.reclaim_complete(&known), Ok(()));
     assert_eq!(state.reclaim_complete(&known), Err(Nfsstat4::COMPLETE_ALREADY));
-    assert_eq!(state.may_reclaim(&known, 1), Err(Nfsstat4::NO_GRACE));
-    assert_eq!(state.may_take(&stranger, 1), Ok(()));
+    assert_eq!(state.may_reclaim(&known), Err(Nfsstat4::NO_GRACE));
+    assert_eq!(state.may_take(&stranger), Err(Nfsstat4::GRACE), "until the records say so");
+    state.end_grace_if_due(1);
+    assert_eq!(state.may_take(&stranger), Ok(()));
 }
 
 #[test]
 fn grace_ends_with_its_time_and_a_client_must_still_say_that_it_is_done() {
-    let state = state_after(vec![(true, b"gone".to_vec())]);
+    let state = state_after(vec![known_as(true, b"gone", 0)]);
     let (client, _) = state.exchange_id(b"new", [1; 8], false, 0, 0).unwrap();
-    assert!(state.in_grace(LEASE - 1));
-    assert!(!state.in_grace(LEASE));
-    assert_eq!(state.may_take(&client, LEASE), Err(Nfsstat4::GRACE));
+    state.end_grace_if_due(LEASE - 1);
+    assert!(state.in_grace());
+    state.end_grace_if_due(LEASE);
+    assert!(!state.in_grace());
+    assert_eq!(state.may_take(&client), Err(Nfsstat4::GRACE));
     assert_eq!(state.reclaim_complete(&client), Ok(()));
-    assert_eq!(state.may_take(&client, LEASE), Ok(()));
+    assert_eq!(state.may_take(&client), Ok(()));
 }
 
 // --- RFC 7530 §9.1.7 --------------------------------------------------------------------------

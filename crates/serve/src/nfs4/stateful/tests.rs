@@ -4,20 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
-use probe::op::OpRecord;
+use base::random::SeededRandom;
+use vfs::attr::SetAttr;
+use vfs::conformance::cx;
 use vfs::cred::Cred;
+use vfs::fs::CreateHow;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
 use vfs::share::{ShareTable, tag};
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::super::state::{Config, Name, NoRecords};
+use super::super::state::{Config, Identity, NoRecords, Records};
 use super::super::{Done, Nfs4, Peer, Start};
 use super::*;
 use crate::transport::buffers::ReplyBuf;
 
 mod answers;
+mod records;
 
 const LEASE_S: u64 = 90;
 
@@ -28,7 +32,11 @@ struct World {
 }
 
 impl World {
-    fn new(known: Vec<Name>) -> Self {
+    fn new(known: Vec<Identity>) -> Self {
+        Self::recorded(known, Arc::new(NoRecords)).0
+    }
+
+    fn recorded(known: Vec<Identity>, records: Arc<dyn Records>) -> (Self, Arc<Stateful>) {
         let mut shares = ShareTable::default();
         shares.add("s", MemFs::new(tag("s"), 1 << 30), false).expect("a share");
         let clock = Arc::new(ManualClock::at(0));
@@ -37,34 +45,40 @@ impl World {
             lease_ns: LEASE_S * NS_PER_S,
             grace_until_ns: LEASE_S * NS_PER_S,
             known,
-            records: Arc::new(NoRecords),
+            records,
             locks: Arc::new(LockTable::default()),
+            random: Box::new(SeededRandom::new(1)),
         });
         let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
+        let keeper = Arc::new(keeper);
         let nfs = Nfs4 {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(LEASE_S),
-            state: Arc::new(keeper),
+            state: keeper.clone(),
         };
-        Self { nfs, clock, cred: Cred::root() }
+        (Self { nfs, clock, cred: Cred::root() }, keeper)
+    }
+
+    /// What a 4.0 compound comes to on a connection's own thread; it is not gone on with.
+    fn inline(&self, ops: &[ArgOp<'_>]) -> Done {
+        let (message, peer) = (message(0, ops), self.peer());
+        let mut out = ReplyBuf::default();
+        match self.nfs.begin(&message, &mut out).expect("a head") {
+            Start::Compound(mut p) => self.nfs.run(&mut p, peer, false, &message, &mut out, 0),
+            Start::Answered => Done::Ended,
+        }
+    }
+
+    fn peer(&self) -> Peer<'_> {
+        let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
+        let (transport, facts) = Default::default();
+        Peer { cred: &self.cred, address, transport, facts, connection: 1 }
     }
 
     /// Runs a compound as a connection would; gives COMPOUND4res.
     fn bytes(&self, minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
-        let mut message = Vec::new();
-        let mut w = Writer::new(&mut message);
-        let count = ops.len() as u32;
-        CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
-        ops.iter().for_each(|op| op.encode(&mut w));
-        let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
-        let peer = Peer {
-            cred: &self.cred,
-            address,
-            transport: Default::default(),
-            facts: OpRecord::default(),
-            connection: 1,
-        };
+        let (message, peer) = (message(minorversion, ops), self.peer());
         let mut out = ReplyBuf::default();
         if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
             let p = &mut progress;
@@ -143,6 +157,15 @@ impl World {
         let [ResOp::CreateSession(Res4::Ok(ok))] = results[..] else { panic!("{results:?}") };
         ok.sessionid
     }
+}
+
+fn message(minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
+    let mut message = Vec::new();
+    let mut w = Writer::new(&mut message);
+    let count = ops.len() as u32;
+    CompoundArgs { tag: Tag4(b""), minorversion, count }.encode(&mut w);
+    ops.iter().for_each(|op| op.encode(&mut w));
+    message
 }
 
 const ROOT: [ArgOp<'static>; 3] = [
@@ -249,6 +272,20 @@ fn a_40_client_opens_writes_locks_and_closes_and_each_may_be_repeated() {
     assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::BAD_STATEID);
 }
 
+/// A Linux client gives the name of a lock owner that got nothing to the next process.
+#[test]
+fn a_lock_owner_that_was_refused_may_begin_anew() {
+    let world = World::new(Vec::new());
+    let (one, two) = (world.client40(b"a"), world.client40(b"b"));
+    let (first, second) = (open_confirmed(&world, one), open_confirmed(&world, two));
+    assert_eq!(world.at_root(&[file(), lock_new(one, first, 3)]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 3)]).0, Nfsstat4::DENIED, "repeated");
+    let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: first });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
+    assert_eq!(world.at_root(&[file(), lock_new(two, second, 4)]).0, Nfsstat4::OK);
+}
+
 #[test]
 fn an_open_that_is_repeated_leads_to_its_file_again() {
     let world = World::new(Vec::new());
@@ -310,9 +347,36 @@ fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
     assert_eq!(world.run(1, &[sequence(session, 4)]).0, Nfsstat4::BADSESSION);
 }
 
+/// A Linux client that reclaims has no handle to confirm with.
+#[test]
+fn who_reclaims_is_not_asked_to_confirm() {
+    let world = World::new(vec![Identity { name: (false, b"before".to_vec()), principal: 0 }]);
+    let fs = &world.nfs.shares.iter().next().expect("the share").fs;
+    let how = CreateHow::Guarded(SetAttr::default());
+    assert!(fs.create(cx(&world.cred), &fs.root(), b"f", how).is_ok());
+    let clientid = world.client40(b"before");
+    let reclaim = |seqid, claim| {
+        ArgOp::Open(OpenArgs4 {
+            seqid,
+            share_access: share4::ACCESS_BOTH,
+            share_deny: 0,
+            owner: StateOwner4 { clientid, owner: Opaque4(b"o") },
+            openhow: Openflag4::Nocreate(()),
+            claim,
+        })
+    };
+    let previous = OpenClaim4::Previous(delegation4::NONE);
+    let (status, results) = world.at_root(&[file(), reclaim(7, previous)]);
+    assert_eq!(status, Nfsstat4::OK);
+    let (stateid, rflags) = opened(&results);
+    assert_eq!(rflags & open4::RESULT_CONFIRM, 0);
+    let close = ArgOp::Close(CloseArgs4 { seqid: 8, open_stateid: stateid });
+    assert_eq!(world.at_root(&[file(), close]).0, Nfsstat4::OK);
+}
+
 #[test]
 fn grace_refuses_new_opens_locks_and_special_stateids_until_it_is_over() {
-    let world = World::new(vec![(false, b"before".to_vec())]);
+    let world = World::new(vec![Identity { name: (false, b"before".to_vec()), principal: 0 }]);
     let id = world.client40(b"stranger");
     assert_eq!(world.at_root(&[open(id, 1, b"o", 0)]).0, Nfsstat4::GRACE);
     let create = |claim| {

@@ -1,1 +1,70 @@
+//! Tests of small services: datagrams and connections, answers that may block, what is too long.
 
+use std::io::{Read, Write};
+use std::net::TcpStream as Stream;
+use std::time::Duration;
+
+use super::*;
+use crate::transport::Runtimes;
+
+/// Says what it was asked; on a thread of its own when that begins with `b`, nothing when `x`.
+struct Echo;
+
+impl Answers for Echo {
+    fn answer(&self, message: &[u8], origin: Origin) -> Answer {
+        let mut answer = message.to_vec();
+        answer.push(u8::from(origin.connected));
+        match message.first() {
+            Some(b'x') => Answer::Nothing,
+            Some(b'b') => Answer::Later(Box::new(move || answer)),
+            _ => Answer::Now(answer),
+        }
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn datagrams_are_answered() {
+    let runtimes = Runtimes::start(1).unwrap();
+    let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let at = socket.local_addr().unwrap();
+    runtimes.spawn_on(0, move || async move { drop(datagrams(socket, Arc::new(Echo)).await) });
+    let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.connect(at).unwrap();
+    let mut answer = [0; 100];
+    for question in [&b"now"[..], b"by and by"] {
+        // What is too long, or no question, has no answer.
+        client.send(&[b'a'; SMALL_RECORD_MAX + 1]).unwrap();
+        client.send(b"x").unwrap();
+        client.send(question).unwrap();
+        let len = client.recv(&mut answer).unwrap();
+        assert_eq!(answer[..len], [question, &[0]].concat());
+    }
+}
+
+#[test]
+fn connections_are_answered_until_they_make_no_sense() {
+    let runtimes = Runtimes::start(1).unwrap();
+    let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
+    let at = socket.local_addr().unwrap();
+    runtimes.spawn_on(0, move || async move { drop(connections(socket, Arc::new(Echo)).await) });
+    let connect = || {
+        let stream = Stream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    };
+    let mut client = connect();
+    client.write_all(&[framed(b"now"), framed(b"by and by")].concat()).unwrap();
+    let expect = [framed(b"now\x01"), framed(b"by and by\x01")].concat();
+    let mut answer = vec![0; expect.len()];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, expect);
+    for wrong in [framed(b"x"), (1u32 << 31 | 1 << 20).to_be_bytes().to_vec(), vec![0x80, 0, 0, 0]]
+    {
+        let mut client = connect();
+        client.write_all(&wrong).unwrap();
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0, "closed: {wrong:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What clients hold, as levels: read once a second on the collector's thread.
 //!
-//! How many there are costs next to nothing. Who holds how much means a look through the whole table
-//! of locks; one that takes long is taken less often, and the last figures stand meanwhile.
+//! How many there are costs next to nothing. Who holds how much means a look through the whole
+//! table of locks; one that takes long is taken less often, and the last figures stand meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The socket of a client: bound to the client's own address, sending what fits without waiting,
 //! receiving with a timeout.
 
-use super::super::{ClientError, Transport};
+use crate::client::{ClientError, Transport};
 use base::limits::LAB_SILENCE_MAX;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::ErrorKind;

@@ -1,0 +1,147 @@
+//! Locks that are waited for: the calls back, and what comes of their answers.
+
+use std::sync::atomic::Ordering;
+
+use wire::nlm4::*;
+
+use crate::host::{COOKIE, Host, Services, args};
+use crate::server::{Server, World, wait_for};
+
+/// A world whose hosts answer, a server, and two of them.
+fn stage() -> (Services, World, Server, Host, Host) {
+    let services = Services::start();
+    let world = World::new(services.portmap);
+    let server = Server::start(&world);
+    let (one, two) = (Host::new(server.addr, "one"), Host::new(server.addr, "two"));
+    (services, world, server, one, two)
+}
+
+fn nothing_waits(server: &Server) {
+    wait_for("nothing is under way", || (server.nlm.blocked() == 0).then_some(()));
+}
+
+#[test]
+fn who_waited_is_called() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    assert_eq!(one.lock(&file, 5, 10), Nlm4Stat::GRANTED);
+    two.svid = 99;
+    assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::BLOCKED);
+    assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::BLOCKED, "asked again");
+    assert_eq!(server.nlm.blocked(), 1);
+    assert_eq!(one.unlock(&file, 5, 10), Nlm4Stat::GRANTED);
+    let heard = services.hear();
+    assert_eq!((heard.prog, heard.proc), (NLM_PROGRAM, Proc::GRANTED.0));
+    let call: TestArgs<'_> = heard.decode();
+    assert!(call.exclusive);
+    assert_eq!(call.alock, two.alock(&file, 0, 0));
+    nothing_waits(&server);
+    assert_eq!(one.lock_shared(&file, 5, 1), Nlm4Stat::DENIED, "it has it");
+    assert_eq!(two.unlock(&file, 0, 0), Nlm4Stat::GRANTED);
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
+fn who_does_not_want_it_any_more_loses_it() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    services.hear();
+    nothing_waits(&server);
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
+fn who_does_not_answer_is_called_again() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    services.deaf.store(2, Ordering::SeqCst);
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    let calls = [services.hear(), services.hear(), services.hear()];
+    assert!(calls.iter().all(|call| *call == calls[0]), "the same each time");
+    nothing_waits(&server);
+    assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
+}
+
+#[test]
+fn who_asks_again_is_not_called_any_more() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    services.deaf.store(usize::MAX, Ordering::SeqCst);
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    services.hear();
+    assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::GRANTED);
+    assert_eq!(server.nlm.blocked(), 0);
+    assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
+}
+
+#[test]
+fn waiting_is_cancelled() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    one.lock(&file, 0, 0);
+    assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::DENIED, "nothing waits");
+    two.lock_waiting(&file, 0, 0);
+    assert_eq!(two.cancel(&file, 1, 0), Nlm4Stat::DENIED, "not for these bytes");
+    assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
+    one.unlock(&file, 0, 0);
+    assert_eq!(server.locks.counts().locks, 0);
+    // Cancelled when it was granted already, and the client does not know yet.
+    services.deaf.store(usize::MAX, Ordering::SeqCst);
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    services.hear();
+    assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
+    assert_eq!(server.locks.counts().locks, 0);
+    assert_eq!(server.nlm.blocked(), 0);
+}
+
+#[test]
+fn to_wait_for_oneself_is_refused() {
+    let (_services, world, server, mut one, mut two) = stage();
+    let (a, b) = (world.file("a", 0o644), world.file("b", 0o644));
+    one.lock(&a, 0, 0);
+    two.lock(&b, 0, 0);
+    assert_eq!(one.lock_waiting(&b, 0, 0), Nlm4Stat::BLOCKED);
+    assert_eq!(two.lock_waiting(&a, 0, 0), Nlm4Stat::DEADLCK);
+    assert_eq!(server.nlm.blocked(), 1);
+}
+
+#[test]
+fn messages_are_answered_by_calls() {
+    let (services, world, server, mut one, _) = stage();
+    let file = world.file("f", 0o644);
+    let alock = one.alock(&file, 0, 0);
+    one.call(Proc::LOCK_MSG, &args(alock)).results::<()>();
+    let heard = services.hear();
+    assert_eq!(heard.proc, Proc::LOCK_RES.0);
+    assert_eq!(heard.decode::<Nlm4Res<'_>>(), Nlm4Res { cookie: COOKIE, stat: Nlm4Stat::GRANTED });
+    assert_eq!(server.locks.counts().locks, 1);
+    let args = UnlockArgs { cookie: COOKIE, alock: one.alock(&file, 0, 0) };
+    one.call(Proc::UNLOCK_MSG, &args).results::<()>();
+    assert_eq!(services.hear().proc, Proc::UNLOCK_RES.0);
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
+fn granted_may_be_answered_by_a_call() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    services.deaf.store(usize::MAX, Ordering::SeqCst);
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    let heard = services.hear();
+    let cookie = heard.decode::<TestArgs<'_>>().cookie;
+    two.call(Proc::GRANTED_RES, &Nlm4Res { cookie, stat: Nlm4Stat::GRANTED }).results::<()>();
+    assert_eq!(server.nlm.blocked(), 0);
+    assert_eq!(server.locks.counts().locks, 1);
+}

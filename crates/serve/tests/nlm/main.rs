@@ -1,0 +1,13 @@
+//! NLM and NSM on the wire: the service on a tree in memory, scripted hosts that call it, and a
+//! scripted port mapper, lock manager and status monitor that it calls back.
+
+#[path = "../nfs3/client.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod client;
+mod host;
+mod server;
+
+mod calls;
+mod locks;
+mod recovery;
+mod rules;

@@ -1,0 +1,160 @@
+//! Restarts of hosts and of the server: who loses what, who may have it again, who is told.
+
+use std::time::Duration;
+
+use vfs::locks::{Protocol, Refused};
+use wire::nlm4::*;
+use wire::nsm;
+
+use crate::host::{Host, Services, notify_by_datagram};
+use crate::server::{GRACE, Server, World, wait_for};
+
+#[test]
+fn a_host_that_has_restarted_holds_nothing() {
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one.example");
+    let mut two = Host::new(server.addr, "two.example");
+    one.lock(&file, 0, 10);
+    one.share(Proc::SHARE, &file, 1, 0);
+    two.lock(&file, 10, 10);
+    two.lock_waiting(&file, 0, 10);
+    assert_eq!(server.nlm.blocked(), 1);
+    two.notify("TWO");
+    assert_eq!(server.nlm.blocked(), 0);
+    let counts = server.locks.counts();
+    assert_eq!((counts.locks, counts.opens, counts.waiting), (1, 1, 0), "the other's stay");
+    two.notify("three");
+    assert_eq!(server.locks.counts().locks, 1, "nobody of that name is there");
+    notify_by_datagram(server.udp, "one");
+    wait_for("it is let go of", || (server.locks.counts().locks == 0).then_some(()));
+    assert_eq!(server.locks.counts().opens, 0);
+}
+
+#[test]
+fn free_all_is_the_same() {
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "pc");
+    one.lock(&file, 0, 10);
+    one.call(Proc::FREE_ALL, &NotifyArgs { name: HostName(b"pc"), state: 0 }).results::<()>();
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
+fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
+    let services = Services::start();
+    let world = World::new(services.portmap);
+    let file = world.file("f", 0o644);
+    let server = Server::start(&world);
+    let before = server.nlm.state();
+    assert_eq!(before % 2, 1);
+    assert!(!server.locks.in_grace(), "there is nobody to wait for");
+    assert_eq!(Host::new(server.addr, "one").lock(&file, 0, 10), Nlm4Stat::GRANTED);
+    drop(server);
+
+    let server = Server::start(&world);
+    let state = server.nlm.state();
+    assert_eq!(state, before + 2);
+    // By the address that it knows, and by our name.
+    for name in ["127.0.0.1", "server.example"] {
+        let heard = services.hear();
+        assert_eq!((heard.prog, heard.proc), (nsm::NSM_PROGRAM, nsm::Proc::NOTIFY.0));
+        let told: nsm::NotifyArgs<'_> = heard.decode();
+        assert_eq!(told, nsm::NotifyArgs { mon_name: nsm::SmName(name.as_bytes()), state });
+    }
+    let mut one = Host::new(server.addr, "one");
+    let mut two = Host::new(server.addr, "two");
+    assert!(server.locks.in_grace_beside(Protocol::Nfs4), "others wait, too");
+    assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
+    assert_eq!(two.lock_waiting(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
+    assert_eq!(one.lock(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
+    assert_eq!(two.share(Proc::SHARE, &file, 1, 0), Nlm4Stat::DENIED_GRACE_PERIOD);
+    assert_eq!(two.reclaim(&file, 0, 10), Nlm4Stat::DENIED, "a stranger");
+    assert_eq!(one.reclaim(&file, 0, 10), Nlm4Stat::GRANTED);
+    server.advance(GRACE - Duration::from_secs(1));
+    assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
+    server.advance(Duration::from_secs(1));
+    assert_eq!(two.lock(&file, 0, 1), Nlm4Stat::DENIED, "it was reclaimed");
+    assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::GRANTED);
+    assert_eq!(one.reclaim(&file, 20, 1), Nlm4Stat::DENIED, "too late");
+}
+
+#[test]
+fn who_did_not_come_back_may_not_reclaim_later() {
+    let services = Services::start();
+    let world = World::new(services.portmap);
+    let file = world.file("f", 0o644);
+    let server = Server::start(&world);
+    Host::new(server.addr, "one").lock(&file, 0, 10);
+    drop(server);
+    let server = Server::start(&world);
+    server.advance(GRACE);
+    assert_eq!(Host::new(server.addr, "two").lock(&file, 0, 10), Nlm4Stat::GRANTED);
+    drop(server);
+    let server = Server::start(&world);
+    assert_eq!(Host::new(server.addr, "one").reclaim(&file, 0, 10), Nlm4Stat::DENIED);
+    assert_eq!(Host::new(server.addr, "two").reclaim(&file, 0, 10), Nlm4Stat::GRANTED);
+}
+
+#[test]
+fn who_has_restarted_meanwhile_may_not_reclaim() {
+    let services = Services::start();
+    let world = World::new(services.portmap);
+    let file = world.file("f", 0o644);
+    let server = Server::start(&world);
+    Host::new(server.addr, "one").lock(&file, 0, 10);
+    drop(server);
+    let server = Server::start(&world);
+    let mut one = Host::new(server.addr, "one");
+    one.notify("one");
+    assert_eq!(one.reclaim(&file, 0, 10), Nlm4Stat::DENIED);
+}
+
+#[test]
+fn a_host_that_holds_nothing_is_forgotten() {
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one");
+    let mut two = Host::new(server.addr, "two");
+    one.lock(&file, 0, 10);
+    two.lock(&file, 10, 10);
+    one.unlock(&file, 0, 10);
+    server.advance(Duration::from_secs(3600));
+    let names: Vec<_> = server.nlm.hosts().into_iter().map(|host| host.name).collect();
+    assert_eq!(names, [b"two"]);
+    assert_eq!(one.lock(&file, 0, 10), Nlm4Stat::GRANTED, "it may come again");
+    assert_eq!(one.unlock(&file, 0, 10), Nlm4Stat::GRANTED);
+    two.unlock(&file, 10, 10);
+    server.advance(Duration::from_secs(3600));
+    assert_eq!(server.nlm.hosts(), []);
+    drop(server);
+    let server = Server::start(&world);
+    assert!(!server.locks.in_grace(), "nobody is on record");
+}
+
+#[test]
+fn an_administrator_ends_a_host() {
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one");
+    one.lock(&file, 0, 10);
+    let id = server.nlm.hosts()[0].id;
+    assert!(server.nlm.expire(id));
+    assert!(!server.nlm.expire(id + 1));
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
+fn the_table_refuses_what_a_host_shares() {
+    use vfs::locks::{ClientKey, Owner, Share};
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one");
+    assert_eq!(one.share(Proc::SHARE, &file, 1, 2), Nlm4Stat::GRANTED);
+    let client = ClientKey { protocol: Protocol::Nfs4, id: 1 };
+    let owner = Owner::new(client, b"four").unwrap();
+    let write = Share { access: 2, deny: 0 };
+    let refused = server.locks.open(world.key(&file), &owner, write);
+    assert!(matches!(refused, Err(Refused::Shared(_))), "{refused:?}");
+}

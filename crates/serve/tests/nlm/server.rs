@@ -1,0 +1,207 @@
+//! The service under test: two cores, a small pool, a share `t` in memory, a clock that the test
+//! moves, records of hosts in a file that outlives it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base::clock::{ManualClock, NS_PER_S};
+use probe::hub::{Hub, HubOptions};
+use probe::op::{OpRecord, Protocol};
+use serve::nlm::{Config, Nlm};
+use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService};
+use serve::transport::budget::Limits;
+use serve::transport::{Runtimes, small};
+use vfs::attr::SetAttr;
+use vfs::cred::Cred;
+use vfs::flush::FlushGroup;
+use vfs::fs::{Context, CreateHow, FileSystem};
+use vfs::handle::Handle;
+use vfs::locks::{FileKey, LockTable, Owner};
+use vfs::mem::MemFs;
+use vfs::recovery::FileRecords;
+use vfs::share::ShareTable;
+use vfs::share::rules::{Lookup, Rules};
+
+use crate::client::PATIENCE;
+
+const CORES: usize = 2;
+/// The grace period.
+pub const GRACE: Duration = Duration::from_secs(90);
+
+/// What outlives the service: files, and the state directory.
+pub struct World {
+    pub fs: Arc<MemFs>,
+    folder: PathBuf,
+    /// The port of the hosts' port mappers.
+    pub portmap: u16,
+}
+
+impl World {
+    pub fn new(portmap: u16) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("serve-nlm-{}-{count}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        Self { fs: MemFs::new(vfs::share::tag("t"), 1 << 20), folder, portmap }
+    }
+
+    /// A file of root's with this mode, made if it is not there.
+    pub fn file(&self, name: &str, mode: u32) -> Handle {
+        let cred = Cred::root();
+        let cx = Context { cred: &cred, may_block: true };
+        let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+        let made = self.fs.create(cx, &self.fs.root(), name.as_bytes(), CreateHow::Unchecked(set));
+        made.unwrap_or_else(|failed| panic!("{:?}", failed.status)).value.handle
+    }
+
+    pub fn key(&self, file: &Handle) -> FileKey {
+        let cred = Cred::root();
+        let cx = Context { cred: &cred, may_block: true };
+        FileKey::from(&self.fs.getattr(cx, file).unwrap())
+    }
+
+    pub fn remove(&self, name: &str) {
+        let cred = Cred::root();
+        let cx = Context { cred: &cred, may_block: true };
+        let removed = self.fs.remove(cx, &self.fs.root(), name.as_bytes());
+        removed.unwrap_or_else(|failed| panic!("{:?}", failed.status));
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A running service; stops when dropped.
+pub struct Server {
+    _service: RpcService,
+    pub addr: SocketAddr,
+    /// NSM by datagram.
+    pub udp: SocketAddr,
+    pub nlm: Arc<Nlm>,
+    pub locks: Arc<LockTable>,
+    pub clock: Arc<ManualClock>,
+    pub hub: Arc<Hub>,
+    pub shares: Arc<ShareTable>,
+    /// Whether owners of other protocols make way.
+    pub gone: Arc<AtomicBool>,
+    /// Those who were asked to.
+    pub asked: Arc<Mutex<Vec<Owner>>>,
+    _runtimes: Arc<Runtimes>,
+}
+
+impl Server {
+    pub fn start(world: &World) -> Self {
+        let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
+        let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
+        let mut shares = ShareTable::default();
+        shares.add("t", world.fs.clone(), false).unwrap();
+        let shares = Arc::new(shares);
+        let locks = Arc::new(LockTable::default());
+        let clock = Arc::new(ManualClock::at(NS_PER_S));
+        let gone = Arc::new(AtomicBool::new(false));
+        let asked: Arc<Mutex<Vec<Owner>>> = Arc::default();
+        let way = (gone.clone(), asked.clone(), locks.clone());
+        let config = Config {
+            shares: shares.clone(),
+            locks: locks.clone(),
+            clock: clock.clone(),
+            records: Arc::new(FileRecords::open(&world.folder.join("records")).unwrap()),
+            grace_until_ns: NS_PER_S + GRACE.as_nanos() as u64,
+            makes_way: Box::new(move |owner: &Owner| {
+                let (gone, asked, locks) = &way;
+                asked.lock().unwrap().push(owner.clone());
+                let gone = gone.load(Ordering::SeqCst);
+                if gone {
+                    locks.release_client(owner.client);
+                }
+                gone
+            }),
+            name: "server.example".into(),
+            portmap_port: world.portmap,
+        };
+        let nlm = Nlm::start(config, &runtimes).unwrap();
+        let service = RpcService::start(RpcConfig {
+            addr: ([127, 0, 0, 1], 0).into(),
+            runtimes: Arc::clone(&runtimes),
+            programs: nlm.programs(),
+            hub: Arc::clone(&hub),
+            flush: Arc::new(FlushGroup::start().unwrap()),
+            pool: Pool::start(PoolLimits { threads: 4, queue: 1000, per_client: 1000 }).unwrap(),
+            limits: Limits::default(),
+            tls: None,
+        })
+        .unwrap();
+        let socket = small::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let (udp, datagrams) = (socket.local_addr().unwrap(), nlm.datagrams());
+        runtimes
+            .spawn_on(1, move || async move { drop(small::datagrams(socket, datagrams).await) });
+        Self {
+            addr: service.local_addr(),
+            _service: service,
+            udp,
+            nlm,
+            locks,
+            clock,
+            hub,
+            shares,
+            gone,
+            asked,
+            _runtimes: runtimes,
+        }
+    }
+
+    /// Moves the clock, and does what is done every second.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+        self.nlm.sweep();
+    }
+
+    /// Exchanges the export rules of the share.
+    pub fn set_rules(&self, text: &str) {
+        let rules = Rules::parse(text, &Nobody).expect("rules");
+        self.shares.by_path(b"/export/t").expect("the share").rules.set(rules);
+    }
+
+    /// Operations of NLM written down so far, once there are at least `count`.
+    pub fn records(&self, count: usize) -> Vec<OpRecord> {
+        wait_for("operations are written down", || {
+            let mut records = Vec::new();
+            self.hub.scan(0, u64::MAX, |record| records.push(*record));
+            records.retain(|record| record.protocol == Protocol::Nlm as u8);
+            (records.len() >= count).then_some(records)
+        })
+    }
+}
+
+/// Knows no names.
+struct Nobody;
+
+impl Lookup for Nobody {
+    fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+        Err(format!("{name} is unknown"))
+    }
+
+    fn netgroups(&self) -> String {
+        String::new()
+    }
+}
+
+/// Asks until there is an answer.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,183 @@
+//! RPC with TLS (RFC 9289) on the real server: NFSv3 and NFSv4 through a session, certificates from
+//! files and their renewal, shares that ask for TLS or for a client's certificate.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use e2e::nfs3::{self, Failure};
+use e2e::nfs4;
+use e2e::process;
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server, binary};
+use e2e::tls::{Authority, Pair, Tunnel, client, secure};
+use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
+use wire::nfs4::Nfsstat4;
+
+/// Bytes that each version writes and reads.
+const BYTES: usize = 9 << 20;
+
+struct Scene {
+    scratch: Scratch,
+    dir: PathBuf,
+    state: PathBuf,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let scratch = Scratch::new(name);
+        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+        Self { scratch, dir, state }
+    }
+
+    fn start(&self, args: &[&str]) -> Server {
+        let args = args.iter().map(Into::into).collect();
+        Server::start(&Options { args, ..Options::new(&self.dir, &self.state) })
+    }
+
+    /// The appliance's own certificate.
+    fn own(&self) -> String {
+        fs::read_to_string(self.state.join("certificate.pem")).expect("a certificate")
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.scratch.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.display().to_string()
+    }
+}
+
+fn until(what: &str, mut happened: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !happened() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+fn pattern() -> Vec<u8> {
+    (0..BYTES).map(|n| (n / 3 % 251) as u8).collect()
+}
+
+#[test]
+fn both_versions_work_over_a_session_with_the_appliances_own_certificate() {
+    let scene = Scene::new("tls-own");
+    let mut server = scene.start(&["--export", "*(rw,no_root_squash,xprtsec=tls)"]);
+    let tunnel = Tunnel::start(server.nfs(), client(&scene.own(), None));
+    let data = pattern();
+
+    let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
+    let root = v3.mnt(&server.export()).expect("mounted");
+    let how = CreateHow::Guarded(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
+    let made = v3.create(&root, "three", how).expect("made").handle;
+    for (n, part) in data.chunks(1 << 20).enumerate() {
+        v3.write(&made, (n as u64) << 20, part, StableHow::FILE_SYNC).expect("written");
+    }
+    assert!(v3.read_all(&made).expect("read") == data);
+    assert!(fs::read(scene.dir.join("three")).expect("on disk") == data);
+
+    let mut v4 = nfs4::Client::connect(tunnel.addr, (0, 0), "over tls", 1).expect("a session");
+    v4.reclaim_complete().expect("nothing to reclaim");
+    let root = v4.walk(&server.export()).expect("the share");
+    let file = v4.open(&root, "four", "owner", true).expect("opened");
+    for (n, part) in data.chunks(1 << 20).enumerate() {
+        v4.write(&file, (n as u64) << 20, part).expect("written");
+    }
+    for (n, part) in data.chunks(1 << 20).enumerate() {
+        assert!(v4.read(&file, (n as u64) << 20, 1 << 20).expect("read") == part);
+    }
+    v4.close(&file).expect("closed");
+    assert!(fs::read(scene.dir.join("four")).expect("on disk") == data);
+
+    // In the clear the share says no, in the words of each version.
+    let mut plain = nfs3::Client::connect(server.nfs(), 0, 0).expect("a connection");
+    assert_eq!(plain.getattr(&made).unwrap_err(), Failure::Status(Nfsstat3::ACCES));
+    let refused = plain.mnt(&server.export()).expect_err("not in the clear");
+    assert!(format!("{refused:?}").contains("MNT3ERR_ACCES"), "{refused:?}");
+    let mut plain =
+        nfs4::Client::connect(server.nfs(), (0, 0), "in the clear", 2).expect("a session");
+    let refused = plain.walk(&server.export()).unwrap_err();
+    assert!(format!("{refused:?}").contains(&format!("{:?}", Nfsstat4::WRONGSEC)), "{refused:?}");
+    assert!(server.stop().success());
+}
+
+fn mounts(server: SocketAddr, export: &str, roots: &str, shown: Option<&Pair>) -> bool {
+    let tunnel = Tunnel::start(server, client(roots, shown));
+    let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
+    v3.mnt(export).is_ok()
+}
+
+#[test]
+fn certificates_come_from_files_and_are_renewed_at_sighup() {
+    let scene = Scene::new("tls-files");
+    let (first, second, stranger) =
+        (Authority::new("first"), Authority::new("second"), Authority::new("stranger"));
+    let (certificate, key) = first.sign().write(scene.scratch.path(), "server");
+    let ca = scene.file("ca.pem", &first.pem());
+    let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+    let mut server = scene.start(&[
+        "--nfs-tls-cert",
+        &certificate,
+        "--nfs-tls-key",
+        &key,
+        "--nfs-tls-client-ca",
+        &ca,
+        "--export",
+        "*(rw,xprtsec=mtls)",
+    ]);
+    let (at, export) = (server.nfs(), server.export());
+    assert!(mounts(at, &export, &first.pem(), Some(&first.sign())));
+    assert!(!mounts(at, &export, &first.pem(), None), "without a certificate");
+    assert!(secure(at, &client(&first.pem(), None)).is_ok(), "but there is a session");
+    let unknown = client(&first.pem(), Some(&stranger.sign()));
+    assert!(secure(at, &unknown).map_or(true, |stream| stream.is_over()), "refused at once");
+    until("the failure is told", || server.said().contains("TLS connections to NFS failed"));
+    assert!(server.said().contains("127.0.0.1: invalid peer certificate"), "{}", server.said());
+    for _ in 0..5 {
+        assert!(secure(at, &unknown).map_or(true, |stream| stream.is_over()));
+    }
+
+    // A mistake changes nothing, and is told.
+    scene.file("server-key.pem", "no key");
+    process::signal(server.pid(), libc::SIGHUP);
+    until("the mistake is told", || server.said().contains("private key cannot be read"));
+    assert!(mounts(at, &export, &first.pem(), Some(&first.sign())));
+
+    second.sign().write(scene.scratch.path(), "server");
+    scene.file("ca.pem", &second.pem());
+    process::signal(server.pid(), libc::SIGHUP);
+    until("the new one is shown", || secure(at, &client(&second.pem(), None)).is_ok());
+    assert!(mounts(at, &export, &second.pem(), Some(&second.sign())));
+    let old = client(&second.pem(), Some(&first.sign()));
+    assert!(secure(at, &old).map_or(true, |stream| stream.is_over()), "no longer believed");
+    assert_eq!(server.said().matches("TLS connections to NFS failed").count(), 1, "one a minute");
+    assert!(server.stop().success());
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_anything_is_served() {
+    let scene = Scene::new("tls-wrong");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(binary());
+        command.arg("serve").arg(&scene.dir).arg("--state").arg(&scene.state).args(args);
+        let out = process::run(&mut command, Duration::from_secs(20));
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let (code, said) = run(&["--export", "*(rw,xprtsec=mtls)"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--nfs-tls-client-ca"), "{said}");
+    let (code, said) = run(&["--nfs-tls-cert", "/dev/null"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--nfs-tls-key"), "{said}");
+    let (one, other) = (Authority::new("a").sign(), Authority::new("b").sign());
+    let certificate = scene.file("certificate.pem", &one.certificate);
+    let key = scene.file("key.pem", &other.key);
+    let (code, said) = run(&["--nfs-tls-cert", &certificate, "--nfs-tls-key", &key]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot be used together"), "{said}");
+    let (code, said) = run(&["--nfs-tls-client-ca", "/dev/null"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("there is none in it"), "{said}");
+}
