@@ -12,8 +12,8 @@ mod server;
 mod wire;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::limits::NFS4_COURTESY;
@@ -101,7 +101,7 @@ impl Sim {
             96 if self.dice.once_in(2) => self.restart(),
             _ => {
                 self.server.sweep();
-                self.model.swept(&self.server.clients())?;
+                self.model.swept(&self.server.clients(), self.server.now())?;
             }
         }
         self.hosts.iter().try_for_each(|host| host.check(&self.model))
@@ -195,11 +195,15 @@ impl Sim {
         self.server.sweep();
         match self.server.counts() {
             [0, 0, 0, 0, 0, 0] => Ok(()),
-            left => Err(format!("left of clients, sessions, states, names, opens, locks: {left:?}")),
+            left => {
+                Err(format!("left of clients, sessions, states, names, opens, locks: {left:?}"))
+            }
         }
     }
 
     fn tell(&self) {
+        static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+        let _alone = ONE_BY_ONE.lock();
         for (now, event) in &self.events {
             let at = *now / 1_000_000;
             match event {

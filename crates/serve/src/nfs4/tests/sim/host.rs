@@ -115,7 +115,9 @@ impl Host {
     fn forget(&mut self, which: impl Fn(&At) -> bool) {
         let gone: Vec<_> = self.beliefs.extract_if(.., |at, _| which(at)).collect();
         for ((file, _), belief) in gone {
-            self.dead.extend([Some(belief.open), belief.lock].into_iter().flatten().map(|id| (file, id)));
+            self.dead.extend(
+                [Some(belief.open), belief.lock].into_iter().flatten().map(|id| (file, id)),
+            );
         }
         let surplus = self.dead.len().saturating_sub(16);
         self.dead.drain(..surplus);
@@ -173,7 +175,10 @@ impl Host {
         match what {
             What::Close { file, owner, .. } => self.forget(|at| at == &(*file, *owner)),
             What::Unlock { file, owner, span, .. } => self.lower(*file, *owner, *span, 0),
-            What::Lock { file, owner, span, kind: Kind::Read, .. } => {
+            // It is refused where the open is for writing alone.
+            What::Lock { file, owner, span, kind: Kind::Read, .. }
+                if self.beliefs.get(&(*file, *owner)).is_some_and(|b| b.share.access & 1 != 0) =>
+            {
                 self.lower(*file, *owner, *span, 1);
             }
             What::Downgrade { file, owner, to, .. } => {
@@ -367,6 +372,7 @@ impl Host {
             _ if lane == 0 && matches!(request.what, What::Write { .. }) => {}
             Nfsstat4::BADSESSION if self.phase == Phase::Leaving => self.phase = Phase::Left,
             Nfsstat4::STALE_CLIENTID | Nfsstat4::STALE_STATEID | Nfsstat4::BADSESSION => {
+                self.give_up(&request.what);
                 self.lost(true);
             }
             Nfsstat4::EXPIRED => self.lost(false),
@@ -429,8 +435,13 @@ impl Host {
             (What::DestroySession, _) => self.phase = Phase::Left,
             (What::DestroyClient, _) => self.phase = Phase::New,
             (What::Open { file, owner, share, .. }, Told::Opened(id, confirm)) => {
-                let fresh =
-                    Belief { share: *share, bytes: [0; BYTES], open: id, lock: None, opened: Vec::new() };
+                let fresh = Belief {
+                    share: *share,
+                    bytes: [0; BYTES],
+                    open: id,
+                    lock: None,
+                    opened: Vec::new(),
+                };
                 let belief = self.beliefs.entry((*file, *owner)).or_insert(fresh);
                 belief.share = belief.share.union(*share);
                 belief.opened.push(*share);
@@ -463,7 +474,9 @@ impl Host {
                 span.set(&mut belief.bytes, 0);
             }
             (What::Free { id }, _) => {
-                self.beliefs.values_mut().for_each(|b| b.lock = b.lock.filter(|l| l.other != id.other));
+                self.beliefs
+                    .values_mut()
+                    .for_each(|b| b.lock = b.lock.filter(|l| l.other != id.other));
             }
             _ => {}
         }
@@ -484,7 +497,10 @@ impl Host {
             let is_sure = self.minor > 0 || self.confirmed.contains(&at.1);
             let has = model.holds(self.clientid, *at);
             if !busy && is_sure && has != Some((belief.share, belief.bytes)) {
-                return Err(format!("host {} believes {belief:?} of {at:?}, has {has:?}", self.index));
+                return Err(format!(
+                    "host {} believes {belief:?} of {at:?}, has {has:?}",
+                    self.index
+                ));
             }
         }
         Ok(())

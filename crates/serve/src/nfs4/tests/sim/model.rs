@@ -60,6 +60,8 @@ pub struct Model {
     states: HashMap<[u8; 12], Live>,
     before: HashMap<usize, Before>,
     grace_until: u64,
+    /// The grace period has been ended for certain: until then it may be longer.
+    over: bool,
     /// The first reply to each request since the start.
     replies: HashMap<u64, Vec<u8>>,
     /// The last request of each slot, and of each owner of 4.0.
@@ -105,32 +107,29 @@ pub fn is_counted(status: Nfsstat4) -> bool {
 impl Model {
     /// The server has ended, and started anew.
     pub fn restarted(&mut self, now: u64, grace_until: u64) {
-        let in_grace = now < self.grace_until;
-        let old = std::mem::take(&mut self.before);
-        for (host, before) in old {
-            if in_grace && !before.done {
-                self.before.insert(host, Before { done: false, ..before });
-            }
-        }
+        let in_time = now < self.grace_until;
+        self.before.retain(|_, before| !self.over && !before.done);
+        self.before.values_mut().for_each(|before| before.sure &= in_time);
         for (_, client) in self.clients.drain() {
             let entry = self.before.entry(client.host).or_default();
-            let waited_for = entry.sure;
+            // Who holds something is on record; from 4.1 on only who is done is for certain.
+            let recorded = !client.holds.is_empty() && (client.complete || !client.has_sessions);
+            entry.sure |= recorded;
             for (at, hold) in client.holds {
                 let had = entry.holds.entry(at).or_default();
                 had.0 = had.0.union(hold.0);
                 had.1.iter_mut().zip(&hold.1).for_each(|(b, now)| *b = (*b).max(*now));
             }
-            entry.sure = waited_for
-                || if client.has_sessions { client.complete } else { !entry.holds.is_empty() };
         }
         self.states.clear();
         self.replies.clear();
         self.last.clear();
-        self.grace_until = grace_until;
+        (self.grace_until, self.over) = (grace_until, false);
     }
 
     /// Clients that are gone without a request.
-    pub fn swept(&mut self, clients: &[u64]) -> Verdict {
+    pub fn swept(&mut self, clients: &[u64], now: u64) -> Verdict {
+        self.over |= now >= self.grace_until;
         let gone = self.clients.keys().find(|id| !clients.contains(id));
         must!(gone.is_none(), "the sweep has ended client {gone:x?}");
         Ok(())
@@ -184,7 +183,7 @@ impl Model {
         // A session that was destroyed remembers nothing.
         let lives = known && seen.reply.status != Nfsstat4::BADSESSION;
         must!(!is_last || !lives || same, "repeated, and another reply: {:?}", seen.reply);
-        must!(!sequenced || is_last || !seen.reply.status.is_ok(), "an old one is done again");
+        must!(!sequenced || same || !seen.reply.status.is_ok(), "an old one is done again");
         if matches!(seen.request.what, What::CreateSession(_)) {
             must!(same || !seen.reply.status.is_ok(), "a second session");
         }
@@ -272,7 +271,12 @@ impl Model {
     }
 
     /// What new state and reclaims must wait for.
-    fn gate(&self, seen: &Seen<'_>, reclaim: bool, item: Option<(&Hold, (usize, u32))>) -> Verdict {
+    fn gate(
+        &mut self,
+        seen: &Seen<'_>,
+        reclaim: bool,
+        item: Option<(&Hold, (usize, u32))>,
+    ) -> Verdict {
         let request = seen.request;
         let Some(client) = self.clients.get(&request.clientid) else {
             return Err("given to a client that is not there".into());
@@ -283,9 +287,11 @@ impl Model {
             let waited_for = self.before.values().any(|b| b.sure && !b.done);
             must!(!(time && waited_for), "new state in the grace period");
             must!(!client.has_sessions || client.complete, "new state before RECLAIM_COMPLETE");
+            self.over = true;
             return Ok(());
         }
-        must!(time, "reclaimed after the grace period");
+        let over = self.over || (!time && matches!(request.what, What::Open { .. }));
+        must!(!over, "reclaimed after the grace period");
         must!(!client.complete, "reclaimed after RECLAIM_COMPLETE");
         if let (Some((hold, at)), true) = (item, true) {
             let had = before.is_some_and(|b| covers(b, at, hold));
@@ -299,7 +305,8 @@ impl Model {
         let Some(client) = self.clients.get(&seen.request.clientid) else { return Ok(()) };
         let time = seen.now < self.grace_until;
         if !reclaim {
-            let due = time || (client.has_sessions && !client.complete);
+            let on = !self.over && (time || !matches!(seen.request.what, What::Open { .. }));
+            let due = on || (client.has_sessions && !client.complete);
             must!(seen.reply.status != Nfsstat4::GRACE || due, "grace without an end");
             must!(seen.reply.status != Nfsstat4::NO_GRACE, "that was no reclaim");
             return Ok(());
@@ -338,8 +345,8 @@ impl Model {
             }
             What::Test { file, owner, span, kind } => {
                 let own = (request.clientid, owner);
-                let found = self
-                    .in_the_way(file, own, seen.now, |h, own| !own && span.meets(&h.1, kind));
+                let found =
+                    self.in_the_way(file, own, seen.now, |h, own| !own && span.meets(&h.1, kind));
                 match reply.told {
                     Told::Denied(id) => self.refused(&found, Some(id)),
                     _ if ok => {
@@ -375,6 +382,9 @@ impl Model {
         let met = |hold: &Hold, _| hold.0.conflicts(share);
         let found = self.in_the_way(at.0, (clientid, at.1), seen.now, met);
         let item = (share, [0; BYTES]);
+        // Nobody is asked for anything later without the grace period being ended first.
+        let looked = [Nfsstat4::OK, Nfsstat4::NO_GRACE, Nfsstat4::SHARE_DENIED];
+        self.over |= seen.now >= self.grace_until && looked.contains(&seen.reply.status);
         match seen.reply.told {
             Told::Opened(id, confirm) => {
                 must!(found.is_empty(), "opened against the open of {:x}", found[0].0);
@@ -426,13 +436,7 @@ impl Model {
     }
 
     /// A stateid was given: a new one, or the next version of one.
-    fn note(
-        &mut self,
-        clientid: u64,
-        at: (usize, u32),
-        is_lock: bool,
-        id: Stateid4,
-    ) -> Verdict {
+    fn note(&mut self, clientid: u64, at: (usize, u32), is_lock: bool, id: Stateid4) -> Verdict {
         let live = self.states.entry(id.other).or_insert(Live { clientid, at, is_lock, seqid: 0 });
         let right = (live.clientid, live.at, live.is_lock) == (clientid, at, is_lock);
         must!(right, "the stateid of another: {id:?}");

@@ -1,11 +1,12 @@
 //! The real server without sockets: it runs messages, forgets all when it restarts, and keeps on
 //! record what a file would have kept.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::clock::{Clock, ManualClock, NS_PER_S};
+use base::random::SeededRandom;
 use probe::op::OpRecord;
 use vfs::attr::SetAttr;
 use vfs::cred::Cred;
@@ -14,7 +15,7 @@ use vfs::locks::{FileKey, LockTable, SHARE_READ, Share, What as Row};
 use vfs::mem::MemFs;
 use vfs::share::{ShareTable, tag};
 
-use super::super::super::state::{Config, Name, Records, State};
+use super::super::super::state::{Config, Identity, NotWritten, Records, State};
 use super::super::super::{Done, Nfs4, Peer, Start, Stateful};
 use super::wire::{BYTES, Bytes, Handles};
 use crate::transport::buffers::ReplyBuf;
@@ -28,19 +29,28 @@ pub type Table = BTreeMap<(usize, u64, u32), (Share, Bytes)>;
 
 /// On disk: who is on record, and whether it has come back since the start.
 #[derive(Default)]
-struct Book(Mutex<BTreeMap<Name, bool>>);
+struct Book(Mutex<HashMap<Identity, bool>>);
+
+impl Book {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Identity, bool>> {
+        self.0.lock().expect("no panic before")
+    }
+}
 
 impl Records for Book {
-    fn record(&self, name: &Name) {
-        self.0.lock().expect("no panic before").insert(name.clone(), true);
+    fn record(&self, client: &Identity) -> Result<(), NotWritten> {
+        self.entries().insert(client.clone(), true);
+        Ok(())
     }
 
-    fn forget(&self, name: &Name) {
-        self.0.lock().expect("no panic before").remove(name);
+    fn forget(&self, client: &Identity) -> Result<(), NotWritten> {
+        self.entries().remove(client);
+        Ok(())
     }
 
-    fn end_of_grace(&self) {
-        self.0.lock().expect("no panic before").retain(|_, here| *here);
+    fn end_of_grace(&self) -> Result<(), NotWritten> {
+        self.entries().retain(|_, here| *here);
+        Ok(())
     }
 }
 
@@ -67,7 +77,7 @@ fn start(
 ) -> (Nfs4, Arc<Stateful>) {
     let mut shares = ShareTable::default();
     shares.add("s", fs.clone(), false).expect("a share");
-    let mut on_record = book.0.lock().expect("no panic before");
+    let mut on_record = book.entries();
     on_record.values_mut().for_each(|here| *here = false);
     let state = State::new(Config {
         boot,
@@ -76,6 +86,7 @@ fn start(
         known: on_record.keys().cloned().collect(),
         records: book.clone(),
         locks: locks.clone(),
+        random: Box::new(SeededRandom::new(u64::from(boot))),
     });
     let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
     let keeper = Arc::new(keeper);
@@ -107,8 +118,7 @@ impl Server {
     pub fn restart(&mut self) {
         self.boot += 1;
         self.locks = Arc::new(LockTable::default());
-        (self.nfs, self.keeper) =
-            start(&self.fs, &self.clock, &self.book, self.boot, &self.locks);
+        (self.nfs, self.keeper) = start(&self.fs, &self.clock, &self.book, self.boot, &self.locks);
         self.grace_until = self.now() + LEASE_NS;
     }
 

@@ -214,11 +214,20 @@ fn client_op<'a>(what: &What, from: &Sender<'a>) -> ArgOp<'a> {
             cb_program: 1,
             sec_parms: Seq(Vec::new()),
         }),
-        What::DestroySession => {
-            ArgOp::DestroySession(DestroySessionArgs4 { sessionid: session })
-        }
+        What::DestroySession => ArgOp::DestroySession(DestroySessionArgs4 { sessionid: session }),
         What::DestroyClient => ArgOp::DestroyClientid(ClientidArgs4 { clientid }),
         _ => ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false }),
+    }
+}
+
+fn locker(by: By, lock_owner: StateOwner4<'_>) -> Locker4<'_> {
+    match by {
+        By::Open(open_stateid, open_seqid, lock_seqid) => {
+            Locker4::New(OpenToLockOwner4 { open_seqid, open_stateid, lock_seqid, lock_owner })
+        }
+        By::Lock(lock_stateid, lock_seqid) => {
+            Locker4::Existing(ExistLockOwner4 { lock_stateid, lock_seqid })
+        }
     }
 }
 
@@ -258,16 +267,7 @@ fn state_op<'a>(
             reclaim: *reclaim,
             offset: span.wire().0,
             length: span.wire().1,
-            locker: match *by {
-                By::Open(open_stateid, open_seqid, lock_seqid) => {
-                    let lock_owner = who;
-                    let new = OpenToLockOwner4 { open_seqid, open_stateid, lock_seqid, lock_owner };
-                    Locker4::New(new)
-                }
-                By::Lock(lock_stateid, lock_seqid) => {
-                    Locker4::Existing(ExistLockOwner4 { lock_stateid, lock_seqid })
-                }
-            },
+            locker: locker(*by, who),
         }),
         What::Unlock { id, seqid, span, .. } => ArgOp::Locku(LockuArgs4 {
             locktype: locktype4::WRITE,
