@@ -89,7 +89,18 @@ impl Life {
             let pipe = Pipe::connect(self.server, 1, &name, self.lives);
             pipe.and_then(Pipe::leave).map_err(|e| format!("{e:?}"))?;
         }
-        Ok(())
+        self.remove().map_err(|e| format!("{e:?}"))
+    }
+
+    /// Takes the worker's files away, so that nothing is kept of them.
+    fn remove(&mut self) -> Result<(), nfs3::Failure> {
+        let mut client = nfs3::Client::connect(self.server, 0, 0)?;
+        for name in client.names(&self.root)? {
+            // Folders may be left from the middle of being made and removed.
+            client.remove(&self.root, &name, name.starts_with('d'))?;
+        }
+        let share = client.mnt(&self.export)?;
+        client.remove(&share, &format!("w{}", self.worker), true)
     }
 
     // --- NFSv3 --------------------------------------------------------------------------------
@@ -124,7 +135,7 @@ impl Life {
                 rpc.nfs_record(Proc::READDIR, &args)
             }
             // Of a folder: both are refused, which must leave nothing either.
-            _ if n % 2 == 0 => {
+            _ if n.is_multiple_of(2) => {
                 rpc.nfs_record(Proc::READ, &ReadArgs { file, offset: 0, count: BLOCK })
             }
             _ => {
@@ -143,7 +154,7 @@ impl Life {
         let mut pipe = Pipe::connect(self.server, minor, &name, self.lives)?;
         let mut files = Vec::new();
         for n in 0..FILES {
-            files.push(self.open(&mut pipe, minor, &format!("{name} file {n}"))?);
+            files.push(self.open(&mut pipe, minor, &format!("{name} of 4.{minor} file {n}"))?);
         }
         for _ in 0..5 + self.roll(40) {
             self.round(&mut pipe, minor, &mut files)?;
@@ -268,7 +279,7 @@ fn compound<'a>(
 ) -> Vec<ArgOp<'a>> {
     let file = &files[at as usize % files.len()];
     let attr_request = Bitmap4::of(&[attr4::TYPE, attr4::SIZE, attr4::FILEID]);
-    let getattr = ArgOp::Getattr(GetattrArgs4 { attr_request: attr_request.clone() });
+    let getattr = ArgOp::Getattr(GetattrArgs4 { attr_request: attr_request });
     let (stateid, offset) = (file.open, at);
     match what {
         0 => vec![putfh(&file.handle), getattr],

@@ -43,7 +43,8 @@ impl Api {
     fn ask(&self, method: &str, path: &str) -> (u16, Value) {
         let mut stream = UnixStream::connect(&self.socket).expect("the local socket");
         stream.set_read_timeout(Some(ANSWER)).expect("a deadline");
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("the request");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the answer");

@@ -58,12 +58,7 @@ impl Pipe {
     ///
     /// # Errors
     /// No connection, or what the server refuses.
-    pub fn connect(
-        server: SocketAddr,
-        minor: u32,
-        name: &str,
-        verifier: u64,
-    ) -> Outcome<Self> {
+    pub fn connect(server: SocketAddr, minor: u32, name: &str, verifier: u64) -> Outcome<Self> {
         let rpc = nfs3::Client::connect(server, 0, 0).map_err(broken)?;
         let (slots, session) = ([0; DEPTH], [0; 16]);
         let mut pipe = Self { rpc, minor, id: 0, session, slots, done: 0 };

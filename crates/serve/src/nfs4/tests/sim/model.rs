@@ -182,6 +182,13 @@ impl Model {
         let is_last = self.is_last(seen.request);
         // A session that was destroyed remembers nothing.
         let lives = known && seen.reply.status != Nfsstat4::BADSESSION;
+        // Nor does a lock owner whose stateid went with a CLOSE, which came later.
+        let by_lock = match seen.request.what {
+            What::Lock { by: By::Lock(id, _), .. } | What::Unlock { id, .. } => Some(id),
+            _ => None,
+        };
+        let gone = by_lock.is_some_and(|id| !self.states.contains_key(&id.other));
+        let lives = lives && !(gone && seen.reply.status == Nfsstat4::BAD_STATEID);
         must!(!is_last || !lives || same, "repeated, and another reply: {:?}", seen.reply);
         must!(!sequenced || same || !seen.reply.status.is_ok(), "an old one is done again");
         if matches!(seen.request.what, What::CreateSession(_)) {
