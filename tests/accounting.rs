@@ -15,6 +15,8 @@ use e2e::server::{Options, Server, binary};
 use serde_json::Value;
 use wire::nfs3::{CreateHow, DiropArgs, Fh3, Filename3, Proc, RemoveArgs, Sattr3};
 
+#[path = "accounting/lab4.rs"]
+mod lab4;
 #[path = "accounting/versions.rs"]
 mod versions;
 
@@ -63,9 +65,13 @@ impl Scene {
 
 fn run(job: &str, server: &Server, out: &Path, settings: &[&str]) -> Value {
     let target = format!("nfs3://127.0.0.1:{}{}", server.nfs_port(), server.export());
+    run_at(job, &target, out, settings)
+}
+
+fn run_at(job: &str, target: &str, out: &Path, settings: &[&str]) -> Value {
     let common = ["warmup_ms=200", "window_ms=200", "step_max_ms=1600", "file_size=1m"];
     let mut command = Command::new(binary());
-    command.args(["lab", "run", job, "--target", &target, "--clients", "8", "--json", "--out"]);
+    command.args(["lab", "run", job, "--target", target, "--clients", "8", "--json", "--out"]);
     command.arg(out).args(common.iter().chain(settings).flat_map(|s| ["--set", s]));
     let output = process::run(&mut command, RUN);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,6 +1,7 @@
 //! The browser interface and the lab's report pages in a real browser, against the real binary with
 //! load on it. The checks themselves are in `ui/tests/browser`; here is what they need.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -8,15 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use e2e::nfs4::{Client, Failure};
 use e2e::process::run;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::{NOBODY, has, lab, skip};
+use wire::nfs4::Nfsstat4;
 
 /// How long the browser may take over everything; it shares two cores with the load.
 const BROWSER: Duration = Duration::from_secs(240);
 /// What the harness gives every server.
 const PASSWORD: &str = "only-for-this-test";
+/// What the client calls itself that the browser expires.
+const CLIENT: &str = "held for the browser";
 /// Steps of a second at most: the graphs need clients, not a limit.
 const SHORT: [&str; 5] = [
     "warmup_ms=200",
@@ -80,6 +85,17 @@ impl Drop for Load {
     }
 }
 
+/// A client of NFSv4 that holds a file open and locked.
+fn client_with_a_lock(server: &Server) -> Client {
+    let address = (Ipv4Addr::LOCALHOST, server.nfs_port()).into();
+    let mut client = Client::connect(address, (0, 0), CLIENT, 1).expect("a session");
+    client.reclaim_complete().expect("RECLAIM_COMPLETE");
+    let root = client.walk(&server.export()).expect("the share");
+    let file = client.open(&root, "held", "owner", true).expect("OPEN");
+    client.lock(&file, "owner", (0, 10), false).expect("LOCK");
+    client
+}
+
 /// A suite of `ui/tests/browser`; everything that it said is in the message when it fails.
 fn suite(name: &str, environment: &[(&str, &str)]) {
     let mut command = Command::new("node");
@@ -110,6 +126,7 @@ fn the_interface_and_the_reports_in_a_browser() {
     let out = scratch.path().join("out");
     let limits = out.join("limits");
     succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
+    let mut client = client_with_a_lock(&server);
     let load = Load::start(target, state, out.join("load"));
     let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
     suite(
@@ -119,9 +136,12 @@ fn the_interface_and_the_reports_in_a_browser() {
             ("PLIMSOLL_USER", "admin"),
             ("PLIMSOLL_PASSWORD", PASSWORD),
             ("EXPECT_ACTIVITY", "1"),
+            ("EXPECT_CLIENT", CLIENT),
         ],
     );
     drop(load);
+    let session = client.reclaim_complete();
+    assert_eq!(session, Err(Failure::Status(Nfsstat4::BADSESSION)), "it was expired there");
     let pages = format!(
         "{},{}",
         limits.join("index.html").display(),

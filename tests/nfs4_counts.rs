@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use e2e::api::{self, Api};
+use e2e::nfs3;
 use e2e::nfs4::files::Opened;
 use e2e::nfs4::{Client, Failure, Outcome};
 use e2e::process;
@@ -19,7 +20,10 @@ use wire::nfs4::locktype4::{READ, WRITE};
 use wire::nfs4::{
     ArgOp, LockArgs4, LockRes4, Locker4, Nfsstat4, Opaque4, OpenToLockOwner4, ResOp, StateOwner4,
 };
+use wire::nlm4::{HostName, LockArgs, NLM_PROGRAM, NLM_V4, Netobj, Nlm4Lock, Nlm4Res, Nlm4Stat};
 
+/// The procedure LOCK of NLM.
+const NLM_LOCK: u32 = 2;
 /// A command of ours that asks a server on this machine.
 const COMMAND: Duration = Duration::from_secs(20);
 /// To the end of the file, however it grows.
@@ -221,4 +225,60 @@ fn expire(scene: &Scene, id: &str, (anna, root): (&mut Client, &[u8])) {
     let output = process::run(&mut command, COMMAND);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot reach the server"));
+}
+
+/// LOCK for writing of the first ten bytes by a host of NFSv3, which waits if it must.
+fn nlm_lock(rpc: &mut nfs3::Client, host: &str, file: &[u8]) -> Nlm4Stat {
+    let lock = LockArgs {
+        cookie: Netobj(b"cookie"),
+        block: true,
+        exclusive: true,
+        alock: Nlm4Lock {
+            caller_name: HostName(host.as_bytes()),
+            fh: Netobj(file),
+            oh: Netobj(host.as_bytes()),
+            svid: 7,
+            l_offset: 0,
+            l_len: 10,
+        },
+        reclaim: false,
+        state: 1,
+    };
+    let reply = rpc.call((NLM_PROGRAM, NLM_V4), NLM_LOCK, &lock).expect("an answer");
+    wire::xdr::decode_all::<Nlm4Res<'_>>(&reply).expect("nlm4_res").stat
+}
+
+#[test]
+fn locks_of_nfsv3_are_rows_of_the_same_table() {
+    let scene = Scene::new();
+    let mut anna = scene.client("anna");
+    let root = anna.walk("/export/data").expect("the share");
+    let opened = anna.open(&root, "a", "anna", true).expect("OPEN");
+    let (mut rpc, root) = scene.server.mount(0, 0);
+    let file = rpc.lookup(&root, "a").expect("LOOKUP").handle;
+    assert_eq!(nlm_lock(&mut rpc, "old", &file), Nlm4Stat::GRANTED);
+    assert_eq!(nlm_lock(&mut rpc, "older", &file), Nlm4Stat::BLOCKED);
+    assert_eq!(lock(&mut anna, &opened, "one", READ, (5, 1)), DENIED);
+
+    let stats = ["nlm.locks[client]", "nlm.locks[kind]", "nlm.waiting[client]", "nfs4.locks"];
+    let levels = scene.levels(&stats);
+    assert_eq!(levels[0], (map([(HERE, 1)]), 1));
+    assert_eq!(levels[1], (map([("write", 1)]), 1));
+    assert_eq!((&levels[2], levels[3].1), (&(map([(HERE, 1)]), 1), 0));
+    let (old, older) = (scene.shown("old").expect("shown"), scene.shown("older").expect("shown"));
+    assert_eq!((&old["protocol"], &old["version"]), (&"nlm".into(), &"3".into()));
+    assert_eq!((&old["locks"], &old["silent_s"]), (&1.into(), &Value::Null));
+    assert_eq!((&older["locks"], &older["waiting"]), (&0.into(), &1.into()));
+    let rows = scene.rows("locks");
+    let shown = |row: &Value| (row["client"].clone(), row["waiting"].clone());
+    let held: Vec<_> = rows.iter().map(shown).collect();
+    assert!(held.contains(&(old["id"].clone(), false.into())), "{rows:?}");
+    assert!(held.contains(&(older["id"].clone(), true.into())), "{rows:?}");
+    assert!(rows.iter().all(|row| row["file"] == "/export/data/a" && row["protocol"] == "nlm"));
+
+    for host in [older, old] {
+        scene.said(&["expire", host["id"].as_str().expect("an id")]);
+    }
+    assert!(scene.rows("locks").is_empty() && scene.shown("old").is_none());
+    lock(&mut anna, &opened, "one", READ, (5, 1)).expect("nobody is in the way");
 }

@@ -31,7 +31,14 @@ pub fn run(cli: &Cli, pairs: usize, seconds: f64) -> io::Result<()> {
         ("GETATTR 8x16", Kind::Getattr, 1),
         ("READ 4K 8x16", Kind::RandRead, 4096),
     ] {
-        let case = Case { name, kind, block, file_size: 16 << 20, connections: 8, depth: 16 };
+        let case = Case {
+            name: name.to_owned(),
+            kind,
+            block,
+            file_size: 16 << 20,
+            connections: 8,
+            depth: 16,
+        };
         let mut ready = load::ready(&server.url, &case)?;
         ready.run(server.pid, time)?;
         let (mut on_sum, mut off_sum, mut more) = (0.0, 0.0, Vec::new());

@@ -19,7 +19,7 @@ use crate::cpu;
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Name in the tables.
-    pub name: &'static str,
+    pub name: String,
     /// The operations.
     pub kind: Kind,
     /// Bytes of each.

@@ -1,6 +1,7 @@
 //! `bench`: the published figures, each as ratios within one run on one machine.
 //!
 //! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
+//! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
@@ -8,10 +9,14 @@
 
 mod analytics;
 mod bare;
+mod connections;
 mod cpu;
+mod echo;
 mod generator;
 mod load;
+mod many;
 mod peers;
+mod poll;
 mod servers;
 mod stats;
 
@@ -46,6 +51,18 @@ enum What {
         /// Seconds of each stretch.
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
+        /// Only cases whose names hold this, as in `READ 4K`.
+        #[arg(long, default_value = "")]
+        only: String,
+    },
+    /// The same number of requests in flight, over one connection or many.
+    Connections {
+        /// Rounds; every round runs every number of connections.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds of each stretch.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
     },
     /// All breakdowns on against all off.
     Analytics {
@@ -75,17 +92,27 @@ enum What {
     /// A bare server, for `peers`.
     #[command(hide = true)]
     BareReceive,
+    /// A bare server, for `connections`.
+    #[command(hide = true)]
+    BareEcho {
+        /// Bytes of an answer.
+        answer: usize,
+    },
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match &cli.what {
-        What::Peers { rounds, seconds } => peers::run(&cli, *rounds, *seconds),
+        What::Peers { rounds, seconds, only } => {
+            peers::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
+        }
+        What::Connections { rounds, seconds } => connections::run(&cli, *rounds, *seconds),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
         }
         What::BareSend => bare::serve(bare::Way::Send, &cli.scratch),
+        What::BareEcho { answer } => echo::serve(*answer),
         What::BareReceive => bare::serve(bare::Way::Receive, &cli.scratch),
     };
     match done {

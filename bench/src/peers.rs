@@ -1,19 +1,21 @@
 //! Server CPU per operation and per GB: this server, nfs-ganesha and the bare loops in turn, in
 //! one run, so that whatever else the machine does concerns all of them.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
 use lab::workload::Kind;
 
-use crate::bare::{self, Way};
+use crate::bare::{self, Bare, Way};
 use crate::load::{self, Case, Figure};
-use crate::stats::median;
-use crate::{Cli, cpu, servers};
+use crate::servers::{self, Server, Version};
+use crate::{Cli, cpu};
 
 /// First ports of the two servers; out of the way of everything usual.
 const PLIMSOLL_OFFSET: u16 = 27_000;
@@ -24,69 +26,71 @@ const SMALL_FILE: u64 = 16 << 20;
 const STREAM_FILE: u64 = 64 << 20;
 
 fn cases() -> Vec<Case> {
-    let small = |name, kind, block, connections, depth| Case {
-        name,
-        kind,
-        block,
-        file_size: SMALL_FILE,
-        connections,
-        depth,
-    };
-    let stream = |name, kind, depth| Case {
-        name,
-        kind,
-        block: 1 << 20,
-        file_size: STREAM_FILE,
-        connections: 8,
-        depth,
-    };
-    vec![
-        small("NULL 8x16", Kind::Null, 1, 8, 16),
-        small("GETATTR 8x16", Kind::Getattr, 1, 8, 16),
-        small("READ 4K 8x16", Kind::RandRead, 4096, 8, 16),
-        small("NULL 16x1", Kind::Null, 1, 16, 1),
-        small("GETATTR 16x1", Kind::Getattr, 1, 16, 1),
-        small("READ 4K 16x1", Kind::RandRead, 4096, 16, 1),
-        small("CREATE+REMOVE 8x5", Kind::Create, 1, 8, 5),
-        stream("read 1M 8x5", Kind::SeqRead, 5),
-        stream("write 1M 8x1", Kind::SeqWrite, 1),
-    ]
+    use Kind::{Create, Getattr, Lookup, Null, RandRead, SeqRead, SeqWrite, SyncWrite};
+    let small = [
+        ("NULL", Null, 1),
+        ("GETATTR", Getattr, 1),
+        ("LOOKUP", Lookup, 1),
+        ("READ 1B", RandRead, 1),
+        ("READ 4K", RandRead, 4096),
+        ("READ 8K", RandRead, 8192),
+        ("WRITE 4K stable", SyncWrite, 4096),
+        ("CREATE+REMOVE", Create, 1),
+    ];
+    let mut cases = Vec::new();
+    for (connections, depth) in [(8, 16), (16, 1)] {
+        cases.extend(small.map(|(name, kind, block)| Case {
+            name: format!("{name} {connections}x{depth}"),
+            kind,
+            block,
+            file_size: SMALL_FILE,
+            connections,
+            depth,
+        }));
+    }
+    for (name, kind, depth) in [("read 1M 8x5", SeqRead, 5), ("write 1M 8x1", SeqWrite, 1)] {
+        let (block, file_size, connections) = (1 << 20, STREAM_FILE, 8);
+        cases.push(Case { name: name.into(), kind, block, file_size, connections, depth });
+    }
+    cases
 }
 
-type Table = BTreeMap<(usize, &'static str), Vec<Figure>>;
+/// Figures by case, version (none for the bare loops), and server.
+type Table = BTreeMap<(usize, Option<Version>, &'static str), Vec<Figure>>;
+
+/// What is run and how long.
+pub struct Wanted<'a> {
+    /// Rounds; every round runs every server on every case.
+    pub rounds: usize,
+    /// Seconds of each stretch.
+    pub seconds: f64,
+    /// Only cases whose names hold this.
+    pub only: &'a str,
+}
 
 /// Runs and prints the comparison.
 ///
 /// # Errors
 /// When a server does not start or a load fails.
-pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
-    let time = Duration::from_secs_f64(seconds);
+pub fn run(cli: &Cli, wanted: &Wanted<'_>) -> io::Result<()> {
+    let time = Duration::from_secs_f64(wanted.seconds);
     let base = cli.scratch.join(format!("bench.{}", std::process::id()));
     let cleanup = Cleanup(base.clone());
-    for dir in ["plimsoll", "ganesha", "bare", "state"] {
-        std::fs::create_dir_all(base.join(dir))?;
-    }
-    let mut servers = vec![servers::plimsoll(
-        &cli.binary,
-        &base.join("plimsoll"),
-        &base.join("state"),
-        PLIMSOLL_OFFSET,
-    )?];
-    match servers::ganesha(&base.join("ganesha"), &base.join("ganesha.d"), GANESHA_PORT)? {
-        Some(server) => servers.push(server),
-        None => eprintln!("bench: nfs-ganesha is not installed; no ratios to it"),
-    }
-    let (cases, mut table) = (cases(), Table::new());
+    let servers = start(cli, &base)?;
+    let cases: Vec<_> = cases().into_iter().filter(|c| c.name.contains(wanted.only)).collect();
+    let mut table = Table::new();
     for (n, case) in cases.iter().enumerate() {
-        for server in &servers {
-            let mut ready = load::ready(&server.url, case)?;
-            // The first stretch warms caches and is not counted.
-            ready.run(server.pid, time / 2)?;
-            for _ in 0..rounds {
-                let figure = ready.run(server.pid, time)?;
-                table.entry((n, server.name)).or_default().push(figure);
+        for version in Version::ALL {
+            for server in &servers {
+                let mut ready = load::ready(server.url(version), case)?;
+                // The first stretch warms caches and is not counted.
+                ready.run(server.pid, time / 2)?;
+                for _ in 0..wanted.rounds {
+                    let figure = ready.run(server.pid, time)?;
+                    table.entry((n, Some(version), server.name)).or_default().push(figure);
+                }
+                ready.clean();
             }
-            ready.clean();
         }
         let way = match case.kind {
             Kind::SeqRead => Some(Way::Send),
@@ -94,9 +98,9 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
             _ => None,
         };
         if let Some(way) = way {
-            for _ in 0..rounds {
+            for _ in 0..wanted.rounds {
                 let figure = bare_figure(way, &base.join("bare"), case, time)?;
-                table.entry((n, "bare")).or_default().push(figure);
+                table.entry((n, None, "bare")).or_default().push(figure);
             }
         }
         eprintln!("bench: {} done", case.name);
@@ -104,18 +108,31 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
     for server in &servers {
         println!("{}: {}", server.name, server.version);
     }
-    print(&cases, &table);
+    table::print(&cases, &table);
     if let Some(out) = &cli.out {
-        let rows: Vec<_> = table
-            .iter()
-            .map(|((n, server), figures)| {
-                serde_json::json!({"case": cases[*n].name, "server": server, "runs": figures})
-            })
-            .collect();
+        let row = |((n, version, server), figures): (&(usize, Option<Version>, &str), _)| {
+            let version = version.map(Version::name);
+            let case = &cases[*n].name;
+            serde_json::json!({"case": case, "version": version, "server": server, "runs": figures})
+        };
+        let rows: Vec<_> = table.iter().map(row).collect();
         std::fs::write(out, serde_json::to_string_pretty(&rows)?)?;
     }
     drop(cleanup);
     Ok(())
+}
+
+fn start(cli: &Cli, base: &Path) -> io::Result<Vec<Server>> {
+    for dir in ["plimsoll", "ganesha", "bare", "state"] {
+        std::fs::create_dir_all(base.join(dir))?;
+    }
+    let (share, state) = (base.join("plimsoll"), base.join("state"));
+    let mut all = vec![servers::plimsoll(&cli.binary, &share, &state, PLIMSOLL_OFFSET)?];
+    match servers::ganesha(&base.join("ganesha"), &base.join("ganesha.d"), GANESHA_PORT)? {
+        Some(server) => all.push(server),
+        None => eprintln!("bench: nfs-ganesha is not installed; no ratios to it"),
+    }
+    Ok(all)
 }
 
 struct Cleanup(std::path::PathBuf);
@@ -123,15 +140,6 @@ struct Cleanup(std::path::PathBuf);
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Bare(Child);
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -165,40 +173,4 @@ fn bare_figure(way: Way, dir: &Path, case: &Case, time: Duration) -> io::Result<
         server_s_gb: used * 1e9 / bytes as f64,
         client_us_op: own * 1e6 / ops,
     })
-}
-
-fn print(cases: &[Case], table: &Table) {
-    println!();
-    println!("| case | server | ops/s | MB/s | server CPU | spread | to ganesha | to bare |");
-    println!("|---|---|---:|---:|---:|---:|---:|---:|");
-    for (n, case) in cases.iter().enumerate() {
-        let stream = case.kind.is_stream();
-        let cost = |f: &Figure| if stream { f.server_s_gb } else { f.server_us_op };
-        let middle = |server| {
-            let figures = table.get(&(n, server))?;
-            Some(median(&figures.iter().map(cost).collect::<Vec<_>>()))
-        };
-        for server in ["plimsoll", "ganesha", "bare"] {
-            let (Some(figures), Some(mid)) = (table.get(&(n, server)), middle(server)) else {
-                continue;
-            };
-            let costs: Vec<f64> = figures.iter().map(cost).collect();
-            let of = |f: fn(&Figure) -> f64| median(&figures.iter().map(f).collect::<Vec<_>>());
-            let ratio = |to| match middle(to) {
-                Some(other) if to != server => format!("{:.2}", mid / other),
-                _ => String::new(),
-            };
-            println!(
-                "| {} | {server} | {:.0} | {:.0} | {mid:.3} {} | {:.3}-{:.3} | {} | {} |",
-                case.name,
-                of(|f| f.ops_s),
-                of(|f| f.bytes_s) / 1e6,
-                if stream { "s/GB" } else { "µs/op" },
-                costs.iter().copied().fold(f64::INFINITY, f64::min),
-                costs.iter().copied().fold(0.0, f64::max),
-                ratio("ganesha"),
-                ratio("bare"),
-            );
-        }
-    }
 }

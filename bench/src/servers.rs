@@ -17,6 +17,31 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often a port is tried meanwhile.
 const START_POLL: Duration = Duration::from_millis(50);
 
+/// Where ganesha's export stands in its pseudo file system.
+const PSEUDO: &str = "/export";
+
+/// The versions of NFS that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// NFSv3.
+    V3,
+    /// NFSv4.1, one session for each connection.
+    V41,
+}
+
+impl Version {
+    /// Both, the older first.
+    pub const ALL: [Self; 2] = [Self::V3, Self::V41];
+
+    /// As tables say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V3 => "v3",
+            Self::V41 => "v4.1",
+        }
+    }
+}
+
 /// A running server; ends with the value.
 pub struct Server {
     /// `plimsoll`, `ganesha`.
@@ -25,9 +50,21 @@ pub struct Server {
     pub version: String,
     /// Where the lab goes: `nfs3://…`.
     pub url: String,
+    /// The same directory over NFSv4.1: `nfs4://…`.
+    pub url4: String,
     /// The process whose CPU time counts.
     pub pid: u32,
     children: Vec<Child>,
+}
+
+impl Server {
+    /// Where the lab goes for this version.
+    pub fn url(&self, version: Version) -> &str {
+        match version {
+            Version::V3 => &self.url,
+            Version::V41 => &self.url4,
+        }
+    }
 }
 
 impl Drop for Server {
@@ -70,6 +107,8 @@ pub fn plimsoll(binary: &Path, dir: &Path, state: &Path, offset: u16) -> io::Res
         name: "plimsoll",
         version: env!("CARGO_PKG_VERSION").to_owned(),
         url: url.to_owned(),
+        // The pseudo file system has the same path as MOUNT.
+        url4: url.replacen("nfs3://", "nfs4://", 1),
         pid: child.id(),
         children: vec![child],
     })
@@ -96,6 +135,7 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
         name: "ganesha",
         version,
         url: format!("nfs3://127.0.0.1:{port}{}?mountport={}", dir.display(), port + 1),
+        url4: format!("nfs4://127.0.0.1:{port}{PSEUDO}"),
         pid: 0,
         children: vec![rpcbind],
     };
@@ -136,7 +176,7 @@ fn ganesha_conf(dir: &Path, scratch: &Path, port: u16) -> String {
 NFSv4 {{ Graceless = true; Delegations = false; RecoveryRoot = {scratch}; }}
 MDCACHE {{ Entries_HWMark = 500000; }}
 LOG {{ Default_Log_Level = WARN; }}
-EXPORT {{ Export_Id = 77; Path = {dir}; Pseudo = /export; Access_Type = RW;
+EXPORT {{ Export_Id = 77; Path = {dir}; Pseudo = {PSEUDO}; Access_Type = RW;
   Squash = No_Root_Squash; SecType = sys, none; Protocols = 3, 4; Transports = TCP;
   MaxRead = 1048576; MaxWrite = 1048576; PrefRead = 1048576; PrefWrite = 1048576;
   FSAL {{ Name = VFS; }} }}

@@ -11,7 +11,7 @@ const client = (n, host, more = {}) => ({
 let clients = [
   client(1, 'anna'), client(2, 'bert'), client(3, 'carla', { version: '4.0', sessions: 0, name: String.raw`Linux NFSv4.0 carla/192.0.2.10\x00` }),
   client(4, 'dora', { state: 'courtesy', silent_s: 5412, opens: 2, locks: 1 }), client(5, 'build-server-with-a-long-name-17', { opens: 1243, locks: 88, waiting: 3 }),
-  { ...client(6, 'emil'), id: 'nlm-0000000000000001', protocol: 'nlm', version: '3', name: 'emil', sessions: 0, opens: 0, locks: 2, delegations: 0 },
+  { ...client(6, 'emil'), id: 'nlm-0000000000000001', protocol: 'nlm', version: '3', name: 'emil', sessions: 0, opens: 0, locks: 2, delegations: 0, silent_s: null, principal: 'none' },
 ];
 
 const FILES = ['/export/projects/build/out/lib.a', '/export/home/anna/mail/inbox.db', '/export/projects/a/very/deep/path/with/many/parts/until/it/is/too/long/for/a/line/data.sqlite', 'inode 73924 in home'];

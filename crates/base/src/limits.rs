@@ -493,6 +493,36 @@ pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
 /// around it.
 pub const LAB_COMPOUND_OPS: u32 = 64;
 
+// --- serve: callbacks and delegations -----------------------------------------------------------
+
+/// Calls of ours that one peer may leave unanswered; a session has fewer slots, a 4.0 client is
+/// asked for what it holds one file at a time.
+pub const BACK_CALLS_MAX: usize = 1_024;
+/// A client that is called back must take the connection within this time.
+pub const DIAL_TIME_MAX: Duration = Duration::from_secs(5);
+/// A connection for callbacks is closed when nothing was said on it for so long; the next callback
+/// makes another.
+pub const DIAL_IDLE: Duration = Duration::from_secs(60);
+/// Longest reply to a callback.
+pub const DIAL_BUFFER_MAX: usize = 64 << 10;
+/// Connections that one session may be called back on: Linux binds one for each of its `nconnect`.
+pub const NFS4_BACK_LINES_MAX: usize = 16;
+/// Slots of a back channel: Linux offers 16, and nobody waits for more recalls at once.
+pub const NFS4_BACK_SLOTS_MAX: u32 = 16;
+/// A call to a client that is not answered for a third of the lease, but at least and at most this
+/// long, shows that the client does not hear.
+pub const NFS4_CALLBACK_TIME_MIN: Duration = Duration::from_secs(1);
+/// See [`NFS4_CALLBACK_TIME_MIN`].
+pub const NFS4_CALLBACK_TIME_MAX: Duration = Duration::from_secs(10);
+/// Delegations of all clients: some 500 bytes each. The table of leases has room for all of them.
+pub const NFS4_DELEGATIONS_MAX: u64 = 100_000;
+/// Delegations of one client: so many inodes Linux keeps without being short of memory.
+pub const NFS4_DELEGATIONS_PER_CLIENT_MAX: u64 = 20_000;
+/// A file whose delegation was recalled gets none for so long: knfsd waits as long.
+pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
+/// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
+pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
+
 // --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
@@ -500,6 +530,11 @@ pub const LAB_COMPOUND_OPS: u32 = 64;
 pub const NLM_STRING_MAX: usize = 1024;
 /// Hosts that hold locks or have lately: as many as can be on record.
 pub const NLM_HOSTS_MAX: usize = CLIENT_RECORDS_MAX;
+/// Of these, those at one address: a site behind one address, and nobody who makes up names.
+pub const NLM_HOSTS_PER_ADDRESS_MAX: usize = 1_024;
+/// Locked files whose handles are remembered for one host, so that it can let go of a lock on a
+/// file that is gone: some 150 bytes each. Of more, it cannot.
+pub const NLM_FILES_PER_HOST_MAX: usize = 65_536;
 /// Lock requests that wait or whose grant is not acknowledged yet, of all hosts: some 500 bytes and
 /// perhaps a task each.
 pub const NLM_BLOCKED_MAX: usize = 16_384;
@@ -517,8 +552,8 @@ pub const NLM_CALL_TIME_MAX: Duration = Duration::from_secs(5);
 pub const NLM_RETRY_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause between two calls that tell the same.
 pub const NLM_RETRY_MAX: Duration = Duration::from_secs(10);
-/// A lock that was granted while its client did not answer is let go of after this time. A Linux
-/// client asks again by itself every 30 s; two of these pass.
+/// A lock that was granted while its client could not be reached is let go of after this time. A
+/// Linux client asks again by itself every 30 s; two of these pass.
 pub const NLM_GRANT_TIME_MAX: Duration = Duration::from_secs(75);
 /// A host that cannot be told of our restart is given up after this time, as sm-notify does.
 pub const NSM_NOTIFY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
@@ -570,3 +605,13 @@ pub const API_STATE_ROWS_MAX: usize = 10_000;
 pub const STATE_TALLY_COST: u32 = 50;
 /// Characters that are shown of what a peer calls itself or its owners.
 pub const SHOWN_NAME_MAX: usize = 256;
+
+// --- vfs: changes by others ---------------------------------------------------------------------
+
+/// Bytes of word of changed files that are taken from the kernel at once: 256 events.
+pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
+
+// --- NFSv4: names of owners ---------------------------------------------------------------------
+
+/// Bytes of a file of users or groups that are read: some hundred thousand lines.
+pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;

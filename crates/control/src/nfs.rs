@@ -44,8 +44,8 @@ pub struct NfsClient {
     pub principal: String,
     /// `active`, or `courtesy` once its lease has run out: it keeps what nobody else needs.
     pub state: String,
-    /// Seconds since it was last heard of.
-    pub silent_s: f64,
+    /// Seconds since it was last heard of; `null` for those of NLM, who need not say anything.
+    pub silent_s: Option<f64>,
     /// Sessions (4.1 and later).
     pub sessions: u64,
     /// Opens.

@@ -72,7 +72,8 @@ export interface NfsClient {
   name: string;
   principal: string;
   state: string;
-  silent_s: number;
+  /** Seconds since it was heard of; null: those of NLM need not say anything. */
+  silent_s: number | null;
   sessions: number;
   opens: number;
   locks: number;

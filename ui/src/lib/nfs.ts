@@ -17,7 +17,7 @@ export function arrange(clients: NfsClient[], text: string, by: Column, down: bo
   const all = (c: NfsClient): string => [c.id, c.version, c.state, c.label, c.name, c.principal, ...c.addresses].join(' ').toLowerCase();
   const found = clients.filter((client) => words.every((word) => all(client).includes(word)));
   const order = (a: NfsClient, b: NfsClient): number => {
-    const [x, y] = [a[by], b[by]];
+    const [x, y] = [a[by] ?? -1, b[by] ?? -1];
     return typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true });
   };
   return found.sort((a, b) => (down ? order(b, a) : order(a, b)));
@@ -36,7 +36,7 @@ export function holdings(client: NfsClient): string | null {
 }
 
 /** How long nothing was heard of it. */
-export const silence = (seconds: number): string => (seconds < 1 ? 'now' : duration(seconds));
+export const silence = (seconds: number | null): string => (seconds === null ? '–' : seconds < 1 ? 'now' : duration(seconds));
 
 /** Whether it has outlived its lease, in words. */
 export const stateOf = (client: NfsClient): string => (client.state === 'courtesy' ? 'lease over' : client.state);

@@ -42,6 +42,7 @@ test('other words', () => {
   assert.equal(accessOf({ kind: 'recall', access: 'read' }), 'read: delegation, asked back');
   assert.equal(silence(0.4), 'now');
   assert.equal(silence(75), '1 min 15 s');
+  assert.equal(silence(null), '–');
   assert.equal(total({ rows: [1], more: false }, 'client'), '1 client');
   assert.equal(total({ rows: [1, 2], more: true }, 'row'), 'more than 2 rows');
   assert.equal(clientHref('a&b'), '/nfs?client=a%26b');

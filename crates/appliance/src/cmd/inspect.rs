@@ -113,7 +113,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
-        "clients" => clients(bytes),
+        "clients" | "nlm-clients" => clients(bytes),
         _ => registered(bytes),
     }
 }

@@ -18,6 +18,7 @@ pub mod target;
 
 use crate::pattern::Content;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 pub use check::Checker;
@@ -262,6 +263,11 @@ pub trait Client: Send {
     /// answered.
     fn calls(&self) -> u64 {
         0
+    }
+
+    /// What to poll, among others, for [`Client::wait`] to have something.
+    fn descriptor(&self) -> Option<RawFd> {
+        None
     }
 
     /// What TCP says, if there is TCP.

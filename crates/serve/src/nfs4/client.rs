@@ -1,15 +1,18 @@
 //! Who a client is: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.31),
 //! EXCHANGE_ID, DESTROY_CLIENTID, RECLAIM_COMPLETE (RFC 8881 §18.35, §18.50, §18.51).
 
+use std::net::{IpAddr, SocketAddr};
+
 use wire::nfs4::{
-    ClientidArgs4, ExchangeIdArgs4, ExchangeIdResOk4, Nfsstat4, Opaque4, ReclaimCompleteArgs4,
-    ServerOwner4, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4, SetclientidResOk4,
-    StateProtectA4, StateProtectR4, exchgid4,
+    Clientaddr4, ClientidArgs4, ExchangeIdArgs4, ExchangeIdResOk4, Nfsstat4, Opaque4,
+    ReclaimCompleteArgs4, ServerOwner4, SetclientidArgs4, SetclientidConfirmArgs4, SetclientidRes4,
+    SetclientidResOk4, StateProtectA4, StateProtectR4, exchgid4,
 };
 use wire::xdr::Encode;
 
 use super::run::{Fail, Handled, Run};
 use super::state::State;
+use super::state::back::Callback;
 use super::stateful::Stateful;
 
 /// What may end a client strikes it out of the records: not on a connection's thread.
@@ -25,13 +28,33 @@ pub(super) fn setclientid(
     let (principal, now) = (run.peer.cred.uid, keeper.now());
     let (id, verifier) = (args.client.id.0, args.client.verifier);
     match keeper.state.setclientid(id, verifier, principal, now) {
-        Ok((clientid, confirm)) => run.ok(&SetclientidResOk4 { clientid, confirm }),
+        Ok((clientid, confirm)) => {
+            let address = callback_address(&args.callback.location, run.peer.address.0);
+            let (program, ident) = (args.callback.program, args.callback_ident);
+            let callback = Callback { address, program, ident };
+            keeper.state.propose_callback(clientid, confirm, callback);
+            run.ok(&SetclientidResOk4 { clientid, confirm })
+        }
         Err(Nfsstat4::CLID_INUSE) => {
             SetclientidRes4::IN_USE.encode(&mut run.writer());
             Err(Fail::Written(Nfsstat4::CLID_INUSE))
         }
         Err(status) => Err(status.into()),
     }
+}
+
+/// Where a client wants to be called: a universal address (RFC 5665 §5.2.3.3) on the machine that
+/// it calls from, so that nobody can have us connect to others.
+fn callback_address(location: &Clientaddr4<'_>, from: IpAddr) -> Option<SocketAddr> {
+    if !matches!(location.netid.0, b"tcp" | b"tcp6") {
+        return None;
+    }
+    let mut parts = std::str::from_utf8(location.addr.0).ok()?.rsplitn(3, '.');
+    let low: u8 = parts.next()?.parse().ok()?;
+    let high: u8 = parts.next()?.parse().ok()?;
+    let host: IpAddr = parts.next()?.parse().ok()?;
+    let port = u16::from_be_bytes([high, low]);
+    (host.to_canonical() == from && port != 0).then_some(SocketAddr::new(from, port))
 }
 
 pub(super) fn confirm(
@@ -42,12 +65,20 @@ pub(super) fn confirm(
     wait_for_records(run)?;
     let principal = run.peer.cred.uid;
     keeper.state.setclientid_confirm(args.clientid, args.confirm, principal, keeper.now())?;
+    if let Some(client) = keeper.state.confirm_callback(args.clientid, args.confirm) {
+        keeper.state.recalls.probe(&client);
+    }
     run.ok(&())
 }
 
 pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
-    keeper.state.renew(args.clientid, keeper.now())?;
-    run.ok(&())
+    let now = keeper.now();
+    let client = keeper.state.renew(args.clientid, now)?;
+    let down = keeper.state.path_is_down(&client);
+    if keeper.state.should_probe(&client, now) {
+        keeper.state.recalls.probe(&client);
+    }
+    if down { Err(Nfsstat4::CB_PATH_DOWN.into()) } else { run.ok(&()) }
 }
 
 pub(super) fn exchange_id(

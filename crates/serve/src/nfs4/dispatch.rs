@@ -1,9 +1,12 @@
 //! COMPOUND (RFC 8881 §16.2): one operation after the other until one fails, one would block, or
 //! the end; what each minor version allows; the size of results; the facts of each operation.
 
+use std::cell::Cell;
+
 use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
 use probe::op::{OpRecord, flag};
 use vfs::fs::Flush;
+use vfs::locks::{ByClient, ClientKey};
 use vfs::status::Status;
 use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, share4};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
@@ -39,6 +42,8 @@ pub struct Progress {
     pub entered: Option<Entered>,
     /// The slot it holds (4.1).
     pub slot: Option<Slot>,
+    /// For whom it is done, where that is known: a client's own delegations are not in its way.
+    pub acting: Cell<Option<ClientKey>>,
     /// What must be on disk before the reply leaves.
     pub flush: Flush,
     /// The facts of the operations so far.
@@ -91,6 +96,7 @@ impl Progress {
             saved_stateid: None,
             entered: None,
             slot: None,
+            acting: Cell::new(None),
             flush: Flush::NONE,
             facts: Vec::new(),
             status: Nfsstat4::OK,
@@ -385,6 +391,7 @@ impl Run<'_> {
     }
 
     fn operate(&mut self, op: &ArgOp<'_>) -> Handled {
+        let _acting = self.progress.acting.get().map(ByClient::acting);
         let admitted = self.enter(is_change(op));
         if uses_current(op) {
             admitted?;

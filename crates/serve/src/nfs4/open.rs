@@ -9,12 +9,13 @@ use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::nfs4::{
     Bitmap4, ChangeInfo4, CloseArgs4, Createhow4, Nfsstat4, OpenArgs4, OpenClaim4,
-    OpenConfirmArgs4, OpenDelegation4, OpenDowngradeArgs4, OpenNoneDelegation4, OpenResOk4,
-    Openflag4, StateidResOk4, open4, share4, why_no_delegation4,
+    OpenConfirmArgs4, OpenDowngradeArgs4, OpenResOk4, Openflag4, StateidResOk4, open4, share4,
 };
 
+use super::acl;
 use super::attr::change_info;
-use super::fattr::set_attr;
+use super::deleg;
+use super::fattr::{Wanted, of_new};
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
 use super::run::{Fail, Handled, Run};
@@ -55,9 +56,11 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
     };
     keeper.in_turn(run, &client, &turn, |run, confirmed| {
         keeper.state.end_grace_if_due(keeper.now());
-        match reclaims {
-            true => keeper.state.may_reclaim(&client)?,
-            false => keeper.state.may_take(&client)?,
+        match args.claim {
+            OpenClaim4::Previous(_) => keeper.state.may_reclaim(&client)?,
+            // Who holds a delegation may open under it, also while others must wait.
+            OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
+            _ => keeper.state.may_take(&client)?,
         }
         // Before it holds anything: there is no other way to state than an open. Who reclaims is on
         // record, and from 4.1 on stays so by RECLAIM_COMPLETE alone.
@@ -81,6 +84,9 @@ fn finish(
 ) -> Handled {
     let Found { target, attr, cinfo, attrset, made, then } = found;
     check_kind(run, attr.kind)?;
+    if let Some(stateid) = deleg::claimed(&args.claim) {
+        deleg::check_claim(keeper, client, &stateid, &attr)?;
+    }
     if !made {
         check_rights(run, &target, share)?;
     }
@@ -99,6 +105,8 @@ fn finish(
             }
         }
     }
+    let granted = (share, confirmed);
+    let delegation = deleg::grant(keeper, run, args, client, (&target, &attr), granted);
     run.set_current(Place::File(target));
     if run.minor() > 0 {
         run.progress.current_stateid = Some(stateid);
@@ -109,7 +117,7 @@ fn finish(
         cinfo,
         rflags: open4::RESULT_LOCKTYPE_POSIX | confirm,
         attrset,
-        delegation: no_delegation(run.minor(), args.share_access),
+        delegation,
     })
 }
 
@@ -124,18 +132,6 @@ fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, 
     } else {
         Err(Nfsstat4::INVAL)
     }
-}
-
-/// No delegation is granted; from 4.1 on who asked for one is told so.
-fn no_delegation(minor: u32, share_access: u32) -> OpenDelegation4<'static> {
-    let why = match share_access & share4::WANT_DELEG_MASK {
-        0 => return OpenDelegation4::None(()),
-        _ if minor == 0 => return OpenDelegation4::None(()),
-        share4::WANT_NO_DELEG => why_no_delegation4::NOT_WANTED,
-        share4::WANT_CANCEL => why_no_delegation4::CANCELLED,
-        _ => why_no_delegation4::RESOURCE,
-    };
-    OpenDelegation4::NoneExt(OpenNoneDelegation4 { why, will_tell: false })
 }
 
 /// What to say of files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither
@@ -163,7 +159,8 @@ fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail
 fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
     match args.claim {
         OpenClaim4::Null(name) => by_name(run, name.0, &args.openhow),
-        OpenClaim4::Previous(_) | OpenClaim4::Fh(()) => {
+        OpenClaim4::DelegateCur(claim) => by_name(run, claim.file.0, &args.openhow),
+        OpenClaim4::Previous(_) | OpenClaim4::Fh(()) | OpenClaim4::DelegCurFh(_) => {
             if matches!(args.openhow, Openflag4::Create(_)) {
                 return Err(Nfsstat4::INVAL.into());
             }
@@ -172,8 +169,6 @@ fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
             let (cinfo, attrset) = (ChangeInfo4::default(), Bitmap4::EMPTY);
             Ok(Found { target, attr, cinfo, attrset, made: false, then: None })
         }
-        // No delegation is granted, so none can be named.
-        OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Err(Nfsstat4::BAD_STATEID.into()),
         OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh(()) => Err(Nfsstat4::NOTSUPP.into()),
     }
 }
@@ -189,32 +184,36 @@ fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found,
     match how {
         Openflag4::Nocreate(()) => existing(run, &dir, name, None, Bitmap4::EMPTY),
         Openflag4::Create(Createhow4::Unchecked(attrs)) => {
-            let (set, attrset) = set_attr(attrs, run.minor())?;
+            let wanted = of_new(run, &dir, attrs, false)?;
             // Of what is asked for a file that is there already, only "empty" is done (RFC 7530
             // §16.16.5).
-            let size = set.size.filter(|size| *size == 0);
+            let size = wanted.set.size.filter(|size| *size == 0);
             let size = size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
             let sized = if size.is_some() { Bitmap4::of(&[4]) } else { Bitmap4::EMPTY };
             match existing(run, &dir, name, size, sized) {
                 Err(Fail::Status(Nfsstat4::NOENT)) => {}
                 other => return other,
             }
-            match made(run, &dir, name, CreateHow::Guarded(set), attrset) {
+            match made_as(run, &dir, name, wanted) {
                 // Somebody else has made it just now.
                 Err(Fail::Status(Nfsstat4::EXIST)) => existing(run, &dir, name, size, sized),
                 other => other,
             }
         }
         Openflag4::Create(Createhow4::Guarded(attrs)) => {
-            let (set, attrset) = set_attr(attrs, run.minor())?;
-            made(run, &dir, name, CreateHow::Guarded(set), attrset)
+            let wanted = of_new(run, &dir, attrs, false)?;
+            made_as(run, &dir, name, wanted)
         }
         Openflag4::Create(Createhow4::Exclusive(verifier)) => {
             let attrset = Bitmap4::of(&VERIFIER_ATTRS);
             made(run, &dir, name, CreateHow::Exclusive(*verifier), attrset)
         }
         Openflag4::Create(Createhow4::Exclusive41(how)) => {
-            let (set, attrset) = set_attr(&how.attrs, run.minor())?;
+            let Wanted { set, aces, mask: attrset } = of_new(run, &dir, &how.attrs, false)?;
+            // `suppattr_exclcreat` says so.
+            if aces.is_some() {
+                return Err(Nfsstat4::INVAL.into());
+            }
             let found = made(run, &dir, name, CreateHow::Exclusive(how.verf), attrset)?;
             let then = (set != SetAttr::default()).then_some(set);
             Ok(Found { then, ..found })
@@ -235,6 +234,16 @@ fn existing(
     let cinfo = change_info(&Wcc { before: Some(Before::from(&after)), after: Some(after) });
     let target = Target { share: Arc::clone(&dir.share), handle: entry.handle };
     Ok(Found { target, attr: entry.attr, cinfo, attrset, made: false, then })
+}
+
+/// Makes a file that must not be there, with its attributes and its access control list.
+fn made_as(run: &mut Run<'_>, dir: &Target, name: &[u8], wanted: Wanted) -> Result<Found, Fail> {
+    let Wanted { set, aces, mask } = wanted;
+    let found = made(run, dir, name, CreateHow::Guarded(set), mask)?;
+    if let Some(aces) = aces {
+        acl::set(run, &found.target, &aces)?;
+    }
+    Ok(found)
 }
 
 fn made(

@@ -108,8 +108,9 @@ impl Compound {
         call.facts.protocol = 0;
         let caller = call.caller;
         let address = (caller.address, caller.port());
-        let (transport, connection) = (caller.transport(), caller.connection());
-        let peer = Peer { cred: caller.claimed(), address, transport, facts, connection };
+        let (transport, connection, back) =
+            (caller.transport(), caller.connection(), caller.back());
+        let peer = Peer { cred: caller.claimed(), address, transport, facts, connection, back };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

@@ -2,6 +2,7 @@
 //! results are written, what is noted of each operation.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
@@ -16,6 +17,7 @@ use super::dispatch::Progress;
 use super::fh::{Place, Target};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot};
+use crate::rpc::Back;
 use crate::transport::buffers::ReplyBuf;
 
 /// Why an operation did not succeed.
@@ -68,6 +70,8 @@ pub struct Peer<'a> {
     pub facts: OpRecord,
     /// The connection's number: what BIND_CONN_TO_SESSION and trunking go by.
     pub connection: u64,
+    /// The way to call the peer back over this connection.
+    pub back: Option<&'a Arc<Back>>,
 }
 
 /// What a share's rules grant to the caller.

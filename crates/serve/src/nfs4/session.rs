@@ -2,15 +2,16 @@
 //! §18.37, §18.46, §18.34), and TEST_STATEID, FREE_STATEID (§18.48, §18.38).
 
 use wire::nfs4::{
-    BindConnArgs4, BindConnResOk4, CreateSessionArgs4, DestroySessionArgs4, FreeStateidArgs4,
-    Nfsstat4, SequenceArgs4, SequenceResOk4, TestStateidArgs4, TestStateidResOk4, channel_dir4,
-    create_session4,
+    BackchannelCtlArgs4, BindConnArgs4, BindConnResOk4, CreateSessionArgs4, DestroySessionArgs4,
+    FreeStateidArgs4, Nfsstat4, SequenceArgs4, SequenceResOk4, TestStateidArgs4, TestStateidResOk4,
+    channel_dir4, create_session4,
 };
 use wire::xdr::Seq;
 
 use super::Slot;
 use super::client::wait_for_records;
 use super::run::{Fail, Handled, Run};
+use super::state::back::CallbackCred;
 use super::state::{NewSession, Turn};
 use super::stateful::Stateful;
 
@@ -29,17 +30,32 @@ pub(super) fn create(
     if args.flags & !CREATE_FLAGS != 0 {
         return Err(Nfsstat4::INVAL.into());
     }
+    // Callbacks with a flavour that we do not have could not be made.
+    let cred = CallbackCred::choose(&args.sec_parms.0).ok();
+    let asked = args.flags & create_session4::CONN_BACK_CHAN != 0 && cred.is_some();
+    let back = run.peer.back.filter(|_| asked);
     let new = NewSession {
         clientid: args.clientid,
         sequence: args.sequence,
-        // Replies are not kept over a restart, and nothing is called back.
-        flags: 0,
+        // Replies are not kept over a restart.
+        flags: if back.is_some() { create_session4::CONN_BACK_CHAN } else { 0 },
         fore: args.fore_chan_attrs,
         back: args.back_chan_attrs,
         cb_program: args.cb_program,
     };
     wait_for_records(run)?;
     let done = keeper.state.create_session(&new, run.peer.cred.uid, keeper.now())?;
+    let session = keeper.state.session(&done.sessionid)?;
+    let minor = run.minor();
+    keeper.state.with_channel(&session, |channel| {
+        channel.set_minor(minor);
+        if let Some(cred) = cred {
+            channel.set(args.cb_program, cred);
+        }
+        if let Some(back) = back {
+            channel.bind(back);
+        }
+    });
     run.ok(&done)
 }
 
@@ -65,6 +81,7 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
     if let Turn::Again(results) = turn {
         return Err(Fail::Replay(results));
     }
+    run.progress.acting.set(Some(session.client.key()));
     let kept = session.fore.maxresponsesize_cached as usize;
     run.hold_slot(
         Slot { session: args.sessionid, slot: args.slotid },
@@ -78,22 +95,45 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
         slotid: args.slotid,
         highest_slotid: highest,
         target_highest_slotid: highest,
-        status_flags: 0,
+        status_flags: keeper.state.status_flags(&session),
     })
 }
 
-/// Any connection serves any session (SP4_NONE), so there is nothing to remember.
+/// Any connection serves any session (SP4_NONE), so only the back channel is to be remembered.
 pub(super) fn bind(keeper: &Stateful, run: &mut Run<'_>, args: &BindConnArgs4) -> Handled {
     let session = keeper.state.session(&args.sessid)?;
     session.client.renew(keeper.now());
-    let dir = match args.dir {
-        channel_dir4::FORE | channel_dir4::FORE_OR_BOTH | channel_dir4::BACK_OR_BOTH => {
-            channel_dir4::FORE
+    let back = match args.dir {
+        channel_dir4::FORE => None,
+        channel_dir4::BACK | channel_dir4::FORE_OR_BOTH | channel_dir4::BACK_OR_BOTH => {
+            run.peer.back
         }
-        // Nothing is called back, so a connection for that alone is of no use.
         _ => return Err(Nfsstat4::INVAL.into()),
     };
+    let connection = run.peer.connection;
+    keeper.state.with_channel(&session, |channel| match back {
+        Some(back) => channel.bind(back),
+        None => channel.unbind(connection),
+    });
+    let dir = match (args.dir, back) {
+        (channel_dir4::BACK, Some(_)) => channel_dir4::BACK,
+        (_, Some(_)) => channel_dir4::BOTH,
+        (_, None) => channel_dir4::FORE,
+    };
     run.ok(&BindConnResOk4 { sessid: args.sessid, dir, use_rdma: false })
+}
+
+/// BACKCHANNEL_CTL (RFC 8881 §18.33).
+pub(super) fn backchannel_ctl(
+    keeper: &Stateful,
+    run: &mut Run<'_>,
+    args: &BackchannelCtlArgs4<'_>,
+) -> Handled {
+    let slot = run.progress.slot.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+    let session = keeper.state.session(&slot.session)?;
+    let cred = CallbackCred::choose(&args.sec_parms.0)?;
+    keeper.state.with_channel(&session, |channel| channel.set(args.cb_program, cred));
+    run.ok(&())
 }
 
 pub(super) fn test_stateid(

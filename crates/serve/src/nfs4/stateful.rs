@@ -12,7 +12,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
 use super::state::{Client, OwnerTurn, State};
-use super::{Slot, StateOps, client, lock, open, session};
+use super::{Slot, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
 pub struct Stateful {
@@ -33,6 +33,7 @@ impl Stateful {
     /// Ends clients that have been away for too long. To be called every few seconds.
     pub fn sweep(&self) {
         self.state.sweep(self.now());
+        self.sweep_recalls();
     }
 
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.
@@ -199,11 +200,9 @@ impl StateOps for Stateful {
             ArgOp::Lockt(args) => lock::lockt(self, run, args),
             ArgOp::Locku(args) => lock::locku(self, run, args),
             ArgOp::ReleaseLockowner(args) => lock::release(self, run, args),
-            // No delegation is granted, so none is returned.
-            ArgOp::Delegreturn(args) => {
-                self.of_stateid(run, &args.deleg_stateid)?;
-                Err(Nfsstat4::BAD_STATEID.into())
-            }
+            ArgOp::BackchannelCtl(args) => session::backchannel_ctl(self, run, args),
+            ArgOp::Delegreturn(args) => deleg::give_back(self, run, args),
+            // Delegations do not outlive their client, so none is left to be purged: DELEGPURGE.
             _ => Err(Nfsstat4::NOTSUPP.into()),
         }
     }

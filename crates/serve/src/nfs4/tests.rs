@@ -17,6 +17,7 @@ mod changes;
 mod compound;
 mod exports;
 mod files;
+mod owners;
 mod pseudo;
 mod sim;
 mod tolerance;
@@ -86,6 +87,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(90),
+            idmap: Arc::default(),
             state: Arc::new(OneStateid),
         };
         Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() }, transport: Transport::Plain }
@@ -108,6 +110,7 @@ impl World {
             transport: self.transport,
             facts: OpRecord::default(),
             connection: 1,
+            back: None,
         };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");

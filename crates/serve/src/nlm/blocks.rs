@@ -48,7 +48,7 @@ impl Blocks {
 
     /// Notes that something is waited for; gives its number. One that waits already keeps its own.
     /// `None` if there is no room.
-    pub(super) fn expect(
+    pub(super) fn enter(
         &mut self,
         wanted: &Wanted,
         host: &Arc<Host>,

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use base::limits::{NLM_CALLS_PER_HOST_MAX, NLM_HOSTS_MAX};
+use base::limits::{
+    NLM_CALLS_PER_HOST_MAX, NLM_FILES_PER_HOST_MAX, NLM_HOSTS_MAX, NLM_HOSTS_PER_ADDRESS_MAX,
+};
 use tokio::sync::Semaphore;
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
@@ -39,8 +41,17 @@ pub(super) struct Gate {
     /// It has been forgotten: find it anew.
     pub(super) gone: bool,
     /// Files that it has locks on, by the handles that it knows: it must be able to let go of a
-    /// lock on a file that is no more. As bounded as its locks are.
+    /// lock on a file that is no more.
     pub(super) files: HashMap<Handle, FileKey>,
+}
+
+impl Gate {
+    /// Remembers which file a handle is.
+    pub(super) fn remember(&mut self, handle: Handle, key: FileKey) {
+        if self.files.len() < NLM_FILES_PER_HOST_MAX {
+            self.files.insert(handle, key);
+        }
+    }
 }
 
 /// How to call a host.
@@ -102,6 +113,8 @@ pub(super) fn recorded(client: &ClientId) -> Option<(IpAddr, Vec<u8>)> {
 #[derive(Default)]
 pub(super) struct Hosts {
     by_name: HashMap<(IpAddr, Vec<u8>), Arc<Host>>,
+    /// How many there are at each address.
+    at: HashMap<IpAddr, usize>,
     last: u64,
 }
 
@@ -111,9 +124,12 @@ impl Hosts {
         if let Some(host) = self.find(address, name) {
             return Some(host);
         }
-        if self.by_name.len() >= NLM_HOSTS_MAX || name.is_empty() {
+        let here = self.at.get(&address).copied().unwrap_or(0);
+        let full = self.by_name.len() >= NLM_HOSTS_MAX || here >= NLM_HOSTS_PER_ADDRESS_MAX;
+        if full || name.is_empty() {
             return None;
         }
+        self.at.insert(address, here + 1);
         self.last += 1;
         let host = Arc::new(Host {
             key: ClientKey { protocol: Protocol::Nlm, id: self.last },
@@ -139,7 +155,13 @@ impl Hosts {
 
     /// Forgets one.
     pub(super) fn remove(&mut self, host: &Host) {
-        self.by_name.remove(&(host.address, host.name.clone()));
+        if self.by_name.remove(&(host.address, host.name.clone())).is_none() {
+            return;
+        }
+        match self.at.get_mut(&host.address) {
+            Some(here) if *here > 1 => *here -= 1,
+            _ => drop(self.at.remove(&host.address)),
+        }
     }
 }
 

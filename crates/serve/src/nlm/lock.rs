@@ -72,7 +72,7 @@ impl Request<'_> {
                 lock(&host.line).local = local;
             }
             let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
-            gate.files.insert(file.handle, file.key);
+            gate.remember(file.handle, file.key);
             let want = Wanted { key: file.key, owner, range, kind };
             let done = match args.block {
                 true => nlm.lock_or_wait(host, want, file.handle),
@@ -231,7 +231,7 @@ impl Nlm {
 
     /// Takes the lock, or leaves word that it is waited for.
     fn lock_or_wait(&self, host: &Arc<Host>, want: Wanted, handle: Handle) -> Nlm4Stat {
-        let Some(id) = lock(&self.blocks).expect(&want, host, handle) else {
+        let Some(id) = lock(&self.blocks).enter(&want, host, handle) else {
             // It cannot wait; perhaps it need not.
             return match self.lock_now(&want) {
                 Nlm4Stat::DENIED => Nlm4Stat::DENIED_NOLOCKS,

@@ -37,7 +37,7 @@ pub(super) fn next_state(
     let number = |client: &&ClientId| {
         std::str::from_utf8(&client.principal).ok().and_then(|text| text.parse::<u32>().ok())
     };
-    let state = match before.iter().filter_map(|client| number(client)).max() {
+    let state = match before.iter().filter_map(number).max() {
         Some(last) => last.wrapping_add(2),
         // If what was before is lost, it was smaller.
         None => (wall_ns / NS_PER_S) as u32,

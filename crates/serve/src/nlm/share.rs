@@ -26,7 +26,7 @@ impl Request<'_> {
         let who = (self.caller.address, share.caller_name.0);
         nlm.with_host(who, true, self.may_block, |host, gate| {
             let owner = host.owner(0, share.oh.0).ok_or(Nlm4Stat::FAILED)?;
-            gate.files.insert(file.handle, file.key);
+            gate.remember(file.handle, file.key);
             let done = match self.open(&owner, file.key, want) {
                 Ok(()) => Nlm4Stat::GRANTED,
                 Err(refused) => stat(&refused),

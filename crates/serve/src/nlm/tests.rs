@@ -1,6 +1,6 @@
 //! Tests of the tables: what waits, whose it is, and how much of it there may be.
 
-use base::limits::NLM_BLOCKED_PER_HOST_MAX;
+use base::limits::{NLM_BLOCKED_PER_HOST_MAX, NLM_HOSTS_PER_ADDRESS_MAX};
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, Kind, Range};
 
@@ -23,14 +23,14 @@ fn one_host_does_not_take_all_places() {
     let two = hosts.find_or_add(address, b"two").unwrap();
     let handle = Handle::new(b"file").unwrap();
     for n in 0..NLM_BLOCKED_PER_HOST_MAX as u64 {
-        assert!(blocks.expect(&wanted(&one, n), &one, handle).is_some());
+        assert!(blocks.enter(&wanted(&one, n), &one, handle).is_some());
     }
     let more = wanted(&one, 1 << 40);
-    assert!(blocks.expect(&more, &one, handle).is_none());
-    assert!(blocks.expect(&wanted(&one, 3), &one, handle).is_some(), "it is there already");
-    assert!(blocks.expect(&wanted(&two, 0), &two, handle).is_some());
+    assert!(blocks.enter(&more, &one, handle).is_none());
+    assert!(blocks.enter(&wanted(&one, 3), &one, handle).is_some(), "it is there already");
+    assert!(blocks.enter(&wanted(&two, 0), &two, handle).is_some());
     assert!(blocks.remove(&wanted(&one, 3)));
-    assert!(blocks.expect(&more, &one, handle).is_some());
+    assert!(blocks.enter(&more, &one, handle).is_some());
     blocks.remove_host(one.key);
     assert_eq!(blocks.len(), 1);
 }
@@ -40,13 +40,13 @@ fn a_grant_is_for_who_waits_and_once() {
     let (mut hosts, mut blocks) = (Hosts::default(), Blocks::default());
     let host = hosts.find_or_add(IpAddr::from([10, 0, 0, 1]), b"one").unwrap();
     let (handle, want) = (Handle::new(b"file").unwrap(), wanted(&host, 0));
-    let id = blocks.expect(&want, &host, handle).unwrap();
+    let id = blocks.enter(&want, &host, handle).unwrap();
     assert!(blocks.granted(id).is_none());
     assert!(blocks.grant(id));
     assert!(!blocks.grant(id), "it is told once");
     assert!(blocks.is_granted(&want));
     // Asked for anew, it waits anew.
-    let again = blocks.expect(&want, &host, handle).unwrap();
+    let again = blocks.enter(&want, &host, handle).unwrap();
     assert_ne!(again, id);
     assert!(blocks.granted(id).is_none() && !blocks.is_granted(&want));
     assert!(!blocks.grant(id));
@@ -65,6 +65,15 @@ fn hosts_are_told_apart_and_written_down() {
     assert_ne!(hosts.find_or_add(there, b"one").unwrap().key, one.key);
     assert_eq!(hosts.find_or_add(here, b"one").unwrap().key, one.key);
     assert!(hosts.find_or_add(here, b"").is_none());
+    for n in 1..NLM_HOSTS_PER_ADDRESS_MAX {
+        assert!(hosts.find_or_add(here, format!("h{n}").as_bytes()).is_some());
+    }
+    assert!(hosts.find_or_add(here, b"more").is_none(), "at one address");
+    assert!(hosts.find_or_add(there, b"more").is_some());
+    hosts.remove(&one);
+    hosts.remove(&one);
+    assert!(hosts.find_or_add(here, b"more").is_some());
+    assert!(hosts.find_or_add(here, b"and more").is_none());
     for (address, name) in [(here, &b"one"[..]), (there, b"a\xffb")] {
         assert_eq!(recorded(&record(address, name)), Some((address, name.to_vec())));
     }

@@ -2,6 +2,7 @@
 //! question grants to it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use probe::op::OpRecord;
@@ -10,12 +11,19 @@ use vfs::share::Share;
 use vfs::share::rules::{Grant, NOBODY, Squash, Transport};
 use wire::rpc::{Auth, AuthStat};
 
+use super::back::Back;
+
 /// The number of the next connection.
 static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 
+/// The number of a new connection.
+pub(super) fn next_connection() -> u64 {
+    NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A connection's peer. Calls of one connection mostly come from one user, so the identity of the
 /// last is kept and only compared.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Caller {
     /// Its address, unmapped from v6.
     pub(crate) address: IpAddr,
@@ -28,6 +36,8 @@ pub struct Caller {
     local: Option<IpAddr>,
     /// The connection's number: no other one has it in this life of the server.
     connection: u64,
+    /// The way back to it.
+    back: Option<Arc<Back>>,
     /// How its calls come.
     transport: Transport,
     /// The identity that the call at hand claims.
@@ -50,8 +60,9 @@ impl Caller {
             client,
             core,
             port,
+            connection: next_connection(),
+            back: None,
             local: None,
-            connection: NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed),
             transport: Transport::Plain,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
@@ -77,6 +88,16 @@ impl Caller {
         self.connection
     }
 
+    /// The peer takes calls this way.
+    pub(super) fn set_back(&mut self, back: Arc<Back>) {
+        self.back = Some(back);
+    }
+
+    /// The way back to the peer.
+    pub(crate) fn back(&self) -> Option<&Arc<Back>> {
+        self.back.as_ref()
+    }
+
     /// Its source port.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -88,10 +109,15 @@ impl Caller {
         self.transport
     }
 
-    /// From now on its calls come over `transport`, and what was granted so far does not hold.
-    pub(crate) fn moves_to(&mut self, transport: Transport) {
+    /// From now on its calls come over `transport`, and what was granted so far does not hold. If
+    /// its certificate names it, statistics show that name, not the one that its calls claim.
+    pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
         self.transport = transport;
         self.granted_by = None;
+        if let Some(name) = name {
+            self.named = true;
+            self.machine = Some(name.into());
+        }
     }
 
     /// The identity to act with.

@@ -5,6 +5,7 @@
 //! and when the replies left. Operations that must wait go to the pool or to the flush group and
 //! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
 
+mod dial;
 mod input;
 mod secure;
 
@@ -30,11 +31,15 @@ use vfs::fs::Extent;
 use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
+pub use self::dial::dial;
 use self::input::{Input, Next};
+use super::back::Back;
 use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
+use super::program::Resume;
+use super::replay::Key;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
@@ -108,6 +113,8 @@ pub(super) struct Conn {
     link: Link,
     core: Rc<Core>,
     mailbox: Arc<Mailbox<Letter>>,
+    /// Calls in the other direction.
+    back: Arc<Back>,
     caller: Caller,
     input: Input,
     out: ReplyBuf,
@@ -139,9 +146,13 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let client = core.hub.clients().intern(address);
     // Who is called back must see the address that it knows.
     let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
+    let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
+    let back = Back::new(caller.connection(), Arc::clone(&mailbox));
+    caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
         link: Link::new(stream),
-        caller: Caller::new((address, accepted.peer.port()), client, core.id).called_at(local),
+        back,
+        caller,
         core,
         mailbox,
         input: Input::default(),
@@ -261,7 +272,7 @@ impl Conn {
         let begun = !self.input.is_empty();
         let core = &self.core;
         let room =
-            self.input.make_room(core) && self.link.make_room((&core.buffers, &core.budget), begun);
+            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
         if !room {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
             self.core.press();
@@ -281,6 +292,10 @@ impl Conn {
         }
         let mut panicked = false;
         for letter in self.letters.drain(..) {
+            if let Letter::Call { record } = letter {
+                self.out.vec().extend_from_slice(&record);
+                continue;
+            }
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
             self.core.budget.give_bytes(letter.held());
@@ -297,7 +312,7 @@ impl Conn {
                         self.out.vec().extend_from_slice(&reply);
                     }
                 }
-                Letter::Nothing { .. } => {}
+                Letter::Nothing { .. } | Letter::Call { .. } => {}
                 Letter::Panicked { .. } => panicked = true,
             }
         }
@@ -355,7 +370,11 @@ impl Conn {
         if let Some((client, machine)) = self.caller.take_name() {
             self.core.hub.clients().label(client, &machine);
         }
-        match step.map_err(Ended::BadCall)? {
+        let step = match step {
+            Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => return Ok(true),
+            step => step.map_err(Ended::BadCall)?,
+        };
+        match step {
             Step::Answered => self.note(span),
             Step::Secure { start } => self.take_probe(start, span),
             Step::Extent { extent, start } => {
@@ -373,22 +392,7 @@ impl Conn {
                 }
             }
             Step::Pool(key, resume) => {
-                let size = self.input.message().len() + reply_size(&span.facts);
-                if !self.core.budget.has_room(size) {
-                    return Ok(false);
-                }
-                let Some(slot) = service.pool.reserve(self.caller.queue()) else {
-                    return Ok(false);
-                };
-                let service = Arc::clone(service);
-                let (record, at) = self.input.take_record(&self.core);
-                let held = record.capacity() + reply_size(&span.facts);
-                let done = (span, std::mem::take(&mut self.more));
-                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
-                self.take_up(held);
-                later.pool(slot, key, resume, record, at);
-                self.core.budget.count_taken();
-                return Ok(true);
+                return Ok(self.hand_to_pool(span, key, resume));
             }
             Step::Durable { flush, settle, key, start } => {
                 let reply = self.out.split_off(start);
@@ -403,6 +407,30 @@ impl Conn {
         self.core.budget.count_taken();
         self.input.consume();
         Ok(true)
+    }
+
+    /// Hands the record that `input` stands at to the pool. False when there is no room.
+    fn hand_to_pool(
+        &mut self,
+        span: Span,
+        key: Option<Key>,
+        resume: Option<Box<dyn Resume>>,
+    ) -> bool {
+        let service = &self.core.service;
+        let size = self.input.message().len() + reply_size(&span.facts);
+        if !self.core.budget.has_room(size) {
+            return false;
+        }
+        let Some(slot) = service.pool.reserve(self.caller.queue()) else { return false };
+        let service = Arc::clone(service);
+        let (record, at) = self.input.take_record(&self.core);
+        let held = record.capacity() + reply_size(&span.facts);
+        let done = (span, std::mem::take(&mut self.more));
+        let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+        self.take_up(held);
+        later.pool(slot, key, resume, record, at);
+        self.core.budget.count_taken();
+        true
     }
 
     /// Takes up what a call has done, to be written down once its reply has left.
@@ -465,6 +493,7 @@ impl Conn {
 
     /// Gives everything back: waits for what is under way, whose replies nobody will read.
     async fn settle(mut self) {
+        self.back.close();
         self.link.close((&self.core.buffers, &self.core.budget));
         self.input.clear();
         self.rest();

@@ -48,6 +48,11 @@ pub(super) enum Letter {
         /// Bytes of the budget.
         held: usize,
     },
+    /// A call to the peer.
+    Call {
+        /// The record, with its marker.
+        record: Vec<u8>,
+    },
     /// The call that this one repeated came to nothing; the client will repeat it.
     Nothing {
         /// Bytes of the budget.
@@ -65,6 +70,7 @@ impl Letter {
     pub(super) fn held(&self) -> usize {
         match self {
             Self::Reply { held, .. } | Self::Nothing { held } | Self::Panicked { held } => *held,
+            Self::Call { .. } => 0,
         }
     }
 }

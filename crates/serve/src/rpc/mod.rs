@@ -5,9 +5,11 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`later`]: calls on the pool and in the flush group.
+//! - [`back`]: calls to the peers of connections, also of one made for that ([`dial`]).
 //! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
 
+pub mod back;
 mod caller;
 mod conn;
 mod core;
@@ -28,7 +30,9 @@ use probe::hub::Hub;
 use tokio::sync::{oneshot, watch};
 use vfs::flush::FlushGroup;
 
+pub use self::back::Back;
 pub use self::caller::Caller;
+pub use self::conn::dial;
 use self::core::Core;
 use self::dispatch::Service;
 pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};

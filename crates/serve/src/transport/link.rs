@@ -20,6 +20,10 @@ use super::send::{self, SendError};
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
 
+/// Receives in a row that may bring nothing but parts of records, or empty ones, before others get
+/// their turn.
+const EMPTY_READS_MAX: usize = 16;
+
 /// A socket, and the session on it if there is one.
 pub struct Link {
     stream: TcpStream,
@@ -30,6 +34,8 @@ struct Secured {
     session: Session,
     /// What the session has to say by itself: it goes with the next reply.
     owed: Vec<u8>,
+    /// Whether its buffer is held above the budget.
+    overdraft: bool,
 }
 
 /// Why nothing can be received.
@@ -76,14 +82,18 @@ impl Link {
         self.tls.as_ref().is_some_and(|tls| tls.session.holds())
     }
 
-    /// Makes room to receive into, beside that of the caller. False when the budget has none;
-    /// `begun` says that the caller holds a part of a record, which must be able to end.
+    /// Makes room to receive into, and sees that there is as much again for what is decrypted: who
+    /// took one and waited for the other could keep everybody from both. False when the budget has
+    /// none; `begun` says that the caller holds a part of a record, which must be able to end.
     pub fn make_room(&mut self, core: (&CoreBuffers, &CoreBudget), begun: bool) -> bool {
         let Some(tls) = &mut self.tls else { return true };
         let (buffers, budget) = core;
         if !tls.session.has_buffer() {
-            if !begun && !budget.has_bytes(RECEIVE_BUFFER) {
-                return false;
+            if !begun && !budget.has_bytes(2 * RECEIVE_BUFFER) {
+                if !budget.take_overdraft() {
+                    return false;
+                }
+                tls.overdraft = true;
             }
             tls.session.lend(buffers.take_receive());
             budget.take_bytes(RECEIVE_BUFFER);
@@ -93,8 +103,11 @@ impl Link {
 
     /// Gives the room back if there is nothing in it.
     pub fn rest(&mut self, core: (&CoreBuffers, &CoreBudget)) {
-        let buffer = self.tls.as_mut().and_then(|tls| tls.session.take_back());
-        give_back(buffer, core);
+        if let Some(tls) = &mut self.tls
+            && let Some(buffer) = tls.session.take_back()
+        {
+            give_back(buffer, &mut tls.overdraft, core);
+        }
     }
 
     /// Receives what is there. Nothing but `Ok` means the end.
@@ -108,7 +121,7 @@ impl Link {
             return Pin::new(stream).poll_read(cx, into).map_err(ReceiveError::Io);
         };
         let mut out = ReplyBuf::default();
-        loop {
+        for _ in 0..EMPTY_READS_MAX {
             let step = tls.session.deliver(into, &mut out);
             if !out.is_empty() {
                 tls.owed.append(out.vec());
@@ -121,6 +134,8 @@ impl Link {
                 return Poll::Ready(Ok(()));
             }
         }
+        // The socket is still readable, which is found out at once.
+        Poll::Pending
     }
 
     /// Sends everything; a peer may take its time, but not stand still. With `more` the kernel may
@@ -170,7 +185,8 @@ impl Link {
         core: (&CoreBuffers, &CoreBudget),
     ) -> Result<(), TlsError> {
         let session = Session::new(tls.config())?;
-        let tls = self.tls.insert(Box::new(Secured { session, owed: Vec::new() }));
+        let tls =
+            self.tls.insert(Box::new(Secured { session, owed: Vec::new(), overdraft: false }));
         tls.session.lend(core.0.take_receive());
         core.1.take_bytes(RECEIVE_BUFFER);
         let mut out = core.0.take_reply();
@@ -186,15 +202,19 @@ impl Link {
             tls.session.end(&mut out);
             // A peer whose window is shut learns it from the end of the connection.
             let _ = self.stream.try_write(out.as_slice());
-            give_back(tls.session.give_up(), core);
+            if let Some(buffer) = tls.session.give_up() {
+                give_back(buffer, &mut tls.overdraft, core);
+            }
         }
     }
 }
 
-fn give_back(buffer: Option<Vec<u8>>, (buffers, budget): (&CoreBuffers, &CoreBudget)) {
-    if let Some(buffer) = buffer {
-        budget.give_bytes(RECEIVE_BUFFER);
-        buffers.give_receive(buffer);
+fn give_back(buffer: Vec<u8>, overdraft: &mut bool, core: (&CoreBuffers, &CoreBudget)) {
+    let (buffers, budget) = core;
+    budget.give_bytes(RECEIVE_BUFFER);
+    buffers.give_receive(buffer);
+    if std::mem::take(overdraft) {
+        budget.give_overdraft();
     }
 }
 

@@ -137,6 +137,9 @@ pub struct Gids {
 }
 
 impl Gids {
+    /// None.
+    pub const EMPTY: Self = Self { gids: [0; AUTH_SYS_GIDS_MAX], count: 0 };
+
     /// The first [`AUTH_SYS_GIDS_MAX`] of `gids`; the flavour has no room for more.
     pub fn new(gids: &[u32]) -> Self {
         let mut all = Self::default();

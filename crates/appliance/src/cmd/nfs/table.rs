@@ -60,13 +60,13 @@ pub fn clients(all: &Listing<NfsClient>) -> String {
         ("name", Left),
     ];
     let row = |c: &NfsClient| {
-        let silent = units::time_ns((c.silent_s.max(0.0) * 1e9).round());
+        let silent = c.silent_s.map(|s| units::time_ns((s.max(0.0) * 1e9).round()));
         [
             c.id.clone(),
             c.label.clone(),
             c.version.clone(),
             c.state.clone(),
-            silent,
+            silent.unwrap_or_default(),
             c.sessions.to_string(),
             c.opens.to_string(),
             held(c.locks, c.waiting),

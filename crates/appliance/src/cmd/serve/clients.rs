@@ -15,6 +15,7 @@ use probe::hub::Hub;
 use probe::names::NO_USER;
 use serve::nfs4::Stateful;
 use serve::nfs4::state::ClientInfo;
+use serve::nlm::{HostInfo, Nlm};
 use vfs::locks::{ClientKey, LockTable, Owner, Protocol, Row, Tally, What};
 
 use super::names::ShareNames;
@@ -25,6 +26,7 @@ pub use levels::Levels;
 /// All clients of all versions of NFS.
 pub struct NfsClients {
     nfs4: Arc<Stateful>,
+    nlm: Arc<Nlm>,
     names: ShareNames,
     hub: Arc<Hub>,
 }
@@ -33,7 +35,8 @@ impl NfsClients {
     /// The clients of what is served.
     pub fn new(storage: &Storage, hub: &Arc<Hub>) -> Self {
         let names = ShareNames::new(storage.table().clone());
-        Self { nfs4: storage.clients().clone(), names, hub: hub.clone() }
+        let (nfs4, nlm) = (storage.clients().clone(), storage.nlm().clone());
+        Self { nfs4, nlm, names, hub: hub.clone() }
     }
 
     fn locks(&self) -> &LockTable {
@@ -73,15 +76,29 @@ impl NfsClients {
             name: show::bytes(&info.name),
             principal: self.user(info.principal),
             state: if info.is_lapsed { "courtesy" } else { "active" }.to_owned(),
-            silent_s: (info.silent_ns / 1_000_000) as f64 / 1e3,
+            silent_s: Some((info.silent_ns / 1_000_000) as f64 / 1e3),
             sessions: info.sessions as u64,
             ..held(key, tally)
+        }
+    }
+
+    /// A host of NFSv3: it says nothing between its locks, so nobody knows whether it is there.
+    fn nlm_host(&self, host: &HostInfo, tally: Tally) -> NfsClient {
+        NfsClient {
+            addresses: vec![host.address.to_string()],
+            label: self.label(Some(&host.address)),
+            name: show::bytes(&host.name),
+            ..held(ClientKey { protocol: Protocol::Nlm, id: host.id }, tally)
         }
     }
 
     fn client_of(&self, key: ClientKey, tally: Tally) -> Option<NfsClient> {
         match key.protocol {
             Protocol::Nfs4 => Some(self.nfs4_client(&self.nfs4.client(key.id)?, tally)),
+            Protocol::Nlm => {
+                let hosts = self.nlm.hosts();
+                Some(self.nlm_host(hosts.iter().find(|host| host.id == key.id)?, tally))
+            }
             _ => Some(held(key, tally)),
         }
     }
@@ -126,7 +143,7 @@ fn held(key: ClientKey, tally: Tally) -> NfsClient {
         name: String::new(),
         principal: "none".to_owned(),
         state: "active".to_owned(),
-        silent_s: 0.0,
+        silent_s: None,
         sessions: 0,
         opens: tally.opens,
         locks: tally.locks(),
@@ -143,8 +160,11 @@ impl NfsState for NfsClients {
             let key = ClientKey { protocol: Protocol::Nfs4, id: info.id };
             rows.push(self.nfs4_client(&info, tally.remove(&key).unwrap_or_default()));
         }
-        let others = tally.into_iter().filter(|(key, _)| key.protocol != Protocol::Nfs4);
-        rows.extend(others.filter_map(|(key, tally)| self.client_of(key, tally)));
+        for host in self.nlm.hosts() {
+            let key = ClientKey { protocol: Protocol::Nlm, id: host.id };
+            // Those that hold nothing any more are forgotten a while later.
+            rows.extend(tally.remove(&key).map(|tally| self.nlm_host(&host, tally)));
+        }
         rows.sort_by(|a, b| (&a.label, &a.id).cmp(&(&b.label, &b.id)));
         let more = rows.len() > API_STATE_ROWS_MAX;
         rows.truncate(API_STATE_ROWS_MAX);
@@ -193,6 +213,7 @@ impl NfsState for NfsClients {
         match key.protocol {
             // Somebody else may have been faster.
             Protocol::Nfs4 => self.nfs4.expire(key.id).then_some(())?,
+            Protocol::Nlm => self.nlm.expire(key.id).then_some(())?,
             _ => self.locks().release_client(key),
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));

@@ -38,7 +38,7 @@ impl Statistics {
         let samplers: Vec<Box<dyn probe::sample::Sampler>> = vec![
             Box::new(HostSampler::new(Root::default())),
             storage.keeper(hub),
-            Box::new(Levels::new(storage.clients().clone())),
+            Box::new(Levels::new(storage)),
         ];
         let collector =
             Collector::start(queries.clone(), samplers).map_err(|e| Failure::of(tried, &e))?;

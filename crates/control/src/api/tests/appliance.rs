@@ -39,7 +39,7 @@ fn nfs_client() -> NfsClient {
         name: "Linux NFSv4.2 anna".into(),
         principal: "root".into(),
         state: "active".into(),
-        silent_s: 1.5,
+        silent_s: Some(1.5),
         sessions: 1,
         opens: 1,
         locks: 1,

@@ -11,6 +11,7 @@ use super::pipe::link::Link;
 use super::target::Nfs3At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V3;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// A file handle, at most 64 bytes (RFC 1813 §2.5, NFS3_FHSIZE).
@@ -55,6 +56,10 @@ impl Client for Nfs3Client {
 
     fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
         self.pipe.wait(timeout, done)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.pipe.link.descriptor())
     }
 
     fn transport(&self) -> Option<Transport> {

@@ -16,6 +16,7 @@ use super::target::Nfs4At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V4;
 use session::Session;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// One connection to one share.
@@ -71,6 +72,10 @@ impl Client for Nfs4Client {
 
     fn granted(&self) -> Option<u32> {
         (self.session.slots < self.asked).then_some(self.session.slots)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.pipe.link.descriptor())
     }
 
     fn transport(&self) -> Option<Transport> {

@@ -6,7 +6,7 @@ use base::limits::LAB_SILENCE_MAX;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// A connected socket.
@@ -33,6 +33,11 @@ impl Link {
             }
         }
         Err(last)
+    }
+
+    /// The socket's descriptor, to be polled together with others.
+    pub fn descriptor(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 
     /// Sends as much as the socket takes now; 0 when it is full.

@@ -51,6 +51,7 @@ impl State {
             sessions: lock(&client.sessions).len(),
             opens,
             locks,
+            delegations: client.way_back.delegations(),
         }
     }
 

@@ -10,6 +10,7 @@ use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
 use super::admin::Seen;
+use super::back::WayBack;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
@@ -37,6 +38,8 @@ pub struct Client {
     pub(super) seen: Mutex<Seen>,
     /// Last CREATE_SESSION's number, and its result.
     pub(super) created: Mutex<(u32, Option<CreateSessionResOk4>)>,
+    /// How it can be called.
+    pub way_back: WayBack,
     renewed_ns: AtomicU64,
     owners: Mutex<HashMap<(bool, Vec<u8>), OwnerSequence>>,
 }
@@ -175,6 +178,7 @@ impl Clients {
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::new((0, None)),
+            way_back: WayBack::default(),
             renewed_ns: AtomicU64::new(asked.now_ns),
             owners: Mutex::default(),
         }))

@@ -10,7 +10,9 @@
 //! for a day at most.
 
 mod admin;
+pub mod back;
 mod clients;
+pub mod deleg;
 mod grace;
 mod opens;
 mod owners;
@@ -24,7 +26,10 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::limits::{NFS4_COURTESY, NFS4_EXPIRED_MAX, NFS4_SESSIONS_PER_CLIENT_MAX};
+use base::limits::{
+    NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_EXPIRED_MAX,
+    NFS4_SESSIONS_PER_CLIENT_MAX,
+};
 use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
@@ -37,6 +42,7 @@ pub use sessions::{Session, Turn, negotiate};
 pub use stateids::{Entry, Held, Open, What};
 
 use clients::Clients;
+use deleg::Recalls;
 use shards::Shards;
 
 /// Locks what holds no invariant that a panic could break.
@@ -68,6 +74,8 @@ pub struct State {
     lease_ns: u64,
     /// Opens, locks and leases of all protocols.
     pub locks: Arc<LockTable>,
+    /// Delegations.
+    pub recalls: Arc<Recalls>,
     records: Arc<dyn Records>,
     names: Mutex<Clients>,
     live: Shards<u64, Client>,
@@ -136,6 +144,8 @@ pub struct ClientInfo {
     pub opens: usize,
     /// Lock stateids.
     pub locks: usize,
+    /// Delegations.
+    pub delegations: u64,
 }
 
 impl State {
@@ -149,6 +159,7 @@ impl State {
             boot,
             lease_ns,
             locks,
+            recalls: Arc::default(),
             records,
             names: Mutex::new(Clients::new(boot)),
             live: Shards::default(),
@@ -307,11 +318,19 @@ impl State {
         }
         // After this nothing is added: who adds looks at it under the same lock.
         lock(&client.held).end();
+        self.delegations_ended(client);
     }
 
     /// What a client held that does nothing any more is free.
     fn free(&self, client: &Client) {
         self.locks.release_client(client.key());
+    }
+
+    /// How long a call to a client may be under way before the client counts as silent: a part of
+    /// the lease, so that there is time for another way.
+    pub fn patience_ns(&self) -> u64 {
+        let (least, most) = (NFS4_CALLBACK_TIME_MIN, NFS4_CALLBACK_TIME_MAX);
+        (self.lease_ns / 3).clamp(least.as_nanos() as u64, most.as_nanos() as u64)
     }
 
     /// Whether a client's lease has run out.
@@ -325,8 +344,11 @@ impl State {
         for client in self.live.all() {
             if now_ns.saturating_sub(client.renewed_ns()) > courtesy.max(self.lease_ns) {
                 self.expire(client.id);
+            } else if !client.name.0 {
+                self.look_at_path(&client, now_ns);
             }
         }
+        self.look_at_channels(now_ns, self.patience_ns());
         self.strike_unforgotten();
         self.end_grace_if_due(now_ns);
         lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));

@@ -295,12 +295,16 @@ impl State {
                 held.freed(number);
                 Ok(())
             }
-            Err(Nfsstat4::ADMIN_REVOKED) => {
+            Err(status @ (Nfsstat4::ADMIN_REVOKED | Nfsstat4::DELEG_REVOKED)) => {
                 held.freed(super::stateids::parts(id).2);
+                if status == Nfsstat4::DELEG_REVOKED {
+                    client.way_back.count_revoked(false);
+                }
                 Ok(())
             }
-            // An open is in use for as long as it is open.
+            // An open is in use for as long as it is open, a delegation until it is returned.
             Err(_) if held.find_open(id, true).is_ok() => Err(Nfsstat4::LOCKS_HELD),
+            Err(_) if held.find_deleg(id, true).is_ok() => Err(Nfsstat4::LOCKS_HELD),
             Err(status) => Err(status),
         }
     }

@@ -1,6 +1,7 @@
 //! Sessions of 4.1 (RFC 8881 §2.10): slots, the order of requests in them, the replies kept for
 //! repeated requests.
 
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use base::limits::{
@@ -9,6 +10,7 @@ use base::limits::{
 };
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4};
 
+use super::back::Channel;
 use super::clients::Client;
 use super::lock;
 
@@ -22,8 +24,10 @@ pub struct Session {
     pub fore: ChannelAttrs4,
     /// What the back channel allows.
     pub back: ChannelAttrs4,
-    /// Program of the callbacks.
-    pub cb_program: Mutex<u32>,
+    /// Its back channel.
+    pub channel: Mutex<Channel>,
+    /// What SEQUENCE tells of that.
+    pub(super) flags: AtomicU32,
     slots: Box<[Mutex<Slot>]>,
 }
 
@@ -77,7 +81,8 @@ impl Session {
     ) -> Self {
         let count = fore.maxrequests.min(NFS4_SLOTS_MAX);
         let slots = (0..count).map(|_| Mutex::default()).collect();
-        Self { id, client, fore, back, cb_program: Mutex::new(cb_program), slots }
+        let channel = Mutex::new(Channel::new(&back, cb_program));
+        Self { id, client, fore, back, channel, flags: AtomicU32::new(0), slots }
     }
 
     /// Number of slots.

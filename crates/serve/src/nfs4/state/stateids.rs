@@ -1,24 +1,46 @@
-//! What one client holds, by stateid (RFC 8881 §8.2): opens, byte-range locks under them.
+//! What one client holds, by stateid (RFC 8881 §8.2): opens, byte-range locks under them,
+//! delegations.
 //!
 //! `other` is the start of the server, the client, and a number of the client's own; so a stateid
 //! of another start or another client is known as such without a search.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
-use vfs::locks::{FileKey, Owner, Share};
+use vfs::locks::{FileKey, LeaseKind, Owner, SHARE_READ, SHARE_WRITE, Share};
 use wire::nfs4::{Nfsstat4, Stateid4};
 
+use super::deleg::Deleg;
+
 /// What a stateid stands for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum What {
     /// An open.
     Open(Open),
     /// An owner's locks on a file, under the open with this number.
     Lock(u32),
+    /// A delegation.
+    Deleg(Arc<Deleg>),
     /// Taken away; stays until FREE_STATEID (§18.38).
     Revoked,
+    /// A delegation that was taken away; stays as well.
+    RevokedDeleg,
 }
+
+impl PartialEq for What {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Open(a), Self::Open(b)) => a == b,
+            (Self::Lock(a), Self::Lock(b)) => a == b,
+            (Self::Deleg(a), Self::Deleg(b)) => Arc::ptr_eq(a, b),
+            (Self::Revoked, Self::Revoked) | (Self::RevokedDeleg, Self::RevokedDeleg) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for What {}
 
 /// An open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +74,7 @@ pub struct Held {
     states: HashMap<u32, Entry>,
     opens: HashMap<(FileKey, Owner), u32>,
     locks: HashMap<(u32, Owner), u32>,
+    delegs: HashMap<FileKey, u32>,
     /// Owners of the opens closed last, so that a CLOSE can be repeated.
     closed: VecDeque<(u32, Owner)>,
 }
@@ -91,6 +114,7 @@ impl Held {
             states: HashMap::new(),
             opens: HashMap::new(),
             locks: HashMap::new(),
+            delegs: HashMap::new(),
             closed: VecDeque::new(),
         }
     }
@@ -106,6 +130,7 @@ impl Held {
         self.states.clear();
         self.opens.clear();
         self.locks.clear();
+        self.delegs.clear();
     }
 
     /// Whether another state may be added.
@@ -161,7 +186,7 @@ impl Held {
     ///
     /// # Errors
     /// NFS4ERR_STALE_STATEID (4.0) or NFS4ERR_BAD_STATEID of another start, NFS4ERR_BAD_STATEID,
-    /// NFS4ERR_OLD_STATEID, NFS4ERR_ADMIN_REVOKED.
+    /// NFS4ERR_OLD_STATEID, NFS4ERR_ADMIN_REVOKED, NFS4ERR_DELEG_REVOKED.
     pub fn find(&self, id: &Stateid4, zero_is_latest: bool) -> Result<(u32, &Entry), Nfsstat4> {
         let (boot, client, number) = parts(id);
         if boot != self.prefix.0 && !zero_is_latest {
@@ -171,8 +196,10 @@ impl Held {
             return Err(Nfsstat4::BAD_STATEID);
         }
         let entry = self.states.get(&number).ok_or(Nfsstat4::BAD_STATEID)?;
-        if entry.what == What::Revoked {
-            return Err(Nfsstat4::ADMIN_REVOKED);
+        match entry.what {
+            What::Revoked => return Err(Nfsstat4::ADMIN_REVOKED),
+            What::RevokedDeleg => return Err(Nfsstat4::DELEG_REVOKED),
+            What::Open(_) | What::Lock(_) | What::Deleg(_) => {}
         }
         // Versions go round; half of them are ahead.
         match id.seqid.wrapping_sub(entry.seqid).cast_signed() {
@@ -231,7 +258,14 @@ impl Held {
                 Some(What::Open(open)) => Some(open),
                 _ => None,
             },
-            What::Revoked => None,
+            What::Deleg(deleg) => {
+                let access = match deleg.kind {
+                    LeaseKind::Read => SHARE_READ,
+                    LeaseKind::Write => SHARE_READ | SHARE_WRITE,
+                };
+                return Ok((entry.key, Share { access, deny: 0 }));
+            }
+            What::Revoked | What::RevokedDeleg => None,
         };
         Ok((entry.key, open.ok_or(Nfsstat4::BAD_STATEID)?.share))
     }
@@ -364,5 +398,58 @@ impl Held {
     pub fn files_of(&self, owner: &Owner) -> Vec<FileKey> {
         let states = self.locks.iter().filter(|((_, by), _)| by == owner);
         states.filter_map(|(_, number)| self.states.get(number).map(|e| e.key)).collect()
+    }
+
+    /// Adds a delegation, whose stateid `make` is told.
+    ///
+    /// # Errors
+    /// NFS4ERR_RESOURCE, also if there is one on the file already.
+    pub fn delegate(
+        &mut self,
+        key: FileKey,
+        owner: &Owner,
+        make: impl FnOnce(Stateid4) -> Arc<Deleg>,
+    ) -> Result<Arc<Deleg>, Nfsstat4> {
+        if self.delegs.contains_key(&key) {
+            return Err(Nfsstat4::RESOURCE);
+        }
+        let number = self.add(key, owner.clone(), What::RevokedDeleg)?;
+        let deleg = make(self.bump(number));
+        if let Some(entry) = self.states.get_mut(&number) {
+            entry.what = What::Deleg(Arc::clone(&deleg));
+        }
+        self.delegs.insert(key, number);
+        Ok(deleg)
+    }
+
+    /// As [`Self::find`], for what must be a delegation.
+    ///
+    /// # Errors
+    /// As there, and NFS4ERR_BAD_STATEID for another's.
+    pub fn find_deleg(&self, id: &Stateid4, zero: bool) -> Result<Arc<Deleg>, Nfsstat4> {
+        match self.find(id, zero)? {
+            (_, Entry { what: What::Deleg(deleg), .. }) => Ok(Arc::clone(deleg)),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// Takes a delegation out.
+    pub fn undelegate(&mut self, id: &Stateid4) {
+        if let Some(entry) = self.states.remove(&parts(id).2) {
+            self.delegs.remove(&entry.key);
+        }
+    }
+
+    /// Keeps the stateid of a delegation that was taken away, for the client to be told.
+    pub fn remember_revoked(&mut self, deleg: &Deleg) {
+        // Anyone's will do as owner: nothing is held.
+        let Stateid4 { seqid, .. } = deleg.stateid;
+        let number = parts(&deleg.stateid).2;
+        if let Some(client) = deleg.client.upgrade()
+            && let Ok(owner) = client.owner(b"")
+        {
+            let entry = Entry { seqid, key: deleg.key, owner, what: What::RevokedDeleg };
+            self.states.insert(number, entry);
+        }
     }
 }

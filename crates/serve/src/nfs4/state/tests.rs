@@ -10,6 +10,7 @@ use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
 use super::*;
 
 mod admin;
+mod deleg;
 mod random;
 
 impl State {

@@ -125,6 +125,7 @@ fn a_failed_flush_takes_back_what_it_concerns() {
         transport: Default::default(),
         facts: OpRecord::default(),
         connection: 1,
+        back: None,
     };
     let mut out = ReplyBuf::default();
     let Ok(Start::Compound(mut progress)) = world.nfs.begin(&message, &mut out) else { panic!() };

@@ -15,6 +15,7 @@ use tokio::io::ReadBuf;
 use wire::rpc::{Framed, Framer};
 
 use super::Ended;
+use crate::rpc::back::Back;
 use crate::rpc::core::Core;
 use crate::transport::link::Link;
 
@@ -181,6 +182,15 @@ impl Input {
             Some(whole) => whole,
             None => self.buf.get(self.at.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Whether the record found answers a call of ours, which is then taken care of.
+    pub(super) fn is_answer(&mut self, back: &Back) -> bool {
+        let answers = back.answered(self.message());
+        if answers {
+            self.consume();
+        }
+        answers
     }
 
     /// Goes past the record found.

@@ -12,6 +12,7 @@ use super::super::later::{Letter, Span};
 use super::{Conn, Ended};
 use crate::transport::mailbox::Mailbox;
 use crate::transport::tls::TlsError;
+use crate::transport::tls::name::common_name;
 
 impl Conn {
     /// The reply to a probe is written from `start` on; it becomes a refusal if something else is
@@ -42,7 +43,8 @@ impl Conn {
         let done = tokio::time::timeout(TLS_HANDSHAKE_MAX, self.link.secure(&tls, core));
         let done = unless_it_ends(done, &self.mailbox).await;
         done.ok_or(Ended::Drained)?.map_err(|_| TlsError::TooSlow)??;
-        self.caller.moves_to(self.link.transport());
+        let name = self.link.certificate().and_then(common_name);
+        self.caller.moves_to(self.link.transport(), name);
         self.core.service.budgets.tls_sessions.fetch_add(1, Relaxed);
         Ok(())
     }

@@ -14,7 +14,7 @@ fn client() -> NfsClient {
         name: "Linux NFSv4.2 anna".into(),
         principal: "root".into(),
         state: "active".into(),
-        silent_s: 1.5,
+        silent_s: Some(1.5),
         sessions: 1,
         opens: 12,
         locks: 3,
@@ -25,7 +25,7 @@ fn client() -> NfsClient {
 
 #[test]
 fn clients_stand_in_columns() {
-    let short = NfsClient { label: "::1".into(), silent_s: 0.0, waiting: 0, ..client() };
+    let short = NfsClient { label: "::1".into(), silent_s: Some(0.0), waiting: 0, ..client() };
     let text = clients(&Listing { rows: vec![client(), short], more: true });
     let expected = "\
 id                     client           version  state   silent  sessions  opens  locks  \

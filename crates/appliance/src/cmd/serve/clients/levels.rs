@@ -3,30 +3,47 @@
 //! How many there are costs next to nothing. Who holds how much means a look through the whole
 //! table of locks; one that takes long is taken less often, and the last figures stand meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
 use base::limits::STATE_TALLY_COST;
 use probe::sample::{Sample, Sampler};
 use serve::nfs4::Stateful;
+use serve::nlm::Nlm;
 use vfs::locks::{ClientKey, Protocol, Tally};
 
-/// Reads the state of NFSv4 clients.
+use crate::cmd::serve::storage::Storage;
+
+/// By client address.
+type ByClient = BTreeMap<String, Tally>;
+
+/// Reads the state of NFS clients.
 pub struct Levels {
     nfs4: Arc<Stateful>,
+    nlm: Arc<Nlm>,
     /// Recalls so far, and when they were read.
     recalls: Option<(u64, u64)>,
-    /// By client address.
-    held: BTreeMap<String, Tally>,
+    /// What clients of NFSv4 hold.
+    held: ByClient,
+    /// What hosts of NFSv3 hold.
+    nlm_held: ByClient,
     /// When the table may be looked through again, on the keeper's clock.
     next_ns: u64,
 }
 
 impl Levels {
-    /// The levels of these clients.
-    pub fn new(nfs4: Arc<Stateful>) -> Self {
-        Self { nfs4, recalls: None, held: BTreeMap::new(), next_ns: 0 }
+    /// The levels of the clients of what is served.
+    pub fn new(storage: &Storage) -> Self {
+        Self {
+            nfs4: storage.clients().clone(),
+            nlm: storage.nlm().clone(),
+            recalls: None,
+            held: ByClient::new(),
+            nlm_held: ByClient::new(),
+            next_ns: 0,
+        }
     }
 
     fn look(&mut self) {
@@ -34,25 +51,26 @@ impl Levels {
         if begun < self.next_ns {
             return;
         }
-        self.held.clear();
+        let hosts: HashMap<u64, IpAddr> =
+            self.nlm.hosts().into_iter().map(|host| (host.id, host.address)).collect();
+        let (mut held, mut nlm_held) = (ByClient::new(), ByClient::new());
         for (key, tally) in self.nfs4.state.locks.tally() {
-            if key.protocol == Protocol::Nfs4 {
-                add(self.held.entry(self.address(key)).or_default(), tally);
-            }
+            let (held, address) = match key.protocol {
+                Protocol::Nfs4 => (&mut held, self.latest(key)),
+                Protocol::Nlm => (&mut nlm_held, hosts.get(&key.id).copied()),
+                _ => continue,
+            };
+            let who = address.map_or_else(String::new, |address| address.to_string());
+            add(held.entry(who).or_default(), tally);
         }
+        (self.held, self.nlm_held) = (held, nlm_held);
         let ended = self.nfs4.clock.monotonic_ns();
         self.next_ns = ended + ended.saturating_sub(begun) * u64::from(STATE_TALLY_COST);
     }
 
-    /// Where a client spoke from last; nothing if it is gone.
-    fn address(&self, key: ClientKey) -> String {
-        let latest = self.nfs4.client(key.id).and_then(|c| c.addresses.first().copied());
-        latest.map_or_else(String::new, |address| address.to_string())
-    }
-
-    fn by_client(&self, stat: &'static str, of: fn(&Tally) -> u64) -> Sample {
-        let rows = self.held.iter().map(|(who, tally)| (who.clone(), String::new(), of(tally)));
-        sample(stat, ["client", ""], rows)
+    /// Where a client of NFSv4 spoke from last, if it is still there.
+    fn latest(&self, key: ClientKey) -> Option<IpAddr> {
+        self.nfs4.client(key.id)?.addresses.first().copied()
     }
 
     fn recalls(&mut self, now_ns: u64) -> Option<Sample> {
@@ -74,17 +92,29 @@ impl Sampler for Levels {
             Sample::raw("nfs4.sessions", counts.sessions as f64),
         ];
         self.look();
-        let locks = self.held.iter().flat_map(|(who, tally)| {
-            let kinds = [("read", tally.read_locks), ("write", tally.write_locks)];
-            kinds.map(|(kind, n)| (who.clone(), kind.to_owned(), n))
-        });
-        samples.push(sample("nfs4.locks", ["client", "kind"], locks));
-        samples.push(self.by_client("nfs4.opens", |tally| tally.opens));
-        samples.push(self.by_client("nfs4.waiting", |tally| tally.waiting));
-        samples.push(self.by_client("nfs4.delegations", |tally| tally.leases));
+        samples.push(locks("nfs4.locks", &self.held));
+        samples.push(by_client("nfs4.opens", &self.held, |tally| tally.opens));
+        samples.push(by_client("nfs4.waiting", &self.held, |tally| tally.waiting));
+        samples.push(by_client("nfs4.delegations", &self.held, |tally| tally.leases));
+        samples.push(locks("nlm.locks", &self.nlm_held));
+        samples.push(by_client("nlm.shares", &self.nlm_held, |tally| tally.opens));
+        samples.push(by_client("nlm.waiting", &self.nlm_held, |tally| tally.waiting));
         samples.extend(self.recalls(now_ns));
         samples
     }
+}
+
+fn by_client(stat: &'static str, held: &ByClient, of: fn(&Tally) -> u64) -> Sample {
+    let rows = held.iter().map(|(who, tally)| (who.clone(), String::new(), of(tally)));
+    sample(stat, ["client", ""], rows)
+}
+
+fn locks(stat: &'static str, held: &ByClient) -> Sample {
+    let rows = held.iter().flat_map(|(who, tally)| {
+        let kinds = [("read", tally.read_locks), ("write", tally.write_locks)];
+        kinds.map(|(kind, n)| (who.clone(), kind.to_owned(), n))
+    });
+    sample(stat, ["client", "kind"], rows)
 }
 
 /// Several clients may be behind one address.

@@ -1,0 +1,155 @@
+//! What connections cost: the server's CPU per operation over 1, 8, 64 and 1 024 connections with
+//! the same number of requests in flight in all, and the same bytes of files in all.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::time::Duration;
+
+use lab::workload::{Kind, Shape};
+
+use crate::load::Figure;
+use crate::many::{Lanes, Wanted};
+use crate::servers::{self, Version};
+use crate::stats::median;
+use crate::{Cli, bare, cpu, echo};
+
+/// First port of the server under load.
+const OFFSET: u16 = 27_300;
+/// Requests in flight in all: as many as 1 024 connections have at least, and as one session of
+/// NFSv4.1 has at most.
+const IN_FLIGHT: [u32; 2] = [1024, 128];
+/// Connections; at most as many as requests, of which each then has an equal share.
+const CONNECTIONS: [u32; 5] = [1, 8, 64, 128, 1024];
+/// Bytes of all files together: in the page cache, and beyond the processor's own.
+const FILES: u64 = 256 << 20;
+/// The dearest row of a group may cost this many times the cheapest.
+const GOAL: f64 = 1.3;
+
+/// One row: how many connections, and their figures.
+type Row = (u32, Vec<Figure>);
+
+/// Runs and prints the comparison.
+///
+/// # Errors
+/// When the server does not start or a load fails.
+pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
+    let base = cli.scratch.join(format!("bench.{}", std::process::id()));
+    std::fs::create_dir_all(base.join("share"))?;
+    let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
+    println!(
+        "| version | operation | in flight | connections | ops/s | server µs/op | spread \
+         | to cheapest | to bare |"
+    );
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    let (mut worst, mut floors) = (0.0f64, BTreeMap::new());
+    let mut raw = Vec::new();
+    for version in Version::ALL {
+        for (name, kind, block) in
+            [("READ 4K", Kind::RandRead, 4096), ("GETATTR", Kind::Getattr, 1)]
+        {
+            for in_flight in IN_FLIGHT {
+                let label = format!("{} | {name} | {in_flight}", version.name());
+                let group = Group { url: server.url(version), kind, block, in_flight };
+                if let Entry::Vacant(first) = floors.entry((name, in_flight)) {
+                    let rows = group.bare(rounds, seconds)?;
+                    print(&format!("bare | {name} | {in_flight}"), &rows, &[]);
+                    first.insert(rows);
+                }
+                let floor = floors.get(&(name, in_flight)).map_or(&[][..], |rows| rows);
+                let rows = group.run(server.pid, rounds, seconds)?;
+                worst = worst.max(print(&label, &rows, floor));
+                raw.push(serde_json::json!({"version": version.name(), "operation": name,
+                    "in_flight": in_flight, "connections": rows}));
+            }
+        }
+    }
+    println!();
+    println!("dearest to cheapest of any group: {worst:.2} (goal: {GOAL})");
+    if let Some(out) = &cli.out {
+        std::fs::write(out, serde_json::to_string_pretty(&raw)?)?;
+    }
+    let used = cpu::of(server.pid)?;
+    eprintln!("bench: the server used {used:.1} s of CPU in all");
+    drop(server);
+    std::fs::remove_dir_all(&base)
+}
+
+/// Rows that are compared with each other.
+struct Group<'a> {
+    url: &'a str,
+    kind: Kind,
+    block: u32,
+    in_flight: u32,
+}
+
+impl Group<'_> {
+    /// The same over the bare server: what the machine itself takes.
+    fn bare(&self, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(seconds);
+        let data = if self.kind == Kind::RandRead { self.block as usize } else { 0 };
+        let shares = CONNECTIONS.into_iter().filter(|n| *n <= self.in_flight);
+        let row = |connections| {
+            let load = (connections, self.in_flight / connections);
+            Ok((connections, echo::figures(load, bare::HEAD + data, rounds, time)?))
+        };
+        shares.map(row).collect()
+    }
+
+    fn run(&self, server: u32, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(seconds);
+        let mut rows = Vec::new();
+        for connections in CONNECTIONS.into_iter().filter(|n| *n <= self.in_flight) {
+            let wanted = Wanted {
+                url: self.url,
+                shape: Shape {
+                    kind: self.kind,
+                    block: self.block,
+                    files: 1,
+                    file_size: FILES / u64::from(connections),
+                },
+                connections,
+                depth: self.in_flight / connections,
+            };
+            let mut lanes = match Lanes::ready(&wanted) {
+                Ok(lanes) => lanes,
+                // A session has fewer slots than one connection would need here.
+                Err(error) if error.to_string().contains("slots") => {
+                    eprintln!("bench: {connections} x {}: {error}", wanted.depth);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            lanes.run(server, time / 2)?;
+            let figures: io::Result<_> = (0..rounds).map(|_| lanes.run(server, time)).collect();
+            rows.push((connections, figures?));
+            lanes.clean();
+        }
+        Ok(rows)
+    }
+}
+
+/// What a row costs, µs for each operation.
+fn cost(row: &Row) -> f64 {
+    median(&row.1.iter().map(|f| f.server_us_op).collect::<Vec<_>>())
+}
+
+/// Prints a group beside the bare server's; returns its dearest row to its cheapest.
+fn print(label: &str, rows: &[Row], floor: &[Row]) -> f64 {
+    let least = rows.iter().map(cost).fold(f64::INFINITY, f64::min);
+    for row in rows {
+        let bare = floor.iter().find(|bare| bare.0 == row.0);
+        let costs = row.1.iter().map(|f| f.server_us_op);
+        println!(
+            "| {label} | {} | {:.0} | {:.3} | {:.3}-{:.3} | {:.2} | {} |",
+            row.0,
+            median(&row.1.iter().map(|f| f.ops_s).collect::<Vec<_>>()),
+            cost(row),
+            costs.clone().fold(f64::INFINITY, f64::min),
+            costs.fold(0.0, f64::max),
+            cost(row) / least,
+            bare.map_or(String::new(), |bare| format!("{:.2}", cost(row) / cost(bare))),
+        );
+    }
+    rows.iter().map(cost).fold(0.0, f64::max) / least
+}

@@ -1,0 +1,141 @@
+//! What OPEN grants beside the open, the claims of OPEN that name a delegation, and DELEGRETURN
+//! (RFC 8881 §18.16, §10.4, §18.6).
+
+use std::sync::Arc;
+
+use vfs::attr::{Attr, FileType};
+use vfs::locks::{FileKey, LeaseKind, SHARE_WRITE, Share};
+use wire::nfs4::{
+    DelegreturnArgs4, Nfsace4, Nfsstat4, OpenArgs4, OpenClaim4, OpenDelegation4,
+    OpenNoneDelegation4, OpenReadDelegation4, Stateid4, Utf8str, acetype4, delegation4, share4,
+    why_no_delegation4,
+};
+
+use super::fh::{Place, Target};
+use super::run::{Fail, Handled, Run};
+use super::state::Client;
+use super::state::deleg::Wanted;
+use super::stateful::Stateful;
+
+/// What a client is given with an OPEN that was done.
+pub(super) fn grant(
+    keeper: &Stateful,
+    run: &Run<'_>,
+    args: &OpenArgs4<'_>,
+    client: &Arc<Client>,
+    (target, attr): (&Target, &Attr),
+    (share, confirmed): (Share, bool),
+) -> OpenDelegation4<'static> {
+    let asked = if run.minor() == 0 { 0 } else { args.share_access & share4::WANT_DELEG_MASK };
+    let wanted =
+        Wanted { file: target.share.fs.file_id(&target.handle), handle: &target.handle, attr };
+    let granted = match args.claim {
+        _ if attr.kind != FileType::Regular => Err(why_no_delegation4::NOT_SUPP_FTYPE),
+        OpenClaim4::Previous(delegation4::READ) => give(keeper, run, client, target, wanted),
+        OpenClaim4::Null(_) | OpenClaim4::Fh(()) => {
+            may_have(keeper, client, &wanted, asked, share, confirmed)
+                .and_then(|()| give(keeper, run, client, target, wanted))
+        }
+        _ => Err(why_no_delegation4::NOT_WANTED),
+    };
+    match granted {
+        Ok(stateid) => {
+            // Who cannot be called must not keep what was reclaimed.
+            let recall = !keeper.state.can_call(client);
+            OpenDelegation4::Read(OpenReadDelegation4 { stateid, recall, permissions: NOBODY })
+        }
+        Err(why) if asked != 0 => {
+            OpenDelegation4::NoneExt(OpenNoneDelegation4 { why, will_tell: false })
+        }
+        Err(_) => OpenDelegation4::None(()),
+    }
+}
+
+/// Gives a delegation for reading, if changes by programs on this machine would be heard of: the
+/// attributes that the client goes by are read after this.
+fn give(
+    keeper: &Stateful,
+    run: &Run<'_>,
+    client: &Arc<Client>,
+    target: &Target,
+    wanted: Wanted<'_>,
+) -> Result<Stateid4, u32> {
+    let watch = target.share.fs.watch(run.cx(), &target.handle);
+    let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
+    let stateid = keeper.state.delegate(client, wanted, LeaseKind::Read)?;
+    if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
+        deleg.set_watch(watch);
+    }
+    Ok(stateid)
+}
+
+/// The entry that lets users in without ACCESS: we promise nothing, so clients ask.
+const NOBODY: Nfsace4<'static> =
+    Nfsace4 { kind: acetype4::ALLOWED, flag: 0, access_mask: 0, who: Utf8str(b"") };
+
+/// Whether a delegation for reading should be granted, as far as it depends on the client.
+fn may_have(
+    keeper: &Stateful,
+    client: &Client,
+    wanted: &Wanted<'_>,
+    asked: u32,
+    share: Share,
+    confirmed: bool,
+) -> Result<(), u32> {
+    match asked {
+        share4::WANT_NO_DELEG => return Err(why_no_delegation4::NOT_WANTED),
+        share4::WANT_CANCEL => return Err(why_no_delegation4::CANCELLED),
+        share4::WANT_WRITE_DELEG => return Err(why_no_delegation4::RESOURCE),
+        _ => {}
+    }
+    // An owner that is not confirmed may be a repeated request of one that is long gone.
+    if share.access & SHARE_WRITE != 0 || !confirmed {
+        return Err(why_no_delegation4::RESOURCE);
+    }
+    keeper.state.may_delegate(client, wanted.file, keeper.now())
+}
+
+/// The delegation that a claim names, which must be on this file.
+///
+/// # Errors
+/// Those of the stateid.
+pub(super) fn check_claim(
+    keeper: &Stateful,
+    client: &Client,
+    stateid: &Stateid4,
+    attr: &Attr,
+) -> Result<(), Fail> {
+    let deleg = keeper.state.delegation(client, stateid)?;
+    if deleg.key == FileKey::from(attr) { Ok(()) } else { Err(Nfsstat4::BAD_STATEID.into()) }
+}
+
+/// The stateid of a claim that names a delegation.
+pub(super) fn claimed(claim: &OpenClaim4<'_>) -> Option<Stateid4> {
+    match claim {
+        OpenClaim4::DelegateCur(cur) => Some(cur.delegate_stateid),
+        OpenClaim4::DelegCurFh(stateid) => Some(*stateid),
+        _ => None,
+    }
+}
+
+/// DELEGRETURN. The file itself is not asked for: it may be gone.
+pub(super) fn give_back(keeper: &Stateful, run: &mut Run<'_>, args: &DelegreturnArgs4) -> Handled {
+    let id = run.stateid(&args.deleg_stateid)?;
+    let client = keeper.of_stateid(run, &id)?;
+    let deleg = keeper.state.delegation(&client, &id)?;
+    let on_it = match run.current()? {
+        Place::File(target) => {
+            target.handle == deleg.handle || {
+                // Another handle of the same file will do.
+                let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
+                FileKey::from(&attr) == deleg.key
+            }
+        }
+        Place::Pseudo(_) => false,
+    };
+    if !on_it {
+        return Err(Nfsstat4::BAD_STATEID.into());
+    }
+    keeper.state.delegation_return(&client, &id)?;
+    run.ok(&())
+}

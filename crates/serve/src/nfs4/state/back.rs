@@ -1,0 +1,413 @@
+//! The way back to a client: over the address that a 4.0 client named (RFC 7530 §10.2.1), or the
+//! back channel of a session (RFC 8881 §2.10.3.1) with its slots. A client whose way back does not
+//! work gets no delegations, and 4.1 is told so with every SEQUENCE.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::limits::{NFS4_BACK_LINES_MAX, NFS4_BACK_SLOTS_MAX};
+use wire::nfs4::{CallbackSec4, ChannelAttrs4, Nfsstat4, seq4_status};
+use wire::rpc::{Auth, AuthSys, Gids};
+
+use super::clients::Client;
+use super::deleg::Deleg;
+use super::sessions::Session;
+use super::{State, lock};
+use crate::rpc::Back;
+
+/// As whom a client wants to be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallbackCred {
+    /// AUTH_NONE.
+    None,
+    /// AUTH_SYS with these.
+    Sys {
+        /// `stamp`.
+        stamp: u32,
+        /// `machinename`.
+        machine: Box<[u8]>,
+        /// `uid` and `gid`.
+        ids: (u32, u32),
+        /// `gids`.
+        gids: Vec<u32>,
+    },
+}
+
+impl CallbackCred {
+    /// The first of a client's proposals that we can do.
+    ///
+    /// # Errors
+    /// NFS4ERR_ENCR_ALG_UNSUPP if there is none.
+    pub fn choose(proposals: &[CallbackSec4<'_>]) -> Result<Self, Nfsstat4> {
+        let one = |sec: &CallbackSec4<'_>| match sec {
+            CallbackSec4::None(()) => Some(Self::None),
+            CallbackSec4::Sys(sys) => Some(Self::Sys {
+                stamp: sys.stamp,
+                machine: sys.machinename.0.into(),
+                ids: (sys.uid, sys.gid),
+                gids: sys.gids.0.clone(),
+            }),
+            CallbackSec4::Gss(_) => None,
+        };
+        proposals.iter().find_map(one).ok_or(Nfsstat4::ENCR_ALG_UNSUPP)
+    }
+
+    /// As it goes into a call.
+    pub fn auth(&self) -> Auth<'_> {
+        match self {
+            Self::None => Auth::None,
+            Self::Sys { stamp, machine, ids: (uid, gid), gids } => Auth::Sys(AuthSys {
+                stamp: *stamp,
+                machine,
+                uid: *uid,
+                gid: *gid,
+                gids: Gids::new(gids),
+            }),
+        }
+    }
+}
+
+/// A slot of a back channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CbSlot {
+    /// The last call under this number was answered.
+    Free(u32),
+    /// A call is under way since then.
+    Busy(u32, u64),
+    /// Nobody knows whether its last call was done, so nothing can follow it.
+    Lost,
+}
+
+/// A call's turn on a back channel.
+#[derive(Debug)]
+pub struct CbTurn {
+    /// The connection to take.
+    pub line: Arc<Back>,
+    /// Minor version of the session.
+    pub minor: u32,
+    /// Program of the callbacks.
+    pub program: u32,
+    /// As whom.
+    pub cred: CallbackCred,
+    /// CB_SEQUENCE's slot.
+    pub slot: u32,
+    /// Its number there.
+    pub sequence: u32,
+    /// The highest slot in use.
+    pub highest: u32,
+}
+
+/// What became of a call on a back channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CbEnd {
+    /// CB_SEQUENCE was done.
+    Done,
+    /// The call never left.
+    Unsent,
+    /// There was no answer.
+    Lost,
+    /// The client says that the channel is out of step.
+    Fault,
+}
+
+/// The back channel of a session.
+#[derive(Default)]
+pub struct Channel {
+    /// The client has asked for one; only then is it told that it is gone.
+    asked: bool,
+    minor: u32,
+    program: u32,
+    cred: Option<CallbackCred>,
+    lines: Vec<Arc<Back>>,
+    slots: Vec<CbSlot>,
+    waiting: VecDeque<Arc<Deleg>>,
+    fault: bool,
+    silent: bool,
+}
+
+impl Channel {
+    /// As CREATE_SESSION has settled it; it has no connection yet.
+    pub fn new(attrs: &ChannelAttrs4, program: u32) -> Self {
+        let slots = attrs.maxrequests.clamp(1, NFS4_BACK_SLOTS_MAX) as usize;
+        Self { program, slots: vec![CbSlot::Free(0); slots], ..Self::default() }
+    }
+
+    /// BACKCHANNEL_CTL: another program, or as somebody else.
+    pub fn set(&mut self, program: u32, cred: CallbackCred) {
+        self.program = program;
+        self.cred = Some(cred);
+    }
+
+    /// The minor version that callbacks must have: that of the session.
+    pub fn set_minor(&mut self, minor: u32) {
+        self.minor = minor;
+    }
+
+    /// A connection that the client offers. What was wrong with those before says nothing of it.
+    pub fn bind(&mut self, line: &Arc<Back>) {
+        self.asked = true;
+        self.silent = false;
+        self.unbind(line.connection());
+        if self.lines.len() >= NFS4_BACK_LINES_MAX {
+            self.lines.remove(0);
+        }
+        self.lines.push(Arc::clone(line));
+    }
+
+    /// Takes a connection away.
+    pub fn unbind(&mut self, connection: u64) {
+        self.lines.retain(|line| line.is_open() && line.connection() != connection);
+    }
+
+    /// Whether there is no reason why a call should not be answered.
+    pub fn is_up(&self) -> bool {
+        let has_slot = self.slots.iter().any(|slot| *slot != CbSlot::Lost);
+        let has_line = self.lines.iter().any(|line| line.is_open());
+        self.cred.is_some() && has_slot && has_line && !self.fault && !self.silent
+    }
+
+    /// What SEQUENCE tells of it.
+    fn flags(&self) -> u32 {
+        let lost = self.slots.iter().all(|slot| *slot == CbSlot::Lost);
+        match self.asked {
+            true if self.fault || lost => seq4_status::BACKCHANNEL_FAULT,
+            true if !self.is_up() => seq4_status::CB_PATH_DOWN_SESSION,
+            _ => 0,
+        }
+    }
+
+    /// A turn to recall a delegation. Without a free slot the delegation waits for one.
+    ///
+    /// # Errors
+    /// True if it waits, false if this channel is of no use.
+    pub fn turn(&mut self, deleg: &Arc<Deleg>, now_ns: u64) -> Result<CbTurn, bool> {
+        let line = self.lines.iter().rev().find(|line| line.is_open()).cloned();
+        let (Some(line), Some(cred)) = (line, self.cred.clone()) else { return Err(false) };
+        if self.fault || self.silent {
+            return Err(false);
+        }
+        let free = |slot: &CbSlot| matches!(slot, CbSlot::Free(_));
+        let Some(at) = self.slots.iter().position(free) else {
+            let busy = self.slots.iter().any(|slot| matches!(slot, CbSlot::Busy(..)));
+            if busy {
+                self.waiting.push_back(Arc::clone(deleg));
+            }
+            return Err(busy);
+        };
+        let CbSlot::Free(last) = self.slots[at] else { return Err(false) };
+        let sequence = last.wrapping_add(1);
+        self.slots[at] = CbSlot::Busy(sequence, now_ns);
+        let used = self.slots.iter().rposition(|slot| matches!(slot, CbSlot::Busy(..)));
+        let highest = used.unwrap_or(at) as u32;
+        let (minor, program, slot) = (self.minor, self.program, at as u32);
+        Ok(CbTurn { line, minor, program, cred, slot, sequence, highest })
+    }
+
+    /// A call has ended. Gives the next delegation that waits for a slot, or all that waited in
+    /// vain.
+    pub fn ended(&mut self, slot: u32, end: CbEnd) -> Vec<Arc<Deleg>> {
+        if let Some(slot) = self.slots.get_mut(slot as usize)
+            && let CbSlot::Busy(sequence, _) = *slot
+        {
+            *slot = match end {
+                CbEnd::Done => CbSlot::Free(sequence),
+                CbEnd::Unsent => CbSlot::Free(sequence.wrapping_sub(1)),
+                CbEnd::Lost | CbEnd::Fault => CbSlot::Lost,
+            };
+        }
+        self.fault |= end == CbEnd::Fault;
+        self.silent &= end != CbEnd::Done;
+        if self.is_up() {
+            self.waiting.pop_front().into_iter().collect()
+        } else {
+            self.waiting.drain(..).collect()
+        }
+    }
+
+    /// Looks for calls that have been under way for too long, and connections that are gone.
+    fn look(&mut self, now_ns: u64, patience_ns: u64) {
+        self.lines.retain(|line| line.is_open());
+        let late = |slot: &CbSlot| match slot {
+            CbSlot::Busy(_, since) => now_ns.saturating_sub(*since) > patience_ns,
+            CbSlot::Free(_) | CbSlot::Lost => false,
+        };
+        self.silent |= self.slots.iter().any(late);
+    }
+}
+
+/// Where a 4.0 client wants to be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Callback {
+    /// The address. `None` if it named none that we would call.
+    pub address: Option<SocketAddr>,
+    /// Program.
+    pub program: u32,
+    /// `callback_ident`.
+    pub ident: u32,
+}
+
+/// What is known of the way to a 4.0 client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PathStatus {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// CB_NULL is under way.
+    Probing,
+    /// It has answered.
+    Up,
+    /// It has not.
+    Down,
+}
+
+/// The way back to a 4.0 client.
+#[derive(Default)]
+pub struct Path {
+    /// What SETCLIENTID said, until what it answered is confirmed.
+    proposed: Option<([u8; 8], Callback)>,
+    /// What holds.
+    pub callback: Option<Callback>,
+    /// The connection, if there is one.
+    pub line: Option<Arc<Back>>,
+    /// Whether it works.
+    pub status: PathStatus,
+    /// When the oldest unanswered call was made.
+    pub since_ns: Option<u64>,
+    /// When it was last tried.
+    pub tried_ns: u64,
+}
+
+/// What a client has of all this.
+#[derive(Default)]
+pub struct WayBack {
+    /// Of 4.0.
+    path: Mutex<Path>,
+    /// Delegations that it holds.
+    pub(super) delegations: AtomicU64,
+    /// Revoked ones that it has not freed.
+    pub(super) revoked: AtomicU64,
+    /// Of SEQUENCE's result, for all its sessions.
+    pub(super) flags: AtomicU32,
+}
+
+impl WayBack {
+    /// Delegations that the client holds.
+    pub fn delegations(&self) -> u64 {
+        self.delegations.load(Ordering::Relaxed)
+    }
+
+    /// The way to a client of 4.0.
+    pub fn path(&self) -> MutexGuard<'_, Path> {
+        lock(&self.path)
+    }
+
+    fn set(&self, flag: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells the client that it has lost something, until it has freed all of it.
+    pub(super) fn count_revoked(&self, more: bool) {
+        let before = match more {
+            true => self.revoked.fetch_add(1, Ordering::Relaxed),
+            false => self.revoked.fetch_sub(1, Ordering::Relaxed),
+        };
+        self.set(seq4_status::RECALLABLE_STATE_REVOKED, more || before > 1);
+    }
+}
+
+impl State {
+    /// SEQUENCE's `sr_status_flags`.
+    pub fn status_flags(&self, session: &Session) -> u32 {
+        let of_client = session.client.way_back.flags.load(Ordering::Relaxed);
+        of_client | session.flags.load(Ordering::Relaxed)
+    }
+
+    /// Changes a session's back channel, and what SEQUENCE tells of it.
+    pub fn with_channel<T>(&self, session: &Session, act: impl FnOnce(&mut Channel) -> T) -> T {
+        let (done, flags) = {
+            let mut channel = lock(&session.channel);
+            (act(&mut channel), channel.flags())
+        };
+        if session.flags.swap(flags, Ordering::Relaxed) != flags {
+            self.tell_path(&session.client);
+        }
+        done
+    }
+
+    /// Whether any session of the client has a back channel that works, if it wants one at all.
+    fn tell_path(&self, client: &Client) {
+        let (mut asked, mut up) = (false, false);
+        for session in self.sessions_of(client) {
+            let channel = lock(&session.channel);
+            asked |= channel.asked;
+            up |= channel.is_up();
+        }
+        client.way_back.set(seq4_status::CB_PATH_DOWN, asked && !up);
+    }
+
+    /// The sessions of a client.
+    pub fn sessions_of(&self, client: &Client) -> Vec<Arc<Session>> {
+        let ids = lock(&client.sessions).clone();
+        ids.iter().filter_map(|id| self.session(id).ok()).collect()
+    }
+
+    /// Whether the client can be called, as far as is known.
+    pub fn can_call(&self, client: &Client) -> bool {
+        match client.name.0 {
+            true => self.sessions_of(client).iter().any(|session| lock(&session.channel).is_up()),
+            false => lock(&client.way_back.path).status == PathStatus::Up,
+        }
+    }
+
+    /// SETCLIENTID has said where to call; it holds from the confirmation on.
+    pub fn propose_callback(&self, id: u64, confirm: [u8; 8], callback: Callback) {
+        if let Some(client) = lock(&self.names).get(id) {
+            lock(&client.way_back.path).proposed = Some((confirm, callback));
+        }
+    }
+
+    /// SETCLIENTID_CONFIRM: the client, if there is a new way to it.
+    pub fn confirm_callback(&self, id: u64, confirm: [u8; 8]) -> Option<Arc<Client>> {
+        let client = self.live.get(&id)?;
+        let mut path = lock(&client.way_back.path);
+        let (_, callback) = path.proposed.take_if(|(by, _)| *by == confirm)?;
+        *path = Path { callback: Some(callback), ..Path::default() };
+        drop(path);
+        Some(client)
+    }
+
+    /// RENEW: whether a client of 4.0 holds delegations and cannot be called (RFC 7530 §16.29.5).
+    pub fn path_is_down(&self, client: &Client) -> bool {
+        client.way_back.delegations() > 0 && client.way_back.path().status == PathStatus::Down
+    }
+
+    /// Whether it is time to try the way to a client of 4.0 again.
+    pub fn should_probe(&self, client: &Client, now_ns: u64) -> bool {
+        let path = client.way_back.path();
+        let rested = now_ns.saturating_sub(path.tried_ns) >= self.patience_ns();
+        path.status == PathStatus::Down && rested
+    }
+
+    /// Looks whether a client of 4.0 has left a call unanswered for too long.
+    pub(super) fn look_at_path(&self, client: &Client, now_ns: u64) {
+        let mut path = client.way_back.path();
+        if path.since_ns.is_some_and(|since| now_ns.saturating_sub(since) > self.patience_ns()) {
+            path.status = PathStatus::Down;
+            path.since_ns = None;
+            path.line = None;
+        }
+    }
+
+    /// Looks at all back channels: which calls are late, which connections are gone.
+    pub(super) fn look_at_channels(&self, now_ns: u64, patience_ns: u64) {
+        for session in self.sessions.all() {
+            self.with_channel(&session, |channel| channel.look(now_ns, patience_ns));
+        }
+    }
+}

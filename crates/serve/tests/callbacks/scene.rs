@@ -1,0 +1,396 @@
+//! A service on a share in memory, with a clock that the test moves; clients that are called back.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::clock::{ManualClock, NS_PER_S};
+use base::random::SeededRandom;
+use probe::hub::{Hub, HubOptions};
+use serve::nfs3;
+use serve::nfs4::state::{Config, NoRecords, State};
+use serve::nfs4::{self, Nfs4, Stateful};
+use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService};
+use serve::transport::Runtimes;
+use serve::transport::budget::Limits;
+use vfs::flush::FlushGroup;
+use vfs::locks::LockTable;
+use vfs::mem::MemFs;
+use vfs::share::{ShareTable, tag};
+use wire::nfs4::*;
+use wire::rpc::{self, Auth, AuthSys, CallHeader, Gids};
+use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
+
+/// Long enough for a loaded machine; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The lease.
+pub const LEASE: Duration = Duration::from_secs(90);
+
+/// A running service.
+pub struct Scene {
+    _service: RpcService,
+    pub addr: SocketAddr,
+    pub clock: Arc<ManualClock>,
+    pub keeper: Arc<Stateful>,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        let runtimes = Arc::new(Runtimes::start(2).unwrap());
+        let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
+        let locks = Arc::<LockTable>::default();
+        let mut shares = ShareTable::with_locks(Arc::clone(&locks));
+        shares.add("t", MemFs::new(tag("t"), 1 << 30), false).unwrap();
+        let shares = Arc::new(shares);
+        let clock = Arc::new(ManualClock::at(NS_PER_S));
+        let state = State::new(Config {
+            boot: 3,
+            lease_ns: LEASE.as_nanos() as u64,
+            grace_until_ns: 0,
+            known: Vec::new(),
+            records: Arc::new(NoRecords),
+            locks,
+            random: Box::new(SeededRandom::new(1)),
+        });
+        let server_owner = b"here".to_vec();
+        let keeper = Arc::new(Stateful { state, clock: clock.clone(), server_owner });
+        keeper.call_back(&runtimes);
+        let mut programs = nfs3::programs(Arc::clone(&shares));
+        programs.push(nfs4::program(Arc::new(Nfs4 {
+            shares,
+            verifier: [1; 8],
+            lease: LEASE,
+            state: keeper.clone(),
+            idmap: Arc::default(),
+        })));
+        let service = RpcService::start(RpcConfig {
+            addr: ([127, 0, 0, 1], 0).into(),
+            runtimes,
+            programs,
+            hub,
+            flush: Arc::new(FlushGroup::start().unwrap()),
+            pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 }).unwrap(),
+            limits: Limits::default(),
+            tls: None,
+        })
+        .unwrap();
+        let addr = service.local_addr();
+        Self { _service: service, addr, clock, keeper }
+    }
+
+    /// Time passes, and the server looks after its clients.
+    pub fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+        self.keeper.sweep();
+    }
+}
+
+/// Asks until there is an answer.
+pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A stream of records in both directions.
+pub struct Wire {
+    stream: TcpStream,
+    xid: u32,
+    /// Calls that came while a reply was waited for.
+    calls: VecDeque<Vec<u8>>,
+}
+
+const CRED: Auth<'static> =
+    Auth::Sys(AuthSys { stamp: 0, machine: b"test", uid: 0, gid: 0, gids: Gids::EMPTY });
+
+impl Wire {
+    pub fn connect(addr: SocketAddr) -> Self {
+        Self::over(TcpStream::connect(addr).expect("connect"))
+    }
+
+    pub fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, xid: 0, calls: VecDeque::new() }
+    }
+
+    fn send(&mut self, write: impl FnOnce(&mut Writer<'_>)) {
+        let mut bytes = Vec::new();
+        let mut w = Writer::new(&mut bytes);
+        let mark = rpc::begin_record(&mut w);
+        write(&mut w);
+        rpc::end_record(&mut w, mark);
+        self.stream.write_all(&bytes).expect("send");
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let mut marker = [0; 4];
+        self.stream.read_exact(&mut marker).expect("a record");
+        let mut bytes = vec![0; (u32::from_be_bytes(marker) & !(1 << 31)) as usize];
+        self.stream.read_exact(&mut bytes).expect("a record");
+        bytes
+    }
+
+    /// Calls, and gives the results.
+    pub fn call(&mut self, (prog, vers, proc): (u32, u32, u32), args: &impl Encode) -> Vec<u8> {
+        self.xid += 1;
+        let xid = self.xid;
+        self.send(|w| {
+            CallHeader { xid, prog, vers, proc, cred: CRED, verf: Auth::None }.encode(w);
+            args.encode(w);
+        });
+        loop {
+            let record = self.receive();
+            match record[4..8] {
+                [0, 0, 0, 1] => return record[24..].to_vec(),
+                _ => self.calls.push_back(record),
+            }
+        }
+    }
+
+    /// The next call that the server makes.
+    pub fn called(&mut self) -> Called {
+        let record = self.calls.pop_front().unwrap_or_else(|| self.receive());
+        Called::new(record)
+    }
+
+    /// Answers a call of the server.
+    pub fn answer(&mut self, called: &Called, results: &[CbResOp<'_>]) {
+        let status = results.last().map_or(Nfsstat4::OK, CbResOp::status);
+        self.send(|w| {
+            rpc::success(w, called.xid);
+            if called.proc == CB_COMPOUND {
+                let count = results.len() as u32;
+                CbCompoundRes { status, tag: Tag4(b""), count }.encode(w);
+                results.iter().for_each(|result| result.encode(w));
+            }
+        });
+    }
+}
+
+/// A call that the server has made.
+#[derive(Debug)]
+pub struct Called {
+    pub xid: u32,
+    pub prog: u32,
+    pub proc: u32,
+    pub uid: Option<u32>,
+    pub head: Option<CbCompoundArgs<'static>>,
+    pub ops: Vec<CbArgOp<'static>>,
+}
+
+impl Called {
+    fn new(record: Vec<u8>) -> Self {
+        let (header, mut r): (CallHeader<'static>, Reader<'static>) =
+            rpc::open_call(record.leak()).expect("a call");
+        let uid = if let Auth::Sys(sys) = header.cred { Some(sys.uid) } else { None };
+        let mut called = Self {
+            xid: header.xid,
+            prog: header.prog,
+            proc: header.proc,
+            uid,
+            head: None,
+            ops: Vec::new(),
+        };
+        assert_eq!(header.vers, NFS_CB);
+        if header.proc == CB_COMPOUND {
+            let head = CbCompoundArgs::decode(&mut r).expect("a head");
+            called.ops = (0..head.count).map(|_| CbArgOp::decode(&mut r).expect("an op")).collect();
+            called.head = Some(head);
+        }
+        r.finish().expect("nothing more");
+        called
+    }
+
+    /// What is recalled.
+    pub fn recalled(&self) -> Stateid4 {
+        match self.ops.last() {
+            Some(CbArgOp::Recall(args)) => args.stateid,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The results of one that is done as it should be.
+    pub fn done(&self) -> Vec<CbResOp<'static>> {
+        let one = |op: &CbArgOp<'_>| match op {
+            CbArgOp::Sequence(args) => CbResOp::Sequence(Res4::Ok(CbSequenceResOk4 {
+                sessionid: args.sessionid,
+                sequenceid: args.sequenceid,
+                slotid: args.slotid,
+                highest_slotid: args.slotid,
+                target_highest_slotid: args.slotid,
+            })),
+            CbArgOp::Recall(_) => CbResOp::Recall(Res4::Ok(())),
+            other => panic!("{other:?}"),
+        };
+        self.ops.iter().map(one).collect()
+    }
+}
+
+/// COMPOUND4args.
+struct Compound<'a>(u32, &'a [ArgOp<'a>]);
+
+impl Encode for Compound<'_> {
+    fn encode(&self, w: &mut Writer<'_>) {
+        let count = self.1.len() as u32;
+        CompoundArgs { tag: Tag4(b""), minorversion: self.0, count }.encode(w);
+        self.1.iter().for_each(|op| op.encode(w));
+    }
+}
+
+impl Wire {
+    /// Does a compound.
+    pub fn compound(&mut self, minor: u32, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        let bytes = self.call((NFS4_PROGRAM, NFS_V4, NFSPROC4_COMPOUND), &Compound(minor, ops));
+        let mut r = Reader::new(bytes.leak());
+        let head = CompoundRes::decode(&mut r).expect("a head");
+        let results = (0..head.count).map(|_| ResOp::decode(&mut r).expect("a result")).collect();
+        r.finish().expect("nothing more");
+        (head.status, results)
+    }
+}
+
+const ROOT: [ArgOp<'static>; 3] = [
+    ArgOp::Putrootfh(()),
+    ArgOp::Lookup(LookupArgs4 { objname: Component4(b"export") }),
+    ArgOp::Lookup(LookupArgs4 { objname: Component4(b"t") }),
+];
+
+/// A client of 4.1 with a session that it is called back on.
+pub struct Client {
+    pub wire: Wire,
+    pub id: u64,
+    pub session: [u8; 16],
+    sequence: u32,
+    /// What its last SEQUENCE said.
+    pub flags: u32,
+}
+
+impl Client {
+    /// With `secs` for the callbacks; the connection is the back channel as well.
+    pub fn new(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
+        let mut wire = Wire::connect(addr);
+        let args = ExchangeIdArgs4 {
+            clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(name) },
+            flags: 0,
+            state_protect: StateProtectA4::None(()),
+            client_impl_id: None,
+        };
+        let (_, results) = wire.compound(1, &[ArgOp::ExchangeId(args)]);
+        let [ResOp::ExchangeId(Res4::Ok(ok))] = &results[..] else { panic!("{results:?}") };
+        let channel = ChannelAttrs4 {
+            headerpadsize: 0,
+            maxrequestsize: 1 << 16,
+            maxresponsesize: 1 << 16,
+            maxresponsesize_cached: 4096,
+            maxoperations: 16,
+            maxrequests: 2,
+            rdma_ird: None,
+        };
+        let args = CreateSessionArgs4 {
+            clientid: ok.clientid,
+            sequence: ok.sequenceid,
+            flags: create_session4::CONN_BACK_CHAN,
+            fore_chan_attrs: channel,
+            back_chan_attrs: channel,
+            cb_program: NFS4_CALLBACK,
+            sec_parms: Seq(secs),
+        };
+        let id = ok.clientid;
+        let (_, results) = wire.compound(1, &[ArgOp::CreateSession(args)]);
+        let [ResOp::CreateSession(Res4::Ok(ok))] = results[..] else { panic!("{results:?}") };
+        assert_eq!(ok.flags, create_session4::CONN_BACK_CHAN);
+        let mut client = Self { wire, id, session: ok.sessionid, sequence: 0, flags: 0 };
+        let done = ReclaimCompleteArgs4 { one_fs: false };
+        assert_eq!(client.run(&[ArgOp::ReclaimComplete(done)]).0, Nfsstat4::OK);
+        client
+    }
+
+    /// Does operations in the session; without SEQUENCE's result.
+    pub fn run(&mut self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        self.sequence += 1;
+        let sequence = ArgOp::Sequence(SequenceArgs4 {
+            sessionid: self.session,
+            sequenceid: self.sequence,
+            slotid: 0,
+            highest_slotid: 0,
+            cachethis: false,
+        });
+        let (status, mut results) = self.wire.compound(1, &[&[sequence], ops].concat());
+        match results.remove(0) {
+            ResOp::Sequence(Res4::Ok(ok)) => self.flags = ok.status_flags,
+            other => panic!("{other:?}"),
+        }
+        (status, results)
+    }
+
+    /// As [`Self::run`], in the share's root.
+    pub fn at_root(&mut self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        self.run(&[&ROOT[..], ops].concat())
+    }
+
+    /// OPEN of the file `f`: its status, and what it was given.
+    pub fn open(&mut self, access: u32, create: bool) -> Result<OpenResOk4<'static>, Nfsstat4> {
+        let (status, results) = self.at_root(&[open(self.id, 0, access, create)]);
+        opened(status, results)
+    }
+
+    /// DELEGRETURN.
+    pub fn give_back(&mut self, deleg_stateid: Stateid4) -> Nfsstat4 {
+        let back = ArgOp::Delegreturn(DelegreturnArgs4 { deleg_stateid });
+        self.at_root(&[ArgOp::Lookup(LookupArgs4 { objname: Component4(b"f") }), back]).0
+    }
+
+    /// TEST_STATEID.
+    pub fn test(&mut self, id: Stateid4) -> Nfsstat4 {
+        let args = TestStateidArgs4 { stateids: Seq(vec![id]) };
+        match &self.run(&[ArgOp::TestStateid(args)]).1[..] {
+            [ResOp::TestStateid(Res4::Ok(ok))] => ok.status_codes.0[0],
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// OPEN of the file `f` by the owner `o`.
+pub fn open(clientid: u64, seqid: u32, share_access: u32, create: bool) -> ArgOp<'static> {
+    let how = Createhow4::Unchecked(Fattr4::NONE);
+    ArgOp::Open(OpenArgs4 {
+        seqid,
+        share_access,
+        share_deny: 0,
+        owner: StateOwner4 { clientid, owner: Opaque4(b"o") },
+        openhow: if create { Openflag4::Create(how) } else { Openflag4::Nocreate(()) },
+        claim: OpenClaim4::Null(Component4(b"f")),
+    })
+}
+
+/// What OPEN, as the last operation, has answered.
+pub fn opened(
+    status: Nfsstat4,
+    mut results: Vec<ResOp<'static>>,
+) -> Result<OpenResOk4<'static>, Nfsstat4> {
+    match results.pop() {
+        Some(ResOp::Open(Res4::Ok(ok))) => Ok(ok),
+        _ => Err(status),
+    }
+}
+
+/// In the share's root, without a session.
+pub fn in_root(op: &[ArgOp<'static>]) -> Vec<ArgOp<'static>> {
+    [&ROOT[..], op].concat()
+}
+
+/// The delegation for reading that an OPEN was given.
+pub fn read_delegation(ok: &OpenResOk4<'_>) -> Option<Stateid4> {
+    match &ok.delegation {
+        OpenDelegation4::Read(read) => Some(read.stateid),
+        _ => None,
+    }
+}
