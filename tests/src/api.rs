@@ -29,9 +29,22 @@ impl Api {
     /// # Panics
     /// When there is no answer.
     pub fn get(&self, path: &str) -> (u16, Value) {
+        self.ask("GET", path)
+    }
+
+    /// `DELETE path`: the HTTP status and the body.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    pub fn delete(&self, path: &str) -> (u16, Value) {
+        self.ask("DELETE", path)
+    }
+
+    fn ask(&self, method: &str, path: &str) -> (u16, Value) {
         let mut stream = UnixStream::connect(&self.socket).expect("the local socket");
         stream.set_read_timeout(Some(ANSWER)).expect("a deadline");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("the request");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the answer");

@@ -16,6 +16,7 @@ use crate::nfs3;
 
 pub mod files;
 pub mod locks;
+pub mod pipe;
 
 /// The program, its version, and its two procedures.
 const PROGRAM: (u32, u32) = (100_003, 4);

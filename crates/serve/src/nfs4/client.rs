@@ -127,13 +127,12 @@ pub(super) fn reclaim_complete(
     args: &ReclaimCompleteArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;
-    if keeper.state.in_grace() {
-        wait_for_records(run)?;
-    }
+    wait_for_records(run)?;
     if args.one_fs {
         // File systems do not move, so there is nothing to reclaim of one alone.
         run.current()?;
     } else {
+        keeper.state.record_reclaimed(&client)?;
         keeper.state.reclaim_complete(&client)?;
         // It may have been the last one.
         keeper.state.end_grace_if_due(keeper.now());

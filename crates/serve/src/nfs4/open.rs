@@ -62,8 +62,11 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
             OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => {}
             _ => keeper.state.may_take(&client)?,
         }
-        // Before it holds anything: there is no other way to state than an open.
-        keeper.state.record(&client)?;
+        // Before it holds anything: there is no other way to state than an open. Who reclaims is on
+        // record, and from 4.1 on stays so by RECLAIM_COMPLETE alone.
+        if !reclaims || run.minor() == 0 {
+            keeper.state.record(&client)?;
+        }
         let found = find(run, args)?;
         finish(keeper, run, args, &client, share, found, confirmed || reclaims)
     })

@@ -19,6 +19,7 @@ mod exports;
 mod files;
 mod owners;
 mod pseudo;
+mod sim;
 mod tolerance;
 mod v42;
 

@@ -353,6 +353,12 @@ impl Clients {
         }
     }
 
+    /// How many there are, confirmed or not.
+    #[cfg(test)]
+    pub fn known(&self) -> usize {
+        self.names.len().max(self.records.len())
+    }
+
     /// Those that have not confirmed and were not heard of since.
     pub fn drop_unconfirmed(&mut self, before_ns: u64) {
         let pending = self.records.values().filter_map(|r| r.pending.as_ref());

@@ -28,6 +28,19 @@ impl State {
         Ok(())
     }
 
+    /// Writes a client down that has reclaimed all it wanted. Earlier it must not be: one that has
+    /// reclaimed a half when the grace period ends would be given the other half after the next
+    /// restart, though others had it meanwhile (RFC 8881 §8.4.3).
+    ///
+    /// # Errors
+    /// NFS4ERR_DELAY: it has not said so.
+    pub fn record_reclaimed(&self, client: &Client) -> Result<(), Nfsstat4> {
+        if lock(&client.held).is_empty() {
+            return Ok(());
+        }
+        self.record(client).map_err(|_| Nfsstat4::DELAY)
+    }
+
     /// Ends a client that is no longer in the table by name, and strikes it out. What it held is
     /// free afterwards, or, if the records cannot be written, once they can.
     pub(super) fn end(&self, client: Arc<Client>) {

@@ -14,6 +14,13 @@ mod deleg;
 mod deleg_random;
 mod random;
 
+impl State {
+    /// Clients known by name, confirmed or not.
+    pub(in crate::nfs4) fn names_known(&self) -> usize {
+        lock(&self.names).known()
+    }
+}
+
 const LEASE: u64 = 90 * NS_PER_S;
 const KEY: FileKey = FileKey { fsid: 1, fileid: 7 };
 const READ: Share = Share { access: 1, deny: 0 };
