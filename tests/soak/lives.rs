@@ -279,7 +279,7 @@ fn compound<'a>(
 ) -> Vec<ArgOp<'a>> {
     let file = &files[at as usize % files.len()];
     let attr_request = Bitmap4::of(&[attr4::TYPE, attr4::SIZE, attr4::FILEID]);
-    let getattr = ArgOp::Getattr(GetattrArgs4 { attr_request: attr_request });
+    let getattr = ArgOp::Getattr(GetattrArgs4 { attr_request });
     let (stateid, offset) = (file.open, at);
     match what {
         0 => vec![putfh(&file.handle), getattr],
