@@ -91,7 +91,16 @@ fn start(
     let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
     let keeper = Arc::new(keeper);
     let lease = Duration::from_nanos(LEASE_NS);
-    (Nfs4 { shares: Arc::new(shares), verifier: [1; 8], lease, state: keeper.clone() }, keeper)
+    (
+        Nfs4 {
+            shares: Arc::new(shares),
+            verifier: [1; 8],
+            lease,
+            state: keeper.clone(),
+            idmap: Arc::default(),
+        },
+        keeper,
+    )
 }
 
 impl Server {
@@ -135,6 +144,7 @@ impl Server {
             transport: Default::default(),
             facts: OpRecord::default(),
             connection: 1,
+            back: None,
         };
         let mut out = ReplyBuf::default();
         let Start::Compound(mut progress) = self.nfs.begin(message, &mut out).expect("a head")
