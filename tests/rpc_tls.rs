@@ -181,3 +181,48 @@ fn what_cannot_work_is_refused_before_anything_is_served() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("there is none in it"), "{said}");
 }
+
+/// CPU time of the server so far, in s.
+fn cpu(pid: u32) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let behind_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = behind_name.split_whitespace().skip(11).take(2);
+    // SAFETY: no memory is passed.
+    let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / hz
+}
+
+/// Prints what docs/protocols/nfs.md says of the cost: `cargo test -p e2e --test rpc_tls --
+/// --ignored --nocapture`, best with `--release`.
+#[test]
+#[ignore = "measures, and proves nothing"]
+fn cost_of_streams() {
+    const ROUNDS: u64 = 2048;
+    let scratch = Scratch::below(std::path::Path::new("/dev/shm"), "tls-cost");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let scene = Scene { scratch, dir, state };
+    let server = scene.start(&[]);
+    let tunnel = Tunnel::start(server.nfs(), client(&scene.own(), None));
+    let part: Vec<u8> = pattern().into_iter().take(1 << 20).collect();
+    for (name, at) in [("plain", server.nfs()), ("tls", tunnel.addr)] {
+        let mut v3 = nfs3::Client::connect(at, 0, 0).expect("a connection");
+        let root = v3.mnt(&server.export()).expect("mounted");
+        let how = CreateHow::Unchecked(Sattr3::default());
+        let file = v3.create(&root, name, how).expect("made").handle;
+        let gib = ROUNDS as f64 / 1024.0;
+        let start = cpu(server.pid());
+        for n in 0..ROUNDS {
+            v3.write(&file, (n % 64) << 20, &part, StableHow::UNSTABLE).expect("written");
+        }
+        let written = cpu(server.pid());
+        for n in 0..ROUNDS {
+            assert_eq!(v3.read(&file, (n % 64) << 20, 1 << 20).expect("read").0.len(), 1 << 20);
+        }
+        let read = cpu(server.pid());
+        println!(
+            "{name}: writes {:.2} s/GiB, reads {:.2} s/GiB",
+            (written - start) / gib,
+            (read - written) / gib
+        );
+    }
+}
