@@ -68,6 +68,21 @@ impl Pair {
     }
 }
 
+/// The client's own tools find everything by the port mapper, and a mount command without ports.
+fn is_found_by_port_mapper(pair: &mut Pair) {
+    let export = pair.server.export();
+    let listed = pair.one.run(&format!("rpcinfo -p {HOST}"));
+    for program in ["100000", "100003", "100005", "100021", "100024"] {
+        assert!(listed.contains(program), "{listed}");
+    }
+    pair.one.run(&format!(
+        "mkdir /mnt/plain\n\
+         mount -t nfs -o vers=3,noresvport {HOST}:{export} /mnt/plain\n\
+         touch /mnt/plain/plain\n\
+         umount /mnt/plain"
+    ));
+}
+
 /// Takes a lock that is held until [`release`].
 fn hold(guest: &mut Guest, kind: &str, mode: &str, range: &str) -> Task {
     let task = guest.begin(&format!("locks holder {kind} {mode} try {range} /tmp/go"));
@@ -171,6 +186,7 @@ fn linux_locks_over_nfs_3() {
         Ok(pair) => pair,
         Err(why) => skip!("kernel-locks", "{why}"),
     };
+    is_found_by_port_mapper(&mut pair);
     exclude_each_other(&mut pair, "three", "three");
     exclude_each_other(&mut pair, "three", "four");
     exclude_each_other(&mut pair, "four", "three");

@@ -1,6 +1,6 @@
 //! Real Linux clients of NFSv4 beside each other: what one has locked the other does not get, a
-//! lock that is given back goes to who waits for it, and a client that is gone loses what it held
-//! when its lease is over, and not before.
+//! lock that is given back goes to who waits for it, locks outlive a server that is killed, and a
+//! client that is gone loses what it held when its lease is over, and not before.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,18 @@ use e2e::server::{Options, Server};
 use e2e::skip;
 use e2e::uml::{self, Guest, Task};
 
-/// The lease that the server gives here.
-const LEASE: Duration = Duration::from_secs(5);
+/// The lease that the server gives here: a client needs some seconds to connect again after a
+/// restart, and must do so within the grace period, which is as long.
+const LEASE: Duration = Duration::from_secs(8);
 /// How long after the lease a client that asks all the time may still be without the lock.
 const SLACK: Duration = Duration::from_secs(15);
 /// The versions, and where each is mounted.
 const MOUNTS: [(&str, &str); 2] = [("4.2", "new"), ("4.0", "old")];
+/// Every kind of lock over each of them.
+const KINDS: [(&str, &str); 4] =
+    [("new", "fcntl"), ("new", "flock"), ("old", "fcntl"), ("old", "flock")];
+/// How often each guest adds one to each counter.
+const ADDITIONS: u32 = 80;
 
 /// Two guests that have mounted the share by each version.
 struct Pair {
@@ -34,6 +40,7 @@ impl Pair {
         let [one, two] = [0, 1].map(|number| {
             let mut guest = Guest::boot(&namespace, number, scratch.path());
             guest.install("locks");
+            guest.install("counter");
             for (version, name) in MOUNTS {
                 let options = format!("vers={version}");
                 guest.mount(name, server.nfs_port(), &server.export(), &options);
@@ -62,7 +69,7 @@ fn start(namespace: &Namespace, scratch: &Scratch, offset: Option<u16>) -> Serve
     let mut options = Options::new(&dir, &state);
     options.address = HOST;
     options.namespace = Some(namespace);
-    options.args = ["--nfs-lease", "5"].map(Into::into).to_vec();
+    options.args = ["--nfs-lease".into(), LEASE.as_secs().to_string().into()].to_vec();
     options.offset = offset;
     Server::start(&options)
 }
@@ -156,8 +163,20 @@ fn goes_to_who_waits(pair: &mut Pair, mount: &str, kind: &str) {
     assert_eq!(pair.two.end(&waiting).0, 0);
 }
 
-/// What guest one has locked stays locked when the server is killed and started again.
-fn survives_a_restart(pair: &mut Pair) {
+/// Both guests count in the same files, each addition under a lock.
+fn count(guest: &mut Guest) -> Vec<Task> {
+    let counter = |(mount, kind): (&str, &str)| {
+        let file = format!("/mnt/{mount}/count.{mount}.{kind}");
+        let task = guest.begin(&format!("counter {mount}.{kind} {kind} {file} {ADDITIONS}"));
+        guest.event(&format!("{mount}.{kind} at 10"));
+        task
+    };
+    KINDS.into_iter().map(counter).collect()
+}
+
+/// The server is killed while guest one holds locks, and both take and give back others all the
+/// time.
+fn survive_a_restart(pair: &mut Pair) {
     let held: Vec<_> = [("new", "fcntl", "/tmp/go"), ("old", "flock", "/tmp/go2")]
         .map(|(mount, kind, go)| {
             let range = format!("/mnt/{mount}/kept.{mount} 0 0");
@@ -166,12 +185,24 @@ fn survives_a_restart(pair: &mut Pair) {
             (kind, range, go, task)
         })
         .into();
+    let counters = (count(&mut pair.one), count(&mut pair.two));
     pair.restart();
     for (kind, range, go, task) in &held {
         assert!(!can(&mut pair.two, kind, "write", range), "{range}: {kind} lock is lost");
         pair.one.run(&format!("echo >{go}"));
         assert_eq!(pair.one.end(task).0, 0);
         assert!(can(&mut pair.two, kind, "write", range), "{range}: {kind} lock was given back");
+    }
+    for (guest, tasks) in [(&mut pair.one, counters.0), (&mut pair.two, counters.1)] {
+        for task in &tasks {
+            let (status, log) = guest.end(task);
+            assert_eq!(status, 0, "{log}\n{}", guest.said());
+        }
+    }
+    for (mount, kind) in KINDS {
+        let file = pair.scratch.path().join(format!("data/count.{mount}.{kind}"));
+        let text = std::fs::read_to_string(file).expect("a counter");
+        assert_eq!(text.trim().parse(), Ok(2 * ADDITIONS), "{mount}: {kind}");
     }
 }
 
@@ -215,10 +246,10 @@ fn two_linux_clients_exclude_each_other() {
     for mounts in [("new", "new"), ("old", "old"), ("new", "old")] {
         exclude_each_other(&mut pair, mounts);
     }
-    for (mount, kind) in [("new", "fcntl"), ("new", "flock"), ("old", "fcntl"), ("old", "flock")] {
+    for (mount, kind) in KINDS {
         goes_to_who_waits(&mut pair, mount, kind);
     }
-    survives_a_restart(&mut pair);
+    survive_a_restart(&mut pair);
     dies_with_its_locks(&mut pair);
     assert!(pair.server.stop().success(), "SIGTERM ends it cleanly");
 }

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Child;
 use std::time::Duration;
 
 use base::clock::Deadline;
@@ -30,6 +31,16 @@ pub enum Way {
     Send,
     /// From the client into the server's page cache.
     Receive,
+}
+
+/// A bare server's process; ends with the value.
+pub struct Bare(pub Child);
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Serves for ever, a thread to each connection; prints its port on the first line.

@@ -1,6 +1,8 @@
 //! What connections cost: the server's CPU per operation over 1, 8, 64 and 1 024 connections with
 //! the same number of requests in flight in all, and the same bytes of files in all.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use crate::load::Figure;
 use crate::many::{Lanes, Wanted};
 use crate::servers::{self, Version};
 use crate::stats::median;
-use crate::{Cli, cpu};
+use crate::{Cli, bare, cpu, echo};
 
 /// First port of the server under load.
 const OFFSET: u16 = 27_300;
@@ -36,10 +38,11 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
     std::fs::create_dir_all(base.join("share"))?;
     let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
     println!(
-        "| version | operation | in flight | connections | ops/s | server µs/op | spread | to cheapest |"
+        "| version | operation | in flight | connections | ops/s | server µs/op | spread \
+         | to cheapest | to bare |"
     );
-    println!("|---|---|---:|---:|---:|---:|---:|---:|");
-    let mut worst: f64 = 0.0;
+    println!("|---|---|---:|---:|---:|---:|---:|---:|---:|");
+    let (mut worst, mut floors) = (0.0f64, BTreeMap::new());
     let mut raw = Vec::new();
     for version in Version::ALL {
         for (name, kind, block) in
@@ -48,8 +51,14 @@ pub fn run(cli: &Cli, rounds: usize, seconds: f64) -> io::Result<()> {
             for in_flight in IN_FLIGHT {
                 let label = format!("{} | {name} | {in_flight}", version.name());
                 let group = Group { url: server.url(version), kind, block, in_flight };
+                if let Entry::Vacant(first) = floors.entry((name, in_flight)) {
+                    let rows = group.bare(rounds, seconds)?;
+                    print(&format!("bare | {name} | {in_flight}"), &rows, &[]);
+                    first.insert(rows);
+                }
+                let floor = floors.get(&(name, in_flight)).map_or(&[][..], |rows| rows);
                 let rows = group.run(server.pid, rounds, seconds)?;
-                worst = worst.max(print(&label, &rows));
+                worst = worst.max(print(&label, &rows, floor));
                 raw.push(serde_json::json!({"version": version.name(), "operation": name,
                     "in_flight": in_flight, "connections": rows}));
             }
@@ -75,6 +84,18 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// The same over the bare server: what the machine itself takes.
+    fn bare(&self, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
+        let time = Duration::from_secs_f64(seconds);
+        let data = if self.kind == Kind::RandRead { self.block as usize } else { 0 };
+        let shares = CONNECTIONS.into_iter().filter(|n| *n <= self.in_flight);
+        let row = |connections| {
+            let load = (connections, self.in_flight / connections);
+            Ok((connections, echo::figures(load, bare::HEAD + data, rounds, time)?))
+        };
+        shares.map(row).collect()
+    }
+
     fn run(&self, server: u32, rounds: usize, seconds: f64) -> io::Result<Vec<Row>> {
         let time = Duration::from_secs_f64(seconds);
         let mut rows = Vec::new();
@@ -108,20 +129,26 @@ impl Group<'_> {
     }
 }
 
-/// Prints a group; returns its dearest row to its cheapest.
-fn print(label: &str, rows: &[Row]) -> f64 {
-    let cost = |row: &Row| median(&row.1.iter().map(|f| f.server_us_op).collect::<Vec<_>>());
+/// What a row costs, µs for each operation.
+fn cost(row: &Row) -> f64 {
+    median(&row.1.iter().map(|f| f.server_us_op).collect::<Vec<_>>())
+}
+
+/// Prints a group beside the bare server's; returns its dearest row to its cheapest.
+fn print(label: &str, rows: &[Row], floor: &[Row]) -> f64 {
     let least = rows.iter().map(cost).fold(f64::INFINITY, f64::min);
     for row in rows {
+        let bare = floor.iter().find(|bare| bare.0 == row.0);
         let costs = row.1.iter().map(|f| f.server_us_op);
         println!(
-            "| {label} | {} | {:.0} | {:.3} | {:.3}-{:.3} | {:.2} |",
+            "| {label} | {} | {:.0} | {:.3} | {:.3}-{:.3} | {:.2} | {} |",
             row.0,
             median(&row.1.iter().map(|f| f.ops_s).collect::<Vec<_>>()),
             cost(row),
             costs.clone().fold(f64::INFINITY, f64::min),
             costs.fold(0.0, f64::max),
             cost(row) / least,
+            bare.map_or(String::new(), |bare| format!("{:.2}", cost(row) / cost(bare))),
         );
     }
     rows.iter().map(cost).fold(0.0, f64::max) / least

@@ -22,8 +22,8 @@ pub fn run(cli: &Cli, c: Option<&Path>, rounds: usize, seconds: f64) -> io::Resu
     let base = cli.scratch.join(format!("bench.{}", std::process::id()));
     std::fs::create_dir_all(base.join("share"))?;
     let server = servers::plimsoll(&cli.binary, &base.join("share"), &base.join("state"), OFFSET)?;
-    println!("| case | lab µs/op | C client µs/op | ratio |");
-    println!("|---|---:|---:|---:|");
+    println!("| case | lab µs/op | C client µs/op | ratio | lab over v4.1 µs/op |");
+    println!("|---|---:|---:|---:|---:|");
     for (name, kind, block, op) in [
         ("NULL 8x16", Kind::Null, 1, "null"),
         ("GETATTR 8x16", Kind::Getattr, 1, "getattr"),
@@ -47,8 +47,14 @@ pub fn run(cli: &Cli, c: Option<&Path>, rounds: usize, seconds: f64) -> io::Resu
             }
         }
         ready.clean();
-        let (ours, theirs) = (median(&ours), median(&theirs));
-        println!("| {name} | {ours:.2} | {theirs:.2} | {:.2} |", ours / theirs);
+        let mut ready = load::ready(&server.url4, &case)?;
+        let mut later = Vec::new();
+        for _ in 0..rounds {
+            later.push(ready.run(server.pid, Duration::from_secs_f64(seconds))?.client_us_op);
+        }
+        ready.clean();
+        let (ours, theirs, later) = (median(&ours), median(&theirs), median(&later));
+        println!("| {name} | {ours:.2} | {theirs:.2} | {:.2} | {later:.2} |", ours / theirs);
     }
     drop(server);
     std::fs::remove_dir_all(&base)

@@ -11,10 +11,12 @@ mod analytics;
 mod bare;
 mod connections;
 mod cpu;
+mod echo;
 mod generator;
 mod load;
 mod many;
 mod peers;
+mod poll;
 mod servers;
 mod stats;
 
@@ -90,6 +92,12 @@ enum What {
     /// A bare server, for `peers`.
     #[command(hide = true)]
     BareReceive,
+    /// A bare server, for `connections`.
+    #[command(hide = true)]
+    BareEcho {
+        /// Bytes of an answer.
+        answer: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -104,6 +112,7 @@ fn main() -> ExitCode {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
         }
         What::BareSend => bare::serve(bare::Way::Send, &cli.scratch),
+        What::BareEcho { answer } => echo::serve(*answer),
         What::BareReceive => bare::serve(bare::Way::Receive, &cli.scratch),
     };
     match done {

@@ -2,19 +2,18 @@
 //! every connection would make the machine that both sides share busy with switching.
 
 use std::io;
-use std::os::fd::RawFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use base::clock::{Deadline, NS_PER_S, monotonic_ns};
 use lab::client::{self, Client, Completion, FileSet, Op, Options, Target};
 use lab::workload::{Shape, Workload};
 
 use crate::cpu;
 use crate::load::Figure;
+use crate::poll::Poll;
 
 /// Threads of the generator.
 const THREADS: usize = 2;
-/// Events taken at once.
-const EVENTS: usize = 256;
 /// Nothing for this long is a failure.
 const SILENCE: Duration = Duration::from_secs(10);
 /// A receive that brought no whole reply waits this long for the rest.
@@ -74,7 +73,7 @@ impl Lanes {
     /// # Errors
     /// When a connection is lost or any operation fails.
     pub fn run(&mut self, server: u32, time: Duration) -> io::Result<Figure> {
-        let (begin, until) = (Instant::now(), Instant::now() + time);
+        let (begin, until) = (monotonic_ns(), Deadline::after(time));
         let (server_before, own_before) = (cpu::of(server)?, cpu::own()?);
         let sums: Vec<io::Result<(u64, u64)>> = std::thread::scope(|scope| {
             let workers: Vec<_> = self
@@ -85,7 +84,7 @@ impl Lanes {
             let panicked = |_| Err(io::Error::other("a driver panicked"));
             workers.into_iter().map(|w| w.join().unwrap_or_else(panicked)).collect()
         });
-        let wall = begin.elapsed().as_secs_f64();
+        let wall = (monotonic_ns() - begin) as f64 / NS_PER_S as f64;
         let (server, own) = (cpu::of(server)? - server_before, cpu::own()? - own_before);
         let (mut ops, mut bytes) = (0, 0);
         for sum in sums {
@@ -110,7 +109,7 @@ impl Lanes {
 }
 
 /// Keeps the lanes full until the time has come, and finishes what is in flight.
-fn drive(lanes: &mut [Lane], until: Instant) -> io::Result<(u64, u64)> {
+fn drive(lanes: &mut [Lane], until: Deadline) -> io::Result<(u64, u64)> {
     let poll = Poll::new()?;
     let mut open = 0usize;
     for (n, lane) in lanes.iter_mut().enumerate() {
@@ -124,8 +123,11 @@ fn drive(lanes: &mut [Lane], until: Instant) -> io::Result<(u64, u64)> {
     let (mut ops, mut bytes, mut done) = (0, 0, Vec::new());
     let mut ready = Vec::new();
     while open > 0 {
-        poll.wait(&mut ready)?;
-        let more = Instant::now() < until;
+        poll.wait(&mut ready, SILENCE)?;
+        if ready.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer on any connection"));
+        }
+        let more = !until.passed();
         for lane in &ready {
             let Some(lane) = lanes.get_mut(*lane) else { continue };
             done.clear();
@@ -155,54 +157,5 @@ impl Lane {
         }
         self.client.submit(slot, op).map_err(io::Error::other)?;
         Ok(true)
-    }
-}
-
-/// `epoll(7)`, level-triggered.
-struct Poll(RawFd);
-
-impl Poll {
-    fn new() -> io::Result<Self> {
-        // SAFETY: takes a flag only.
-        match unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) } {
-            fd if fd >= 0 => Ok(Self(fd)),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn add(&self, socket: RawFd, number: usize) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
-        // SAFETY: `event` is valid for the call.
-        match unsafe { libc::epoll_ctl(self.0, libc::EPOLL_CTL_ADD, socket, &raw mut event) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// The numbers of those that can be read.
-    fn wait(&self, ready: &mut Vec<usize>) -> io::Result<()> {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        let timeout = SILENCE.as_millis() as i32;
-        // SAFETY: `events` has room for as many as we say.
-        let n = unsafe { libc::epoll_wait(self.0, events.as_mut_ptr(), EVENTS as i32, timeout) };
-        ready.clear();
-        match usize::try_from(n) {
-            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer on any connection")),
-            Ok(n) => {
-                ready.extend(events.iter().take(n).map(|event| event.u64 as usize));
-                Ok(())
-            }
-            Err(_) => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-                error => Err(error),
-            },
-        }
-    }
-}
-
-impl Drop for Poll {
-    fn drop(&mut self) {
-        // SAFETY: ours, and not used any more.
-        unsafe { libc::close(self.0) };
     }
 }

@@ -6,13 +6,13 @@ mod table;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
 use lab::workload::Kind;
 
-use crate::bare::{self, Way};
+use crate::bare::{self, Bare, Way};
 use crate::load::{self, Case, Figure};
 use crate::servers::{self, Server, Version};
 use crate::{Cli, cpu};
@@ -140,15 +140,6 @@ struct Cleanup(std::path::PathBuf);
 impl Drop for Cleanup {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-struct Bare(Child);
-
-impl Drop for Bare {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

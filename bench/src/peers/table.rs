@@ -16,7 +16,8 @@ const STREAM_TO_BARE: f64 = 1.2;
 pub fn print(cases: &[Case], table: &Table) {
     println!();
     println!(
-        "| case | version | server | ops/s | MB/s | server CPU | spread | to ganesha | to bare | to v3 |"
+        "| case | version | server | ops/s | MB/s | server CPU | spread \
+         | to ganesha | to bare | to v3 |"
     );
     println!("|---|---|---|---:|---:|---:|---:|---:|---:|---:|");
     for ((n, version, server), figures) in table {

@@ -94,8 +94,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 90,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub nfs_lease: u64,
+    /// Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd and
+    /// /etc/group have them; who is not there stays a number [default: all are numbers]
+    #[arg(long, value_name = "DOMAIN")]
+    pub nfs_domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
-    /// changed; turn it off where programs on this machine change files in the share
+    /// changed; it is called back when anybody changes it, programs on this machine included
     #[arg(long, value_name = "SWITCH", default_value = "on")]
     pub nfs_delegations: Switch,
     /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock

@@ -478,6 +478,21 @@ pub const NFS4_CLOSED_MAX: usize = 64;
 /// Names in a tree in memory, beside its bytes: some 200 bytes each.
 pub const MEM_NAMES_MAX: u64 = 4_194_304;
 
+// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
+
+/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
+/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
+pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
+/// shortest lease in wide use.
+pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
+/// Giving back its opens, its session and its client id may take a leaving client this long; the
+/// lease does the rest.
+pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
+/// Operations of a compound that a client asks for: the deepest path of a target and what is
+/// around it.
+pub const LAB_COMPOUND_OPS: u32 = 64;
+
 // --- serve: callbacks and delegations -----------------------------------------------------------
 
 /// Calls of ours that one peer may leave unanswered; a session has fewer slots, a 4.0 client is
@@ -508,21 +523,6 @@ pub const NFS4_DELEGATION_PAUSE: Duration = Duration::from_secs(30);
 /// Files (by a hash) whose last conflict is remembered; two that share a place are both spared.
 pub const NFS4_DELEGATION_SLOTS: usize = 4_096;
 
-// --- lab: NFSv4.1 clients ---------------------------------------------------------------------
-
-/// What an NFSv4.1 client puts off when the server says NFS4ERR_DELAY or NFS4ERR_GRACE while it
-/// prepares is tried again after this long, as Linux does; [`LAB_SILENCE_MAX`] in all at most.
-pub const LAB_RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// A client that has nothing to do renews its lease this often: well below the 60 s that is the
-/// shortest lease in wide use.
-pub const LAB_RENEW_EVERY: Duration = Duration::from_secs(15);
-/// Giving back its opens, its session and its client id may take a leaving client this long; the
-/// lease does the rest.
-pub const LAB_LEAVE_MAX: Duration = Duration::from_secs(2);
-/// Operations of a compound that a client asks for: the deepest path of a target and what is
-/// around it.
-pub const LAB_COMPOUND_OPS: u32 = 64;
-
 // --- NLM, NSM, port mapper -----------------------------------------------------------------------
 
 /// Longest host name, owner, cookie or handle of NLM and NSM (LM_MAXSTRLEN, SM_MAXSTRLEN and
@@ -552,8 +552,8 @@ pub const NLM_CALL_TIME_MAX: Duration = Duration::from_secs(5);
 pub const NLM_RETRY_FIRST: Duration = Duration::from_millis(500);
 /// Longest pause between two calls that tell the same.
 pub const NLM_RETRY_MAX: Duration = Duration::from_secs(10);
-/// A lock that was granted while its client did not answer is let go of after this time. A Linux
-/// client asks again by itself every 30 s; two of these pass.
+/// A lock that was granted while its client could not be reached is let go of after this time. A
+/// Linux client asks again by itself every 30 s; two of these pass.
 pub const NLM_GRANT_TIME_MAX: Duration = Duration::from_secs(75);
 /// A host that cannot be told of our restart is given up after this time, as sm-notify does.
 pub const NSM_NOTIFY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
@@ -605,3 +605,13 @@ pub const API_STATE_ROWS_MAX: usize = 10_000;
 pub const STATE_TALLY_COST: u32 = 50;
 /// Characters that are shown of what a peer calls itself or its owners.
 pub const SHOWN_NAME_MAX: usize = 256;
+
+// --- vfs: changes by others ---------------------------------------------------------------------
+
+/// Bytes of word of changed files that are taken from the kernel at once: 256 events.
+pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
+
+// --- NFSv4: names of owners ---------------------------------------------------------------------
+
+/// Bytes of a file of users or groups that are read: some hundred thousand lines.
+pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;

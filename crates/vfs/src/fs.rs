@@ -8,6 +8,7 @@
 //! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the
 //! path (one flush serving many callers); methods never flush by themselves.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::acl::{Acl, AclKind};
@@ -28,6 +29,27 @@ pub struct Context<'a> {
     pub cred: &'a Cred,
     /// False on a connection's thread: answer from memory or return `WouldBlock`.
     pub may_block: bool,
+}
+
+/// A file is looked after as long as this lives: [`FileSystem::watch`].
+pub struct Watch {
+    _guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Watch {
+    /// Nobody but this server can change the file.
+    pub const NEEDLESS: Self = Self { _guard: None };
+
+    /// Looked after until `guard` is dropped.
+    pub fn by(guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Some(Box::new(guard)) }
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
 }
 
 /// A file found or made.
@@ -549,6 +571,15 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The best name there is for a file, for people: `None` when nothing at all is known of it.
     fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
         self.path_of(file).map(FileName::Path)
+    }
+
+    /// Looks after a file: while the answer lives, whoever listens to the back end is told when
+    /// somebody but this server changes the file. A client may trust what it has read only then.
+    ///
+    /// # Errors
+    /// [`Status::NotSupported`] where such changes cannot be seen.
+    fn watch(&self, _cx: Context<'_>, _file: &Handle) -> Result<Watch> {
+        Err(Status::NotSupported)
     }
 
     /// The best name for the file that locks know as `key`; `None` if it is of another file system.

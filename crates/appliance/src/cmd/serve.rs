@@ -7,6 +7,7 @@ mod exports;
 mod names;
 mod nfs4;
 mod nlm;
+mod owners;
 mod plan;
 mod portmap;
 mod status;

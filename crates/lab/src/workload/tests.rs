@@ -26,6 +26,13 @@ fn sequential_reads_cover_every_block_once_per_pass() {
 }
 
 #[test]
+fn files_are_asked_about_in_turn() {
+    let mut work = Workload::new(shape(Kind::Lookup, 1, 3, 1), 1);
+    let seen: Vec<_> = (0..4).filter_map(|slot| work.next(slot)).collect();
+    assert_eq!(seen, [1, 2, 0, 1].map(|file| Op::Lookup { file }));
+}
+
+#[test]
 fn random_blocks_stay_inside_and_repeat_with_the_seed() {
     let draw = |seed| {
         let mut work = Workload::new(shape(Kind::RandRead, 4096, 3, 40_960), seed);

@@ -7,8 +7,8 @@ use vfs::attr::{Attr, FileType};
 use wire::nfs4::{Acl4, Nfsstat4, acetype4};
 use wire::xdr::Writer;
 
-use super::fattr::{owner, put_id};
 use super::fh::Target;
+use super::idmap::{IdMap, Whose};
 use super::run::{Fail, Handled, Run};
 
 /// A file's list as entries, made of its mode if it has none.
@@ -21,7 +21,7 @@ pub(super) fn of(run: &Run<'_>, target: &Target, attr: &Attr) -> Result<Vec<Ace>
 }
 
 /// Writes entries.
-pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace]) {
+pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace], idmap: &IdMap) {
     w.u32(aces.len() as u32);
     for ace in aces {
         w.u32(if ace.allow { acetype4::ALLOWED } else { acetype4::DENIED });
@@ -33,7 +33,8 @@ pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace]) {
             Who::Owner => w.opaque(b"OWNER@"),
             Who::Group => w.opaque(b"GROUP@"),
             Who::Everyone => w.opaque(b"EVERYONE@"),
-            Who::User(id) | Who::GroupId(id) => put_id(w, id),
+            Who::User(id) => idmap.put(w, Whose::User, id),
+            Who::GroupId(id) => idmap.put(w, Whose::Group, id),
         }
     }
 }
@@ -42,7 +43,7 @@ pub(super) fn put(w: &mut Writer<'_>, aces: &[Ace]) {
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP for AUDIT and ALARM, NFS4ERR_BADOWNER for whom we do not know.
-pub(super) fn take(acl: &Acl4<'_>) -> Result<Vec<Ace>, Nfsstat4> {
+pub(super) fn take(acl: &Acl4<'_>, idmap: &IdMap) -> Result<Vec<Ace>, Nfsstat4> {
     let one = |ace: &wire::nfs4::Nfsace4<'_>| {
         let allow = match ace.kind {
             acetype4::ALLOWED => true,
@@ -53,24 +54,30 @@ pub(super) fn take(acl: &Acl4<'_>) -> Result<Vec<Ace>, Nfsstat4> {
             b"OWNER@" => Who::Owner,
             b"GROUP@" => Who::Group,
             b"EVERYONE@" => Who::Everyone,
-            name => {
-                let id = owner(Some(name))?.ok_or(Nfsstat4::BADOWNER)?;
-                if ace.flag & IDENTIFIER_GROUP == 0 { Who::User(id) } else { Who::GroupId(id) }
-            }
+            name if ace.flag & IDENTIFIER_GROUP == 0 => Who::User(idmap.take(Whose::User, name)?),
+            name => Who::GroupId(idmap.take(Whose::Group, name)?),
         };
         Ok(Ace { allow, flags: ace.flag, mask: ace.access_mask, who })
     };
     acl.0.iter().map(one).collect()
 }
 
+/// The lists that a file system keeps for these entries: the file's own, and a directory's default.
+///
+/// # Errors
+/// NFS4ERR_ATTRNOTSUPP for what it cannot keep.
+pub(super) fn lists(aces: &[Ace], is_dir: bool) -> Result<(Acl, Option<Acl>), Fail> {
+    from_aces(aces, is_dir).map_err(|status| match status {
+        vfs::status::Status::NotSupported => Nfsstat4::ATTRNOTSUPP.into(),
+        other => Fail::from(other),
+    })
+}
+
 /// Sets a file's list, and a directory's default one.
 pub(super) fn set(run: &mut Run<'_>, target: &Target, aces: &[Ace]) -> Handled {
     let (fs, at) = (&target.share.fs, &target.handle);
     let is_dir = fs.getattr(run.cx(), at)?.kind == FileType::Directory;
-    let (own, default) = from_aces(aces, is_dir).map_err(|status| match status {
-        vfs::status::Status::NotSupported => Nfsstat4::ATTRNOTSUPP.into(),
-        other => Fail::from(other),
-    })?;
+    let (own, default) = lists(aces, is_dir)?;
     let done = fs.set_acl(run.cx(), at, AclKind::Access, Some(&own))?;
     run.durable(done.flush);
     if is_dir {

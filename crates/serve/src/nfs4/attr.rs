@@ -11,6 +11,7 @@ use wire::xdr::{Encode, Writer};
 use super::acl;
 use super::fattr::{About, SPACE, Wanted, check_comparable, check_readable, wanted};
 use super::fh::{Place, Target};
+use super::idmap::IdMap;
 use super::pseudo::{Pseudo, mounted_on, table_change};
 use super::run::{Fail, Handled, Run};
 
@@ -105,6 +106,7 @@ fn with_attrs<T>(
 ) -> Result<T, Fail> {
     let (handle, minor, lease_s) =
         (place.handle(), run.minor(), run.service.lease.as_secs() as u32);
+    let idmap = &*run.service.idmap;
     match place {
         Place::Pseudo(pseudo) => {
             let attr = &pseudo_attr(run, *pseudo);
@@ -118,6 +120,7 @@ fn with_attrs<T>(
                 aces: &[],
                 mounted_on: attr.fileid,
                 lease_s,
+                idmap,
             };
             then(run, &about)
         }
@@ -139,6 +142,7 @@ fn with_attrs<T>(
                 },
                 mounted_on: if target.is_root() { mounted_on(&target.share) } else { attr.fileid },
                 lease_s,
+                idmap,
             };
             then(run, &about)
         }
@@ -163,6 +167,7 @@ pub(super) fn put_attrs(
     want: &Bitmap4,
     found: (&vfs::attr::Attr, &vfs::handle::Handle, u64),
     of: (&Abilities, &Space, Features),
+    idmap: &IdMap,
 ) {
     let (attr, handle, mounted_on) = found;
     let (abilities, space, features) = of;
@@ -170,7 +175,7 @@ pub(super) fn put_attrs(
     let want = want.without(&Bitmap4::of(&[attr4::ACL]));
     let aces = &[];
     let about =
-        About { minor, handle, attr, abilities, space, features, aces, mounted_on, lease_s };
+        About { minor, handle, attr, abilities, space, features, aces, mounted_on, lease_s, idmap };
     about.encode(&want, w);
 }
 
@@ -179,7 +184,8 @@ pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
         Place::Pseudo(_) => Features::default(),
         Place::File(target) => target.share.fs.features(),
     };
-    let Wanted { set, aces, mask } = wanted(&args.obj_attributes, run.minor(), &features, false)?;
+    let Wanted { set, aces, mask } =
+        wanted(&args.obj_attributes, run.minor(), &features, false, &run.service.idmap)?;
     let target: Target = run.target(Nfsstat4::ROFS)?;
     if set.size.is_some() {
         run.check_write(&args.stateid)?;

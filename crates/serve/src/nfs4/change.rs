@@ -1,5 +1,7 @@
 //! CREATE, REMOVE, RENAME and LINK (RFC 8881 §18.4, §18.25, §18.26, §18.9).
 
+use std::sync::Arc;
+
 use vfs::attr::FileType;
 use vfs::fs::{Changed, Entry, Special};
 use vfs::status::Status;
@@ -8,8 +10,9 @@ use wire::nfs4::{
     RemoveResOk4, RenameArgs4, RenameResOk4, Specdata4,
 };
 
+use super::acl;
 use super::attr::change_info;
-use super::fattr::set_attr;
+use super::fattr::{Wanted, of_new};
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
 use super::run::{Fail, Handled, Run};
@@ -31,9 +34,14 @@ fn not_dir(fail: Fail) -> Fail {
 pub(super) fn create(run: &mut Run<'_>, args: &CreateArgs4<'_>) -> Handled {
     let name = args.objname.0;
     let dir = in_directory(run, name)?;
-    let (set, attrset) = set_attr(&args.createattrs, run.minor())?;
+    let is_dir = matches!(args.objtype, Createtype4::Other(Ftype4::DIR));
+    let Wanted { set, aces, mask } = of_new(run, &dir, &args.createattrs, is_dir)?;
     if set.size.is_some() {
         return Err(Nfsstat4::INVAL.into());
+    }
+    if aces.is_some() && matches!(args.objtype, Createtype4::Link(_)) {
+        // Who may follow a link is not asked of the link.
+        return Err(Nfsstat4::ATTRNOTSUPP.into());
     }
     let (cx, fs, at) = (run.cx(), &dir.share.fs, &dir.handle);
     let special = |kind, device: Specdata4| {
@@ -51,8 +59,12 @@ pub(super) fn create(run: &mut Run<'_>, args: &CreateArgs4<'_>) -> Handled {
     }?;
     let cinfo = change_info(&made.wcc);
     run.durable(made.flush);
-    run.set_current(dir.beside(made.value.handle));
-    run.ok(&CreateResOk4 { cinfo, attrset })
+    let made = Target { share: Arc::clone(&dir.share), handle: made.value.handle };
+    if let Some(aces) = aces {
+        acl::set(run, &made, &aces)?;
+    }
+    run.set_current(Place::File(made));
+    run.ok(&CreateResOk4 { cinfo, attrset: mask })
 }
 
 pub(super) fn remove(run: &mut Run<'_>, args: &RemoveArgs4<'_>) -> Handled {

@@ -31,12 +31,10 @@ pub(super) fn grant(
         Wanted { file: target.share.fs.file_id(&target.handle), handle: &target.handle, attr };
     let granted = match args.claim {
         _ if attr.kind != FileType::Regular => Err(why_no_delegation4::NOT_SUPP_FTYPE),
-        OpenClaim4::Previous(delegation4::READ) => {
-            keeper.state.delegate(client, wanted, LeaseKind::Read)
-        }
+        OpenClaim4::Previous(delegation4::READ) => give(keeper, run, client, target, wanted),
         OpenClaim4::Null(_) | OpenClaim4::Fh(()) => {
             may_have(keeper, client, &wanted, asked, share, confirmed)
-                .and_then(|()| keeper.state.delegate(client, wanted, LeaseKind::Read))
+                .and_then(|()| give(keeper, run, client, target, wanted))
         }
         _ => Err(why_no_delegation4::NOT_WANTED),
     };
@@ -51,6 +49,24 @@ pub(super) fn grant(
         }
         Err(_) => OpenDelegation4::None(()),
     }
+}
+
+/// Gives a delegation for reading, if changes by programs on this machine would be heard of: the
+/// attributes that the client goes by are read after this.
+fn give(
+    keeper: &Stateful,
+    run: &Run<'_>,
+    client: &Arc<Client>,
+    target: &Target,
+    wanted: Wanted<'_>,
+) -> Result<Stateid4, u32> {
+    let watch = target.share.fs.watch(run.cx(), &target.handle);
+    let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
+    let stateid = keeper.state.delegate(client, wanted, LeaseKind::Read)?;
+    if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
+        deleg.set_watch(watch);
+    }
+    Ok(stateid)
 }
 
 /// The entry that lets users in without ACCESS: we promise nothing, so clients ask.

@@ -43,6 +43,7 @@ fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
     let cx = context(run.progress, &run.peer, run.may_block);
     let (fs, want) = (&target.share.fs, args.attr_request);
     let (abilities, features) = (fs.abilities(), fs.features());
+    let idmap = &*run.service.idmap;
     let space = if want.and(&SPACE).is_empty() { Space::default() } else { fs.space(cx)? };
     let plus = needs_attributes(&want);
     let mut w = Writer::new(run.out.vec());
@@ -54,7 +55,8 @@ fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
         reply.add(e.cookie, e.name, |w| match &e.entry {
             Some(entry) => {
                 let found = (&entry.attr, &entry.handle, entry.attr.fileid);
-                put_attrs(w, minor, lease_s, &want, found, (&abilities, &space, features));
+                let of = (&abilities, &space, features);
+                put_attrs(w, minor, lease_s, &want, found, of, idmap);
             }
             None => put_without(w, &want, e.fileid),
         })
@@ -146,7 +148,8 @@ fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handle
         };
         let found = (&attr, &handle, mounted);
         let put = |w: &mut Writer<'_>| {
-            put_attrs(w, minor, lease_s, &want, found, (&abilities, &space, features));
+            let of = (&abilities, &space, features);
+            put_attrs(w, minor, lease_s, &want, found, of, &service.idmap);
         };
         if !reply.add(cookie, name, put) {
             break;

@@ -13,6 +13,9 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer};
 
 use super::acl;
+use super::fh::Target;
+use super::idmap::{IdMap, Whose};
+use super::run::{Fail, Run};
 
 /// What can be asked for.
 const READABLE: Bitmap4 = Bitmap4::of(&[
@@ -117,6 +120,8 @@ pub(super) struct About<'a> {
     /// Its inode number in the directory where it is mounted; its own for all but roots.
     pub(super) mounted_on: u64,
     pub(super) lease_s: u32,
+    /// Names of owners.
+    pub(super) idmap: &'a IdMap,
 }
 
 fn time(time: Time) -> Nfstime4 {
@@ -133,22 +138,6 @@ fn ftype(kind: FileType) -> Ftype4 {
         FileType::Fifo => Ftype4::FIFO,
         FileType::Socket => Ftype4::SOCK,
     }
-}
-
-/// A number as its decimal digits, which every client takes for an owner (RFC 8881 §5.9).
-pub(super) fn put_id(w: &mut Writer<'_>, mut id: u32) {
-    let mut digits = [0; 10];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        // At most ten digits.
-        digits[at] = b'0' + (id % 10) as u8;
-        id /= 10;
-        if id == 0 {
-            break;
-        }
-    }
-    w.opaque(&digits[at..]);
 }
 
 impl About<'_> {
@@ -184,8 +173,8 @@ impl About<'_> {
             a::FILEID => w.u64(attr.fileid),
             a::MODE => w.u32(attr.mode),
             a::NUMLINKS => w.u32(attr.nlink),
-            a::OWNER => put_id(w, attr.uid),
-            a::OWNER_GROUP => put_id(w, attr.gid),
+            a::OWNER => self.idmap.put(w, Whose::User, attr.uid),
+            a::OWNER_GROUP => self.idmap.put(w, Whose::Group, attr.gid),
             a::RAWDEV => {
                 Specdata4 { specdata1: attr.rdev.0, specdata2: attr.rdev.1 }.encode(w);
             }
@@ -217,7 +206,7 @@ impl About<'_> {
             }
             a::SUPPATTR_EXCLCREAT => EXCLUSIVE_CREATE.encode(w),
             a::FS_CHARSET_CAP => w.u32(CONTAINS_NON_UTF8),
-            a::ACL => acl::put(w, self.aces),
+            a::ACL => acl::put(w, self.aces, self.idmap),
             a::ACLSUPPORT => w.u32(aclsupport4::ALLOW | aclsupport4::DENY),
             a::XATTR_SUPPORT => w.bool(self.features.xattrs),
             a::CHANGE_ATTR_TYPE => w.u32(CHANGE_IS_MONOTONIC),
@@ -264,24 +253,6 @@ fn set_time(how: Option<Settime4>) -> Result<SetTime, Nfsstat4> {
     }
 }
 
-/// The number that an owner stands for. Names wait for a directory service: see the module.
-pub(super) fn owner(text: Option<&[u8]>) -> Result<Option<u32>, Nfsstat4> {
-    let Some(text) = text else { return Ok(None) };
-    if text.is_empty() {
-        return Err(Nfsstat4::INVAL);
-    }
-    let text = std::str::from_utf8(text).map_err(|_| Nfsstat4::INVAL)?;
-    // "root@domain" is understood everywhere; other names are not ours to know yet.
-    if text == "root" || text.starts_with("root@") {
-        return Ok(Some(0));
-    }
-    let digits = text.bytes().all(|b| b.is_ascii_digit());
-    match text.parse::<u32>() {
-        Ok(id) if digits => Ok(Some(id)),
-        _ => Err(Nfsstat4::BADOWNER),
-    }
-}
-
 /// What a client wants to set.
 pub(super) struct Wanted {
     pub(super) set: SetAttr,
@@ -289,15 +260,24 @@ pub(super) struct Wanted {
     pub(super) mask: Bitmap4,
 }
 
-/// What a client wants to set in a new file, and which attributes these are: for OPEN and CREATE,
-/// which take no access control list.
+/// What a client wants to set in a new file of a directory: for OPEN and CREATE.
 ///
 /// # Errors
 /// NFS4ERR_ATTRNOTSUPP, NFS4ERR_INVAL (not to be set, or no such value), NFS4ERR_BADOWNER,
 /// NFS4ERR_BADXDR.
-pub fn set_attr(fattr: &Fattr4<'_>, minor: u32) -> Result<(SetAttr, Bitmap4), Nfsstat4> {
-    let wanted = wanted(fattr, minor, &Features::default(), true)?;
-    Ok((wanted.set, wanted.mask))
+pub(super) fn of_new(
+    run: &Run<'_>,
+    dir: &Target,
+    fattr: &Fattr4<'_>,
+    is_dir: bool,
+) -> Result<Wanted, Fail> {
+    let features = dir.share.fs.features();
+    let wanted = wanted(fattr, run.minor(), &features, true, &run.service.idmap)?;
+    // What would be refused after the file was made is refused before.
+    if let Some(aces) = &wanted.aces {
+        acl::lists(aces, is_dir)?;
+    }
+    Ok(wanted)
 }
 
 /// What a client wants to set; `new` where only a new file can be given it.
@@ -306,6 +286,7 @@ pub(super) fn wanted(
     minor: u32,
     features: &Features,
     new: bool,
+    idmap: &IdMap,
 ) -> Result<Wanted, Nfsstat4> {
     let mask = fattr.attrmask;
     if !mask.without(&supported(minor, features)).is_empty() {
@@ -328,13 +309,13 @@ pub(super) fn wanted(
     }
     let set = SetAttr {
         mode,
-        uid: owner(values.owner.map(|text| text.0))?,
-        gid: owner(values.owner_group.map(|text| text.0))?,
+        uid: values.owner.map(|text| idmap.take(Whose::User, text.0)).transpose()?,
+        gid: values.owner_group.map(|text| idmap.take(Whose::Group, text.0)).transpose()?,
         size: values.size,
         atime: set_time(values.time_access_set)?,
         mtime: set_time(values.time_modify_set)?,
         umask,
     };
-    let aces = values.acl.as_ref().map(acl::take).transpose()?;
+    let aces = values.acl.as_ref().map(|acl| acl::take(acl, idmap)).transpose()?;
     Ok(Wanted { set, aces, mask })
 }

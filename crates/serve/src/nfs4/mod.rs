@@ -21,6 +21,7 @@ mod dir;
 mod dispatch;
 mod fattr;
 mod fh;
+pub mod idmap;
 mod io;
 mod lock;
 mod names;
@@ -42,8 +43,8 @@ use vfs::share::ShareTable;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 pub use dispatch::{Done, Progress, Start};
-pub use fattr::set_attr;
 pub use fh::{Place, Target};
+pub use idmap::IdMap;
 pub use names::{check_name, check_name_in, directory};
 pub use run::{Entered, Fail, Handled, Peer, Run};
 pub use stateful::Stateful;
@@ -57,6 +58,8 @@ pub struct Nfs4 {
     pub verifier: [u8; 8],
     /// The lease, as `lease_time` tells it.
     pub lease: Duration,
+    /// Names of owners.
+    pub idmap: Arc<IdMap>,
     /// What keeps state.
     pub state: Arc<dyn StateOps>,
 }

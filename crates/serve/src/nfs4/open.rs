@@ -12,9 +12,10 @@ use wire::nfs4::{
     OpenConfirmArgs4, OpenDowngradeArgs4, OpenResOk4, Openflag4, StateidResOk4, open4, share4,
 };
 
+use super::acl;
 use super::attr::change_info;
 use super::deleg;
-use super::fattr::set_attr;
+use super::fattr::{Wanted, of_new};
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
 use super::run::{Fail, Handled, Run};
@@ -180,32 +181,36 @@ fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found,
     match how {
         Openflag4::Nocreate(()) => existing(run, &dir, name, None, Bitmap4::EMPTY),
         Openflag4::Create(Createhow4::Unchecked(attrs)) => {
-            let (set, attrset) = set_attr(attrs, run.minor())?;
+            let wanted = of_new(run, &dir, attrs, false)?;
             // Of what is asked for a file that is there already, only "empty" is done (RFC 7530
             // §16.16.5).
-            let size = set.size.filter(|size| *size == 0);
+            let size = wanted.set.size.filter(|size| *size == 0);
             let size = size.map(|size| SetAttr { size: Some(size), ..SetAttr::default() });
             let sized = if size.is_some() { Bitmap4::of(&[4]) } else { Bitmap4::EMPTY };
             match existing(run, &dir, name, size, sized) {
                 Err(Fail::Status(Nfsstat4::NOENT)) => {}
                 other => return other,
             }
-            match made(run, &dir, name, CreateHow::Guarded(set), attrset) {
+            match made_as(run, &dir, name, wanted) {
                 // Somebody else has made it just now.
                 Err(Fail::Status(Nfsstat4::EXIST)) => existing(run, &dir, name, size, sized),
                 other => other,
             }
         }
         Openflag4::Create(Createhow4::Guarded(attrs)) => {
-            let (set, attrset) = set_attr(attrs, run.minor())?;
-            made(run, &dir, name, CreateHow::Guarded(set), attrset)
+            let wanted = of_new(run, &dir, attrs, false)?;
+            made_as(run, &dir, name, wanted)
         }
         Openflag4::Create(Createhow4::Exclusive(verifier)) => {
             let attrset = Bitmap4::of(&VERIFIER_ATTRS);
             made(run, &dir, name, CreateHow::Exclusive(*verifier), attrset)
         }
         Openflag4::Create(Createhow4::Exclusive41(how)) => {
-            let (set, attrset) = set_attr(&how.attrs, run.minor())?;
+            let Wanted { set, aces, mask: attrset } = of_new(run, &dir, &how.attrs, false)?;
+            // `suppattr_exclcreat` says so.
+            if aces.is_some() {
+                return Err(Nfsstat4::INVAL.into());
+            }
             let found = made(run, &dir, name, CreateHow::Exclusive(how.verf), attrset)?;
             let then = (set != SetAttr::default()).then_some(set);
             Ok(Found { then, ..found })
@@ -226,6 +231,16 @@ fn existing(
     let cinfo = change_info(&Wcc { before: Some(Before::from(&after)), after: Some(after) });
     let target = Target { share: Arc::clone(&dir.share), handle: entry.handle };
     Ok(Found { target, attr: entry.attr, cinfo, attrset, made: false, then })
+}
+
+/// Makes a file that must not be there, with its attributes and its access control list.
+fn made_as(run: &mut Run<'_>, dir: &Target, name: &[u8], wanted: Wanted) -> Result<Found, Fail> {
+    let Wanted { set, aces, mask } = wanted;
+    let found = made(run, dir, name, CreateHow::Guarded(set), mask)?;
+    if let Some(aces) = aces {
+        acl::set(run, &found.target, &aces)?;
+    }
+    Ok(found)
 }
 
 fn made(

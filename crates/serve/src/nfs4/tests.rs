@@ -17,6 +17,7 @@ mod changes;
 mod compound;
 mod exports;
 mod files;
+mod owners;
 mod pseudo;
 mod tolerance;
 mod v42;
@@ -85,6 +86,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(90),
+            idmap: Arc::default(),
             state: Arc::new(OneStateid),
         };
         Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() }, transport: Transport::Plain }

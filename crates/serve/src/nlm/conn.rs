@@ -4,6 +4,7 @@
 //! Each message is a task of its own on one of the service's runtimes. Calls are bounded, all
 //! together and for each host; who waits for a place or between two calls holds nothing.
 
+use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdUdpSocket};
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use base::clock::Deadline;
 use base::limits::{
-    NLM_CALL_TIME_MAX, NLM_CALLS_MAX, NLM_GRANT_TIME_MAX, NLM_RETRY_FIRST, NLM_RETRY_MAX,
-    NSM_NOTIFY_TIME_MAX, SMALL_RECORD_MAX,
+    NLM_CALL_TIME_MAX, NLM_CALLS_MAX, NLM_RETRY_FIRST, NLM_RETRY_MAX, NSM_NOTIFY_TIME_MAX,
+    SMALL_RECORD_MAX,
 };
 use base::random::{Random, SystemRandom};
 use tokio::io::AsyncWriteExt;
@@ -129,25 +130,39 @@ struct Calls {
 }
 
 impl Calls {
-    /// Tells a client that it has a lock until it answers, does not want to know any more, or too
-    /// much time has passed.
+    /// Tells a client that it has a lock until it answers or does not want to know any more. Once
+    /// it may have heard, only its own word takes the lock from it: it may be working under it.
     async fn granted(&self, id: u64) {
-        let mut patience = Patience::new(NLM_GRANT_TIME_MAX);
+        let mut patience = Patience::new(self.nlm.grant_time);
+        let may_know = Cell::new(false);
         loop {
+            let knew = may_know.get();
             let Some((want, block)) = lock(&self.nlm.blocks).granted(id) else { return };
-            match self.tell_granted(id, &want, &block).await {
+            match self.tell_granted(id, &want, &block, &may_know).await {
                 Ok(Nlm4Stat::DENIED_GRACE_PERIOD) => {}
+                // It waits no more, perhaps because it has heard before. If it gave up waiting, it
+                // will cancel.
+                Ok(stat) if knew && stat != Nlm4Stat::GRANTED => return,
                 Ok(stat) => return self.nlm.answered(id, stat),
                 // It may have restarted, and be somewhere else.
                 Err(_) => lock(&block.host.line).port = None,
             }
             if !patience.wait().await {
-                return self.nlm.answered(id, Nlm4Stat::DENIED);
+                if !may_know.get() {
+                    return self.nlm.answered(id, Nlm4Stat::DENIED);
+                }
+                sleep(NLM_RETRY_MAX).await;
             }
         }
     }
 
-    async fn tell_granted(&self, id: u64, want: &Wanted, block: &Block) -> io::Result<Nlm4Stat> {
+    async fn tell_granted(
+        &self,
+        id: u64,
+        want: &Wanted,
+        block: &Block,
+        may_know: &Cell<bool>,
+    ) -> io::Result<Nlm4Stat> {
         let host = &block.host;
         // They are never closed.
         let _turn = host.calls.acquire().await;
@@ -173,7 +188,8 @@ impl Calls {
                 l_len: want.range.nlm_len(),
             },
         };
-        let reply = self.ask(peer, port, nlm4::Proc::GRANTED.0, &encoded(&args)).await?;
+        let reply =
+            self.ask_noting(peer, port, nlm4::Proc::GRANTED.0, &encoded(&args), may_know).await?;
         decode_all::<Nlm4Res<'_>>(&reply).map(|res| res.stat).map_err(invalid)
     }
 
@@ -244,6 +260,18 @@ impl Calls {
 
     /// Calls a program, and waits for its answer.
     async fn ask(&self, peer: Peer, port: Port, proc: u32, args: &[u8]) -> io::Result<Vec<u8>> {
+        self.ask_noting(peer, port, proc, args, &Cell::new(false)).await
+    }
+
+    /// The same; `sent` turns true when the call may have arrived.
+    async fn ask_noting(
+        &self,
+        peer: Peer,
+        port: Port,
+        proc: u32,
+        args: &[u8],
+        sent: &Cell<bool>,
+    ) -> io::Result<Vec<u8>> {
         let xid = SystemRandom.next_u64() as u32;
         let machine = self.nlm.name.as_bytes();
         let machine = machine.get(..machine.len().min(255)).unwrap_or_default();
@@ -255,8 +283,8 @@ impl Calls {
         let at = SocketAddr::new(peer.address, port.number);
         let exchange = async {
             match port.udp {
-                true => by_datagram(at, peer.local, xid, &call).await,
-                false => by_connection(at, peer.local, xid, &call).await,
+                true => by_datagram(at, peer.local, xid, &call, sent).await,
+                false => by_connection(at, peer.local, xid, &call, sent).await,
             }
         };
         timeout(NLM_CALL_TIME_MAX, exchange).await?
@@ -282,12 +310,14 @@ async fn by_connection(
     local: Option<IpAddr>,
     xid: u32,
     call: &[u8],
+    sent: &Cell<bool>,
 ) -> io::Result<Vec<u8>> {
     let socket = if at.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(local) = local {
         socket.bind(SocketAddr::new(local, 0))?;
     }
     let mut stream = socket.connect(at).await?;
+    sent.set(true);
     stream.write_all(&framed(call)).await?;
     let (mut framer, mut input) = (Framer::new(), Vec::new());
     loop {
@@ -304,12 +334,14 @@ async fn by_datagram(
     local: Option<IpAddr>,
     xid: u32,
     call: &[u8],
+    sent: &Cell<bool>,
 ) -> io::Result<Vec<u8>> {
     let any = local.unwrap_or_else(|| any(at));
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await?;
     socket.connect(at).await?;
     let mut message = vec![0; SMALL_RECORD_MAX];
     loop {
+        sent.set(true);
         socket.send(call).await?;
         let Ok(received) = timeout(DATAGRAM_AGAIN, socket.recv(&mut message)).await else {
             continue;

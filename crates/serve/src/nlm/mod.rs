@@ -12,7 +12,7 @@
 //!
 //! *A request that must wait* is answered with NLM4_BLOCKED; when its turn comes, the table holds
 //! the lock for it and the host is told. A host that says that it does not want the lock any more,
-//! or does not answer for a while, loses it again.
+//! or cannot be reached for a while, loses it again; one that may have heard keeps it.
 //!
 //! *After a restart* of ours the hosts on record are told, and may reclaim for one lease.
 
@@ -29,10 +29,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use base::clock::Clock;
 use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords, RecordError};
 use vfs::share::ShareTable;
@@ -69,6 +71,9 @@ pub struct Config {
     pub name: String,
     /// The port of the clients' port mappers: [`PORTMAP_PORT`] but in tests.
     pub portmap_port: u16,
+    /// How long a host that cannot be reached may keep a lock that it waited for:
+    /// [`NLM_GRANT_TIME_MAX`](base::limits::NLM_GRANT_TIME_MAX) but in tests.
+    pub grant_time: Duration,
 }
 
 /// The service.
@@ -80,6 +85,7 @@ pub struct Nlm {
     makes_way: Box<dyn Fn(&Owner) -> bool + Send + Sync>,
     name: String,
     portmap_port: u16,
+    grant_time: Duration,
     grace_until_ns: u64,
     grace_may_be_on: AtomicBool,
     /// Our NSM state: odd, another one after each start.
@@ -119,6 +125,15 @@ impl Nlm {
     /// # Errors
     /// Our own state cannot be written down.
     pub fn start(config: Config, runtimes: &Runtimes) -> Result<Arc<Self>, RecordError> {
+        let (nlm, messages) = Self::new(config)?;
+        let service = Arc::clone(&nlm);
+        // That the runtimes end ends it, too.
+        runtimes.spawn_on(0, move || conn::run(service, messages));
+        Ok(nlm)
+    }
+
+    /// The service, and what it wants to be told to hosts.
+    fn new(config: Config) -> Result<(Arc<Self>, UnboundedReceiver<Message>), RecordError> {
         // Bounded by the requests that wait and, for messages, by their own limit.
         let (outbox, messages) = mpsc::unbounded_channel();
         let known: Vec<ClientId> = config.records.known();
@@ -126,7 +141,7 @@ impl Nlm {
         let state = nsm::next_state(&*config.records, &known, config.clock.wall_ns())?;
         let addresses: BTreeSet<_> =
             known.iter().filter_map(hosts::recorded).map(|(address, _)| address).collect();
-        let Config { shares, locks, clock, records, makes_way, name, portmap_port, .. } = config;
+        let Config { shares, locks, clock, records, makes_way, name, .. } = config;
         if !addresses.is_empty() {
             locks.begin_grace(Protocol::Nlm);
         }
@@ -137,7 +152,8 @@ impl Nlm {
             records,
             makes_way,
             name,
-            portmap_port,
+            portmap_port: config.portmap_port,
+            grant_time: config.grant_time,
             grace_until_ns: config.grace_until_ns,
             grace_may_be_on: AtomicBool::new(!addresses.is_empty()),
             state,
@@ -152,10 +168,7 @@ impl Nlm {
         for address in addresses {
             nlm.send(Message::Restarted { address });
         }
-        let service = Arc::clone(&nlm);
-        // That the runtimes end ends it, too.
-        runtimes.spawn_on(0, move || conn::run(service, messages));
-        Ok(nlm)
+        Ok((nlm, messages))
     }
 
     /// Both programs, for connections.

@@ -1,5 +1,6 @@
 //! Calls in the other direction: from this server to the peer of a connection, over a connection
-//! that the peer has made (the back channel of NFSv4.1) or one that we have ([`super::dial`]).
+//! that the peer has made (the back channel of NFSv4.1) or one that we have
+//! ([`super::dial`]).
 //!
 //! A call is a letter to the connection, which sends it between its replies; the reply comes among
 //! the peer's calls and is found by its xid. Nobody waits: what is to be done then is left here.

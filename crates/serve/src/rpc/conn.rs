@@ -38,6 +38,8 @@ use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
+use super::program::Resume;
+use super::replay::Key;
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
@@ -270,7 +272,7 @@ impl Conn {
         let begun = !self.input.is_empty();
         let core = &self.core;
         let room =
-            self.input.make_room(core) && self.link.make_room((&core.buffers, &core.budget), begun);
+            self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
         if !room {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
             self.core.press();
@@ -390,22 +392,7 @@ impl Conn {
                 }
             }
             Step::Pool(key, resume) => {
-                let size = self.input.message().len() + reply_size(&span.facts);
-                if !self.core.budget.has_room(size) {
-                    return Ok(false);
-                }
-                let Some(slot) = service.pool.reserve(self.caller.queue()) else {
-                    return Ok(false);
-                };
-                let service = Arc::clone(service);
-                let (record, at) = self.input.take_record(&self.core);
-                let held = record.capacity() + reply_size(&span.facts);
-                let done = (span, std::mem::take(&mut self.more));
-                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
-                self.take_up(held);
-                later.pool(slot, key, resume, record, at);
-                self.core.budget.count_taken();
-                return Ok(true);
+                return Ok(self.hand_to_pool(span, key, resume));
             }
             Step::Durable { flush, settle, key, start } => {
                 let reply = self.out.split_off(start);
@@ -420,6 +407,30 @@ impl Conn {
         self.core.budget.count_taken();
         self.input.consume();
         Ok(true)
+    }
+
+    /// Hands the record that `input` stands at to the pool. False when there is no room.
+    fn hand_to_pool(
+        &mut self,
+        span: Span,
+        key: Option<Key>,
+        resume: Option<Box<dyn Resume>>,
+    ) -> bool {
+        let service = &self.core.service;
+        let size = self.input.message().len() + reply_size(&span.facts);
+        if !self.core.budget.has_room(size) {
+            return false;
+        }
+        let Some(slot) = service.pool.reserve(self.caller.queue()) else { return false };
+        let service = Arc::clone(service);
+        let (record, at) = self.input.take_record(&self.core);
+        let held = record.capacity() + reply_size(&span.facts);
+        let done = (span, std::mem::take(&mut self.more));
+        let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+        self.take_up(held);
+        later.pool(slot, key, resume, record, at);
+        self.core.budget.count_taken();
+        true
     }
 
     /// Takes up what a call has done, to be written down once its reply has left.

@@ -34,6 +34,8 @@ struct Secured {
     session: Session,
     /// What the session has to say by itself: it goes with the next reply.
     owed: Vec<u8>,
+    /// Whether its buffer is held above the budget.
+    overdraft: bool,
 }
 
 /// Why nothing can be received.
@@ -80,14 +82,18 @@ impl Link {
         self.tls.as_ref().is_some_and(|tls| tls.session.holds())
     }
 
-    /// Makes room to receive into, beside that of the caller. False when the budget has none;
-    /// `begun` says that the caller holds a part of a record, which must be able to end.
+    /// Makes room to receive into, and sees that there is as much again for what is decrypted: who
+    /// took one and waited for the other could keep everybody from both. False when the budget has
+    /// none; `begun` says that the caller holds a part of a record, which must be able to end.
     pub fn make_room(&mut self, core: (&CoreBuffers, &CoreBudget), begun: bool) -> bool {
         let Some(tls) = &mut self.tls else { return true };
         let (buffers, budget) = core;
         if !tls.session.has_buffer() {
-            if !begun && !budget.has_bytes(RECEIVE_BUFFER) {
-                return false;
+            if !begun && !budget.has_bytes(2 * RECEIVE_BUFFER) {
+                if !budget.take_overdraft() {
+                    return false;
+                }
+                tls.overdraft = true;
             }
             tls.session.lend(buffers.take_receive());
             budget.take_bytes(RECEIVE_BUFFER);
@@ -97,8 +103,11 @@ impl Link {
 
     /// Gives the room back if there is nothing in it.
     pub fn rest(&mut self, core: (&CoreBuffers, &CoreBudget)) {
-        let buffer = self.tls.as_mut().and_then(|tls| tls.session.take_back());
-        give_back(buffer, core);
+        if let Some(tls) = &mut self.tls
+            && let Some(buffer) = tls.session.take_back()
+        {
+            give_back(buffer, &mut tls.overdraft, core);
+        }
     }
 
     /// Receives what is there. Nothing but `Ok` means the end.
@@ -176,7 +185,8 @@ impl Link {
         core: (&CoreBuffers, &CoreBudget),
     ) -> Result<(), TlsError> {
         let session = Session::new(tls.config())?;
-        let tls = self.tls.insert(Box::new(Secured { session, owed: Vec::new() }));
+        let tls =
+            self.tls.insert(Box::new(Secured { session, owed: Vec::new(), overdraft: false }));
         tls.session.lend(core.0.take_receive());
         core.1.take_bytes(RECEIVE_BUFFER);
         let mut out = core.0.take_reply();
@@ -192,15 +202,19 @@ impl Link {
             tls.session.end(&mut out);
             // A peer whose window is shut learns it from the end of the connection.
             let _ = self.stream.try_write(out.as_slice());
-            give_back(tls.session.give_up(), core);
+            if let Some(buffer) = tls.session.give_up() {
+                give_back(buffer, &mut tls.overdraft, core);
+            }
         }
     }
 }
 
-fn give_back(buffer: Option<Vec<u8>>, (buffers, budget): (&CoreBuffers, &CoreBudget)) {
-    if let Some(buffer) = buffer {
-        budget.give_bytes(RECEIVE_BUFFER);
-        buffers.give_receive(buffer);
+fn give_back(buffer: Vec<u8>, overdraft: &mut bool, core: (&CoreBuffers, &CoreBudget)) {
+    let (buffers, budget) = core;
+    budget.give_bytes(RECEIVE_BUFFER);
+    buffers.give_receive(buffer);
+    if std::mem::take(overdraft) {
+        budget.give_overdraft();
     }
 }
 

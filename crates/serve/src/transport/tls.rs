@@ -1,7 +1,7 @@
-//! TLS 1.3 for RPC (RFC 9289): who we are, whose certificates we take, and why a session failed.
+//! TLS 1.3 for RPC (RFC 9289): who we are, whose certificates we take, why a session failed.
 //!
-//! The sessions themselves are in [`session`], which does no I/O; [`name`] finds whose a certificate
-//! is.
+//! The sessions themselves are in [`session`], which does no I/O; [`name`] finds out whose a
+//! certificate is.
 
 pub mod name;
 pub(super) mod session;

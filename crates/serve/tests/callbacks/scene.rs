@@ -64,6 +64,7 @@ impl Scene {
             verifier: [1; 8],
             lease: LEASE,
             state: keeper.clone(),
+            idmap: Arc::default(),
         })));
         let service = RpcService::start(RpcConfig {
             addr: ([127, 0, 0, 1], 0).into(),

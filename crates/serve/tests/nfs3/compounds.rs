@@ -120,3 +120,53 @@ fn the_largest_write_arrives_in_pieces_of_2_kib() {
     let ResOp::Write(Res4::Ok(done)) = &results[1] else { panic!("{results:?}") };
     assert_eq!(done.count as usize, data.len());
 }
+
+/// A fattr4 of these; its bytes live as long as the test's process.
+fn fattr(attrs: &Attrs4<'_>) -> Fattr4<'static> {
+    let mut bytes = Vec::new();
+    attrs.encode(&mut Writer::new(&mut bytes));
+    wire::xdr::decode_all(bytes.leak()).expect("attributes")
+}
+
+fn ace(who: &[u8], access_mask: u32) -> Nfsace4<'_> {
+    Nfsace4 { kind: acetype4::ALLOWED, flag: 0, access_mask, who: Utf8str(who) }
+}
+
+#[test]
+fn a_directory_is_made_with_its_access_control_list() {
+    let server = Server::fresh();
+    let mut client = Client::connect(server.addr);
+    let attrs = Attrs4 {
+        acl: Some(wire::xdr::Seq(vec![
+            ace(b"OWNER@", acemask4::READ_DATA | acemask4::EXECUTE),
+            ace(b"1234", acemask4::READ_DATA),
+            ace(b"GROUP@", 0),
+            ace(b"EVERYONE@", 0),
+        ])),
+        ..Attrs4::default()
+    };
+    let create = ArgOp::Create(CreateArgs4 {
+        objtype: Createtype4::Other(Ftype4::DIR),
+        objname: Component4(b"d"),
+        createattrs: fattr(&attrs),
+    });
+    let told = GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::ACL, attr4::ACLSUPPORT]) };
+    let ops = [&ROOT[..], &[create, ArgOp::Getattr(told)]].concat();
+    let call = record(&mut client, &ops);
+    client.send(&call);
+    let reply = client.receive();
+    if status(&reply) == Nfsstat4::ATTRNOTSUPP {
+        println!("SKIP access control lists: the temporary folder's file system has none");
+        return;
+    }
+    let (_, mut r) = reply.open();
+    assert_eq!(CompoundRes::decode(&mut r).expect("a head").status, Nfsstat4::OK);
+    let results: Vec<_> = (0..5).map(|_| ResOp::decode(&mut r).expect("a result")).collect();
+    let [.., ResOp::Create(Res4::Ok(made)), ResOp::Getattr(Res4::Ok(got))] = &results[..] else {
+        panic!("{results:?}")
+    };
+    assert!(made.attrset.has(attr4::ACL), "it was set");
+    let got: Attrs4<'_> = got.obj_attributes.values().expect("attributes");
+    let named = got.acl.expect("a list").0.into_iter().find(|ace| ace.who.0 == b"1234");
+    assert!(named.is_some_and(|ace| ace.access_mask & acemask4::READ_DATA != 0));
+}

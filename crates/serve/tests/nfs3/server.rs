@@ -124,6 +124,7 @@ fn programs(shares: &Arc<ShareTable>) -> Vec<Arc<dyn Program>> {
         shares: Arc::clone(shares),
         verifier: [1; 8],
         lease: Duration::from_secs(90),
+        idmap: Arc::default(),
         state: Arc::new(NoState),
     })));
     programs

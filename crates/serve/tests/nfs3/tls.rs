@@ -6,9 +6,11 @@ mod probe;
 mod refused;
 mod traffic;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serve::transport::Budgets;
+use serve::transport::tls::Tls;
 
 use self::certificates::{Authority, Shown};
 use self::peer::Secured;
@@ -17,15 +19,16 @@ use crate::server::{Options, Server, directory, wait_for};
 /// A server that offers TLS, and who signs for it and for its clients.
 struct World {
     server: Server,
+    tls: Arc<Tls>,
     authority: Authority,
 }
 
 impl World {
     fn new() -> Self {
         let authority = Authority::new("authority");
-        let tls = Some(authority.server());
-        let server = Server::start(directory(), Options { tls, ..Options::default() });
-        Self { server, authority }
+        let tls = authority.server();
+        let options = Options { tls: Some(tls.clone()), ..Options::default() };
+        Self { server: Server::start(directory(), options), tls, authority }
     }
 
     /// A client without a certificate, and the share's root.
@@ -43,11 +46,14 @@ impl World {
         self.server.service().budgets()
     }
 
-    /// Runs `peer` and waits until it is counted as a failure of TLS.
-    fn fails(&self, peer: impl FnOnce()) {
+    /// Runs `peer` and waits until it is counted as a failure of TLS, for one of these reasons.
+    fn fails(&self, reasons: &[&str], peer: impl FnOnce()) {
         let before = self.budgets().tls_failures.load(Relaxed);
         peer();
         counted(&self.budgets().tls_failures, before + 1);
+        let (from, why) = self.tls.take_failure().expect("it is noted");
+        assert!(from.is_loopback());
+        assert!(reasons.iter().any(|reason| why.contains(reason)), "{why}");
     }
 }
 

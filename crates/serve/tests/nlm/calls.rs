@@ -69,6 +69,40 @@ fn who_does_not_answer_is_called_again() {
 }
 
 #[test]
+fn who_may_have_heard_keeps_it() {
+    let (services, world, server, mut one, mut two) = stage();
+    let file = world.file("f", 0o644);
+    services.deaf.store(1, Ordering::SeqCst);
+    *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    // It took the lock at the first call, and waits no more at the second.
+    services.hear();
+    services.hear();
+    assert_eq!(one.lock(&file, 0, 0), Nlm4Stat::DENIED);
+    // If it did not, it cancels.
+    assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
+    assert_eq!(server.locks.counts().locks, 0);
+    assert_eq!(server.nlm.blocked(), 0);
+}
+
+#[test]
+fn who_cannot_be_reached_loses_it() {
+    // Nothing listens on this port.
+    let world = World::new(1);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one");
+    let mut two = Host::new(server.addr, "two");
+    one.lock(&file, 0, 0);
+    two.lock_waiting(&file, 0, 0);
+    one.unlock(&file, 0, 0);
+    assert_eq!(server.nlm.blocked(), 1);
+    nothing_waits(&server);
+    assert_eq!(server.locks.counts().locks, 0);
+}
+
+#[test]
 fn who_asks_again_is_not_called_any_more() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);

@@ -126,6 +126,7 @@ impl Server {
             }),
             name: "server.example".into(),
             portmap_port: world.portmap,
+            grant_time: Duration::from_millis(600),
         };
         let nlm = Nlm::start(config, &runtimes).unwrap();
         let service = RpcService::start(RpcConfig {

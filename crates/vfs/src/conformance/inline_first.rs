@@ -9,7 +9,7 @@ use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
-    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::status::Status;
@@ -283,6 +283,9 @@ impl FileSystem for InlineFirst {
     }
     fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
         self.inner.describe(file)
+    }
+    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
+        self.inner.watch(cx, file)
     }
     fn describe_key(&self, key: crate::locks::FileKey) -> Option<FileName> {
         self.inner.describe_key(key)

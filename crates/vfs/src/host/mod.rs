@@ -29,6 +29,7 @@ mod recent;
 mod sweep;
 pub mod sys;
 mod table;
+pub mod watch;
 mod xattr;
 
 use std::ffi::{CStr, CString};
@@ -52,7 +53,7 @@ use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -64,6 +65,7 @@ use crate::host::open::OpenFiles;
 use crate::host::recent::Recent;
 use crate::host::sweep::Sweeper;
 use crate::host::table::Table;
+use crate::host::watch::Watcher;
 use crate::locks::FileKey;
 use crate::paths::Paths;
 use crate::status::Status;
@@ -208,6 +210,8 @@ pub struct HostFs {
     table: Arc<Table>,
     paths: Paths,
     shared: Arc<FlushShared>,
+    /// Looks for changes by others.
+    watcher: Arc<Watcher>,
     /// What the last search through the tree found.
     searched: Mutex<Option<Searched>>,
     searches: AtomicU64,
@@ -261,6 +265,7 @@ impl HostFs {
             nodes,
             recent: Recent::default(),
             _sweeper: sweeper,
+            watcher: Arc::default(),
             files: OpenFiles::new((budget / 4).clamp(NODES_MIN, OPEN_FILES_MAX)),
             table,
             paths: Paths::default(),
@@ -634,6 +639,9 @@ impl FileSystem for HostFs {
     fn describe(&self, file: FileId) -> Option<FileName> {
         let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
         self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
+    }
+    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
+        self.watch_file(cx, file)
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
         let path = || self.path_of(self.nodes.by_ino(key.fileid)?.id).map(FileName::Path);

@@ -8,7 +8,7 @@ use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
-    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::locks::FileKey;
@@ -486,6 +486,9 @@ impl FileSystem for MemFs {
     }
     fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
         self.paths.path_of(file, self.id(&self.root))
+    }
+    fn watch(&self, _cx: Context<'_>, _file: &Handle) -> Result<Watch> {
+        Ok(Watch::NEEDLESS)
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
         let attr = self.read_state().get(key.fileid).ok()?.attr;

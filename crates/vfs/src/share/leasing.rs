@@ -13,7 +13,7 @@ use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::locks::{ByClient, Changing, FileKey, LockTable};
@@ -298,6 +298,9 @@ impl FileSystem for Leasing {
     }
     fn describe(&self, file: FileId) -> Option<FileName> {
         self.inner.describe(file)
+    }
+    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
+        self.inner.watch(cx, file)
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
         self.inner.describe_key(key)

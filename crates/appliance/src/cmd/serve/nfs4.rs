@@ -8,7 +8,7 @@ use base::clock::{Clock, NS_PER_S, SystemClock};
 use base::random::{Random, SystemRandom};
 use control::state::StateDir;
 use serve::nfs4::state::{Config, Identity, NotWritten, Records, State};
-use serve::nfs4::{Nfs4, Stateful, program};
+use serve::nfs4::{IdMap, Nfs4, Stateful, program};
 use serve::rpc::Program;
 use vfs::locks::LockTable;
 use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
@@ -31,7 +31,7 @@ const PRINCIPAL: &[u8] = b"sys:";
 pub fn start(
     shares: Arc<ShareTable>,
     locks: Arc<LockTable>,
-    lease: Duration,
+    (lease, idmap): (Duration, Arc<IdMap>),
     state: &StateDir,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
     let path = state.file(RECORDS);
@@ -52,7 +52,7 @@ pub fn start(
     let owner = server_owner(&path.display().to_string());
     let keeper = Arc::new(Stateful { state, clock, server_owner: owner });
     let verifier = SystemRandom.next_u64().to_be_bytes();
-    let nfs = Nfs4 { shares, verifier, lease, state: keeper.clone() };
+    let nfs = Nfs4 { shares, verifier, lease, idmap, state: keeper.clone() };
     Ok((program(Arc::new(nfs)), keeper))
 }
 

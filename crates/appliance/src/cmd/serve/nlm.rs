@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
+use base::limits::NLM_GRANT_TIME_MAX;
 use control::state::StateDir;
 use serve::nfs4::Stateful;
 use serve::nlm::{Config, Nlm, PORTMAP_PORT};
@@ -44,6 +45,7 @@ pub fn start(
         makes_way: Box::new(move |owner| nfs4.makes_way(owner)),
         name: machine_name(),
         portmap_port: PORTMAP_PORT,
+        grant_time: NLM_GRANT_TIME_MAX,
     };
     Nlm::start(config, runtimes).map_err(failure)
 }

@@ -41,6 +41,8 @@ pub struct Plan {
     pub read_only: bool,
     /// How long an NFSv4 client may be silent before others may take what it holds.
     pub lease: Duration,
+    /// The domain of owners' names.
+    pub nfs_domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations.
     pub delegations: bool,
     /// Where the export rules come from.
@@ -89,6 +91,7 @@ impl Plan {
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
             lease: Duration::from_secs(args.nfs_lease),
+            nfs_domain: args.nfs_domain.clone(),
             delegations: args.nfs_delegations == Switch::On,
             rules,
             exports,

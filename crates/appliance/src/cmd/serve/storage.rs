@@ -22,10 +22,11 @@ use vfs::fs::Context;
 use vfs::host::{HostFs, HostOptions};
 use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareError, ShareTable, tag};
 
 use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
+use super::owners::Owners;
 use super::plan::Plan;
 use super::tls::Teller;
 use super::{nfs4, nlm, portmap};
@@ -47,7 +48,29 @@ pub struct Storage {
     budgets: Arc<Budgets>,
     /// Whether clients' certificates can be verified.
     knows_clients: bool,
+    owners: Owners,
     service: Mutex<Option<RpcService>>,
+}
+
+/// The table with the one share, under its rules.
+fn shares(
+    plan: &Plan,
+    files: &Arc<HostFs>,
+    locks: &Arc<LockTable>,
+) -> Result<Arc<ShareTable>, ShareError> {
+    // Without delegations there is nothing that a change would have to recall.
+    let mut table = ShareTable::default();
+    if plan.delegations {
+        table = ShareTable::with_locks(locks.clone());
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = locks.clone();
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
+    }
+    let share = table.add(&plan.share, files.clone(), plan.read_only)?;
+    share.rules.set(plan.rules.clone());
+    Ok(Arc::new(table))
 }
 
 impl Storage {
@@ -74,17 +97,15 @@ impl Storage {
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
         let locks = Arc::<LockTable>::default();
-        let mut table = table(plan, &locks);
-        let share =
-            table.add(&plan.share, files.clone(), plan.read_only).map_err(|e| failure(&e))?;
-        share.rules.set(plan.rules.clone());
+        let table = shares(plan, &files, &locks).map_err(|e| failure(&e))?;
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
-        let table = Arc::new(table);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let (program, clients) = nfs4::start(table.clone(), locks.clone(), plan.lease, state)?;
+        let owners = Owners::start(plan.nfs_domain.as_deref());
+        let of = (plan.lease, owners.map());
+        let (program, clients) = nfs4::start(table.clone(), locks.clone(), of, state)?;
         if plan.delegations {
             clients.call_back(&runtimes);
         }
@@ -121,6 +142,7 @@ impl Storage {
             tls,
             budgets,
             knows_clients,
+            owners,
             service,
         })
     }
@@ -216,6 +238,7 @@ impl Storage {
             flush: self.flush.clone(),
             clients: self.clients.clone(),
             nlm: self.nlm.clone(),
+            owners: self.owners.clone(),
             teller: Teller::new(self.tls.clone(), self.budgets.clone()),
             hub: hub.clone(),
         })
@@ -229,14 +252,6 @@ impl Storage {
             Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
-    }
-}
-
-/// A table of shares. Without delegations there is nothing that a change would have to recall.
-fn table(plan: &Plan, locks: &Arc<LockTable>) -> ShareTable {
-    match plan.delegations {
-        true => ShareTable::with_locks(locks.clone()),
-        false => ShareTable::default(),
     }
 }
 
@@ -254,6 +269,7 @@ struct Keeper {
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
     nlm: Arc<Nlm>,
+    owners: Owners,
     teller: Teller,
     hub: Arc<Hub>,
 }
@@ -262,6 +278,7 @@ impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
         self.nlm.sweep();
+        self.owners.look();
         self.teller.look();
         let (files, flushes, gauges) =
             (self.files.counts(), self.flush.counts(), self.hub.gauges());

@@ -203,9 +203,10 @@ fn every_operation_in_any_cut() {
             Op::Read { file: 1, offset: 77, len: 1 },
             Op::Write { file: 0, offset: 8192, len: 4096, stable: true },
             Op::Create { name: 9 },
+            Op::Lookup { file: 0 },
         ];
         let done = run(&mut client, &ops);
-        let bytes = [0, 0, 4096, large, 1, 4096, 0].map(Ok);
+        let bytes = [0, 0, 4096, large, 1, 4096, 0, 0].map(Ok);
         assert_eq!(done, bytes, "cut {chunk}, fragments {fragment}");
         assert_eq!(run(&mut client, &[Op::Remove { name: 9 }]), [Ok(0)]);
         let gone = run(&mut client, &[Op::Remove { name: 9 }]);

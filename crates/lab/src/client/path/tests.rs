@@ -28,6 +28,8 @@ fn life_of_a_file_set() {
     let read = Op::Read { file: 1, offset: 4096, len: 8192 };
     let name = 7;
     let done = all(&mut client, &[read, Op::Getattr { file: 0 }, Op::Create { name }, Op::Null]);
+    let found = all(&mut client, &[Op::Lookup { file: 1 }])[0].outcome;
+    assert_eq!(found, Ok(0));
     assert!(done.iter().all(|c| c.outcome.is_ok()), "{done:?}");
     assert_eq!(done[0].outcome, Ok(8192));
 

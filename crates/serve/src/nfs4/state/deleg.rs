@@ -14,6 +14,7 @@ use base::limits::{
 };
 use probe::op::FileId;
 use vfs::attr::Attr;
+use vfs::fs::Watch;
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, LeaseKind, Owner, Recall};
 use wire::nfs4::{Nfsstat4, Stateid4, why_no_delegation4};
@@ -55,9 +56,17 @@ pub struct Deleg {
     /// What for.
     pub kind: LeaseKind,
     recall: Mutex<(Phase, u64)>,
+    /// Sees to it that changes by others than this server are heard of.
+    watch: OnceLock<Watch>,
 }
 
 impl Deleg {
+    /// Keeps `watch` as long as the delegation is.
+    pub fn set_watch(&self, watch: Watch) {
+        // There is one for each.
+        let _ = self.watch.set(watch);
+    }
+
     /// How far its recall has got.
     pub fn phase(&self) -> Phase {
         lock(&self.recall).0
@@ -208,6 +217,7 @@ impl State {
                 stateid,
                 kind,
                 recall: Mutex::new((Phase::Held, 0)),
+                watch: OnceLock::new(),
             })
         });
         let deleg = deleg.map_err(|_| why_no_delegation4::RESOURCE)?;

@@ -55,6 +55,7 @@ impl World {
             shares: Arc::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(LEASE_S),
+            idmap: Arc::default(),
             state: keeper.clone(),
         };
         (Self { nfs, clock, cred: Cred::root() }, keeper)
@@ -393,4 +394,19 @@ fn grace_refuses_new_opens_locks_and_special_stateids_until_it_is_over() {
     assert_eq!(world.at_root(&[reclaim]).0, Nfsstat4::NO_GRACE, "it held nothing before");
     world.clock.advance(Duration::from_secs(LEASE_S));
     assert_eq!(world.at_root(&[open(id, 3, b"o", 0)]).0, Nfsstat4::OK);
+}
+
+#[test]
+fn an_expired_client_learns_it_and_may_come_again() {
+    let (world, keeper) = World::recorded(Vec::new(), Arc::new(NoRecords));
+    let id = world.client40(b"c");
+    let info = keeper.client(id).expect("it is there");
+    assert_eq!((info.minor, info.addresses.len()), (0, 1), "where it came from is known");
+    let stateid = open_confirmed(&world, id);
+    assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::OK);
+    assert!(keeper.expire(id) && !keeper.expire(id));
+    assert_eq!(world.at_root(&[file(), write(stateid)]).0, Nfsstat4::EXPIRED);
+    assert_eq!((keeper.client(id), keeper.client_counts().active), (None, 0));
+    let again = world.client40(b"c");
+    assert!(again != id && keeper.client(again).is_some());
 }

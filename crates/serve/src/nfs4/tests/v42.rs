@@ -192,16 +192,17 @@ fn access_control_entries_travel_both_ways() {
         ace(true, 0, Who::Group),
     ];
     let mut bytes = Vec::new();
-    acl::put(&mut Writer::new(&mut bytes), &aces);
+    let idmap = IdMap::numbers();
+    acl::put(&mut Writer::new(&mut bytes), &aces, &idmap);
     let read = |bytes: &'static [u8]| {
         let list = <Acl4<'_> as wire::xdr::Item<'_>>::item(&mut Reader::new(bytes), "acl");
-        acl::take(&list.expect("a list"))
+        acl::take(&list.expect("a list"), &idmap)
     };
     assert_eq!(read(bytes.clone().leak()), Ok(aces.to_vec()));
     // What is made of a POSIX list does not say so itself.
     let (mut plain, mut again) = (aces, Vec::new());
     plain[2].flags = 0;
-    acl::put(&mut Writer::new(&mut again), &plain);
+    acl::put(&mut Writer::new(&mut again), &plain, &idmap);
     assert_eq!(again, bytes);
     let mut audit = bytes.clone();
     audit[7] = 2;

@@ -127,7 +127,7 @@ fn data_behind_the_probe_ends_the_connection() {
     let null = call(10, 0, Auth::None, Auth::None);
     let hello = [0x16, 3, 1, 2, 0];
     for behind in [&null[..], &hello[..]] {
-        world.fails(|| {
+        world.fails(&["between the probe and its reply"], || {
             let mut client = Client::connect(world.server.addr);
             client.send(&[&probe(9), behind].concat());
             assert!(client.is_closed());
@@ -140,11 +140,15 @@ fn what_is_no_handshake_after_the_reply_ends_the_connection() {
     let world = World::new();
     let plain_call = call(10, 0, Auth::None, Auth::None);
     let long_record = [&[0x16, 3, 3, 0xff, 0xff][..], &[0; 66_000]].concat();
+    // A ClientHello that is announced with 65 520 bytes, in records that are right by themselves.
+    let mut endless = [&[0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xf0][..], &[0; 16_380]].concat();
+    for _ in 0..6 {
+        endless.extend([&[0x16, 3, 1, 0x40, 0][..], &[0; 16_384]].concat());
+    }
     let data_first = [0x17, 3, 3, 0, 4, 1, 2, 3, 4].to_vec();
-    for bytes in
-        [plain_call, vec![0; 100], b"GET / HTTP/1.1\r\n\r\n".to_vec(), data_first, long_record]
-    {
-        world.fails(|| {
+    let get = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+    for bytes in [plain_call, vec![0; 100], get, data_first, long_record, endless] {
+        world.fails(&["message", "handshake", "TLS"], || {
             let mut client = probed(world.server.addr);
             // The server may have closed it before all is sent.
             let _ = std::io::Write::write_all(&mut client.stream, &bytes);

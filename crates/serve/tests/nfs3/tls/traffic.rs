@@ -143,7 +143,7 @@ fn a_changed_byte_ends_the_session_and_is_counted() {
         let call = client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
         let mut wire = sealed(&mut client.stream.conn, &call);
         wire[at] ^= 1;
-        world.fails(|| {
+        world.fails(&["decrypt"], || {
             client.stream.sock.write_all(&wire).unwrap();
             assert!(client.is_over());
         });
@@ -220,4 +220,89 @@ fn random_bytes_after_the_probe_or_in_a_session_end_only_their_connection() {
     }
     assert_eq!(world.budgets().panics.load(Relaxed), 0);
     assert!(world.budgets().tls_failures.load(Relaxed) > 20);
+}
+
+/// Room for hardly more than one large record on each core: everybody waits, and everybody is done
+/// in the end.
+#[test]
+fn many_sessions_share_a_small_budget() {
+    let authority = Authority::new("a");
+    let limits = serve::transport::budget::Limits { bytes: 3 << 20, ..Default::default() };
+    let tls = Some(authority.server());
+    let server = Server::start(directory(), Options { limits, tls, ..Options::default() });
+    let addr = server.addr;
+    let workers: Vec<_> = (0..10_u32)
+        .map(|n| {
+            let config = authority.client(&Shown::Nothing);
+            std::thread::spawn(move || {
+                let mut client = Secured::session(addr, config).expect("a session");
+                client.xid = (n + 1) << 24;
+                let root = client.mount("/export/t");
+                let file = create(&mut client, &root, &format!("f{n}"));
+                let data: Vec<u8> = (0..1_u32 << 20).map(|i| (i ^ n) as u8).collect();
+                for round in 0..4 {
+                    write(&mut client, &file, round << 20, &data);
+                    assert!(read(&mut client, &file, round << 20, 1 << 20).0 == data);
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().expect("done"));
+    let budgets = server.service().budgets();
+    wait_for("no buffers are held", || (budgets.bytes() == 0).then_some(()));
+    assert_eq!(budgets.timeouts.load(Relaxed), 0);
+}
+
+#[test]
+fn peers_that_stop_in_the_middle_of_a_record_give_up_their_room() {
+    let authority = Authority::new("a");
+    // Ten buffers on each core.
+    let limits = serve::transport::budget::Limits { bytes: 20 * 65_536, ..Default::default() };
+    let tls = Some(authority.server());
+    let server = Server::start(directory(), Options { limits, tls, ..Options::default() });
+    let session = || {
+        let config = authority.client(&Shown::Nothing);
+        Secured::session(server.addr, config).expect("a session")
+    };
+    let (mut other, root) = server.client();
+    let mut stopped: Vec<_> = (0..40).map(|_| session()).collect();
+    for peer in &mut stopped {
+        let call = peer.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) });
+        let wire = sealed(&mut peer.stream.conn, &call);
+        peer.stream.sock.write_all(&wire[..wire.len() / 2]).unwrap();
+    }
+    let mut late = session();
+    late.xid = 9 << 20;
+    for _ in 0..20 {
+        assert!(getattr(&mut late, &root).is_ok());
+        assert!(getattr(&mut other, &root).is_ok());
+    }
+    drop(stopped);
+    let budgets = server.service().budgets();
+    wait_for("no buffers are held", || (budgets.bytes() == 0).then_some(()));
+}
+
+/// The small call is decrypted together with the end of the large one, and nothing comes after it.
+#[test]
+fn a_small_call_behind_a_large_one_is_answered() {
+    let world = World::new();
+    let (mut client, root) = world.client();
+    let file = create(&mut client, &root, "f");
+    let data = data(300_000);
+    for _ in 0..5 {
+        let args = WriteArgs {
+            file: Fh3(&file),
+            offset: 0,
+            count: 300_000,
+            stable: StableHow::UNSTABLE,
+            data: &data,
+        };
+        let mut bytes = client.nfs(Proc::WRITE, &args);
+        let mut wanted = HashSet::from([client.xid]);
+        bytes.extend(client.nfs(Proc::GETATTR, &GetattrArgs { object: Fh3(&root) }));
+        wanted.insert(client.xid);
+        client.send(&bytes);
+        assert!(wanted.remove(&client.receive().xid));
+        assert!(wanted.remove(&client.receive().xid));
+    }
 }

@@ -141,3 +141,14 @@ fn a_request_larger_than_its_session_allows_is_refused_before_it_is_done() {
     let ops = [sequence(session, 1), ArgOp::Putrootfh(())];
     assert_eq!(world.run(1, &ops).0, Nfsstat4::OK);
 }
+
+/// The file system in memory has no lists: what cannot be kept is refused before a file is made.
+#[test]
+fn a_list_that_cannot_be_kept_makes_no_file() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let how = unchecked(&Attrs4 { acl: Some(wire::xdr::Seq(Vec::new())), ..Attrs4::default() });
+    let both = (share4::ACCESS_BOTH, 0);
+    assert_eq!(world.at_root(&[open_as(id, 1, both, how)]).0, Nfsstat4::ATTRNOTSUPP);
+    assert_eq!(world.at_root(&[file()]).0, Nfsstat4::NOENT);
+}

@@ -1,0 +1,175 @@
+//! The floor of small operations over many connections: a server that takes requests of
+//! [`HEAD`](crate::bare::HEAD) bytes and answers each from memory, polling its connections from one
+//! thread for each core, one receive and one send for whatever has come. What it costs is the
+//! machine's own TCP and wake-ups.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use base::clock::Deadline;
+use lab::agent::clock::mono_ns;
+
+use crate::bare::{Bare, HEAD};
+use crate::cpu;
+use crate::load::Figure;
+use crate::poll::Poll;
+
+/// Threads of either side: the cores of the machine that figures are published for.
+const THREADS: usize = 2;
+/// Nothing for this long is a failure.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How often a server's thread looks for new connections.
+const ACCEPT_EVERY: Duration = Duration::from_millis(20);
+/// Bytes taken in one receive.
+const RECEIVE: usize = 128 << 10;
+
+/// Serves for ever; prints its port on the first line.
+///
+/// # Errors
+/// When it cannot listen.
+pub fn serve(answer: usize) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    println!("{}", listener.local_addr()?.port());
+    io::stdout().flush()?;
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let (sender, new) = channel();
+            std::thread::spawn(move || echo(&new, answer));
+            sender
+        })
+        .collect();
+    for (n, stream) in listener.incoming().enumerate() {
+        let stream = stream?;
+        stream.set_nodelay(true)?;
+        let _ = threads[n % THREADS].send(stream);
+    }
+    Ok(())
+}
+
+/// One thread of the server. A connection that ends is forgotten.
+fn echo(new: &Receiver<TcpStream>, answer: usize) -> io::Result<()> {
+    let poll = Poll::new()?;
+    let (mut sockets, mut ready) = (Vec::<Option<(TcpStream, usize)>>::new(), Vec::new());
+    let (mut input, mut out) = (vec![0; RECEIVE], Vec::new());
+    loop {
+        while let Ok(socket) = new.try_recv() {
+            poll.add(socket.as_raw_fd(), sockets.len())?;
+            sockets.push(Some((socket, 0)));
+        }
+        poll.wait(&mut ready, ACCEPT_EVERY)?;
+        for number in &ready {
+            let Some(place) = sockets.get_mut(*number) else { continue };
+            let Some((socket, have)) = place else { continue };
+            let got = socket.read(&mut input).unwrap_or(0);
+            *have += got;
+            out.resize(*have / HEAD * answer, 0x5a);
+            *have %= HEAD;
+            if got == 0 || socket.write_all(&out).is_err() {
+                *place = None;
+            }
+        }
+    }
+}
+
+/// Measures the bare server with `connections` of `depth` requests in flight, answers being
+/// `answer` bytes long: a figure for each of `rounds` stretches of `time`.
+///
+/// # Errors
+/// When it does not start or a connection breaks.
+pub fn figures(
+    (connections, depth): (u32, u32),
+    answer: usize,
+    rounds: usize,
+    time: Duration,
+) -> io::Result<Vec<Figure>> {
+    let mut child = Bare(
+        Command::new(std::env::current_exe()?)
+            .args(["bare-echo", &answer.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()?,
+    );
+    let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line)?;
+    let port: u16 = line.trim().parse().map_err(io::Error::other)?;
+    let to: SocketAddr = ([127, 0, 0, 1], port).into();
+    let sockets: io::Result<Vec<_>> = (0..connections).map(|_| TcpStream::connect(to)).collect();
+    let mut threads: Vec<Vec<TcpStream>> = (0..THREADS).map(|_| Vec::new()).collect();
+    for (n, socket) in sockets?.into_iter().enumerate() {
+        socket.set_nodelay(true)?;
+        threads[n % THREADS].push(socket);
+    }
+    let pid = child.0.id();
+    let mut all = Vec::new();
+    for round in 0..=rounds {
+        let (begin, before, own) = (mono_ns(), cpu::of(pid)?, cpu::own()?);
+        let ops = drive_all(&mut threads, depth, answer, Deadline::after(time))?.max(1) as f64;
+        let (used, own) = (cpu::of(pid)? - before, cpu::own()? - own);
+        let wall = (mono_ns() - begin) as f64 / 1e9;
+        let bytes = ops * answer as f64;
+        // The first stretch warms up and is not counted.
+        if round > 0 {
+            all.push(Figure {
+                ops_s: ops / wall,
+                bytes_s: bytes / wall,
+                server_us_op: used * 1e6 / ops,
+                server_s_gb: used * 1e9 / bytes,
+                client_us_op: own * 1e6 / ops,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn drive_all(
+    threads: &mut [Vec<TcpStream>],
+    depth: u32,
+    answer: usize,
+    until: Deadline,
+) -> io::Result<u64> {
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = threads
+            .iter_mut()
+            .map(|sockets| scope.spawn(move || drive(sockets, depth, answer, until)))
+            .collect();
+        let panicked = |_| Err(io::Error::other("a driver panicked"));
+        workers.into_iter().map(|w| w.join().unwrap_or_else(panicked)).sum()
+    })
+}
+
+/// Keeps `depth` requests in flight on each socket; how many were answered.
+fn drive(sockets: &mut [TcpStream], depth: u32, answer: usize, until: Deadline) -> io::Result<u64> {
+    let poll = Poll::new()?;
+    let requests = vec![0x33; HEAD * depth as usize];
+    let (mut input, mut have) = (vec![0; RECEIVE], vec![0; sockets.len()]);
+    for (n, socket) in sockets.iter_mut().enumerate() {
+        poll.add(socket.as_raw_fd(), n)?;
+        socket.write_all(&requests)?;
+    }
+    let (mut open, mut done, mut ready) = (sockets.len() * depth as usize, 0, Vec::new());
+    while open > 0 {
+        poll.wait(&mut ready, SILENCE)?;
+        let more = !until.passed();
+        for n in &ready {
+            let (Some(socket), Some(have)) = (sockets.get_mut(*n), have.get_mut(*n)) else {
+                continue;
+            };
+            match socket.read(&mut input)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                got => *have += got,
+            }
+            let answers = *have / answer;
+            *have %= answer;
+            done += answers as u64;
+            match requests.get(..answers * HEAD) {
+                Some(again) if more => socket.write_all(again)?,
+                _ => open -= answers,
+            }
+        }
+    }
+    Ok(done)
+}

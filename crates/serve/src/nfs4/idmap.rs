@@ -1,0 +1,133 @@
+//! Owners as names: `user@domain` for a number, and back (RFC 7530 §5.9, RFC 8881 §5.9).
+//!
+//! Without a domain owners are decimal numbers, which clients with AUTH_SYS understand without
+//! any setup. With one, numbers that have a name in the tables are told by it, and the others stay
+//! numbers; both are taken from clients.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use wire::nfs4::Nfsstat4;
+use wire::xdr::Writer;
+
+/// Whose name it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// A user's.
+    User,
+    /// A group's.
+    Group,
+}
+
+/// Names and numbers of users, or of groups.
+#[derive(Debug, Default)]
+struct Names {
+    by_id: HashMap<u32, Box<str>>,
+    by_name: HashMap<Box<str>, u32>,
+}
+
+impl Names {
+    /// The lines of passwd(5) or group(5): the first field is the name, the third the number. Of
+    /// several names for a number the first is told; lines that make no sense are passed over.
+    fn parse(text: &str) -> Self {
+        let mut names = Self::default();
+        for line in text.lines() {
+            let mut fields = line.split(':');
+            let (Some(name), Some(id)) = (fields.next(), fields.nth(1)) else { continue };
+            let Ok(id) = id.parse::<u32>() else { continue };
+            if name.is_empty() || name.contains('@') || name.bytes().all(|b| b.is_ascii_digit()) {
+                continue;
+            }
+            names.by_id.entry(id).or_insert_with(|| name.into());
+            names.by_name.entry(name.into()).or_insert(id);
+        }
+        names
+    }
+}
+
+/// Between owners on the wire and numbers.
+#[derive(Debug, Default)]
+pub struct IdMap {
+    domain: Option<String>,
+    users: RwLock<Names>,
+    groups: RwLock<Names>,
+}
+
+impl IdMap {
+    /// Owners are numbers.
+    pub fn numbers() -> Self {
+        Self::default()
+    }
+
+    /// Owners are names in `domain`, once [`IdMap::set`] has told which there are.
+    pub fn names(domain: &str) -> Self {
+        Self { domain: Some(domain.to_owned()), ..Self::default() }
+    }
+
+    /// Which users or groups there are from now on, in the form of passwd(5) or group(5).
+    pub fn set(&self, whose: Whose, text: &str) {
+        let names = Names::parse(text);
+        *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    fn table(&self, whose: Whose) -> &RwLock<Names> {
+        match whose {
+            Whose::User => &self.users,
+            Whose::Group => &self.groups,
+        }
+    }
+
+    /// Writes an owner.
+    pub(super) fn put(&self, w: &mut Writer<'_>, whose: Whose, id: u32) {
+        if let Some(domain) = &self.domain {
+            let names = self.table(whose).read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(name) = names.by_id.get(&id) {
+                return w.opaque(format!("{name}@{domain}").as_bytes());
+            }
+        }
+        put_number(w, id);
+    }
+
+    /// The number that an owner stands for.
+    ///
+    /// # Errors
+    /// NFS4ERR_INVAL if it is empty or no text, NFS4ERR_BADOWNER if nobody here is called so.
+    pub(super) fn take(&self, whose: Whose, text: &[u8]) -> Result<u32, Nfsstat4> {
+        let text = std::str::from_utf8(text).map_err(|_| Nfsstat4::INVAL)?;
+        if text.is_empty() {
+            return Err(Nfsstat4::INVAL);
+        }
+        if text.bytes().all(|b| b.is_ascii_digit()) {
+            return text.parse().map_err(|_| Nfsstat4::BADOWNER);
+        }
+        let (name, domain) = text.split_once('@').unwrap_or((text, ""));
+        let ours = match &self.domain {
+            Some(ours) => domain.eq_ignore_ascii_case(ours),
+            // Then only "root" is known, and it is so everywhere.
+            None => true,
+        };
+        let names = self.table(whose).read().unwrap_or_else(PoisonError::into_inner);
+        let known = names.by_name.get(name).copied();
+        let known = known.or((name == "root").then_some(0)).filter(|_| ours);
+        known.ok_or(Nfsstat4::BADOWNER)
+    }
+}
+
+/// A number as its decimal digits, which every client takes for an owner (RFC 8881 §5.9).
+fn put_number(w: &mut Writer<'_>, mut id: u32) {
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        // At most ten digits.
+        digits[at] = b'0' + (id % 10) as u8;
+        id /= 10;
+        if id == 0 {
+            break;
+        }
+    }
+    w.opaque(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests;

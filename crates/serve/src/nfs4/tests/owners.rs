@@ -1,0 +1,46 @@
+//! Owners of files by name, where there is a domain.
+
+use super::*;
+
+fn world() -> World {
+    let mut world = World::new(&["a"]);
+    let idmap = IdMap::names("example.org");
+    idmap.set(idmap::Whose::User, "ann:x:1000:100::/:\n");
+    idmap.set(idmap::Whose::Group, "users:x:100:\n");
+    world.nfs.idmap = Arc::new(idmap);
+    world.file(b"f", b"");
+    world
+}
+
+fn chown(owner: &'static [u8], group: &'static [u8]) -> ArgOp<'static> {
+    let attrs = Attrs4 {
+        owner: Some(Utf8str(owner)),
+        owner_group: Some(Utf8str(group)),
+        ..Attrs4::default()
+    };
+    let obj_attributes = fattr(&attrs);
+    ArgOp::Setattr(SetattrArgs4 { stateid: Stateid4::ANONYMOUS, obj_attributes })
+}
+
+#[test]
+fn a_file_is_given_to_a_name_and_told_by_it() {
+    let world = world();
+    let told = getattr(&[attr4::OWNER, attr4::OWNER_GROUP]);
+    for (set, seen) in [
+        (
+            (&b"ann@example.org"[..], &b"users@EXAMPLE.org"[..]),
+            (&b"ann@example.org"[..], &b"users@example.org"[..]),
+        ),
+        ((b"31", b"32"), (b"31", b"32")),
+        ((b"1000", b"100"), (b"ann@example.org", b"users@example.org")),
+    ] {
+        let answer = world.at_share(&[lookup(b"f"), chown(set.0, set.1), told.clone()]);
+        let attrs = attrs(&answer);
+        assert_eq!(
+            (attrs.owner, attrs.owner_group),
+            (Some(Utf8str(seen.0)), Some(Utf8str(seen.1)))
+        );
+    }
+    let answer = world.at_share(&[lookup(b"f"), chown(b"bob@example.org", b"100")]);
+    assert_eq!(answer.status, Nfsstat4::BADOWNER);
+}

@@ -1,0 +1,113 @@
+//! Changes of watched files are told, whoever makes them and however; others are not.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use super::*;
+
+/// Longest wait for word of a change.
+const WORD: Duration = Duration::from_secs(20);
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("plimsoll-watch-{name}-{}", std::process::id()));
+        fs::create_dir(&path).expect("a fresh directory");
+        Self(path)
+    }
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, "before").expect("written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn watcher() -> (Arc<Watcher>, Receiver<FileKey>) {
+    let (say, hear) = channel();
+    let say = Mutex::new(say);
+    let watcher = Arc::<Watcher>::default();
+    watcher.set_told(Box::new(move |key| {
+        let _gone = lock(&say).send(key);
+    }));
+    (watcher, hear)
+}
+
+fn key(fileid: u64) -> FileKey {
+    FileKey { fsid: 1, fileid }
+}
+
+fn watch(watcher: &Arc<Watcher>, path: &Path, n: u64) -> Guard {
+    watcher.watch(File::open(path).expect("opens").as_fd(), key(n)).expect("watched")
+}
+
+#[test]
+fn every_kind_of_change_is_told() {
+    let (folder, (watcher, hear)) = (Folder::new("kinds"), watcher());
+    let path = folder.file("a");
+    let _watch = watch(&watcher, &path, 7);
+    let heard = |what: &str| {
+        assert_eq!(hear.recv_timeout(WORD), Ok(key(7)), "{what}");
+        while hear.try_recv().is_ok() {}
+    };
+    let mut file = File::options().append(true).open(&path).expect("opens");
+    file.write_all(b"more").expect("written");
+    heard("a write");
+    file.set_len(2).expect("cut");
+    heard("a truncation");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
+    heard("other rights");
+    fs::rename(&path, folder.0.join("b")).expect("renamed");
+    heard("another name");
+    drop(file);
+    fs::remove_file(folder.0.join("b")).expect("removed");
+    heard("no name any more");
+}
+
+#[test]
+fn reading_tells_nothing_and_so_do_other_files() {
+    let (folder, (watcher, hear)) = (Folder::new("others"), watcher());
+    let (path, other) = (folder.file("a"), folder.file("b"));
+    let _watch = watch(&watcher, &path, 1);
+    fs::read(&path).expect("read");
+    fs::write(&other, "changed").expect("written");
+    // The one after them is heard of first.
+    let last = folder.file("c");
+    let _last = watch(&watcher, &last, 2);
+    fs::write(&last, "changed").expect("written");
+    assert_eq!(hear.recv_timeout(WORD), Ok(key(2)));
+}
+
+#[test]
+fn a_file_is_watched_until_the_last_has_let_go() {
+    let (folder, (watcher, hear)) = (Folder::new("twice"), watcher());
+    let path = folder.file("a");
+    let (first, second) = (watch(&watcher, &path, 3), watch(&watcher, &path, 3));
+    assert_eq!(watcher.count(), 1);
+    drop(first);
+    fs::write(&path, "changed").expect("written");
+    assert_eq!(hear.recv_timeout(WORD), Ok(key(3)));
+    drop(second);
+    assert_eq!(watcher.count(), 0);
+}
+
+#[test]
+fn nobody_is_watched_for_nobody() {
+    let folder = Folder::new("nobody");
+    let path = folder.file("a");
+    let watcher = Arc::<Watcher>::default();
+    let refused = watcher.watch(File::open(&path).expect("opens").as_fd(), key(1));
+    assert_eq!(refused.err().and_then(|e| e.raw_os_error()), Some(libc::EOPNOTSUPP));
+}
