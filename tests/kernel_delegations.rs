@@ -103,8 +103,8 @@ fn goes_on_with_what_is_open(pair: &mut Pair, mount: &str) {
     assert!(gets_delegation(&mut pair.one, mount, &file), "{mount}");
     pair.one.run("mkfifo /tmp/go");
     let reader = pair.one.begin(&format!(
-        "exec 3<{path}; event reader open; read -r _ </tmp/go; head -c 7 <&3; cat {path}\n\
-         rm /tmp/go"
+        "exec 3<{path}; event reader open; read -r _ </tmp/go\n\
+         head -c 7 <&3; cat {path}; rm /tmp/go"
     ));
     pair.one.event("reader open");
     pair.two.run(&format!("echo after >>{path}"));
