@@ -38,6 +38,8 @@ fn etc(scratch: &Scratch) -> std::path::PathBuf {
         ("hosts", HOSTS),
         ("netgroup", NETGROUPS),
         ("nsswitch.conf", RESOLVER),
+        // A name may stand in more than one line, as Debian has it.
+        ("host.conf", "multi on\n"),
         ("passwd", "root:x:0:0::/root:/bin/sh\n"),
         ("group", "root:x:0:\n"),
     ] {

@@ -81,18 +81,9 @@ pub const ALL: &[(&str, &[Client])] = &[
     // How far.
     ("*(ro)", &[(At("10.1.0.7"), ANN, Reads), (At("fd00:b::1"), ROOT, Reads)]),
     // As whom.
-    (
-        "*(rw,root_squash)",
-        &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_ANN)],
-    ),
-    (
-        "*(rw,no_root_squash)",
-        &[(At("10.1.0.7"), ROOT, AS_ROOT), (At("10.1.0.7"), ANN, AS_ANN)],
-    ),
-    (
-        "*(rw,all_squash)",
-        &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_NOBODY)],
-    ),
+    ("*(rw,root_squash)", &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_ANN)]),
+    ("*(rw,no_root_squash)", &[(At("10.1.0.7"), ROOT, AS_ROOT), (At("10.1.0.7"), ANN, AS_ANN)]),
+    ("*(rw,all_squash)", &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_NOBODY)]),
     (
         "*(rw,all_squash,no_all_squash)",
         &[(At("10.1.0.7"), ROOT, AS_NOBODY), (At("10.1.0.7"), ANN, AS_ANN)],
@@ -141,10 +132,7 @@ pub const ALL: &[(&str, &[Client])] = &[
             (At("fd00:b::1"), ROOT, Nothing),
         ],
     ),
-    (
-        "*(rw,secure,insecure)",
-        &[(LowPort("10.1.0.7"), ANN, AS_ANN), (At("10.1.0.7"), ANN, AS_ANN)],
-    ),
+    ("*(rw,secure,insecure)", &[(LowPort("10.1.0.7"), ANN, AS_ANN), (At("10.1.0.7"), ANN, AS_ANN)]),
     // By transport.
     (
         "*(rw,xprtsec=tls)",
@@ -154,9 +142,6 @@ pub const ALL: &[(&str, &[Client])] = &[
         "*(rw,xprtsec=mtls)",
         &[(At("10.1.0.7"), ANN, TooWeak), (Tls, ANN, TooWeak), (Mtls, ANN, AS_ANN)],
     ),
-    (
-        "*(rw,xprtsec=none)",
-        &[(At("10.1.0.7"), ANN, AS_ANN), (Tls, ANN, AS_ANN)],
-    ),
+    ("*(rw,xprtsec=none)", &[(At("10.1.0.7"), ANN, AS_ANN), (Tls, ANN, AS_ANN)]),
     ("10.1.0.8(rw,xprtsec=tls)", &[(At("10.1.0.7"), ANN, Nothing), (Tls, ANN, Nothing)]),
 ];

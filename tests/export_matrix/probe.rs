@@ -100,8 +100,8 @@ impl Files {
     /// Asks for them.
     pub fn of(server: &Server) -> Self {
         let (mut client, root) = server.mount(0, 0);
-        let [open, private] = ["open", "private"]
-            .map(|name| client.lookup(&root, name).expect("a file").handle);
+        let [open, private] =
+            ["open", "private"].map(|name| client.lookup(&root, name).expect("a file").handle);
         Self { root, open, private }
     }
 }
@@ -235,14 +235,7 @@ fn expected(version: Version, meets: Meets) -> [&'static str; 5] {
 }
 
 /// Compares what a client meets with what it should.
-pub fn check(
-    target: &Target,
-    place: Place,
-    who: Who,
-    version: Version,
-    meets: Meets,
-    what: &str,
-) {
+pub fn check(target: &Target, place: Place, who: Who, version: Version, meets: Meets, what: &str) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let name = format!("made{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     let (mut client, files) = (Client::new(target, place, who, version), &target.files);

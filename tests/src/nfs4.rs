@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use wire::nfs4::{
-    ArgOp, Attrs4, Bitmap4, CallbackSec4, ChannelAttrs4, ClientOwner4, Component4, CompoundArgs, CompoundRes,
-    CreateSessionArgs4, ExchangeIdArgs4, Fattr4, Fh4, GetattrArgs4, LookupArgs4, Nfsstat4, Opaque4,
-    PutfhArgs4, ReclaimCompleteArgs4, Res4, ResOp, SequenceArgs4, Sessionid4, StateProtectA4, Tag4,
+    ArgOp, Attrs4, Bitmap4, CallbackSec4, ChannelAttrs4, ClientOwner4, Component4, CompoundArgs,
+    CompoundRes, CreateSessionArgs4, ExchangeIdArgs4, Fattr4, Fh4, GetattrArgs4, LookupArgs4,
+    Nfsstat4, Opaque4, PutfhArgs4, ReclaimCompleteArgs4, Res4, ResOp, SequenceArgs4, Sessionid4,
+    StateProtectA4, Tag4,
 };
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
