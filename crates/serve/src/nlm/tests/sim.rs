@@ -40,6 +40,7 @@ impl Sim {
         let stat = self.world.lock(n, want, block, false);
         let lost = self.once_in(8);
         let process = &mut self.processes[n];
+        process.lost = lost;
         // Whoever may wait is ready to be told before it asks.
         process.waiting = block.then_some(want);
         process.unsure = None;
@@ -184,7 +185,7 @@ impl Sim {
                 let coming = || {
                     let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));
                     granted.filter(|(whose, _)| *whose == n).any(|(_, r)| covers(r, at))
-                        || process.unsure.or(process.waiting).is_some_and(|r| covers(r, at))
+                        || process.unheard().is_some_and(|r| covers(r, at))
                 };
                 let owned = there.is_none() || believed.is_some() || coming();
                 assert!(owned, "{when}: byte {at} is kept for process {n}");

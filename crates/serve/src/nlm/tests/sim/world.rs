@@ -51,6 +51,8 @@ pub struct Process {
     pub waiting: Option<Request>,
     /// It has asked for this, and not heard.
     pub unsure: Option<Request>,
+    /// The answer to what it asked for last was lost.
+    pub lost: bool,
     /// The server has restarted, and what it holds is to be reclaimed.
     pub reclaims: bool,
 }
@@ -58,6 +60,11 @@ pub struct Process {
 impl Process {
     pub fn has_none(&self, (start, len, _): Request) -> bool {
         (start..start + len).all(|at| self.held[at as usize].is_none())
+    }
+
+    /// What it may have been granted without having heard it.
+    pub fn unheard(&self) -> Option<Request> {
+        self.unsure.or(self.waiting.filter(|_| self.lost))
     }
 
     pub fn take(&mut self, (start, len, exclusive): Request) {
