@@ -1,5 +1,5 @@
-//! A client of any version that mounts, looks at a handle from elsewhere, reads and makes something,
-//! and the statuses that it should meet.
+//! A client of any version that mounts, looks at a handle from elsewhere, reads and makes
+//! something, and the statuses that it should meet.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpStream};

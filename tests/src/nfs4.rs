@@ -1,6 +1,6 @@
 //! A small NFSv4 client on the shared codec: one connection, one session with one slot, whole
-//! answers; of 4.2 unless told otherwise, without a session for 4.0. It does what it is told and keeps nothing to itself: handles and stateids are the
-//! caller's.
+//! answers; of 4.2 unless told otherwise, without a session for 4.0. It does what it is told and
+//! keeps nothing to itself: handles and stateids are the caller's.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

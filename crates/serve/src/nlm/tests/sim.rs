@@ -1,6 +1,6 @@
-//! A seeded simulation of NLM: processes at several hosts lock, wait, poll, cancel and unlock; calls
-//! to hosts and answers in either direction are lost or repeated; hosts restart, and so does the
-//! server. No two processes may ever believe that they hold what excludes the other, the table of
+//! A seeded simulation of NLM: processes at several hosts lock, wait, poll, cancel and unlock;
+//! calls to hosts and answers in either direction are lost or repeated; hosts restart, and so does
+//! the server. No two processes may ever believe that they hold what excludes the other, the table of
 //! locks holds what they believe and nothing else, and when all have let go nothing is left.
 //!
 //! `PLIMSOLL_SIM_SEED=N` runs one seed, `PLIMSOLL_SIM_SEEDS=N` runs so many.
@@ -170,36 +170,37 @@ impl Sim {
 
     /// No two hold what excludes the other, and the table holds what they believe.
     fn check(&self, when: &str) {
-        let table = self.world.table();
-        let covers =
-            |(start, len, _): Request, at: usize| (start..start + len).contains(&(at as u64));
-        for at in 0..BYTES {
+        (0..BYTES).for_each(|at| {
             let held: Vec<_> = self.processes.iter().filter_map(|p| p.held[at]).collect();
             assert!(held.len() < 2 || held.iter().all(|exclusive| !exclusive), "{when}: byte {at}");
-            for (n, process) in self.processes.iter().enumerate() {
-                let (believed, there) = (process.held[at], table[n][at]);
+        });
+        let table = self.world.table();
+        for (n, (process, table)) in self.processes.iter().zip(&table).enumerate() {
+            for (at, (believed, there)) in process.held.iter().zip(table).enumerate() {
                 if believed.is_some() && !process.reclaims {
                     assert_eq!(there, believed, "{when}: process {n} believes in byte {at}");
                 }
-                // On the way to it, or asked for and not heard.
-                let coming = || {
-                    let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));
-                    granted.filter(|(whose, _)| *whose == n).any(|(_, r)| covers(r, at))
-                        || process.unheard().is_some_and(|r| covers(r, at))
-                };
-                let owned = there.is_none() || believed.is_some() || coming();
+                let owned = there.is_none() || believed.is_some() || self.is_coming(n, at as u64);
                 assert!(owned, "{when}: byte {at} is kept for process {n}");
             }
         }
     }
 
+    /// Whether a byte is granted and on the way to the process, or was asked for and not heard of.
+    fn is_coming(&self, n: usize, at: u64) -> bool {
+        let covers = |(start, len, _): Request| (start..start + len).contains(&at);
+        let granted = self.grants.iter().filter_map(|(id, _)| self.world.granted(*id));
+        let told = granted.filter(|(whose, _)| *whose == n).any(|(_, what)| covers(what));
+        told || self.processes[n].unheard().is_some_and(covers)
+    }
+
     /// All let go, and nothing is left.
     fn end(&mut self, seed: u64) {
-        (0..PROCESSES)
-            .filter(|n| self.processes[*n].reclaims)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .for_each(|n| self.reclaim(n));
+        for n in 0..PROCESSES {
+            if self.processes[n].reclaims {
+                self.reclaim(n);
+            }
+        }
         for n in (0..PROCESSES).chain(0..PROCESSES) {
             // The second time: what was granted while the others let go.
             self.cancel(n);
