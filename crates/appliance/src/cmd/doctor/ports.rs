@@ -59,8 +59,9 @@ fn tried(finding: Finding, at: SocketAddr) -> Finding {
             Some(holder) if holder.name == "plimsoll" => {
                 finding.is(true, format!("{at}: plimsoll, pid {}, serves there", holder.pid))
             }
-            Some(holder) => finding
-                .is(false, format!("{at} is taken by {}, pid {}", holder.name, holder.pid)),
+            Some(holder) => {
+                finding.is(false, format!("{at} is taken by {}, pid {}", holder.name, holder.pid))
+            }
             None => finding.is(false, format!("{at} is taken by another user's process")),
         },
         ErrorKind::PermissionDenied => Finding {
