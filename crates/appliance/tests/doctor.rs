@@ -1,5 +1,5 @@
-//! `plimsoll doctor`: the shape of its answer, held against `tests/golden/doctor.txt`, and who has a
-//! port. `UPDATE_GOLDEN=1` writes the file anew.
+//! `plimsoll doctor`: the shape of its answer, held against `tests/golden/doctor.txt`, and who has
+//! a port. `UPDATE_GOLDEN=1` writes the file anew.
 
 mod harness;
 

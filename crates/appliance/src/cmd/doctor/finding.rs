@@ -85,7 +85,8 @@ impl Finding {
 pub fn why_not(error: &Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => "not allowed for this user".into(),
-        ErrorKind::Unsupported => "this kernel or file system does not have it".into(),
+        // A protocol or module that the kernel would have to load is not found.
+        ErrorKind::Unsupported | ErrorKind::NotFound => "this kernel or file system does not have it".into(),
         _ if error.raw_os_error() == Some(libc::ENOSYS) => "this kernel does not have it".into(),
         _ => error.to_string(),
     }
