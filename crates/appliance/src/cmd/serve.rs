@@ -84,7 +84,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(plan.login_user(FIRST_USER)),
         first: first.as_deref().map(|password| (FIRST_USER, password)),
-        logged: manager::there(),
+        logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");
