@@ -8,6 +8,7 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Level;
 use crate::appliance::AskError;
 
 /// An error with its HTTP status.
@@ -64,9 +65,17 @@ impl ApiError {
     pub fn throttled(wait: Duration) -> Self {
         let seconds = wait.as_secs_f64().ceil();
         let hint = format!("wait {seconds} s and try again");
-        let failed = "too many wrong passwords from this address";
+        let failed = "too many wrong passwords from this address or for this name";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "sign in", failed, &hint);
         Self { retry_after: Some(wait), ..error }
+    }
+
+    /// 403: signed in, but without this permission.
+    pub fn forbidden(user: &str, scope: &str, level: Level) -> Self {
+        let level = level.name();
+        let failed = format!("{user} has no role that may {level} {scope}");
+        let hint = format!("ask an administrator for a role with {scope}:{level}");
+        Self::new(StatusCode::FORBIDDEN, "answer the request", &failed, &hint)
     }
 
     /// 404 below `/api`.
@@ -84,8 +93,8 @@ impl ApiError {
 
     /// 401.
     pub fn not_signed_in() -> Self {
-        let hint = "POST /api/v1/session, or send Authorization: Bearer with the token of \
-                    STATE/api-token";
+        let hint = "POST /api/v1/session, or send Authorization: Bearer with a token, as the one \
+                    in STATE/api-token";
         let failed = "nobody is signed in on this connection";
         Self::new(StatusCode::UNAUTHORIZED, "answer the request", failed, hint)
     }

@@ -172,11 +172,19 @@ impl Document {
     pub fn unset(&mut self, path: &Path, property: &str) {
         let Some(settings) = self.nodes.get_mut(path) else { return };
         settings.remove(property);
+        let is_empty = settings.is_empty();
         // An item is there without settings too; another node is not worth a mention.
-        let is_item = self.root.find(path).is_ok_and(|place| place.item.is_some());
-        if settings.is_empty() && !is_item {
+        if is_empty && !self.is_made(path) {
             self.nodes.remove(path);
         }
+    }
+
+    /// Whether a path is that of an item that users make and destroy.
+    pub fn is_made(&self, path: &Path) -> bool {
+        let (Some(place), Some(name)) = (self.place(path), path.name()) else { return false };
+        place.item.is_some_and(|items| {
+            items.origin == Origin::Configured && !items.fixed.contains(&name)
+        })
     }
 
     /// Enters an item, with those above it.
@@ -214,8 +222,7 @@ impl Document {
         let empty = Settings::new();
         for path in paths {
             let (old, now) = (self.nodes.get(path), new.nodes.get(path));
-            let is_item = self.place(path).is_some_and(|place| place.item.is_some());
-            if is_item && old.is_some() != now.is_some() {
+            if self.is_made(path) && old.is_some() != now.is_some() {
                 let there = |set: Option<&Settings>| set.map(|_| Value::Bool(true));
                 found.push(Difference {
                     path: path.clone(),
