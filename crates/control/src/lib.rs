@@ -23,3 +23,4 @@ pub mod nfs;
 pub mod sessions;
 pub mod state;
 pub mod throttle;
+pub mod tree;

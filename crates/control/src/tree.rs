@@ -14,7 +14,6 @@ pub mod change;
 pub mod document;
 pub mod engine;
 pub mod json;
-pub mod logs;
 pub mod secrets;
 pub mod store;
 pub mod text;
