@@ -615,6 +615,30 @@ pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
 
 /// Bytes of a file of users or groups that are read: some hundred thousand lines.
 pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;
+
+// --- the one tree of administration --------------------------------------------------------------
+
+/// Names in the path of a node: the deepest branch planned has seven.
+pub const NODE_DEPTH_MAX: usize = 12;
+/// Bytes of one name in such a path: what a file's name may have.
+pub const NODE_NAME_MAX: usize = 255;
+/// Revisions of the configuration that are kept: some years of changes at one each working day, a
+/// few megabytes.
+pub const CONFIGURATION_REVISIONS_MAX: usize = 1_000;
+/// Bytes of a configuration as text: ten thousand shares with their rules.
+pub const CONFIGURATION_BYTES_MAX: usize = 4 << 20;
+/// Changes in one transaction: an import of a large configuration comes as a whole instead.
+pub const CONFIGURATION_CHANGES_MAX: usize = 1_000;
+/// Bytes of one file of the audit log; it is rotated then.
+pub const AUDIT_FILE_BYTES_MAX: u64 = 8 << 20;
+/// Files of the audit log that are kept, the one being written included.
+pub const AUDIT_FILES_MAX: usize = 10;
+/// Records of the audit log in one answer of the API.
+pub const AUDIT_ROWS_MAX: usize = 10_000;
+/// Characters of a value that the audit log shows: rules are whole, certificates are not.
+pub const AUDIT_VALUE_MAX: usize = 1_000;
+/// Characters of the comment of a change.
+pub const COMMENT_MAX: usize = 500;
 /// Wrong passwords for one name, from all addresses together, before addresses that have not
 /// signed in to it must wait: well above what one person mistypes.
 pub const SIGN_IN_NAME_FREE_FAILURES: u32 = 20;
