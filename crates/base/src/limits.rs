@@ -669,3 +669,11 @@ pub const USER_SSH_KEYS_MAX: usize = 32;
 pub const TOKENS_MAX: usize = 1_000;
 /// Longest full name of a user, in bytes.
 pub const FULL_NAME_MAX: usize = 256;
+/// Longest SSH public key of a user, in bytes: RSA with 16384 bits takes some 2.8 KB.
+pub const SSH_KEY_MAX: usize = 8_192;
+/// Shortest password that a user may be given, in characters: NIST SP 800-63B §3.1.1.2 has 8 for
+/// one of several factors, and sign-ins are slowed down besides.
+pub const PASSWORD_MIN: usize = 8;
+/// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
+/// digest, which only what nobody can guess survives.
+pub const TOKEN_MIN: usize = 32;
