@@ -140,7 +140,7 @@ fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            eprintln!("plimsoll: local commands will need --state: {}", chain(e));
+            base::tell!("server", "local commands will need --state: {}", chain(e));
         })
         .ok()
 }
