@@ -55,7 +55,6 @@ pub struct Control {
     accounts: Arc<Accounts>,
     api_token: Digest,
     clock: Arc<dyn Clock>,
-    sessions: Mutex<Sessions>,
     throttle: Mutex<Throttle>,
     hashing: Arc<Semaphore>,
     queries: Arc<Semaphore>,
@@ -76,7 +75,6 @@ impl Control {
             accounts,
             api_token: digest(api_token),
             clock,
-            sessions: Mutex::new(Sessions::default()),
             throttle: Mutex::new(Throttle::default()),
             hashing: Arc::new(Semaphore::new(1)),
             queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
@@ -98,7 +96,7 @@ impl Control {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.sessions()
     }
 
     fn throttle(&self) -> MutexGuard<'_, Throttle> {

@@ -163,7 +163,8 @@ fn one(
     if depth > 0 {
         let mut below = Map::new();
         for name in children.iter().copied().chain(items.iter().map(String::as_str)) {
-            let Some(next) = context.below(name).filter(|p| viewer.may_read(p.context.scope)) else {
+            let Some(next) = context.below(name).filter(|p| viewer.may_read(p.context.scope))
+            else {
                 continue;
             };
             let at = path.join(name);
