@@ -5,12 +5,15 @@
 //! needs of it.
 
 mod analytics;
+mod configuration;
 mod error;
 mod guard;
 mod nfs;
+mod openapi;
 pub mod routes;
 mod sign_in;
 mod stream;
+mod tree;
 mod ui;
 
 use std::net::IpAddr;
@@ -35,6 +38,7 @@ use crate::appliance::Appliance;
 use crate::sessions::Sessions;
 use crate::state::files::{Digest, digest, random_hex};
 use crate::throttle::Throttle;
+use crate::tree::Tree;
 
 /// Who sent a request, as the listener knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +57,7 @@ pub enum Peer {
 pub struct Control {
     appliance: Arc<dyn Appliance>,
     accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
     api_token: Digest,
     clock: Arc<dyn Clock>,
     throttle: Mutex<Throttle>,
@@ -67,12 +72,14 @@ impl Control {
     pub fn new(
         appliance: Arc<dyn Appliance>,
         accounts: Arc<Accounts>,
+        tree: Arc<Tree>,
         api_token: &str,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         Arc::new(Self {
             appliance,
             accounts,
+            tree,
             api_token: digest(api_token),
             clock,
             throttle: Mutex::new(Throttle::default()),
@@ -154,6 +161,21 @@ async fn blocking<T: Send + 'static>(
         answer
     });
     answer.await.map_err(|e| ApiError::failed(tried, &e))
+}
+
+/// Has the tree do what may block.
+async fn with_tree<T: Send + 'static>(
+    control: &Arc<Control>,
+    tried: &'static str,
+    work: impl FnOnce(&Tree) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let tree = control.tree.clone();
+    blocking(control, tried, move |_| work(&tree)).await
+}
+
+/// A response of anything as JSON.
+fn answer(tried: &str, value: &impl serde::Serialize) -> Result<Response, ApiError> {
+    serde_json::to_string(value).map(json).map_err(|e| ApiError::failed(tried, &e))
 }
 
 /// A response of ready JSON text.

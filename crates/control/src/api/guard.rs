@@ -16,6 +16,8 @@ use super::routes::Needs;
 use super::{ApiError, Control, Peer};
 use crate::access::{Level, Rights};
 use crate::state::files::digest;
+use crate::tree::Who;
+use crate::tree::view::Viewer;
 
 /// Name of the session cookie.
 pub const COOKIE_NAME: &str = "plimsoll_session";
@@ -100,9 +102,9 @@ pub async fn permit(
 ) -> Response {
     let identity = identify(&control, peer.map(|p| p.0), request.headers());
     let refused = match (needs, &identity) {
-        (Needs::Nothing, _) | (Needs::SignedIn, Some(_)) => None,
+        (Needs::Nothing, _) | (Needs::SignedIn | Needs::Nodes, Some(_)) => None,
         (Needs::May(scope, level), Some(identity)) => identity.refusal(scope, level),
-        (Needs::SignedIn | Needs::May(..), None) => Some(ApiError::not_signed_in()),
+        (Needs::SignedIn | Needs::Nodes | Needs::May(..), None) => Some(ApiError::not_signed_in()),
     };
     if let Some(refused) = refused {
         return refused.into_response();
@@ -113,7 +115,23 @@ pub async fn permit(
     next.run(request).await
 }
 
+impl Viewer for Identity {
+    fn may_read(&self, scope: &str) -> bool {
+        self.rights.may(scope, Level::Read)
+    }
+
+    fn why_not(&self, scope: &str) -> Option<String> {
+        let why = format!("{} has no role that may change {scope}", self.user);
+        (!self.rights.may(scope, Level::Change)).then_some(why)
+    }
+}
+
 impl Identity {
+    /// Who it is, for the audit log.
+    pub fn who(&self) -> Who {
+        Who::new(&self.user, &self.from)
+    }
+
     /// The error for who may not do `level` in `scope`, if he may not.
     pub fn refusal(&self, scope: &str, level: Level) -> Option<ApiError> {
         (!self.rights.may(scope, level)).then(|| ApiError::forbidden(&self.user, scope, level))

@@ -6,14 +6,19 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::{ApiError, Control, analytics, guard, nfs, sign_in, status, stream};
+use base::limits::CONFIGURATION_BYTES_MAX;
+
+use super::{
+    ApiError, Control, analytics, configuration, guard, nfs, openapi, sign_in, status, stream, tree,
+};
 use crate::access::Level::{self, Change, Read};
-use Needs::{May, Nothing, SignedIn};
+use Needs::{May, Nodes, Nothing, SignedIn};
 
 /// Whom a path answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub enum Needs {
     SignedIn,
     /// Who has this permission.
     May(&'static str, Level),
+    /// Everyone who is signed in, each node as far as he may see or change it: the tree asks.
+    Nodes,
 }
 
 /// One method of one path.
@@ -36,6 +43,8 @@ pub struct Route {
     pub needs: Needs,
     /// What it does, a sentence without its full stop.
     pub summary: &'static str,
+    /// Names of its parameters after the question mark.
+    pub query: &'static [&'static str],
     handler: MethodRouter<Arc<Control>>,
 }
 
@@ -54,7 +63,19 @@ impl Route {
     {
         // Only methods that a filter knows are in the table; a test makes the whole table.
         let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::TRACE);
-        Self { method, path, needs, summary, handler: on(filter, handler) }
+        Self { method, path, needs, summary, query: &[], handler: on(filter, handler) }
+    }
+
+    /// With parameters after the question mark.
+    fn query(mut self, names: &'static [&'static str]) -> Self {
+        self.query = names;
+        self
+    }
+
+    /// With another limit of the request's body than other routes have.
+    fn body_max(mut self, bytes: usize) -> Self {
+        self.handler = self.handler.layer(DefaultBodyLimit::max(bytes));
+        self
     }
 }
 
@@ -62,7 +83,85 @@ impl Route {
 pub fn table() -> Vec<Route> {
     let mut table = session();
     table.extend(observation());
+    table.extend(nodes());
+    table.extend(configurations());
     table
+}
+
+fn nodes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/tree", SignedIn, "What can be configured and seen", tree::tree),
+        Route::new(Method::GET, "/nodes", Nodes, "The root of the tree", tree::root)
+        .query(&["depth"]),
+        Route::new(Method::GET, "/nodes/{*path}", Nodes, "A node as it is now", tree::node)
+        .query(&["depth"]),
+        Route::new(
+            Method::POST,
+            "/nodes/{*path}",
+            Nodes,
+            "An action of a node: PATH/actions/NAME",
+            tree::act,
+        ),
+        Route::new(Method::POST, "/changes", Nodes, "Changes, all or nothing", tree::change)
+            .body_max(CONFIGURATION_BYTES_MAX),
+        Route::new(
+            Method::GET,
+            "/changes/stream",
+            May("configuration", Read),
+            "Changes from now on, as server-sent events",
+            tree::stream,
+        ),
+        Route::new(Method::GET, "/openapi.json", SignedIn, "This API, as OpenAPI", openapi::get),
+    ]
+}
+
+fn configurations() -> Vec<Route> {
+    let (look, change) = (May("configuration", Read), May("configuration", Change));
+    let path = "/configuration";
+    vec![
+        Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
+        Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
+        .query(&["dry_run"])
+            .body_max(CONFIGURATION_BYTES_MAX),
+        Route::new(
+            Method::GET,
+            "/configuration/history",
+            look,
+            "Revisions that are kept, the newest first",
+            configuration::history,
+        )
+        .query(&["limit"]),
+        Route::new(
+            Method::GET,
+            "/configuration/history/{revision}",
+            look,
+            "An earlier configuration as a file",
+            configuration::revision,
+        ),
+        Route::new(
+            Method::GET,
+            "/configuration/compare",
+            look,
+            "What leads from one revision to another",
+            configuration::compare,
+        )
+        .query(&["from", "to"]),
+        Route::new(
+            Method::POST,
+            "/configuration/restore",
+            change,
+            "Take an earlier configuration again",
+            configuration::restore,
+        ),
+        Route::new(
+            Method::GET,
+            "/audit",
+            May("maintenance", Read),
+            "Who did what",
+            configuration::audit,
+        )
+        .query(&["from", "to", "path", "limit"]),
+    ]
 }
 
 fn session() -> Vec<Route> {
@@ -97,14 +196,16 @@ fn observation() -> Vec<Route> {
             look,
             "One statistic over an interval",
             analytics::data,
-        ),
+        )
+        .query(&["stat", "from", "to", "step", "top", "source"]),
         Route::new(
             Method::GET,
             "/analytics/stream",
             look,
             "Statistics each second, as server-sent events",
             stream::stream,
-        ),
+        )
+        .query(&["stat"]),
         Route::new(
             Method::GET,
             "/analytics/recorder",
@@ -139,14 +240,16 @@ fn observation() -> Vec<Route> {
             clients,
             "What NFS clients hold open",
             nfs::opens,
-        ),
+        )
+        .query(&["client"]),
         Route::new(
             Method::GET,
             "/services/nfs/locks",
             clients,
             "Byte-range locks of NFS clients",
             nfs::locks,
-        ),
+        )
+        .query(&["client"]),
     ]
 }
 

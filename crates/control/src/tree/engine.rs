@@ -3,11 +3,12 @@
 //! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way is
 //! applied back; what the disk refuses, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use base::clock::{Clock, NS_PER_S};
+use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::{Context, Path, Role};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -17,7 +18,8 @@ use super::audit::{Audit, Record};
 use super::change::{self, Change, Draft, Request, Running};
 use super::document::{Difference, Document};
 use super::store::{Disk, Revision, Store, StoreError};
-use super::{Branch, Override, Problem, Secrets, Transition, Who, json, text};
+use super::view::{Everything, Viewer};
+use super::{Branch, Fault, Override, Problem, Secrets, Transition, Who, json, text};
 
 /// Changes that a slow listener may lag behind before it must look anew.
 const LISTENERS_LAG: usize = 64;
@@ -92,6 +94,7 @@ struct Proposal<'a> {
     renamed: Vec<(Path, Path)>,
     secrets: Vec<(i64, Path, String, String)>,
     who: &'a Who,
+    viewer: &'a dyn Viewer,
     comment: &'a str,
     /// As the audit log has it.
     action: &'a str,
@@ -115,6 +118,7 @@ impl Tree {
         let audit = Audit::open(disk, clock.clone()).map_err(file("audit.log"))?;
         let (document, revision) = current.unwrap_or_else(|| (Document::new(root), nothing()));
         let current = RwLock::new(Current { document: Arc::new(document), revision });
+        forget_secrets(&store, &secrets).map_err(file("secrets.json"))?;
         let (changes, _) = broadcast::channel(LISTENERS_LAG);
         let (branches, store) = (OnceLock::new(), Mutex::new(store));
         Ok(Self { root, branches, current, store, secrets, audit, clock, changes })
@@ -160,9 +164,19 @@ impl Tree {
     ///
     /// # Errors
     /// Nothing has changed then; says all that was found wrong.
-    pub fn commit(&self, request: &Request, who: &Who) -> Result<Done, Vec<Problem>> {
+    pub fn commit(
+        &self,
+        request: &Request,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
         let document = Document::clone(&self.current().document);
+        // Before anything else is said about what is there.
+        for change in &request.changes {
+            let path = change::parse(change.target()).map_err(one)?;
+            self.permit(&path, viewer).map_err(one)?;
+        }
         self.unseen(&store, request).map_err(one)?;
         let mut draft = Draft::new(document, self, &self.secrets);
         draft.run(request).map_err(one)?;
@@ -174,7 +188,7 @@ impl Tree {
         let (comment, dry_run) = (request.comment.as_str(), request.dry_run);
         let notes = Vec::new();
         let proposal =
-            Proposal { document, renamed, secrets, who, comment, action, notes, dry_run };
+            Proposal { document, renamed, secrets, who, viewer, comment, action, notes, dry_run };
         self.transact(&mut store, proposal)
     }
 
@@ -191,14 +205,20 @@ impl Tree {
     ) -> Result<Done, Vec<Problem>> {
         let (set, property) = (path.to_string(), property.to_owned());
         let changes = vec![Change::Set { set, property, value: Json::from(value) }];
-        self.commit(&Request { changes, ..Request::default() }, who)
+        self.commit(&Request { changes, ..Request::default() }, who, &Everything)
     }
 
     /// Takes a whole configuration in place of the one in force.
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn import(&self, text: &str, dry_run: bool, who: &Who) -> Result<Done, Vec<Problem>> {
+    pub fn import(
+        &self,
+        text: &str,
+        dry_run: bool,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
         let (document, _) = text::read(self.root, text)?;
         let (document, notes) = self.with_our_secrets(document);
@@ -207,6 +227,7 @@ impl Tree {
             renamed: Vec::new(),
             secrets: Vec::new(),
             who,
+            viewer,
             comment: "import",
             action: "import",
             notes,
@@ -219,7 +240,12 @@ impl Tree {
     ///
     /// # Errors
     /// It is not kept; else as [`Self::commit`].
-    pub fn restore(&self, number: u64, who: &Who) -> Result<Done, Vec<Problem>> {
+    pub fn restore(
+        &self,
+        number: u64,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
         let mut store = self.lock();
         let (document, _) = self.load(&store, number).map_err(one)?;
         let (document, notes) = self.with_our_secrets(document);
@@ -229,6 +255,7 @@ impl Tree {
             renamed: Vec::new(),
             secrets: Vec::new(),
             who,
+            viewer,
             comment: &comment,
             action: "restore",
             notes,
@@ -286,7 +313,9 @@ impl Tree {
         action: &str,
         given: &BTreeMap<String, Json>,
         who: &Who,
+        viewer: &dyn Viewer,
     ) -> Result<Json, Problem> {
+        self.permit(path, viewer)?;
         let place = change::there(&self.document(), self, path)?;
         let declared = place.context.action(action).ok_or_else(|| {
             let known: Vec<&str> = place.context.actions.iter().map(|action| action.name).collect();
@@ -325,6 +354,15 @@ impl Tree {
 
     fn branches(&self) -> &[Branch] {
         self.branches.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Refuses a change of what the viewer may not change. What is not there is refused elsewhere.
+    fn permit(&self, path: &Path, viewer: &dyn Viewer) -> Result<(), Problem> {
+        let why = self.root.find(path).ok().and_then(|place| viewer.why_not(place.context.scope));
+        why.map_or(Ok(()), |why| {
+            let hint = "ask an administrator for a role that may";
+            Err(Problem::new(path, &why, hint).fault(Fault::Denied))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
@@ -417,6 +455,10 @@ impl Tree {
             return Err(problems);
         }
         let differences = old.differences(&new);
+        // An import or a restore must not change what its maker could not change by hand.
+        for difference in &differences {
+            self.permit(&difference.path, proposal.viewer).map_err(one)?;
+        }
         let mut done = Done {
             revision: revision.number,
             who: proposal.who.user.clone(),
@@ -570,6 +612,24 @@ impl Running for Tree {
         let live = self.branch(path).and_then(|branch| branch.live.as_ref());
         live.map(|live| live.facts(path)).unwrap_or_default()
     }
+}
+
+/// Drops secrets that no revision has any more. Only when many have come together: every revision
+/// is read for it.
+fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
+    if secrets.len() <= CONFIGURATION_REVISIONS_MAX {
+        return Ok(());
+    }
+    let mut used = BTreeSet::new();
+    for number in store.numbers() {
+        // One that cannot be read may refer to any.
+        let Ok((document, _)) = store.load(*number) else { return Ok(()) };
+        for (path, settings) in document.nodes() {
+            let secret = settings.iter().filter(|(name, _)| is_secret(&document, path, name));
+            used.extend(secret.filter_map(|(_, value)| value.as_integer()));
+        }
+    }
+    secrets.keep_only(&|id| used.contains(&id))
 }
 
 /// Before anything was set.

@@ -82,8 +82,12 @@ impl Secrets {
         Ok(())
     }
 
-    /// Drops what no document refers to that is still kept. That is no part of any change: what
-    /// cannot be dropped now is dropped later.
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.table().secrets.len()
+    }
+
+    /// Drops what no revision refers to that is still kept.
     pub(super) fn keep_only(&self, used: &dyn Fn(i64) -> bool) -> io::Result<()> {
         let mut table = self.table();
         let mut next = table.clone();

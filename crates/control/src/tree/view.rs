@@ -9,7 +9,7 @@ use super::change::{Running, there};
 use super::document::{Document, Source};
 use super::engine::{Current, Tree};
 use super::json::to_json;
-use super::{Override, Problem};
+use super::{Fault, Override, Problem};
 
 /// All of a declaration, with what is below it.
 pub fn declaration(context: &Context) -> Json {
@@ -119,12 +119,32 @@ pub trait Viewer {
     fn why_not(&self, scope: &str) -> Option<String>;
 }
 
+/// Who may do everything: the program itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Everything;
+
+impl Viewer for Everything {
+    fn may_read(&self, _scope: &str) -> bool {
+        true
+    }
+
+    fn why_not(&self, _scope: &str) -> Option<String> {
+        None
+    }
+}
+
 /// A node as it is now, with what is below it down to `depth`. May block: rooms are asked.
 ///
 /// # Errors
 /// It is not there, or may not be seen.
 pub fn node(tree: &Tree, path: &Path, depth: usize, viewer: &dyn Viewer) -> Result<Json, Problem> {
     let current = tree.current();
+    let scope = tree.root().find(path).ok().map(|place| place.context.scope);
+    if let Some(scope) = scope.filter(|scope| !viewer.may_read(scope)) {
+        let sentence = format!("it takes a role with {scope}:read to see it");
+        let denied = Problem::new(path, &sentence, "ask an administrator for such a role");
+        return Err(denied.fault(Fault::Denied));
+    }
     let place = there(&current.document, tree, path)?;
     Ok(one(tree, &current, (path, place), depth, viewer))
 }
