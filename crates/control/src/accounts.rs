@@ -7,7 +7,7 @@
 pub mod first;
 pub mod node;
 pub mod password;
-mod people;
+pub(crate) mod people;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

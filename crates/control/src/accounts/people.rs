@@ -353,4 +353,4 @@ fn wrong_role(document: &Document, role: &str) -> Option<Problem> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

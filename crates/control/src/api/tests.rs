@@ -19,7 +19,11 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{Control, Peer, router};
+use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table, User, password};
+use crate::state::tests::Scratch;
+use crate::tree::Tree;
+use crate::tree::store::Folder;
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -35,8 +39,10 @@ fn users() -> Table {
 struct Server {
     control: Arc<Control>,
     accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
+    _scratch: Scratch,
 }
 
 impl Server {
@@ -44,8 +50,12 @@ impl Server {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let control = Control::new(fake.clone(), accounts.clone(), TOKEN, clock.clone());
-        Self { control, accounts, clock, fake }
+        let scratch = Scratch::new();
+        let disk = Arc::new(Folder::new(scratch.path()));
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
+        let control =
+            Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
+        Self { control, accounts, tree, clock, fake, _scratch: scratch }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {

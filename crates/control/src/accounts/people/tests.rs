@@ -24,7 +24,8 @@ static CONFIGURATION: Context = Context::new("configuration", "Configuration", "
     .children(&[&node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
 static MAINTENANCE: Context =
     Context::new("maintenance", "Maintenance", "", "maintenance").children(&[&SESSIONS]);
-static ROOT: Context =
+/// A tree with what this room has.
+pub(crate) static ROOT: Context =
     Context::new("", "Test", "", "status").children(&[&CONFIGURATION, &MAINTENANCE]);
 
 const NOW: u64 = 1_800_000_000;
