@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base::limits::USER_NAME_MAX;
 use base::node::{Kind, Path, Shape, Value};
 use serde_json::{Value as Json, json};
 
 use super::password;
-use crate::state::users;
-use crate::state::{StateDir, StateError};
+use crate::state::{StateDir, StateError, users};
+use crate::tree::view::Everything;
 use crate::tree::{Change, Problem, Request, Tree, Who};
-use base::limits::USER_NAME_MAX;
 
 /// Why the first users cannot be entered.
 #[derive(Debug, thiserror::Error)]
@@ -71,5 +71,6 @@ fn enter(tree: &Tree, changes: Vec<Change>, comment: &str) -> Result<(), FirstEr
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
         FirstError::Refused(all.join("; "))
     };
-    tree.commit(&request, &Who::new("plimsoll", "start")).map(drop).map_err(refused)
+    let who = Who::new("plimsoll", "start");
+    tree.commit(&request, &who, &Everything).map(drop).map_err(refused)
 }

@@ -8,6 +8,7 @@ mod sign_in;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE,
@@ -38,6 +39,7 @@ fn users() -> Table {
 
 struct Server {
     control: Arc<Control>,
+    router: Router,
     accounts: Arc<Accounts>,
     tree: Arc<Tree>,
     clock: Arc<ManualClock>,
@@ -55,13 +57,14 @@ impl Server {
         let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
         let control =
             Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
-        Self { control, accounts, tree, clock, fake, _scratch: scratch }
+        let router = router(control.clone());
+        Self { control, router, accounts, tree, clock, fake, _scratch: scratch }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {
         let peer = Peer::Remote(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
         let request = request.extension(peer).body(body.into()).unwrap();
-        router(self.control.clone()).oneshot(request).await.unwrap()
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     async fn get(&self, path: &str) -> Response<Body> {

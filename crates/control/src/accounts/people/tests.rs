@@ -18,6 +18,7 @@ use crate::state::StateDir;
 use crate::state::files::write_atomic;
 use crate::state::tests::Scratch;
 use crate::tree::store::Folder;
+use crate::tree::view::{self, Everything};
 use crate::tree::{Done, Problem, Request, Tree, Who};
 
 static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")
@@ -57,7 +58,7 @@ impl Server {
 
     fn change(&self, changes: Json) -> Result<Done, Vec<Problem>> {
         let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
-        self.tree.commit(&request, &who())
+        self.tree.commit(&request, &who(), &Everything)
     }
 
     fn create(&self, kind: &str, name: &str, properties: Json) -> Result<Done, Vec<Problem>> {
@@ -73,7 +74,7 @@ impl Server {
     }
 
     fn act(&self, path: &str, action: &str) -> Result<Json, Problem> {
-        self.tree.act(&path.parse().unwrap(), action, &Default::default(), &who())
+        self.tree.act(&path.parse().unwrap(), action, &Default::default(), &who(), &Everything)
     }
 
     fn sign_in(&self, user: &str, token: &str) {
@@ -220,9 +221,10 @@ fn sessions_are_seen_and_ended_through_the_tree() {
     server.sign_in("anna", "t");
     server.clock.advance(Duration::from_secs(5));
     let path = Path::of(&["maintenance", "sessions"]);
-    let shown = crate::tree::view::node(&server.tree, &path, 1, &Everyone).unwrap();
-    assert_eq!(shown["items"], json!(["s1"]));
-    let values: Vec<&Json> = shown["below"]["s1"]["properties"]
+    let shown = view::node(&server.tree, &path, 1, &Everything).unwrap();
+    let session = &shown["items"][0];
+    assert_eq!(session["name"], json!("s1"));
+    let values: Vec<&Json> = session["properties"]
         .as_array()
         .unwrap()
         .iter()
@@ -261,9 +263,9 @@ fn users_of_the_command_line_are_shown_and_not_configured() {
     let server = Server::fresh();
     server.accounts.add_command_line("root", "given").unwrap();
     let path = Path::of(&["configuration", "users"]);
-    let shown = crate::tree::view::node(&server.tree, &path, 1, &Everyone).unwrap();
-    assert_eq!(shown["items"], json!(["root"]));
-    let root = &shown["below"]["root"];
+    let shown = view::node(&server.tree, &path, 1, &Everything).unwrap();
+    let root = &shown["items"][0];
+    assert_eq!(root["name"], json!("root"));
     assert_eq!(root["may"]["change"], json!(false), "{root}");
     assert!(root["may"]["why"].as_str().unwrap().contains("command line"), "{root}");
     let kind = root["properties"].as_array().unwrap().iter().find(|p| p["name"] == "kind");
@@ -299,16 +301,4 @@ fn the_first_administrator_is_made() {
     assert_eq!(server.accounts.judge("admin", &password), Verdict::Right);
     assert_eq!(server.accounts.rights("admin"), Some(Rights::all()));
     first::make(&server.tree, "admin").unwrap_err();
-}
-
-/// May see and change everything.
-struct Everyone;
-
-impl crate::tree::view::Viewer for Everyone {
-    fn may_read(&self, _scope: &str) -> bool {
-        true
-    }
-    fn why_not(&self, _scope: &str) -> Option<String> {
-        None
-    }
 }
