@@ -9,14 +9,14 @@ use base::clock::SystemClock;
 use super::{Answer, Client, ClientError, host_and_port};
 use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table};
-use crate::tree::Tree;
-use crate::tree::store::Folder;
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
 use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
 use crate::state::tests::Scratch;
+use crate::tree::Tree;
+use crate::tree::store::Folder;
 
 #[test]
 fn urls() {
@@ -86,7 +86,8 @@ fn serve() -> Server {
     let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
-    let control = Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
+    let control =
+        Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -158,8 +159,13 @@ fn a_taken_port_is_an_error_that_names_it() {
     let state = StateDir::open(scratch.path()).unwrap();
     let keys = Keys::open(&state, admin.ip()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
-    let control =
-        Control::new(Arc::new(Fake::default()), accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
+    let control = Control::new(
+        Arc::new(Fake::default()),
+        accounts,
+        tree(&state),
+        &keys.api_token,
+        Arc::new(SystemClock),
+    );
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");
