@@ -22,7 +22,7 @@ fn set(client: &Client, property: &str, value: &str) -> Result<Value, (u16, Stri
     let body = json!({ "changes": [change] }).to_string();
     match client.post("/api/v1/changes", &body) {
         Ok(answer) => Ok(serde_json::from_slice(&answer).unwrap()),
-        Err(ClientError::Refused { status, body, .. }) => Err((status, body.failed)),
+        Err(ClientError::Refused { status, failed, .. }) => Err((status, failed)),
         Err(e) => panic!("{e}"),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base::clock::SystemClock;
 
 use super::{Answer, Client, ClientError, host_and_port};
-use crate::accounts::people::tests::ROOT;
+use crate::tree::tests::tree;
 use crate::accounts::{Accounts, Table};
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
@@ -15,8 +15,6 @@ use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
 use crate::state::tests::Scratch;
-use crate::tree::Tree;
-use crate::tree::store::Folder;
 
 #[test]
 fn urls() {
@@ -73,11 +71,6 @@ struct Server {
     state: StateDir,
 }
 
-fn tree(state: &StateDir) -> Arc<Tree> {
-    let disk = Arc::new(Folder::new(state.path()));
-    Arc::new(Tree::open(disk, &ROOT, Arc::new(SystemClock)).unwrap())
-}
-
 fn serve() -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
@@ -86,8 +79,7 @@ fn serve() -> Server {
     let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
-    let control =
-        Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
+    let control = Control::new(fake, accounts, Arc::new(tree()), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -159,13 +151,14 @@ fn a_taken_port_is_an_error_that_names_it() {
     let state = StateDir::open(scratch.path()).unwrap();
     let keys = Keys::open(&state, admin.ip()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
-    let control = Control::new(
-        Arc::new(Fake::default()),
-        accounts,
-        tree(&state),
-        &keys.api_token,
-        Arc::new(SystemClock),
-    );
+    let control =
+        Control::new(
+            Arc::new(Fake::default()),
+            accounts,
+            Arc::new(tree()),
+            &keys.api_token,
+            Arc::new(SystemClock),
+        );
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");
