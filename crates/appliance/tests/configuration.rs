@@ -61,13 +61,18 @@ fn what_was_acknowledged_outlives_a_kill() {
     assert_eq!(nfs(&local, "lease"), (json!(60), json!("set")));
     assert_eq!(nfs(&local, "state").0, "online");
     let rows = get(&local, "/audit?path=/configuration/services");
-    assert_eq!((&rows["rows"][0]["property"], &rows["rows"][0]["after"]), (&json!("lease"), &json!(60)));
+    assert_eq!(
+        (&rows["rows"][0]["property"], &rows["rows"][0]["after"]),
+        (&json!("lease"), &json!(60))
+    );
     let current = scratch.state().join("configuration/current.toml");
     let inspected = run(&["inspect", "--json", arg(&current)]);
     let value: Value = serde_json::from_slice(&inspected.stdout).unwrap();
     assert_eq!(value["nodes"][NFS]["lease"], 60);
     let log = run(&["inspect", arg(&scratch.state().join("audit.log"))]);
-    assert!(String::from_utf8(log.stdout).unwrap().contains("set /configuration/services/nfs lease"));
+    assert!(
+        String::from_utf8(log.stdout).unwrap().contains("set /configuration/services/nfs lease")
+    );
 }
 
 #[test]
@@ -86,11 +91,17 @@ fn a_configuration_goes_to_another_server_and_options_decide_over_it() {
     assert_eq!(nfs(&local, "delegations"), (json!(false), json!("set")));
     assert_eq!(nfs(&local, "lease"), (json!(30), json!("command line")));
     let (status, failed) = set(&local, "lease", "20").unwrap_err();
-    assert_eq!((status, failed.as_str()), (409, "lease is decided by the command line in this run"));
+    assert_eq!(
+        (status, failed.as_str()),
+        (409, "lease is decided by the command line in this run")
+    );
     let history = get(&local, "/configuration/history");
     let newest = history.as_array().unwrap().iter().find(|one| one["who"] == "serve --config");
     assert_eq!(newest.unwrap()["comment"], "import");
-    assert!(without_comments(&export(&local)).contains("lease = 60"), "the file's, not the option's");
+    assert!(
+        without_comments(&export(&local)).contains("lease = 60"),
+        "the file's, not the option's"
+    );
     drop(one);
 
     std::fs::write(&file, "format = 1\n[\"/configuration/services/nfs\"]\nlease = 0\n").unwrap();

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::{
-    JsonRejection, PathRejection, QueryRejection, StringRejection,
-};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection, StringRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
