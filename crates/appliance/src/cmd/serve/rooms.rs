@@ -15,6 +15,7 @@ use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
 use crate::out::Failure;
+use crate::tree::LOG_SHOWN;
 
 /// All branches of the tree, each with who answers for it. The one list.
 pub fn branches(
@@ -27,6 +28,7 @@ pub fn branches(
     let mut branches = people.branches();
     branches.extend([
         Branch::new(&["configuration", "services", "nfs"], nfs),
+        Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(Status { running: running.clone() })),
     ]);
@@ -114,6 +116,20 @@ impl Live for Nfs {
 
     fn overrides(&self, _path: &Path) -> Vec<Override> {
         self.given.clone()
+    }
+}
+
+/// `/maintenance/logs`.
+struct Logs;
+
+impl Live for Logs {
+    fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
+        let lines = base::log::since(0, None, LOG_SHOWN);
+        let shown = lines.iter().map(|line| format!("{}: {}", line.service, line.text));
+        vec![
+            ("lines", Value::Integer(integer(base::log::newest()))),
+            ("recent", Value::texts(shown)),
+        ]
     }
 }
 

@@ -205,7 +205,11 @@ impl Storage {
             mount: mount_command_v4(self.nfs, share),
             note: Some(format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
-                if self.knows_clients.load(Relaxed) { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+                if self.knows_clients.load(Relaxed) {
+                    "xprtsec=tls or mtls"
+                } else {
+                    "xprtsec=tls"
+                }
             )),
         }
     }
@@ -268,8 +272,8 @@ impl Storage {
     pub fn drain(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         match service.map(RpcService::drain_blocking) {
-            Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
-            Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
+            Some(Ok(false)) => base::tell!("nfs", "some requests were not answered in time"),
+            Some(Err(e)) => base::tell!("nfs", "cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
     }
