@@ -78,9 +78,9 @@ pub struct ServeArgs {
     /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// A user who may sign in; @FILE reads the password from a file, which other users of this
-    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
-    /// and its password printed once]
+    /// An administrator for this run; @FILE reads the password from a file, which other users of
+    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
+    /// start and its password printed once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
     /// Print one JSON line on standard output when ready, and nothing else there
