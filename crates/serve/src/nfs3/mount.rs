@@ -72,7 +72,7 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
     let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
-    let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
+    let share: &Share = call.shares.by_path(share).ok_or(Status::NotFound)?;
     let caller = call.caller;
     let grant = share.rules.get().grant_over(caller.address, caller.port(), caller.transport());
     if grant.access == Access::None {
@@ -121,7 +121,7 @@ pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
 
 pub(super) fn export(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
-    let shares = call.service.shares.iter();
+    let shares = call.shares.iter();
     let clients = |share: &Share| -> Vec<String> {
         share.rules.get().clients().take(MOUNT_GROUPS_MAX).map(str::to_owned).collect()
     };

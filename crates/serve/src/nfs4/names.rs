@@ -45,7 +45,8 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
     match place {
         Place::Pseudo(pseudo) => {
             check_name_in(place, name)?;
-            match pseudo.lookup(&run.service.shares, name) {
+            let shares = run.service.shares.load();
+            match pseudo.lookup(&shares, name) {
                 Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
                 Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
                 Some(Below::Share(share)) if run.grant(share).too_weak => {

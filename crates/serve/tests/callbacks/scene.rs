@@ -19,7 +19,7 @@ use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareTable, Shares, tag};
 use wire::nfs4::*;
 use wire::rpc::{self, Auth, AuthSys, CallHeader, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -44,7 +44,7 @@ impl Scene {
         let locks = Arc::<LockTable>::default();
         let mut shares = ShareTable::with_locks(Arc::clone(&locks));
         shares.add("t", MemFs::new(tag("t"), 1 << 30), false).unwrap();
-        let shares = Arc::new(shares);
+        let shares = Shares::new(shares);
         let clock = Arc::new(ManualClock::at(NS_PER_S));
         let state = State::new(Config {
             boot: 3,
