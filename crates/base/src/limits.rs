@@ -639,3 +639,13 @@ pub const AUDIT_ROWS_MAX: usize = 10_000;
 pub const AUDIT_VALUE_MAX: usize = 1_000;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
+
+// --- shares that come and go ---------------------------------------------------------------------
+
+/// How long a change of shares waits for the calls on one that goes: a slow disk answers within it.
+/// What is left then is closed when it ends.
+pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How often it looks.
+pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
+/// Projects: people tell them apart by name.
+pub const PROJECTS_MAX: usize = 256;

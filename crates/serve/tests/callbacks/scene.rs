@@ -35,6 +35,8 @@ pub struct Scene {
     pub addr: SocketAddr,
     pub clock: Arc<ManualClock>,
     pub keeper: Arc<Stateful>,
+    pub shares: Arc<Shares>,
+    pub locks: Arc<LockTable>,
 }
 
 impl Scene {
@@ -52,7 +54,7 @@ impl Scene {
             grace_until_ns: 0,
             known: Vec::new(),
             records: Arc::new(NoRecords),
-            locks,
+            locks: Arc::clone(&locks),
             random: Box::new(SeededRandom::new(1)),
         });
         let server_owner = b"here".to_vec();
@@ -60,7 +62,7 @@ impl Scene {
         keeper.call_back(&runtimes);
         let mut programs = nfs3::programs(Arc::clone(&shares));
         programs.push(nfs4::program(Arc::new(Nfs4 {
-            shares,
+            shares: Arc::clone(&shares),
             verifier: [1; 8],
             lease: LEASE,
             state: keeper.clone(),
@@ -78,7 +80,7 @@ impl Scene {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper }
+        Self { _service: service, addr, clock, keeper, shares, locks }
     }
 
     /// Time passes, and the server looks after its clients.

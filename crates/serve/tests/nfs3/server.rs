@@ -19,8 +19,8 @@ use serve::transport::tls::Tls;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
-use vfs::share::{ShareTable, Shares};
 use vfs::share::rules::{Lookup, Rules};
+use vfs::share::{ShareTable, Shares};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;

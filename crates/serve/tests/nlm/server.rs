@@ -23,8 +23,8 @@ use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use vfs::mem::MemFs;
 use vfs::recovery::FileRecords;
-use vfs::share::{ShareTable, Shares};
 use vfs::share::rules::{Lookup, Rules};
+use vfs::share::{ShareTable, Shares};
 
 use crate::client::PATIENCE;
 

@@ -41,29 +41,31 @@ fn whoever_looks_meanwhile_sees_the_one_or_the_other() {
     let shares = Shares::new(table(&["a", "x"]));
     let end = AtomicBool::new(false);
     thread::scope(|scope| {
-        let looks = [0; 2].map(|_| {
+        for _ in 0..2 {
             scope.spawn(|| {
-                let mut looks = 0_u64;
-                while !end.load(Ordering::Relaxed) {
+                loop {
+                    // Looked at before the look, so that there is one after the last exchange.
+                    let last = end.load(Ordering::Acquire);
                     let table = shares.load();
                     let names: Vec<_> = table.iter().map(|share| share.name.as_str()).collect();
                     assert!(names == ["a", "x"] || names == ["a", "y"], "{names:?}");
-                    looks += 1;
+                    if last {
+                        assert_eq!(names, ["a", "x"], "the last exchange is seen");
+                        return;
+                    }
                 }
-                looks
-            })
-        });
+            });
+        }
+        let spare = ["x", "y"].map(|name| MemFs::new(tag(name), 1 << 20));
         for round in 0..2_000 {
             let (gone, new) = if round % 2 == 0 { ("x", "y") } else { ("y", "x") };
             let mut next = ShareTable::clone(&shares.load());
             next.remove(gone).expect("there");
-            let fs = MemFs::new(tag(new), 1 << 20);
-            next.put(New { name: new, fs, read_only: false, id: 2, rules: Arc::default() }).expect("new");
+            let fs = spare[usize::from(new == "y")].clone();
+            let rules = Arc::default();
+            next.put(New { name: new, fs, read_only: false, id: 2, rules }).expect("new");
             shares.replace(next);
         }
-        end.store(true, Ordering::Relaxed);
-        for look in looks {
-            assert!(look.join().expect("no panic") > 0);
-        }
+        end.store(true, Ordering::Release);
     });
 }
