@@ -13,6 +13,7 @@ mod portmap;
 mod status;
 mod storage;
 mod tls;
+mod users;
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +22,6 @@ use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::state::keys::{Identity, Keys};
 use control::state::registry::{self, Entry, Registration};
-use control::state::users::{Users, generate_password};
 use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
 
@@ -36,9 +36,6 @@ use plan::Plan;
 use status::Running;
 use storage::Storage;
 
-/// The user who is made when nobody may sign in yet.
-const FIRST_USER: &str = "admin";
-
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
@@ -51,8 +48,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
     let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
-    let users = Users::open(&state).map_err(|e| state_failure(&e))?;
-    let first = sign_in_users(&users, &plan).map_err(|e| state_failure(&e))?;
+    let (accounts, first) = users::open(&state, &plan).map_err(|e| state_failure(&e))?;
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
@@ -68,7 +64,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
-    let control = Control::new(running.clone(), users, keys.api_token, Arc::new(SystemClock));
+    let clock = Arc::new(SystemClock);
+    let control = Control::new(running.clone(), accounts.clone(), &keys.api_token, clock);
     let config =
         ListenConfig { admin: plan.admin, identity: keys.identity.clone(), socket: state.socket() };
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
@@ -81,8 +78,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         running: &running,
         state: state.path(),
         admin: listening.admin(),
-        login: control.login_once(plan.login_user(FIRST_USER)),
-        first: first.as_deref().map(|password| (FIRST_USER, password)),
+        login: control.login_once(&users::for_login(&accounts, &plan)),
+        first: first.as_deref().map(|password| (users::FIRST, password)),
     }
     .print()?;
     while sys::wait_for_signal() == Signal::Reload {
@@ -116,20 +113,6 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     running.storage.drain();
     listening.end();
     running.statistics.end();
-}
-
-/// Enters the users that were asked for. If there is nobody then, makes one, whose password is
-/// returned to be printed once.
-fn sign_in_users(users: &Users, plan: &Plan) -> Result<Option<String>, StateError> {
-    for (user, password) in &plan.users {
-        users.set(user, password)?;
-    }
-    if !users.is_empty() {
-        return Ok(None);
-    }
-    let password = generate_password();
-    users.set(FIRST_USER, &password)?;
-    Ok(Some(password))
 }
 
 /// Local commands find the server without it too, by `--state`: no reason not to serve.

@@ -85,11 +85,12 @@ impl FromStr for Path {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let inside = text.strip_prefix('/').ok_or_else(|| PathError::Relative(shortened(text)))?;
-        let inside = inside.strip_suffix('/').unwrap_or(inside);
+        let inside =
+            text.strip_prefix('/').ok_or_else(|| PathError::Relative(shortened(text)))?;
         if inside.is_empty() {
             return Ok(Self::root());
         }
+        let inside = inside.strip_suffix('/').unwrap_or(inside);
         let mut segments = Vec::new();
         for segment in inside.split('/') {
             let bad = segment.is_empty()

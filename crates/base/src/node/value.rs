@@ -83,11 +83,17 @@ impl fmt::Display for Value {
 /// An element of a list as [`split`] finds it again.
 fn element(text: &str) -> String {
     let plain = split(text).is_ok_and(|parts| parts.len() == 1 && parts[0] == text);
-    if plain && !text.starts_with('"') {
+    if plain && balanced(text) && !text.starts_with('"') {
         return text.to_owned();
     }
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")
+}
+
+/// Whether what follows a text still has its commas: every parenthesis is closed.
+fn balanced(text: &str) -> bool {
+    let count = |letter| text.matches(letter).count();
+    count('(') == count(')')
 }
 
 /// The elements of a list in a text: divided by commas, not by those in quotes or parentheses,

@@ -15,6 +15,7 @@ use super::tls::TlsFiles;
 use crate::cli::{ServeArgs, Switch};
 use crate::out::Failure;
 use crate::services::{ADMIN, NFS, PORTMAP};
+use crate::sys;
 
 /// The checked options.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub struct Plan {
     pub portmap: Option<SocketAddr>,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
-    /// Names and passwords.
+    /// Names and passwords of those who may administer during this run.
     pub users: Vec<(String, String)>,
     /// Whether the announcement is one line of JSON.
     pub announce_json: bool,
@@ -67,6 +68,7 @@ impl Plan {
         };
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
+        args.users.iter().for_each(|text| hide(text));
         let state = match &args.state {
             Some(state) => state.clone(),
             None => state::default_dir(&dir)
@@ -97,11 +99,6 @@ impl Plan {
             exports,
             tls,
         })
-    }
-
-    /// For whom the sign-in URL is made.
-    pub fn login_user<'a>(&'a self, first: &'a str) -> &'a str {
-        self.users.first().map_or(first, |(name, _)| name)
     }
 }
 
@@ -138,6 +135,15 @@ fn served(dir: &Path) -> Result<PathBuf, Failure> {
 
 fn not_a_directory(tried: &str) -> Failure {
     Failure::new(tried, "it is not a directory", "name the directory that holds it")
+}
+
+/// Takes a password out of the command line that other users of this machine can read.
+fn hide(user: &str) {
+    if let Some((_, password)) = user.split_once(':')
+        && !password.starts_with('@')
+    {
+        sys::hide_argument(password);
+    }
 }
 
 /// `NAME:PASSWORD` or `NAME:@FILE`, whose first line is the password.
