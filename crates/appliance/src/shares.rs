@@ -7,6 +7,7 @@
 //! ends, and only then its directory is closed. No file is ever removed.
 
 mod config;
+pub mod room;
 mod root;
 
 use std::collections::BTreeMap;

@@ -688,3 +688,5 @@ pub const PASSWORD_MIN: usize = 8;
 /// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
 /// digest, which only what nobody can guess survives.
 pub const TOKEN_MIN: usize = 32;
+/// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
+pub const SHARE_NAME_MAX: usize = 255;

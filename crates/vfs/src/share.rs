@@ -13,6 +13,7 @@ use crate::locks::LockTable;
 
 mod current;
 mod leasing;
+pub mod node;
 mod read_only;
 pub mod rules;
 

@@ -252,6 +252,15 @@ impl Nlm {
         }
     }
 
+    /// Addresses of the hosts that hold something through the share with this tag.
+    pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
+        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        let holds = |host: &&Arc<Host>| {
+            lock(&host.gate).files.keys().any(|handle| tag_of(handle) == Some(tag))
+        };
+        hosts.iter().filter(holds).map(|host| host.address).collect()
+    }
+
     /// Ends what hosts hold through the share with this tag, which is not served any more: locks,
     /// and waiting for them. A file that a host knows through another share too is left to it.
     /// Gives on how many files there was something.

@@ -20,6 +20,7 @@ use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
 use vfs::locks::LockTable;
+use vfs::share::node::DEFAULT_PROJECT;
 use vfs::share::rules::Rules;
 
 use super::announce::{Version, mount_command, url};
@@ -31,9 +32,6 @@ use super::{nfs4, nlm, portmap, tls};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
 use crate::shares::{Kit, Root, ShareConfig, Shares};
-
-/// The project of the share of the command line.
-pub const DEFAULT_PROJECT: &str = "default";
 
 /// What is served, and by whom.
 pub struct Storage {

@@ -6,6 +6,7 @@
 //! to a client that went away: then that client is ended, with our own stateids let go, and the
 //! table asked again.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use vfs::handle::Handle;
@@ -118,6 +119,17 @@ impl State {
             }
         }
         (opens, delegations)
+    }
+
+    /// Addresses of the clients that have something through the share with this tag, as far as they
+    /// are known.
+    pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
+        let holds = |client: &Arc<Client>| {
+            let held = lock(&client.held);
+            !held.opens_through(tag).is_empty() || !held.delegs_through(tag).is_empty()
+        };
+        let clients = self.live.all().into_iter().filter(holds);
+        clients.filter_map(|client| lock(&client.seen).latest()).collect()
     }
 
     /// OPEN_DOWNGRADE (RFC 8881 §18.18).
