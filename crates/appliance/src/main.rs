@@ -6,6 +6,7 @@ mod out;
 mod services;
 mod shares;
 mod sys;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -26,8 +26,6 @@ pub use config::{Base, Problem, Root, ShareConfig, System};
 
 /// Ends what clients hold through the share with this tag.
 pub type Release = Box<dyn Fn(u32) + Send + Sync>;
-/// Says why nobody could satisfy some rules.
-pub type RulesCheck = Box<dyn Fn(&Rules) -> Result<(), String> + Send + Sync>;
 
 /// What every share is opened with.
 pub struct Kit {
@@ -41,8 +39,6 @@ pub struct Kit {
     pub delegations: bool,
     /// Where shares have their numbers.
     pub hub: Arc<Hub>,
-    /// Refuses rules that nobody could satisfy.
-    pub check: RulesCheck,
 }
 
 /// One that is served.
@@ -116,10 +112,6 @@ impl Shares {
     }
 
     fn check_one(&self, share: &ShareConfig) -> Option<Problem> {
-        if let Err(sentence) = (self.kit.check)(&share.rules) {
-            let hint = "name the authority of clients' certificates, or take mtls out of the rules";
-            return Some(Problem::new(&share.name, "nfs_exceptions", &sentence, hint));
-        }
         // One that is served already was found good, and its directory may be busy or gone.
         let served = lock(&self.served);
         let known = served.get(&share.name).map(|one| &one.config.directory);

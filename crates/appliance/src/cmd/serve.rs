@@ -2,6 +2,7 @@
 
 mod announce;
 mod clients;
+mod configuration;
 mod engine;
 mod exports;
 mod names;
@@ -10,6 +11,8 @@ mod nlm;
 mod owners;
 mod plan;
 mod portmap;
+mod rooms;
+mod settings;
 mod status;
 mod storage;
 mod tls;
@@ -33,8 +36,11 @@ use announce::Announcement;
 use clients::NfsClients;
 use engine::Statistics;
 use plan::Plan;
+use rooms::Nfs;
+use settings::NfsSettings;
 use status::Running;
 use storage::Storage;
+use tls::TlsFiles;
 
 /// Serves until SIGTERM or SIGINT.
 ///
@@ -50,10 +56,14 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
     let (accounts, first) = users::open(&state, &plan).map_err(|e| state_failure(&e))?;
 
+    let tree = configuration::open(&state, args.config.as_deref())?;
+    let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
+    settings.tls.check(&plan.rules)?;
+
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let tls = plan.tls.offer(&keys.identity)?;
-    let storage = Storage::start(&plan, &state, keys.handle_secret, &hub, tls)?;
+    let tls = settings.tls.offer(&keys.identity)?;
+    let storage = Storage::start((&plan, &settings, &tree.document()), &state, keys.handle_secret, &hub, tls)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -64,8 +74,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
+    let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
+    let nfs = Arc::new(nfs);
+    let shares = rooms::shares(&running);
+    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone(), shares));
     let clock = Arc::new(SystemClock);
-    let control = Control::new(running.clone(), accounts.clone(), &keys.api_token, clock);
+    let control =
+        Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config =
         ListenConfig { admin: plan.admin, identity: keys.identity.clone(), socket: state.socket() };
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
@@ -83,11 +98,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     while sys::wait_for_signal() == Signal::Reload {
-        if plan.exports.file().is_none() && !plan.tls.any() {
+        let tls = nfs.tls(&tree.document());
+        if plan.exports.file().is_none() && !tls.any() {
             // The terminal is gone, and there is nothing to read again.
             break;
         }
-        reload(&plan, &running, &keys.identity);
+        reload(&plan, &tls, &running, &keys.identity);
     }
     end(registration, listening, &running);
     // The lock of the state directory goes last.
@@ -96,13 +112,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
-fn reload(plan: &Plan, running: &Running, own: &Identity) {
-    let rules = plan.exports.read().and_then(|rules| plan.tls.check(&rules).map(|()| rules));
+fn reload(plan: &Plan, tls: &TlsFiles, running: &Running, own: &Identity) {
+    let rules = plan.exports.read().and_then(|rules| tls.check(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
     }
-    if let Err(failure) = plan.tls.renew(running.storage.tls(), own) {
+    if let Err(failure) = tls.renew(running.storage.tls(), own) {
         failure.tell();
     }
 }

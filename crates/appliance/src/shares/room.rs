@@ -10,7 +10,7 @@ use control::tree::{self, Apply, Document, Fault, Live, Override, Transition};
 use vfs::cred::Cred;
 use vfs::fs::Context;
 use vfs::share::node::DEFAULT_PROJECT;
-use vfs::share::rules::Lookup;
+use vfs::share::rules::{Lookup, Transport};
 use vfs::share::{Share, tag};
 
 use super::{Base, Problem, Root, ShareConfig, Shares, System, lock};
@@ -20,6 +20,9 @@ pub const PREFIX: &[&str] = &["shares"];
 /// Who made the share that is in no configuration.
 const COMMAND_LINE: &str = "command line";
 
+/// Shares that are configured and not served, by name, and why.
+pub type Offline = BTreeMap<String, Problem>;
+
 /// What the room asks of the services on the shares.
 pub trait Services: Send + Sync {
     /// Commands that mount a share.
@@ -27,6 +30,9 @@ pub trait Services: Send + Sync {
 
     /// Addresses of clients that hold something through the share with this tag.
     fn holders(&self, tag: u32) -> Vec<String>;
+
+    /// Whether clients' certificates can be verified.
+    fn knows_clients(&self) -> bool;
 }
 
 /// The branch.
@@ -35,41 +41,23 @@ pub struct Room {
     services: Box<dyn Services>,
     /// The share of the command line: whatever the configuration says, it is served.
     given: String,
-    /// Configured and not served, and why.
-    offline: Mutex<BTreeMap<String, Problem>>,
+    offline: Mutex<Offline>,
 }
 
 impl Room {
-    /// The branch of these shares; `given` names the one of the command line.
-    pub fn new(shares: Arc<Shares>, services: Box<dyn Services>, given: &str) -> Self {
-        Self { shares, services, given: given.to_owned(), offline: Mutex::default() }
-    }
-
-    /// Serves what is configured, each share by itself: one whose disk is not there does not keep
-    /// the others, and says why. Gives what is wrong.
-    pub fn start(&self, document: &Document) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for path in paths(document) {
-            let before = self.served();
-            let done = match config(document, &path, &System) {
-                _ if path.name() == Some(&self.given) => continue,
-                Err(problem) => Err(of_share(&path, &problem)),
-                Ok(config) => {
-                    let mut all = before.clone();
-                    all.push(ShareConfig { root: Root::default(), ..config });
-                    self.shares.apply(&before, &all)
-                }
-            };
-            if let (Err(problem), Some(name)) = (done, path.name()) {
-                lock(&self.offline).insert(name.to_owned(), problem.clone());
-                problems.push(problem);
-            }
-        }
-        problems
+    /// The branch of these shares, of which some could not be started; `given` names the one of the
+    /// command line.
+    pub fn new(
+        shares: Arc<Shares>,
+        offline: Offline,
+        services: Box<dyn Services>,
+        given: &str,
+    ) -> Self {
+        Self { shares, services, given: given.to_owned(), offline: Mutex::new(offline) }
     }
 
     fn served(&self) -> Vec<ShareConfig> {
-        self.shares.list().into_iter().map(|(_, config)| config).collect()
+        served(&self.shares)
     }
 
     fn served_as(&self, path: &Path) -> Option<(Arc<Share>, ShareConfig)> {
@@ -84,6 +72,9 @@ impl Room {
         let mut wanted = Wanted::default();
         wanted.shares.extend(self.served().into_iter().filter(|one| one.name == self.given));
         let mut problems = Vec::new();
+        let nfs = Path::of(&["configuration", "services", "nfs"]);
+        let knows_clients =
+            self.services.knows_clients() || new.text(&nfs, "tls_client_ca").is_some();
         for path in paths(new).iter().filter(|path| path.name() != Some(&self.given)) {
             let mut config = match config(new, path, &System) {
                 Ok(config) => config,
@@ -96,6 +87,12 @@ impl Room {
             if renamed.iter().any(|(_, to)| path.is_in(to)) {
                 config.root = Root::default();
             }
+            if config.rules.transport() == Transport::Mtls && !knows_clients {
+                let sentence = "it is not said whose client certificates are good";
+                let hint = "set tls_client_ca of /configuration/services/nfs first";
+                let problem = tree::Problem::new(path, sentence, hint);
+                problems.push(problem.property("nfs_exceptions"));
+            }
             let as_before = old.exists(path)
                 && self::config(old, path, &System).is_ok_and(|before| before == config);
             let broken = lock(&self.offline).contains_key(&config.name) && as_before;
@@ -107,6 +104,37 @@ impl Room {
         }
         if problems.is_empty() { Ok(wanted) } else { Err(problems) }
     }
+}
+
+/// Serves what is configured beside what is served, each share by itself: one whose disk is not there
+/// does not keep the others. To be called before the first client comes, who would be told that its
+/// handles are stale. Gives what is wrong.
+pub fn start(shares: &Shares, document: &Document) -> Offline {
+    let mut offline = Offline::new();
+    for path in paths(document) {
+        let Some(name) = path.name() else { continue };
+        let before = served(shares);
+        // What the command line says goes before what is configured.
+        if before.iter().any(|one| one.name == name) {
+            continue;
+        }
+        let done = match config(document, &path, &System) {
+            Err(problem) => Err(Problem::new(name, "", &problem.sentence, &problem.hint)),
+            Ok(config) => {
+                let root = Root::default();
+                let all = [&before[..], &[ShareConfig { root, ..config }]].concat();
+                shares.apply(&before, &all)
+            }
+        };
+        if let Err(problem) = done {
+            offline.insert(name.to_owned(), problem);
+        }
+    }
+    offline
+}
+
+fn served(shares: &Shares) -> Vec<ShareConfig> {
+    shares.list().into_iter().map(|(_, config)| config).collect()
 }
 
 /// What is to be.
@@ -184,10 +212,6 @@ fn mode(text: &str) -> Option<u32> {
     const ALL: u32 = 0o7777;
     let plain = text.chars().all(|digit| digit.is_digit(8));
     u32::from_str_radix(text, 8).ok().filter(|mode| plain && *mode <= ALL)
-}
-
-fn of_share(path: &Path, problem: &tree::Problem) -> Problem {
-    Problem::new(path.name().unwrap_or_default(), "", &problem.sentence, &problem.hint)
 }
 
 impl Problem {

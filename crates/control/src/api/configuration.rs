@@ -9,8 +9,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use base::limits::{AUDIT_ROWS_MAX, CONFIGURATION_REVISIONS_MAX};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{ApiError, Control, Identity, answer, blocking, sign_in, with_tree};
+use crate::nfs::Listing;
 use crate::tree::audit::Wanted;
 
 const HISTORY: &str = "show earlier configurations";
@@ -96,7 +98,8 @@ pub async fn compare(
     let Query(Between { from, to }) =
         query.map_err(|e| ApiError::wrong(tried, &e.body_text(), "?from=REVISION&to=REVISION"))?;
     let found = with_tree(&control, tried, move |tree| tree.compare(from, to)).await?;
-    answer(tried, &found.map_err(|e| ApiError::from_problems(tried, &[e]))?)
+    let changes = found.map_err(|e| ApiError::from_problems(tried, &[e]))?;
+    answer(tried, &json!({ "changes": changes }))
 }
 
 /// Body of a restore.
@@ -131,7 +134,7 @@ pub struct Records {
     limit: Option<usize>,
 }
 
-/// `GET /api/v1/audit[?from&to&path&limit]`: the newest last.
+/// `GET /api/v1/audit[?from&to&path&limit]`: the newest first.
 pub async fn audit(
     State(control): State<Arc<Control>>,
     query: Result<Query<Records>, QueryRejection>,
@@ -141,9 +144,13 @@ pub async fn audit(
         ApiError::wrong(tried, &e.body_text(), "?from=SECONDS&to=SECONDS&path=PATH&limit=N")
     })?;
     let limit = limit.unwrap_or(AUDIT_ROWS_MAX).min(AUDIT_ROWS_MAX);
-    let wanted = Wanted { from, to, path, limit };
+    // One more tells whether there is more.
+    let wanted = Wanted { from, to, path, limit: limit + 1 };
     let found = with_tree(&control, tried, move |tree| tree.audit().read(&wanted)).await?;
-    answer(tried, &found.map_err(|e| ApiError::failed(tried, &e))?)
+    let mut rows = found.map_err(|e| ApiError::failed(tried, &e))?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    answer(tried, &Listing { rows, more })
 }
 
 fn file(text: String) -> Response {

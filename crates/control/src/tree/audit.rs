@@ -150,7 +150,7 @@ impl Audit {
         self.disk.rename(FILE, &old(1))
     }
 
-    /// Records, the newest last.
+    /// Records, the newest first.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -168,12 +168,10 @@ impl Audit {
                     found.push(record);
                 }
                 if found.len() >= wanted.limit {
-                    found.reverse();
                     return Ok(found);
                 }
             }
         }
-        found.reverse();
         Ok(found)
     }
 }

@@ -210,8 +210,11 @@ impl<'a> Draft<'a> {
             return Err(Problem::new(path, &sentence, "the running server tells it").property(name));
         }
         if let Some(source) = self.running.source(path, name) {
-            let sentence = format!("{name} is decided by the {source} in this run");
-            let hint = "start the server without it; then the configuration decides";
+            let sentence = decided(name, source);
+            let hint = match source {
+                "built in" => "it stays as it is",
+                _ => "start the server without it; then the configuration decides",
+            };
             return refuse(&sentence, hint);
         }
         if let Some(missing) = self.document.missing(path) {
@@ -330,6 +333,14 @@ impl<'a> Draft<'a> {
             return Err(Problem::conflict(&path, &sentence, "choose another name"));
         }
         Ok(())
+    }
+}
+
+/// Why a setting cannot be set.
+pub(super) fn decided(name: &str, source: &str) -> String {
+    match source {
+        "built in" => format!("{name} is built in"),
+        source => format!("{name} is decided by the {source} in this run"),
     }
 }
 

@@ -5,7 +5,7 @@ use base::node::{
 };
 use serde_json::{Map, Value as Json, json};
 
-use super::change::{Running, there};
+use super::change::{self, Running, there};
 use super::document::{Document, Source};
 use super::engine::{Current, Tree};
 use super::json::to_json;
@@ -86,7 +86,7 @@ fn kind(kind: &Kind) -> Json {
             add("max", Json::from(*max));
         }
         Kind::Choice(choices) => {
-            let one = |(value, meaning): &(&str, &str)| json!({ "value": value, "help": meaning });
+            let one = |(value, meaning): &(&str, &str)| json!({ "value": value, "meaning": meaning });
             add("choices", choices.iter().map(one).collect());
         }
         Kind::Text { max, shape } => {
@@ -133,7 +133,8 @@ impl Viewer for Everything {
     }
 }
 
-/// A node as it is now, with what is below it down to `depth`. May block: rooms are asked.
+/// A node as it is now. Down to `depth`, nodes stand in place of the names of children and items.
+/// May block: rooms are asked.
 ///
 /// # Errors
 /// It is not there, or may not be seen.
@@ -168,6 +169,7 @@ fn one(
     let children: Vec<&str> = context.children.iter().filter(seen).map(|c| c.name).collect();
     let why = why_not(tree, document, path, place, viewer);
     let mut node = json!({
+        "name": path.name().unwrap_or(""),
         "path": path.to_string(),
         "title": context.title,
         "help": context.help,
@@ -181,15 +183,12 @@ fn one(
         "may": { "change": why.is_none(), "why": why },
     });
     if depth > 0 {
-        let mut below = Map::new();
-        for name in children.iter().copied().chain(items.iter().map(String::as_str)) {
-            let Some(next) = context.below(name).filter(|p| viewer.may_read(p.context.scope)) else {
-                continue;
-            };
-            let at = path.join(name);
-            below.insert(name.to_owned(), one(tree, current, (&at, next), depth - 1, viewer));
-        }
-        node["below"] = Json::Object(below);
+        let nested = |name: &str| {
+            let next = context.below(name).filter(|next| viewer.may_read(next.context.scope))?;
+            Some(one(tree, current, (&path.join(name), next), depth - 1, viewer))
+        };
+        node["children"] = children.iter().filter_map(|name| nested(name)).collect();
+        node["items"] = items.iter().filter_map(|name| nested(name)).collect();
     }
     node
 }
@@ -230,10 +229,13 @@ fn properties(tree: &Tree, document: &Document, path: &Path, context: &Context) 
         let mut shown = json!({
             "name": property.name,
             "value": value.as_ref().map(to_json),
-            "source": source,
+            "source": &source,
             "from": from,
             "role": role(property.role),
         });
+        if overrides.iter().any(|one| one.property == property.name) {
+            shown["why"] = Json::from(change::decided(property.name, &source));
+        }
         if property.role == Role::Secret {
             shown["value"] = Json::Null;
             shown["set"] = Json::from(set);

@@ -1,11 +1,15 @@
 //! Shares and the protocol services on them.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use control::appliance::{Access, ActingAs, ShareStatus};
 use control::state::{StateDir, effective_uid};
+use control::tree::Document;
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
@@ -27,15 +31,18 @@ use super::announce::{Version, mount_command, url};
 use super::names::user_name;
 use super::owners::Owners;
 use super::plan::Plan;
+use super::settings::NfsSettings;
 use super::tls::Teller;
-use super::{nfs4, nlm, portmap, tls};
+use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
+use crate::shares::room::{self, Offline};
 use crate::shares::{Kit, Root, ShareConfig, Shares};
 
 /// What is served, and by whom.
 pub struct Storage {
     shares: Arc<Shares>,
+    offline: Offline,
     /// The share of the command line.
     given: String,
     flush: Arc<FlushGroup>,
@@ -47,21 +54,19 @@ pub struct Storage {
     tls: Arc<Tls>,
     budgets: Arc<Budgets>,
     /// Whether clients' certificates can be verified.
-    knows_clients: bool,
+    knows_clients: AtomicBool,
     owners: Owners,
     service: Mutex<Option<RpcService>>,
 }
 
 /// What every share is opened with.
-fn kit(plan: &Plan, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub>) -> Kit {
-    let knows_clients = plan.tls.knows_clients();
+fn kit(settings: &NfsSettings, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub>) -> Kit {
     Kit {
         state: (state.path().to_owned(), state.identity()),
         secret,
         locks: Arc::default(),
-        delegations: plan.delegations,
+        delegations: settings.delegations,
         hub: hub.clone(),
-        check: Box::new(move |rules| tls::check(rules, knows_clients)),
     }
 }
 
@@ -83,7 +88,7 @@ impl Storage {
     /// # Errors
     /// The directory cannot be opened for serving, or the port is taken.
     pub fn start(
-        plan: &Plan,
+        (plan, settings, document): (&Plan, &NfsSettings, &Document),
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
@@ -94,24 +99,28 @@ impl Storage {
         // The table of files is sized by it.
         let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?);
         hub.gauges().connections.set_limit(limits.connections as u64);
-        let kit = kit(plan, state, secret, hub);
+        let kit = kit(settings, state, secret, hub);
         let locks: Arc<LockTable> = kit.locks.clone();
         let shares = Arc::new(Shares::new(kit));
         shares
             .apply(&[], &[given(plan)])
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
+        let offline = room::start(&shares, document);
+        for (name, problem) in &offline {
+            eprintln!("plimsoll: the share {name} is offline: {}", problem.sentence);
+        }
         let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let owners = Owners::start(plan.nfs_domain.as_deref());
-        let of = (plan.lease, owners.map());
+        let owners = Owners::start(settings.domain.as_deref());
+        let of = (settings.lease, owners.map());
         let (program, clients) = nfs4::start(table.clone(), locks.clone(), of, state)?;
-        if plan.delegations {
+        if settings.delegations {
             clients.call_back(&runtimes);
         }
         programs.push(program);
-        let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
+        let nlm = nlm::start(table.clone(), locks, settings.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
         let (of_nfs4, of_nlm) = (clients.clone(), nlm.clone());
         shares.set_release(Box::new(move |tag| {
@@ -134,10 +143,12 @@ impl Storage {
         })?;
         let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
-        let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
-        let (given, knows_clients) = (plan.share.clone(), plan.tls.knows_clients());
+        let portmap = settings.portmap && portmap::start(plan, nfs, &nlm, &runtimes);
+        let given = plan.share.clone();
+        let knows_clients = AtomicBool::new(settings.tls.knows_clients());
         Ok(Self {
             shares,
+            offline,
             given,
             flush,
             nfs,
@@ -194,7 +205,7 @@ impl Storage {
             Version::V3 => "nolock: locks stay on the client that takes them".to_owned(),
             Version::V4 => format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
-                if self.knows_clients { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+                if self.knows_clients() { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
             ),
         };
         Access {
@@ -208,6 +219,47 @@ impl Storage {
     /// TLS as it is offered.
     pub fn tls(&self) -> &Tls {
         &self.tls
+    }
+
+    /// Whether clients' certificates can be verified from now on.
+    pub fn set_knows_clients(&self, knows: bool) {
+        self.knows_clients.store(knows, Relaxed);
+    }
+
+    /// Connections of clients now.
+    pub fn connections(&self) -> i64 {
+        self.budgets.connections()
+    }
+
+    /// Whether nothing new is taken any more.
+    pub fn is_draining(&self) -> bool {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    /// Whether clients' certificates can be verified.
+    pub fn knows_clients(&self) -> bool {
+        self.knows_clients.load(Relaxed)
+    }
+
+    /// The shares, to be changed, and those that could not be started.
+    pub fn all_shares(&self) -> (&Arc<Shares>, &Offline) {
+        (&self.shares, &self.offline)
+    }
+
+    /// The name of the share of the command line.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// Addresses of clients that hold something through the share with this tag, each once.
+    pub fn holders(&self, tag: u32) -> BTreeSet<IpAddr> {
+        self.clients.holders(tag).into_iter().chain(self.nlm.holders(tag)).collect()
+    }
+
+    /// Commands that mount a share.
+    pub fn mount_commands(&self, share: &str) -> Vec<String> {
+        let one = |version| mount_command(version, self.nfs, share, self.portmap);
+        Version::ALL.map(one).into()
     }
 
     /// Exchanges the export rules of the share of the command line.
