@@ -637,6 +637,11 @@ pub const AUDIT_FILES_MAX: usize = 10;
 pub const AUDIT_ROWS_MAX: usize = 10_000;
 /// Characters of a value that the audit log shows: rules are whole, certificates are not.
 pub const AUDIT_VALUE_MAX: usize = 1_000;
+/// Lines of the log that are kept for the log page: some hundred kilobytes; what is older is in the
+/// journal of the machine.
+pub const LOG_LINES_MAX: usize = 4_096;
+/// Characters of one such line: an error with all its sources.
+pub const LOG_LINE_MAX: usize = 2_000;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
 

@@ -21,6 +21,7 @@ mod users;
 use std::sync::{Arc, OnceLock};
 
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
+use control::accounts::People;
 use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::state::keys::{Identity, Keys};
@@ -54,7 +55,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
     let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
-    let (accounts, first) = users::open(&state, &plan).map_err(|e| state_failure(&e))?;
+    let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
@@ -76,9 +77,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     });
     let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
     let nfs = Arc::new(nfs);
-    let shares = rooms::shares(&running);
-    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone(), shares));
     let clock = Arc::new(SystemClock);
+    let people = People::start(accounts.clone(), clock.clone(), &tree);
+    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    tree.join(branches);
+    let first = users::first(&state, &tree, &accounts)
+        .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config =
@@ -141,7 +145,7 @@ fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            eprintln!("plimsoll: local commands will need --state: {}", chain(e));
+            base::tell!("server", "local commands will need --state: {}", chain(e));
         })
         .ok()
 }

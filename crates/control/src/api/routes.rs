@@ -15,7 +15,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use base::limits::CONFIGURATION_BYTES_MAX;
 
 use super::{
-    ApiError, Control, analytics, configuration, guard, nfs, openapi, sign_in, status, stream, tree,
+    ApiError, Control, analytics, configuration, guard, logs, nfs, openapi, sign_in, status,
+    stream, tree,
 };
 use crate::access::Level::{self, Change, Read};
 use Needs::{May, Nodes, Nothing, SignedIn};
@@ -92,9 +93,9 @@ fn nodes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/tree", SignedIn, "What can be configured and seen", tree::tree),
         Route::new(Method::GET, "/nodes", Nodes, "The root of the tree", tree::root)
-        .query(&["depth"]),
+            .query(&["depth"]),
         Route::new(Method::GET, "/nodes/{*path}", Nodes, "A node as it is now", tree::node)
-        .query(&["depth"]),
+            .query(&["depth"]),
         Route::new(
             Method::POST,
             "/nodes/{*path}",
@@ -121,7 +122,7 @@ fn configurations() -> Vec<Route> {
     vec![
         Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
         Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
-        .query(&["dry_run"])
+            .query(&["dry_run"])
             .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,
@@ -161,6 +162,22 @@ fn configurations() -> Vec<Route> {
             configuration::audit,
         )
         .query(&["from", "to", "path", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs",
+            May("maintenance", Read),
+            "What the server has told since its start",
+            logs::get,
+        )
+        .query(&["service", "from", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs/stream",
+            May("maintenance", Read),
+            "What the server tells from now on, as server-sent events",
+            logs::stream,
+        )
+        .query(&["service"]),
     ]
 }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use base::clock::SystemClock;
 
 use super::{Answer, Client, ClientError, host_and_port};
+use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table};
+use crate::tree::Tree;
+use crate::tree::store::Folder;
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
 use crate::listen::{self, ListenConfig, Listening};
@@ -70,6 +73,11 @@ struct Server {
     state: StateDir,
 }
 
+fn tree(state: &StateDir) -> Arc<Tree> {
+    let disk = Arc::new(Folder::new(state.path()));
+    Arc::new(Tree::open(disk, &ROOT, Arc::new(SystemClock)).unwrap())
+}
+
 fn serve() -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
@@ -78,7 +86,7 @@ fn serve() -> Server {
     let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
-    let control = Control::new(fake, accounts, &keys.api_token, Arc::new(SystemClock));
+    let control = Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -151,7 +159,7 @@ fn a_taken_port_is_an_error_that_names_it() {
     let keys = Keys::open(&state, admin.ip()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let control =
-        Control::new(Arc::new(Fake::default()), accounts, &keys.api_token, Arc::new(SystemClock));
+        Control::new(Arc::new(Fake::default()), accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");

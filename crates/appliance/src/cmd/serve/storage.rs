@@ -107,7 +107,7 @@ impl Storage {
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
         let offline = room::start(&shares, document);
         for (name, problem) in &offline {
-            eprintln!("plimsoll: the share {name} is offline: {}", problem.sentence);
+            base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
         }
         let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
@@ -298,8 +298,8 @@ impl Storage {
     pub fn drain(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         match service.map(RpcService::drain_blocking) {
-            Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
-            Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
+            Some(Ok(false)) => base::tell!("nfs", "some requests were not answered in time"),
+            Some(Err(e)) => base::tell!("nfs", "cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
     }
