@@ -5,6 +5,7 @@ mod clients;
 mod configuration;
 mod engine;
 mod exports;
+mod manager;
 mod names;
 mod nfs4;
 mod nlm;
@@ -99,16 +100,19 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
+        logged: manager::there(),
     }
     .print()?;
+    manager::tell("READY=1");
     while sys::wait_for_signal() == Signal::Reload {
         let tls = nfs.tls(&tree.document());
-        if plan.exports.file().is_none() && !tls.any() {
+        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             break;
         }
         reload(&plan, &tls, &running, &keys.identity);
     }
+    manager::tell("STOPPING=1");
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
