@@ -65,7 +65,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
     let tls = settings.tls.offer(&keys.identity)?;
-    let storage = Storage::start((&plan, &settings, &tree.document()), &state, keys.handle_secret, &hub, tls)?;
+    let storage = Storage::start(
+        (&plan, &settings, &tree.document()),
+        &state,
+        keys.handle_secret,
+        &hub,
+        tls,
+    )?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {

@@ -286,8 +286,7 @@ impl Live for Room {
         else {
             return Vec::new();
         };
-        let decided =
-            |property, value| Override { property, value, source: COMMAND_LINE };
+        let decided = |property, value| Override { property, value, source: COMMAND_LINE };
         let rules: Vec<String> = given.rules.iter().map(ToString::to_string).collect();
         // Where there are rules, whoever fits none is refused.
         let rest = if rules.is_empty() { "rw" } else { "none" };
