@@ -12,12 +12,14 @@ use crate::handle::Handle;
 use crate::locks::LockTable;
 
 mod current;
+mod entered;
 mod leasing;
 pub mod node;
 mod read_only;
 pub mod rules;
 
 pub use current::Shares;
+pub use entered::{Entered, Origin};
 pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 

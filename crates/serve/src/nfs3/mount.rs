@@ -8,7 +8,7 @@ use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
 use vfs::share::rules::{self, Access};
-use vfs::share::{EXPORT, Share};
+use vfs::share::{EXPORT, Entered, Share};
 use vfs::status::Status;
 use wire::mount3::{
     Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
@@ -70,8 +70,7 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), S
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
     let share: &Share = call.shares.by_path(share).ok_or(Status::NotFound)?;
-    let caller = call.caller;
-    let grant = share.rules.get().grant_over(caller.address, caller.port(), caller.transport());
+    let grant = Entered::new(share, &call.caller.origin()).at_best();
     if grant.access == Access::None {
         return Err(Status::Access);
     }
