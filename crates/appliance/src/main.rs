@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod out;
 mod services;
+mod shares;
 mod sys;
 mod tree;
 

@@ -2,6 +2,7 @@
 //! who does not answer loses what it held, who cannot be called is told and gets nothing.
 
 mod scene;
+mod shares;
 
 use std::net::TcpListener;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareTable, Shares, tag};
 use wire::nfs4::*;
 use wire::rpc::{self, Auth, AuthSys, CallHeader, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -35,6 +35,8 @@ pub struct Scene {
     pub addr: SocketAddr,
     pub clock: Arc<ManualClock>,
     pub keeper: Arc<Stateful>,
+    pub shares: Arc<Shares>,
+    pub locks: Arc<LockTable>,
 }
 
 impl Scene {
@@ -49,7 +51,7 @@ impl Scene {
         let locks = Arc::<LockTable>::default();
         let mut shares = ShareTable::with_locks(Arc::clone(&locks));
         shares.add("t", MemFs::new(tag("t"), 1 << 30), false).unwrap();
-        let shares = Arc::new(shares);
+        let shares = Shares::new(shares);
         let clock = Arc::new(ManualClock::at(NS_PER_S));
         let state = State::new(Config {
             boot: 3,
@@ -57,7 +59,7 @@ impl Scene {
             grace_until_ns: NS_PER_S + LEASE.as_nanos() as u64,
             known,
             records: Arc::new(NoRecords),
-            locks,
+            locks: Arc::clone(&locks),
             random: Box::new(SeededRandom::new(1)),
         });
         let server_owner = b"here".to_vec();
@@ -65,7 +67,7 @@ impl Scene {
         keeper.call_back(&runtimes);
         let mut programs = nfs3::programs(Arc::clone(&shares));
         programs.push(nfs4::program(Arc::new(Nfs4 {
-            shares,
+            shares: Arc::clone(&shares),
             verifier: [1; 8],
             lease: LEASE,
             state: keeper.clone(),
@@ -83,7 +85,7 @@ impl Scene {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper }
+        Self { _service: service, addr, clock, keeper, shares, locks }
     }
 
     /// Time passes, and the server looks after its clients.
