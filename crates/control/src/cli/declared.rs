@@ -122,6 +122,9 @@ pub struct Kind {
     /// What a text must look like.
     #[serde(default)]
     pub shape: Option<String>,
+    /// What its values are, in words.
+    #[serde(default)]
+    pub described: Option<String>,
 }
 
 /// One value of a choice.

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::declared::{Context, Items, Kind, Property};
-use super::node::{Node, Shown, UNCOMMITTED};
+use super::node::{Node, Shown};
 use super::pending::Change;
 use super::place::Place;
 use super::value;
@@ -90,8 +90,8 @@ fn line(context: &Context, shown: &Shown, width: usize) -> String {
         ("default", _) => " (default)".to_owned(),
         ("inherited", Some(from)) => format!(" (inherited from {from})"),
         ("inherited", None) => " (inherited)".to_owned(),
-        (UNCOMMITTED, _) => " (uncommitted)".to_owned(),
-        _ => String::new(),
+        ("" | "set" | "state", _) => String::new(),
+        (source, _) => format!(" ({source})"),
     };
     // A value of several lines keeps its shape below its name.
     let value = value.trim_end().replace('\n', &format!("\n{:width$}   ", ""));
@@ -190,8 +190,11 @@ pub fn notes(notes: &[String]) -> String {
     notes.iter().map(|note| format!("note: {note}\n")).collect()
 }
 
-/// Kinds in one phrase: `size from 4K to 1M`.
+/// Kinds in one phrase, the server's own if it has one: `size from 4K to 1M`.
 pub fn kind(kind: &Kind) -> String {
+    if let Some(described) = &kind.described {
+        return described.clone();
+    }
     let range = |what: &str| {
         let number = |bound: &Json| value::print(kind, bound);
         match (&kind.min, &kind.max) {
@@ -212,24 +215,6 @@ pub fn kind(kind: &Kind) -> String {
             Some(of) => format!("list of: {}", self::kind(of)),
             None => "list".to_owned(),
         },
-        _ => kind.shape.as_deref().map_or_else(|| "text".to_owned(), shape),
+        _ => kind.shape.clone().unwrap_or_else(|| "text".to_owned()),
     }
-}
-
-fn shape(shape: &str) -> String {
-    match shape.to_ascii_lowercase().replace(['_', '-'], "").as_str() {
-        "line" => "text of one line",
-        "name" => "name",
-        "host" => "host name or address",
-        "address" => "address",
-        "network" => "network",
-        "path" => "path",
-        "email" => "mail address",
-        "url" => "URL",
-        "sshkey" => "SSH public key; =@FILE reads one",
-        "exportrule" => "export rule, as 10.0.0.0/8(rw)",
-        "pem" => "PEM; =@FILE reads one",
-        _ => return shape.to_owned(),
-    }
-    .to_owned()
 }

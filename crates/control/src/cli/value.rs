@@ -85,27 +85,50 @@ fn list(kind: &Kind, text: &str) -> Result<Json, String> {
     };
     let any = Kind { base: "text".to_owned(), ..Kind::default() };
     let of = kind.of.as_deref().unwrap_or(&any);
-    let elements = commas(text).into_iter().map(|element| parse(of, element.trim()));
+    let elements = elements(text).into_iter().map(|element| parse(of, &element));
     Ok(Json::Array(elements.collect::<Result<_, _>>()?))
 }
 
-/// Splits at commas outside parentheses: `10.0.0.0/8(rw,sync),*(ro)` has two elements.
-fn commas(text: &str) -> Vec<&str> {
-    let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            ',' if depth == 0 => {
-                parts.extend(text.get(start..at));
-                start = at + 1;
+/// Splits at commas outside parentheses and double quotes: `10.0.0.0/8(rw,sync),"a, b"` has two
+/// elements. Empty ones are left out.
+fn elements(text: &str) -> Vec<String> {
+    let (mut depth, mut quoted, mut parts) = (0_usize, false, vec![(String::new(), false)]);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        let Some((part, was_quoted)) = parts.last_mut() else { break };
+        match letter {
+            '\\' if quoted => part.extend(letters.next()),
+            '"' if quoted => quoted = false,
+            '"' if part.trim().is_empty() => {
+                part.clear();
+                (quoted, *was_quoted) = (true, true);
             }
-            _ => {}
+            ',' if depth == 0 && !quoted => parts.push((String::new(), false)),
+            // Blanks between the quotes and the comma.
+            _ if *was_quoted && !quoted && letter.is_whitespace() => {}
+            _ => {
+                depth = match letter {
+                    '(' if !quoted => depth + 1,
+                    ')' if !quoted => depth.saturating_sub(1),
+                    _ => depth,
+                };
+                part.push(letter);
+            }
         }
     }
-    parts.extend(text.get(start..));
-    parts.retain(|part| !part.trim().is_empty());
-    parts
+    let whole = |(part, quoted): (String, bool)| match quoted {
+        true => part,
+        false => part.trim().to_owned(),
+    };
+    parts.into_iter().map(whole).filter(|part| !part.is_empty()).collect()
+}
+
+/// An element so that [`elements`] finds it again.
+fn element(text: String) -> String {
+    if elements(&text) == [text.as_str()] && !text.starts_with('"') {
+        return text;
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// A value as it can be typed again; a time as a person reads it.
@@ -120,8 +143,8 @@ pub fn print(kind: &Kind, value: &Json) -> String {
         (_, Json::Array(elements)) => {
             let any = Kind::default();
             let of = kind.of.as_deref().unwrap_or(&any);
-            let texts: Vec<String> = elements.iter().map(|element| print(of, element)).collect();
-            texts.join(",")
+            let texts = elements.iter().map(|one| element(print(of, one)));
+            texts.collect::<Vec<_>>().join(",")
         }
         (_, other) => other.to_string(),
     }

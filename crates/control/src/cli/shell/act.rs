@@ -62,7 +62,7 @@ impl Shell {
                 let why = format!("'{text}' is too much for {}", action.name);
                 return Err(CliError::usage(why, usage()));
             };
-            let text = self.from_file(parameter, text)?;
+            let text = self.read_file(parameter, text)?;
             let wrong =
                 |why| CliError::refused(format!("{}: {why}", parameter.name), hint(parameter));
             let value = value::parse(&parameter.kind, &text).map_err(wrong)?;

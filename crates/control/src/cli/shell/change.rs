@@ -53,7 +53,7 @@ impl Shell {
         let name = left.trim_end_matches(['+', '-']);
         let property = self.settable(place, pending, name)?.clone();
         let Some(text) = text else { return Ok((name.to_owned(), self.ask_for(&property)?)) };
-        let text = self.from_file(&property, text)?;
+        let text = self.read_file(&property, text)?;
         let wrong = |why| CliError::refused(format!("{name}: {why}"), hint(&property));
         let value = value::parse(&property.kind, &text).map_err(wrong)?;
         let value = match left.strip_prefix(name) {
@@ -117,7 +117,7 @@ impl Shell {
     }
 
     /// `@FILE` for what is better in a file: secrets, keys, certificates.
-    pub(super) fn from_file(
+    pub(super) fn read_file(
         &mut self,
         property: &Property,
         text: &str,

@@ -28,10 +28,10 @@ impl Shell {
     pub(super) fn compare(&self, words: &[&str]) -> Said {
         let from = number(words.first().copied().unwrap_or_default())?;
         let to = match words.get(1) {
-            Some(word) => format!("&to={}", number(word)?),
-            None => String::new(),
+            Some(word) => number(word)?,
+            None => super::read::<super::Node>(self.get("/nodes")?)?.revision,
         };
-        let answer = self.get(&format!("/configuration/compare?from={from}{to}"))?;
+        let answer = self.get(&format!("/configuration/compare?from={from}&to={to}"))?;
         Ok(Output::new(show::changes(&answer), answer))
     }
 

@@ -71,7 +71,7 @@ pub fn history(list: &Json) -> String {
 
 /// The audit log.
 pub fn audit(answer: &Json) -> String {
-    let list = answer.get("entries").unwrap_or(answer);
+    let list = answer.get("rows").unwrap_or(answer);
     let verb = ["action", "property"];
     let rows = list.as_array().into_iter().flatten().map(|entry| {
         let of = |name: &str| cell(name, entry.get(name));

@@ -82,6 +82,7 @@ fn lists_from_text() {
         ("", json!([])),
         ("[]", json!([])),
         ("a,,b,", json!(["a", "b"])),
+        (r#""a, \"b\"" , c"#, json!(["a, \"b\"", "c"])),
     ];
     for (text, value) in cases {
         assert_eq!(parse(&list, text), Ok(value), "{text}");
@@ -103,6 +104,7 @@ fn values_are_printed_as_they_can_be_typed() {
         ("text", json!("x y"), "x y"),
         ("text", Json::Null, "-"),
         ("list", json!(["a(b,c)", "d"]), "a(b,c),d"),
+        ("list", json!(["a, \"b\"", "\"c"]), r#""a, \"b\"","\"c""#),
     ];
     for (base, value, text) in cases {
         let kind = kind(json!({"type": base}));
