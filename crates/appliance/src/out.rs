@@ -40,6 +40,16 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
+    /// What failed.
+    pub fn why(&self) -> &str {
+        &self.failed
+    }
+
+    /// What to do about it, or nothing.
+    pub fn way_out(&self) -> &str {
+        &self.hint
+    }
+
     /// Tells the user.
     pub fn tell(&self) {
         let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);

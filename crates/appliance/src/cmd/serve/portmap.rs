@@ -27,7 +27,7 @@ const PROGRAMS: [(u32, u32); 5] = [
 /// Serves both, beside NFS at `nfs`. True if clients find NLM: the port mapper is ours, and where
 /// they ask. A port that cannot be had is said on standard error, and everything else goes on.
 pub fn start(plan: &Plan, nfs: SocketAddr, nlm: &Arc<Nlm>, runtimes: &Runtimes) -> bool {
-    let Some(at) = plan.portmap else { return false };
+    let at = plan.portmap;
     let tcp = PROGRAMS.map(|(prog, vers)| Entry { prog, vers, udp: false, port: nfs.port() });
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
