@@ -36,44 +36,41 @@ static MAINTENANCE: Context = Context::new(
 )
 .children(&[&SYSTEM]);
 
-static SYSTEM: Context = Context::new(
-    "system",
-    "System",
-    "The running program and its state directory.",
-    "maintenance",
-)
-.properties(&[
-    Property::state("version", "Version", LINE, "Version of the program."),
-    Property::state("host", "Host", LINE, "Name of this machine."),
-    Property::state("pid", "Process", COUNT, "Number of the server's process."),
-    Property::state("started", "Started", Kind::Time, "When the server started."),
-    Property::state("uptime", "Uptime", SECONDS, "How long it has been running.").unit("s"),
-    Property::state("state_directory", "State directory", PATH, "Where it keeps its own files."),
-    Property::state("listen", "Administration", LINE, "Where the administration listens."),
-]);
+static SYSTEM: Context =
+    Context::new("system", "System", "The running program and its state directory.", "maintenance")
+        .properties(&[
+            Property::state("version", "Version", LINE, "Version of the program."),
+            Property::state("host", "Host", LINE, "Name of this machine."),
+            Property::state("pid", "Process", COUNT, "Number of the server's process."),
+            Property::state("started", "Started", Kind::Time, "When the server started."),
+            Property::state("uptime", "Uptime", SECONDS, "How long it has been running.").unit("s"),
+            Property::state(
+                "state_directory",
+                "State directory",
+                PATH,
+                "Where it keeps its own files.",
+            ),
+            Property::state("listen", "Administration", LINE, "Where the administration listens."),
+        ]);
 
-static STATUS: Context = Context::new(
-    "status",
-    "Status",
-    "Whether all is well, and what is wrong if not.",
-    "status",
-)
-.properties(&[
-    Property::state("healthy", "Healthy", Kind::Bool, "Whether nothing is wrong."),
-    Property::state(
-        "problems",
-        "Problems",
-        Kind::List { of: &LINE, max: 1_000 },
-        "What is wrong, one sentence each.",
-    ),
-    Property::state("acting_as", "Acts as", LINE, "With whose rights files are opened."),
-    Property::state(
-        "shares",
-        "Shares",
-        Kind::List { of: &LINE, max: 100_000 },
-        "What is served.",
-    ),
-]);
+static STATUS: Context =
+    Context::new("status", "Status", "Whether all is well, and what is wrong if not.", "status")
+        .properties(&[
+            Property::state("healthy", "Healthy", Kind::Bool, "Whether nothing is wrong."),
+            Property::state(
+                "problems",
+                "Problems",
+                Kind::List { of: &LINE, max: 1_000 },
+                "What is wrong, one sentence each.",
+            ),
+            Property::state("acting_as", "Acts as", LINE, "With whose rights files are opened."),
+            Property::state(
+                "shares",
+                "Shares",
+                Kind::List { of: &LINE, max: 100_000 },
+                "What is served.",
+            ),
+        ]);
 
 const LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
 const PATH: Kind = Kind::Text { max: 4_096, shape: Shape::Path };

@@ -5,7 +5,9 @@ mod history;
 mod outside;
 mod terminal;
 
-use std::io::{IsTerminal, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 use base::limits::CLI_SCRIPT_MAX;
@@ -26,31 +28,59 @@ pub fn run(args: &CliArgs) -> ExitCode {
 
 fn try_run(args: &CliArgs) -> Result<ExitCode, Failure> {
     let client = super::server(&args.server)?;
-    let from_terminal = std::io::stdin().is_terminal();
-    let asks = from_terminal && args.file.is_none() && args.lines.is_empty();
-    let script = match (args.lines.as_slice(), &args.file) {
-        ([], None) if asks => None,
-        ([], None) => Some(read("-")?),
-        ([], Some(path)) => Some(read(&path.to_string_lossy())?),
-        (lines, _) => Some(lines.join("\n")),
-    };
+    let stdin = args.lines.is_empty() && args.file.as_deref().is_none_or(|p| p == Path::new("-"));
+    let asks = stdin && args.file.is_none() && std::io::stdin().is_terminal();
     let at = client.at();
     let shell = Shell::open(Box::new(client), Box::new(User { asks }), args.json);
     let shell = shell.map_err(|e| failed("open the shell", &e))?;
-    match script {
-        None => terminal::run(shell, &at),
-        Some(text) => lines(shell, &text, args),
+    if asks {
+        return terminal::run(shell, &at);
+    }
+    match &args.file {
+        Some(path) if !stdin => {
+            let file = File::open(path);
+            let file = file.map_err(|e| Failure::of(&format!("read {}", path.display()), &e))?;
+            from_reader(shell, BufReader::new(file), args)
+        }
+        _ if stdin => from_reader(shell, std::io::stdin().lock(), args),
+        _ => {
+            script(shell, args.lines.iter().flat_map(|line| line.lines()).map(str::to_owned), args)
+        }
     }
 }
 
-fn lines(mut shell: Shell, text: &str, args: &CliArgs) -> Result<ExitCode, Failure> {
+/// Lines as they come, so that a program at the other end of a pipe can read before it goes on.
+fn from_reader(shell: Shell, reader: impl BufRead, args: &CliArgs) -> Result<ExitCode, Failure> {
+    let (mut wrong, mut length) = (None, 0);
+    let lines = reader.take(CLI_SCRIPT_MAX as u64 + 1).lines().map_while(|line| {
+        let line = line.map_err(|e| wrong = Some(e)).ok()?;
+        length += line.len() + 1;
+        if length > CLI_SCRIPT_MAX {
+            let why = format!("it is longer than {CLI_SCRIPT_MAX} bytes");
+            wrong = Some(std::io::Error::new(ErrorKind::InvalidData, why));
+            return None;
+        }
+        Some(line)
+    });
+    let code = script(shell, lines, args)?;
+    match wrong {
+        None => Ok(code),
+        Some(error) => Err(Failure::of("read the script", &error)),
+    }
+}
+
+fn script(
+    mut shell: Shell,
+    lines: impl Iterator<Item = String>,
+    args: &CliArgs,
+) -> Result<ExitCode, Failure> {
     let mut unwritten = None;
     let mut say = |text: &str| {
         if let Err(failure) = out::print(text) {
             unwritten.get_or_insert(failure);
         }
     };
-    let done = script::run(&mut shell, text.lines(), args.echo, &mut say);
+    let done = script::run(&mut shell, lines, args.echo, &mut say);
     if let Some(failure) = unwritten {
         return Err(failure);
     }
@@ -58,8 +88,7 @@ fn lines(mut shell: Shell, text: &str, args: &CliArgs) -> Result<ExitCode, Failu
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(stopped) => {
             let what = if args.lines.is_empty() { "line" } else { "-c" };
-            let tried = format!("do {what} {}", stopped.line);
-            failed(&tried, &stopped.error).tell();
+            failed(&format!("do {what} {}", stopped.line), &stopped.error).tell();
             Ok(ExitCode::from(stopped.error.exit_code()))
         }
     }
@@ -67,22 +96,4 @@ fn lines(mut shell: Shell, text: &str, args: &CliArgs) -> Result<ExitCode, Failu
 
 fn failed(tried: &str, error: &CliError) -> Failure {
     Failure::new(tried, &error.to_string(), error.hint())
-}
-
-/// A script: a file, or standard input for `-`.
-fn read(path: &str) -> Result<String, Failure> {
-    let limit = CLI_SCRIPT_MAX as u64;
-    let mut text = String::new();
-    let read = match path {
-        "-" => std::io::stdin().lock().take(limit + 1).read_to_string(&mut text),
-        path => std::fs::File::open(path).and_then(|f| f.take(limit + 1).read_to_string(&mut text)),
-    };
-    match read {
-        Ok(n) if n > CLI_SCRIPT_MAX => {
-            let why = format!("it is longer than {CLI_SCRIPT_MAX} bytes");
-            Err(Failure::new(&format!("read {path}"), &why, "divide it"))
-        }
-        Ok(_) => Ok(text),
-        Err(e) => Err(Failure::of(&format!("read {path}"), &e)),
-    }
 }

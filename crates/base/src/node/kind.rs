@@ -148,7 +148,8 @@ impl Kind {
             Self::Bool => "true or false".to_owned(),
             Self::Integer { min, max } => format!("a number from {min} to {max}"),
             Self::Bytes { min, max } => {
-                let shown = |n: u64| self.show(&Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)));
+                let shown =
+                    |n: u64| self.show(&Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)));
                 format!("bytes from {} to {}, as 64M", shown(*min), shown(*max))
             }
             Self::Seconds { min, max } => format!("seconds from {min} to {max}, as 90 or 5m"),

@@ -85,8 +85,7 @@ impl FromStr for Path {
     type Err = PathError;
 
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let inside =
-            text.strip_prefix('/').ok_or_else(|| PathError::Relative(shortened(text)))?;
+        let inside = text.strip_prefix('/').ok_or_else(|| PathError::Relative(shortened(text)))?;
         if inside.is_empty() {
             return Ok(Self::root());
         }

@@ -85,7 +85,8 @@ impl Shape {
     /// One sentence that says what would be good.
     pub fn check(self, text: &str) -> Result<(), String> {
         let many_lines = matches!(self, Self::Lines | Self::Pem);
-        let forbidden = |c: char| c.is_control() && !(many_lines && matches!(c, '\n' | '\r' | '\t'));
+        let forbidden =
+            |c: char| c.is_control() && !(many_lines && matches!(c, '\n' | '\r' | '\t'));
         if text.chars().any(forbidden) {
             return Err("it holds a control character".to_owned());
         }

@@ -3,9 +3,14 @@
 use super::*;
 use crate::random::{Random, SeededRandom};
 
-static SHARE: Context = Context::new("share", "Share", "A directory.", "shares").properties(&[
-    Property::setting("read_only", "Read only", Kind::Bool, Default::Inherited, "No changes."),
-]);
+static SHARE: Context =
+    Context::new("share", "Share", "A directory.", "shares").properties(&[Property::setting(
+        "read_only",
+        "Read only",
+        Kind::Bool,
+        Default::Inherited,
+        "No changes.",
+    )]);
 static NAME: Kind = Kind::Text { max: 8, shape: Shape::Name };
 static SHARES: Items = Items::configured("share", "shares", &NAME, 10, &SHARE);
 static LOGS: Context = Context::new("logs", "Logs", "What was.", "maintenance");
@@ -59,7 +64,11 @@ fn texts_become_values() {
         (seconds, "1D", Value::Integer(86_400)),
         (texts, "", Value::List(vec![])),
         (texts, "a, b c", Value::texts(["a", "b c"])),
-        (texts, "10.0.0.0/8(rw,sync),\"x, \\\"y\"", Value::texts(["10.0.0.0/8(rw,sync)", "x, \"y"])),
+        (
+            texts,
+            "10.0.0.0/8(rw,sync),\"x, \\\"y\"",
+            Value::texts(["10.0.0.0/8(rw,sync)", "x, \"y"]),
+        ),
     ];
     for (kind, text, value) in good {
         assert_eq!(kind.parse(text).as_ref(), Ok(&value), "{text}");
@@ -110,7 +119,8 @@ fn any_list_is_read_as_it_is_shown() {
 
 #[test]
 fn forms_of_texts() {
-    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH+4cXpgZnC0xHVUcnq0YbMsgBu5nbkHGiGVPHoDp9Rm anna";
+    let key =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH+4cXpgZnC0xHVUcnq0YbMsgBu5nbkHGiGVPHoDp9Rm anna";
     let cases: &[(Shape, &[&str], &[&str])] = &[
         (Shape::Line, &["", "all of it"], &["two\nlines"]),
         (Shape::Name, &["tank", "a.b-c_1", "daten-größe"], &["", "-a", ".a", "a/b", "a b"]),
@@ -122,7 +132,11 @@ fn forms_of_texts() {
         (Shape::Email, &["anna@example.org"], &["anna", "@example.org", "a b@c"]),
         (Shape::Url, &["https://h:1/x?y"], &["ftp://h", "https://", "https://u:p@h/"]),
         (Shape::SshKey, &[key], &["", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa !!!!"]),
-        (Shape::ExportRule, &["*", "10.0.0.0/24(rw,sync)", "@g()"], &["", "(rw)", "a(rw", "a b(rw)"]),
+        (
+            Shape::ExportRule,
+            &["*", "10.0.0.0/24(rw,sync)", "@g()"],
+            &["", "(rw)", "a(rw", "a b(rw)"],
+        ),
         (Shape::Permission, &["*", "shares:read", "*:read"], &["", "shares", "a:write", ":read"]),
         (Shape::Pem, &["-----BEGIN X-----\nAA\n-----END X-----\n"], &["", "AA"]),
     ];

@@ -118,9 +118,8 @@ pub async fn restore(
     let tried = "restore a configuration";
     let Json(Restore { revision }) =
         body.map_err(|e| sign_in::bad_body(&e, r#"send {"revision": N}"#))?;
-    let done = with_tree(&control, tried, move |tree| {
-        tree.restore(revision, &identity.who(), &identity)
-    });
+    let done =
+        with_tree(&control, tried, move |tree| tree.restore(revision, &identity.who(), &identity));
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
 }

@@ -127,9 +127,7 @@ fn error() -> Value {
 
 fn changes() -> Value {
     let text = json!({ "type": "string" });
-    let one = |required: [&str; 2], properties: Value| {
-        json!({ "type": "object", "required": required, "properties": properties })
-    };
+    let one = |required: [&str; 2], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
     json!({
         "type": "object",
         "required": ["changes"],

@@ -92,9 +92,9 @@ fn nodes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/tree", SignedIn, "What can be configured and seen", tree::tree),
         Route::new(Method::GET, "/nodes", Nodes, "The root of the tree", tree::root)
-        .query(&["depth"]),
+            .query(&["depth"]),
         Route::new(Method::GET, "/nodes/{*path}", Nodes, "A node as it is now", tree::node)
-        .query(&["depth"]),
+            .query(&["depth"]),
         Route::new(
             Method::POST,
             "/nodes/{*path}",
@@ -121,7 +121,7 @@ fn configurations() -> Vec<Route> {
     vec![
         Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
         Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
-        .query(&["dry_run"])
+            .query(&["dry_run"])
             .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,

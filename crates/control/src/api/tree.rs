@@ -71,9 +71,8 @@ pub async fn change(
     let tried = "change the configuration";
     let hint = r#"send {"changes": [{"set": PATH, "property": NAME, "value": …}]}"#;
     let Json(request) = body.map_err(|e| sign_in::bad_body(&e, hint))?;
-    let done = with_tree(&control, tried, move |tree| {
-        tree.commit(&request, &identity.who(), &identity)
-    });
+    let done =
+        with_tree(&control, tried, move |tree| tree.commit(&request, &identity.who(), &identity));
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
 }

@@ -20,20 +20,20 @@ pub struct Stopped {
 ///
 /// # Errors
 /// The first error; or that changes are left which nobody has committed.
-pub fn run<'a>(
+pub fn run(
     shell: &mut Shell,
-    lines: impl Iterator<Item = &'a str>,
+    lines: impl Iterator<Item = String>,
     echo: bool,
     say: &mut dyn FnMut(&str),
 ) -> Result<(), Stopped> {
     let mut lines = lines.enumerate();
     let mut last = 0;
     while let Some((at, first)) = lines.next() {
-        let mut command = first.to_owned();
+        let mut command = first;
         last = at + 1;
         while words::split(&command).is_err() {
             let Some((_, more)) = lines.next() else { break };
-            command = command + "\n" + more;
+            command = command + "\n" + &more;
         }
         if echo && !command.trim().is_empty() {
             say(&format!("> {}\n", shell.kept(&command)));

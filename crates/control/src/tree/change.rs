@@ -135,7 +135,9 @@ impl<'a> Draft<'a> {
     pub fn run(&mut self, request: &Request) -> Result<(), Problem> {
         let wrong = |sentence: &str| Problem::new(&Path::root(), sentence, "make it two");
         if request.changes.len() > CONFIGURATION_CHANGES_MAX {
-            return Err(wrong(&format!("{CONFIGURATION_CHANGES_MAX} changes are the most at once")));
+            return Err(wrong(&format!(
+                "{CONFIGURATION_CHANGES_MAX} changes are the most at once"
+            )));
         }
         let long = request.comment.chars().count() > COMMENT_MAX;
         if long || request.comment.chars().any(char::is_control) {
@@ -161,8 +163,9 @@ impl<'a> Draft<'a> {
         let there = self.document.set_value(path, name).is_some();
         if property.role == Role::AtCreate && there {
             let sentence = format!("{name} is decided when it is made, and stays");
-            return Err(Problem::conflict(path, &sentence, "destroy it and make another")
-                .property(name));
+            return Err(
+                Problem::conflict(path, &sentence, "destroy it and make another").property(name)
+            );
         }
         self.enter(path, property, value)
     }
@@ -321,9 +324,11 @@ impl<'a> Draft<'a> {
         };
         items.key.check(&text).map_err(|why| wrong(&why))?;
         // A slash would make it another path, whatever the form of the key allows.
-        path.to_string().parse::<Path>().ok().filter(|again| *again == path).ok_or_else(|| {
-            wrong("it cannot be a part of a path")
-        })?;
+        path.to_string()
+            .parse::<Path>()
+            .ok()
+            .filter(|again| *again == path)
+            .ok_or_else(|| wrong("it cannot be a part of a path"))?;
         let place = self.document.place(above);
         let context = |place: base::node::Place| {
             place.context.children.iter().any(|child| child.name == name)
@@ -364,7 +369,8 @@ pub fn there(
     path: &Path,
 ) -> Result<base::node::Place, Problem> {
     let place = document.root().find(path).map_err(|e| {
-        let known = document.root().find(&e.above).map(|place| names(document, running, &e.above, place));
+        let known =
+            document.root().find(&e.above).map(|place| names(document, running, &e.above, place));
         let hint = match known {
             Ok(known) if !known.is_empty() => format!("it has {}", known.join(", ")),
             _ => "nothing is below it".to_owned(),

@@ -128,9 +128,9 @@ impl Document {
         let below = self.nodes.range(path.clone()..).map(|(at, _)| at);
         for at in below.skip_while(|at| *at == path).take_while(|at| at.is_in(path)) {
             let name = &at.segments()[depth];
-            let is_context = self.place(path).is_some_and(|place| {
-                place.context.children.iter().any(|child| child.name == name)
-            });
+            let is_context = self
+                .place(path)
+                .is_some_and(|place| place.context.children.iter().any(|child| child.name == name));
             if !is_context {
                 names.insert(name.clone());
             }
@@ -182,9 +182,9 @@ impl Document {
     /// Whether a path is that of an item that users make and destroy.
     pub fn is_made(&self, path: &Path) -> bool {
         let (Some(place), Some(name)) = (self.place(path), path.name()) else { return false };
-        place.item.is_some_and(|items| {
-            items.origin == Origin::Configured && !items.fixed.contains(&name)
-        })
+        place
+            .item
+            .is_some_and(|items| items.origin == Origin::Configured && !items.fixed.contains(&name))
     }
 
     /// Enters an item, with those above it.

@@ -401,7 +401,11 @@ impl Tree {
                      from {} at {}",
                     revision.number, revision.who, revision.from, revision.when
                 );
-                return Err(Problem::conflict(&path, &sentence, "look again and repeat the change"));
+                return Err(Problem::conflict(
+                    &path,
+                    &sentence,
+                    "look again and repeat the change",
+                ));
             }
         }
         Ok(())

@@ -78,9 +78,7 @@ fn from_toml(value: &toml::Value) -> Option<Value> {
         toml::Value::Boolean(on) => Value::Bool(*on),
         toml::Value::Integer(n) => Value::Integer(*n),
         toml::Value::String(text) => Value::Text(text.clone()),
-        toml::Value::Array(list) => {
-            Value::List(list.iter().map(from_toml).collect::<Option<_>>()?)
-        }
+        toml::Value::Array(list) => Value::List(list.iter().map(from_toml).collect::<Option<_>>()?),
         _ => return None,
     })
 }
@@ -147,9 +145,9 @@ fn node(
     let path: Path = name.parse().map_err(|e: base::node::PathError| {
         Problem::new(&root, &e.to_string(), "tables are named after nodes: [\"/shares/default\"]")
     })?;
-    let settings = value
-        .as_table()
-        .ok_or_else(|| Problem::new(&path, "it is no table", "write [\"PATH\"] and its settings"))?;
+    let settings = value.as_table().ok_or_else(|| {
+        Problem::new(&path, "it is no table", "write [\"PATH\"] and its settings")
+    })?;
     let place = document.root().find(&path).map_err(|e| {
         Problem::unknown(&path, &e.to_string(), "GET /api/v1/tree lists what there is")
     })?;
@@ -177,7 +175,8 @@ fn setting(
         let hint = format!("it has {}", known.join(", "));
         Problem::unknown(path, &format!("there is no property {name:?}"), &hint).property(name)
     })?;
-    let wrong = |why: &str| Problem::new(path, &format!("{name}: {why}"), declared.help).property(name);
+    let wrong =
+        |why: &str| Problem::new(path, &format!("{name}: {why}"), declared.help).property(name);
     if !declared.is_configured() {
         return Err(wrong("it can only be seen"));
     }

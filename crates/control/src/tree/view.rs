@@ -86,7 +86,8 @@ fn kind(kind: &Kind) -> Json {
             add("max", Json::from(*max));
         }
         Kind::Choice(choices) => {
-            let one = |(value, meaning): &(&str, &str)| json!({ "value": value, "meaning": meaning });
+            let one =
+                |(value, meaning): &(&str, &str)| json!({ "value": value, "meaning": meaning });
             add("choices", choices.iter().map(one).collect());
         }
         Kind::Text { max, shape } => {

@@ -205,7 +205,11 @@ impl Storage {
             mount: mount_command_v4(self.nfs, share),
             note: Some(format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
-                if self.knows_clients.load(Relaxed) { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+                if self.knows_clients.load(Relaxed) {
+                    "xprtsec=tls or mtls"
+                } else {
+                    "xprtsec=tls"
+                }
             )),
         }
     }

@@ -6,7 +6,8 @@ use crate::cli::script::{Stopped, run};
 fn script(text: &str, echo: bool) -> (String, Result<(), Stopped>, Fake) {
     let (mut shell, fake, _) = shell();
     let mut said = String::new();
-    let done = run(&mut shell, text.lines(), echo, &mut |text| said.push_str(text));
+    let done =
+        run(&mut shell, text.lines().map(str::to_owned), echo, &mut |text| said.push_str(text));
     (said, done, fake)
 }
 
