@@ -229,4 +229,4 @@ impl Branch {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

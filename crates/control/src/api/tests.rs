@@ -4,6 +4,7 @@ mod access;
 pub mod appliance;
 mod nfs;
 mod sign_in;
+mod tree;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
@@ -44,7 +45,13 @@ impl Server {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let control = Control::new(fake.clone(), accounts.clone(), TOKEN, clock.clone());
+        let control = Control::new(
+            fake.clone(),
+            accounts.clone(),
+            Arc::new(tree::tree()),
+            TOKEN,
+            clock.clone(),
+        );
         Self { control, accounts, clock, fake }
     }
 
