@@ -6,7 +6,7 @@ mod outside;
 mod terminal;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, IsTerminal, Read};
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 

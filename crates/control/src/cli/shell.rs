@@ -215,8 +215,9 @@ impl Shell {
         });
         let verbs = VERBS.iter().map(|verb| verb.name);
         let hint = match did_you_mean(name, verbs.chain(here)) {
-            hint if hint.is_empty() => "`help` lists what can be said here".to_owned(),
-            hint => hint,
+            hint if !hint.is_empty() => hint,
+            _ if self.tree.child(name).is_some() => format!("did you mean '/{name}'?"),
+            _ => "`help` lists what can be said here".to_owned(),
         };
         let noun = context
             .and_then(|context| context.items.as_ref())

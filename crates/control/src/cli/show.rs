@@ -192,7 +192,8 @@ pub fn notes(notes: &[String]) -> String {
 
 /// Kinds in one phrase, the server's own if it has one: `size from 4K to 1M`.
 pub fn kind(kind: &Kind) -> String {
-    if let Some(described) = &kind.described {
+    // The API's true and false are on and off here.
+    if let Some(described) = kind.described.as_ref().filter(|_| kind.base != "bool") {
         return described.clone();
     }
     let range = |what: &str| {

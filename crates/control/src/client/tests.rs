@@ -7,7 +7,6 @@ use std::sync::Arc;
 use base::clock::SystemClock;
 
 use super::{Answer, Client, ClientError, host_and_port};
-use crate::tree::tests::tree;
 use crate::accounts::{Accounts, Table};
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
@@ -15,6 +14,7 @@ use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
 use crate::state::tests::Scratch;
+use crate::tree::tests::tree;
 
 #[test]
 fn urls() {
@@ -79,7 +79,8 @@ fn serve() -> Server {
     let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
-    let control = Control::new(fake, accounts, Arc::new(tree()), &keys.api_token, Arc::new(SystemClock));
+    let control =
+        Control::new(fake, accounts, Arc::new(tree()), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -151,14 +152,13 @@ fn a_taken_port_is_an_error_that_names_it() {
     let state = StateDir::open(scratch.path()).unwrap();
     let keys = Keys::open(&state, admin.ip()).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
-    let control =
-        Control::new(
-            Arc::new(Fake::default()),
-            accounts,
-            Arc::new(tree()),
-            &keys.api_token,
-            Arc::new(SystemClock),
-        );
+    let control = Control::new(
+        Arc::new(Fake::default()),
+        accounts,
+        Arc::new(tree()),
+        &keys.api_token,
+        Arc::new(SystemClock),
+    );
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");

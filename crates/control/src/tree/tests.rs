@@ -26,8 +26,8 @@ const LINE: Kind = Kind::Text { max: 200, shape: Shape::Line };
 pub static ROOT: Context = Context::new("", "Test", "All of it.", "status")
     .children(&[&SERVICES, &SHARES, &USERS, &SESSIONS]);
 
-static SERVICES: Context = Context::new("services", "Services", "What it offers.", "services")
-    .children(&[&NFS]);
+static SERVICES: Context =
+    Context::new("services", "Services", "What it offers.", "services").children(&[&NFS]);
 
 static NFS: Context = Context::new("nfs", "NFS", "Serves files.", "services")
     .properties(&[

@@ -7,7 +7,7 @@ use crate::cli::value;
 
 /// What can be said at a place.
 pub fn help(place: &Place, context: &Context, item_of: Option<&Items>) -> String {
-    let mut text = format!("{}: {}\n", context.title, context.help);
+    let mut text = wrapped(&format!("{}: {}", context.title, context.help));
     text += &section("Contexts", context.children.iter().map(|c| (c.name.clone(), &c.help)));
     if let Some(items) = &context.items {
         let name = format!("NAME of a {}", items.noun);
@@ -51,6 +51,22 @@ fn section<'a>(title: &str, lines: impl Iterator<Item = (String, &'a String)>) -
     if lines.is_empty() { String::new() } else { format!("{title}:\n{}", lines.concat()) }
 }
 
+/// A text in lines of [`WIDTH`].
+fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        let gap = match column {
+            0 => "",
+            _ if column + 1 + length > WIDTH => "\n",
+            _ => " ",
+        };
+        column = if gap == "\n" { length } else { column + gap.len() + length };
+        lines = lines + gap + word;
+    }
+    lines + "\n"
+}
+
 /// A name, and its help broken into lines beside it.
 fn entry(name: &str, help: &str) -> String {
     let mut text = format!("  {name:<width$} ", width = LEFT - 3);
@@ -74,11 +90,11 @@ fn entry(name: &str, help: &str) -> String {
 
 /// All about a property.
 pub fn help_property(property: &Property) -> String {
-    let mut text = format!("{}: {}\n", property.title, property.help);
+    let mut text = wrapped(&format!("{}: {}", property.title, property.help));
     let mut fact = |name: &str, what: &str| text += &format!("  {name:<8} {what}\n");
     let unit = match property.unit.as_str() {
-        "" => String::new(),
-        unit => format!(", in {unit}"),
+        unit if property.kind.base == "integer" && !unit.is_empty() => format!(", in {unit}"),
+        _ => String::new(),
     };
     fact("kind", &(super::kind(&property.kind) + &unit));
     for choice in property.kind.choices.iter().flatten() {
@@ -109,8 +125,8 @@ pub fn help_property(property: &Property) -> String {
 
 /// All about an action.
 pub fn help_action(action: &Action) -> String {
-    let mut text =
-        format!("{}: {}\n  usage    {}\n", action.title, action.help, action_usage(action));
+    let mut text = wrapped(&format!("{}: {}", action.title, action.help));
+    text += &format!("  usage    {}\n", action_usage(action));
     for parameter in &action.parameters {
         let kind = super::kind(&parameter.kind);
         text += &format!("  {:<8} {} ({kind})\n", parameter.name, parameter.help);

@@ -72,12 +72,14 @@ pub fn history(list: &Json) -> String {
 /// The audit log.
 pub fn audit(answer: &Json) -> String {
     let list = answer.get("rows").unwrap_or(answer);
-    let verb = ["action", "property"];
     let rows = list.as_array().into_iter().flatten().map(|entry| {
         let of = |name: &str| cell(name, entry.get(name));
-        let what = verb.iter().map(|name| of(name)).find(|text| text != "-");
+        let what = match of("property").as_str() {
+            "-" => of("action"),
+            property => format!("{} {property}", of("action")),
+        };
         let mut row: Vec<String> = ["when", "who", "from", "path"].iter().map(|n| of(n)).collect();
-        row.push(what.unwrap_or_else(|| "-".to_owned()));
+        row.push(what);
         row.extend([of("before"), of("after")]);
         row
     });

@@ -58,7 +58,8 @@ fn nothing_changes_that_cannot_be_written_down() {
 #[test]
 fn a_torn_line_is_passed_over() {
     let disk = MemoryDisk::default();
-    disk.append("audit.log", b"{\"when\":1,\"who\":\"a\",\"from\":\"b\",\"action\":\"c\"}\n{\"wh").unwrap();
+    disk.append("audit.log", b"{\"when\":1,\"who\":\"a\",\"from\":\"b\",\"action\":\"c\"}\n{\"wh")
+        .unwrap();
     let audit = Audit::open(Arc::new(disk), Arc::new(ManualClock::default())).unwrap();
     audit.note(&who(), "next", "").unwrap();
     let records = audit.read(&all()).unwrap();

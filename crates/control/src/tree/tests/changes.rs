@@ -45,8 +45,14 @@ fn a_transaction_is_whole() {
 #[test]
 fn what_cannot_be_is_refused_in_one_sentence() {
     let tree = tree();
-    commit(&tree, json!([create("/shares", "p", json!({})),
-        create("/shares/p", "s", json!({ "directory": "/srv", "mode": "m1" }))])).unwrap();
+    commit(
+        &tree,
+        json!([
+            create("/shares", "p", json!({})),
+            create("/shares/p", "s", json!({ "directory": "/srv", "mode": "m1" }))
+        ]),
+    )
+    .unwrap();
     let dry = |path: &str| json!({ "destroy": path });
     use Fault::{Conflict, Unknown, Value};
     let cases = [
@@ -95,8 +101,14 @@ fn items_are_renamed_and_destroyed() {
     let tree2 = open(&MemoryDisk::default());
     tree2.join(rooms::branches(&all));
     for tree in [&tree, &tree2] {
-        commit(tree, json!([create("/shares", "p", json!({})),
-            create("/shares/p", "s", json!({ "directory": "/srv" }))])).unwrap();
+        commit(
+            tree,
+            json!([
+                create("/shares", "p", json!({})),
+                create("/shares/p", "s", json!({ "directory": "/srv" }))
+            ]),
+        )
+        .unwrap();
         commit(tree, json!([{ "rename": "/shares/p", "to": "q" }])).unwrap();
         assert!(tree.document().exists(&path("/shares/q/s")));
     }
@@ -113,7 +125,12 @@ fn a_dry_run_changes_nothing() {
     let done = tree.commit(&ask, &who(), &Everything).unwrap();
     assert_eq!((done.revision, done.changes.len()), (0, 1));
     assert_eq!(tree.current().revision.number, 0);
-    assert!(tree.audit().read(&crate::tree::audit::Wanted { limit: 9, ..Default::default() }).unwrap().is_empty());
+    assert!(
+        tree.audit()
+            .read(&crate::tree::audit::Wanted { limit: 9, ..Default::default() })
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -121,10 +138,7 @@ fn what_somebody_else_has_changed_is_not_changed_unseen() {
     let tree = tree();
     commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
     commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
-    let seen = |revision, change| Request {
-        revision: Some(revision),
-        ..request(json!([change]))
-    };
+    let seen = |revision, change| Request { revision: Some(revision), ..request(json!([change])) };
     let late = seen(1, set("/services/nfs", "window", 4_096));
     let problem = refused(tree.commit(&late, &who(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
@@ -211,11 +225,15 @@ fn earlier_configurations_come_back() {
 #[test]
 fn a_whole_configuration_replaces_the_one_in_force() {
     let (one, other) = (tree(), tree());
-    commit(&one, json!([
-        set("/services/nfs", "lease", 5),
-        create("/shares", "p", json!({ "rules": "*(ro), 10.0.0.0/8(rw,sync)" })),
-        create("/shares/p", "s", json!({ "directory": "/srv" })),
-    ])).unwrap();
+    commit(
+        &one,
+        json!([
+            set("/services/nfs", "lease", 5),
+            create("/shares", "p", json!({ "rules": "*(ro), 10.0.0.0/8(rw,sync)" })),
+            create("/shares/p", "s", json!({ "directory": "/srv" })),
+        ]),
+    )
+    .unwrap();
     commit(&other, json!([create("/shares", "old", json!({}))])).unwrap();
     let dry = other.import(&one.export("one"), true, &who(), &Everything).unwrap();
     assert_eq!((dry.revision, dry.changes.len()), (1, 6));
@@ -255,8 +273,10 @@ fn nobody_changes_what_he_may_not_by_whatever_way() {
     ];
     for result in denied {
         let problem = refused(result);
-        assert_eq!((problem.fault, problem.sentence.as_str()),
-            (Fault::Denied, "may not change services"));
+        assert_eq!(
+            (problem.fault, problem.sentence.as_str()),
+            (Fault::Denied, "may not change services")
+        );
     }
     assert_eq!(ask(json!([create("/users", "a", json!({}))])).unwrap().revision, 3);
     let greet = tree.act(&path("/services/nfs"), "greet", &Default::default(), &who(), &OnlyUsers);
@@ -270,7 +290,10 @@ fn actions_check_their_parameters_and_are_written_down() {
         let given = serde_json::from_value(given).unwrap();
         tree.act(&path("/services/nfs"), action, &given, &who(), &Everything)
     };
-    assert_eq!(act("greet", json!({ "name": "bob", "word": "xyzzy" })).unwrap(), "greet bob from anna");
+    assert_eq!(
+        act("greet", json!({ "name": "bob", "word": "xyzzy" })).unwrap(),
+        "greet bob from anna"
+    );
     assert_eq!(act("greet", json!({})).unwrap_err().sentence, "name is missing");
     assert!(act("greet", json!({ "name": 7 })).unwrap_err().sentence.contains("should be a name"));
     assert!(act("dance", json!({})).unwrap_err().hint.contains("greet"));
@@ -288,6 +311,10 @@ fn a_damaged_revision_is_never_replaced_by_an_older_one() {
     commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
     disk.replace("configuration/000002.toml", "format = 1\n[revision]\nnumber = 1\n");
     let clock = std::sync::Arc::new(base::clock::ManualClock::default());
-    let error = crate::tree::Tree::open(std::sync::Arc::new(disk), &super::ROOT, clock).err().unwrap();
-    assert!(error.to_string().contains("revision 2 of the configuration cannot be used"), "{error}");
+    let error =
+        crate::tree::Tree::open(std::sync::Arc::new(disk), &super::ROOT, clock).err().unwrap();
+    assert!(
+        error.to_string().contains("revision 2 of the configuration cannot be used"),
+        "{error}"
+    );
 }

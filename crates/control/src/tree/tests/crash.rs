@@ -32,8 +32,10 @@ fn run(seed: u64) -> Run {
             0 => json!([set("/services/nfs", "lease", 1 + random.below(3_600))]),
             1 => json!([create("/shares/default", &name, json!({ "directory": "/srv" }))]),
             2 => json!([create("/users", &name, json!({ "password": "long enough" }))]),
-            _ => json!([set("/shares/default", "rules", "10.0.0.0/8(rw,sync), *(ro)"),
-                        set("/services/nfs", "window", format!("{}K", 1 + random.below(999)))]),
+            _ => json!([
+                set("/shares/default", "rules", "10.0.0.0/8(rw,sync), *(ro)"),
+                set("/services/nfs", "window", format!("{}K", 1 + random.below(999)))
+            ]),
         };
         if commit(&tree, changes).unwrap().revision as usize == acknowledged.len() {
             acknowledged.push((disk.log().len(), Document::clone(&tree.document())));
@@ -67,7 +69,10 @@ fn fault(run: &Run, cut: usize, random: &mut SeededRandom) -> Option<String> {
         }
     }
     // The next change must go through.
-    let next = commit(&tree, json!([set("/services/nfs", "lease", 7), set("/shares/default", "read_only", true)]));
+    let next = commit(
+        &tree,
+        json!([set("/services/nfs", "lease", 7), set("/shares/default", "read_only", true)]),
+    );
     next.err().map(|problems| format!("{problems:?}"))
 }
 

@@ -89,7 +89,8 @@ impl MemoryDisk {
 impl Disk for MemoryDisk {
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let inner = self.0.lock().unwrap();
-        let inside = |name: &String| name.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
+        let inside =
+            |name: &String| name.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
         Ok(inner.files.keys().filter_map(inside).collect())
     }
 

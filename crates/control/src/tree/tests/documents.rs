@@ -106,7 +106,11 @@ fn any_document_is_read_as_it_was_written() {
         let (read, head) = text::read(&ROOT, &text).unwrap();
         assert_eq!(read, document, "round {round}:\n{text}");
         assert_eq!(head, Some(revision(round)));
-        assert_eq!(text::write_revision(&read, &revision(round)), text, "one text for one document");
+        assert_eq!(
+            text::write_revision(&read, &revision(round)),
+            text,
+            "one text for one document"
+        );
         assert!(document.differences(&read).is_empty());
         let other = random_document(&mut random);
         assert_eq!(document.differences(&other).is_empty(), document == other);
