@@ -73,7 +73,7 @@ impl Scene {
 }
 
 /// Properties whose values are another in each run.
-const VOLATILE: [&str; 12] = [
+const VOLATILE: [&str; 14] = [
     "uptime",
     "started",
     "pid",
@@ -86,6 +86,8 @@ const VOLATILE: [&str; 12] = [
     "space_used",
     "space_available",
     "problems",
+    "lines",
+    "recent",
 ];
 
 /// A line without times, ports and the values of [`VOLATILE`].

@@ -2,6 +2,8 @@
 //! declared in its room, and named here once.
 
 use base::node::{Context, Kind, Property, Shape};
+use control::accounts::node;
+use control::sessions::node::{PREFERENCES, SESSIONS};
 
 /// The root.
 pub static ROOT: Context = Context::new(
@@ -18,7 +20,7 @@ static CONFIGURATION: Context = Context::new(
     "What is decided once: services, and who may do what.",
     "configuration",
 )
-.children(&[&SERVICES]);
+.children(&[&SERVICES, &node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
 
 static SERVICES: Context = Context::new(
     "services",
@@ -34,7 +36,27 @@ static MAINTENANCE: Context = Context::new(
     "The program itself: what runs, and where it keeps things.",
     "maintenance",
 )
-.children(&[&SYSTEM]);
+.children(&[&LOGS, &SESSIONS, &SYSTEM]);
+
+static LOGS: Context = Context::new(
+    "logs",
+    "Logs",
+    "What the server has told since its start; older lines are in the journal of the machine, and \
+     who did what is in the audit log.",
+    "maintenance",
+)
+.properties(&[
+    Property::state("lines", "Lines", COUNT, "How many lines were told since the start."),
+    Property::state(
+        "recent",
+        "Recent",
+        Kind::List { of: &LINE, max: LOG_SHOWN },
+        "The newest lines, each with the service that tells it.",
+    ),
+]);
+
+/// Newest lines of the log that its node shows.
+pub const LOG_SHOWN: usize = 20;
 
 static SYSTEM: Context =
     Context::new("system", "System", "The running program and its state directory.", "maintenance")

@@ -210,8 +210,10 @@ pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// Small buffers that a core keeps for connections that wake up (64 KiB each).
-pub const BUFFERS_KEPT: usize = 64;
+/// Small buffers that a core keeps for connections that wake up (64 KiB each). With a thousand
+/// connections some hundreds wait at once until their peers take replies; what is not kept is made
+/// anew for each of them, page faults and all.
+pub const BUFFERS_KEPT: usize = 256;
 /// Reply buffers grown by large reads that a core keeps (about 1.3 MiB each).
 pub const LARGE_REPLIES_KEPT: usize = 4;
 /// Large buffers kept for all connections (about 1 MiB each).
@@ -645,6 +647,11 @@ pub const AUDIT_FILES_MAX: usize = 10;
 pub const AUDIT_ROWS_MAX: usize = 10_000;
 /// Characters of a value that the audit log shows: rules are whole, certificates are not.
 pub const AUDIT_VALUE_MAX: usize = 1_000;
+/// Lines of the log that are kept for the log page: some hundred kilobytes; what is older is in the
+/// journal of the machine.
+pub const LOG_LINES_MAX: usize = 4_096;
+/// Characters of one such line: an error with all its sources.
+pub const LOG_LINE_MAX: usize = 2_000;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
 /// Wrong passwords for one name, from all addresses together, before addresses that have not

@@ -15,7 +15,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use base::limits::CONFIGURATION_BYTES_MAX;
 
 use super::{
-    ApiError, Control, analytics, configuration, guard, nfs, openapi, sign_in, status, stream, tree,
+    ApiError, Control, analytics, configuration, guard, logs, nfs, openapi, sign_in, status,
+    stream, tree,
 };
 use crate::access::Level::{self, Change, Read};
 use Needs::{May, Nodes, Nothing, SignedIn};
@@ -161,6 +162,22 @@ fn configurations() -> Vec<Route> {
             configuration::audit,
         )
         .query(&["from", "to", "path", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs",
+            May("maintenance", Read),
+            "What the server has told since its start",
+            logs::get,
+        )
+        .query(&["service", "from", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs/stream",
+            May("maintenance", Read),
+            "What the server tells from now on, as server-sent events",
+            logs::stream,
+        )
+        .query(&["service"]),
     ]
 }
 

@@ -9,6 +9,7 @@ mod tree;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE,
@@ -20,7 +21,11 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{Control, Peer, router};
+use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table, User, password};
+use crate::state::tests::Scratch;
+use crate::tree::Tree;
+use crate::tree::store::Folder;
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -35,9 +40,12 @@ fn users() -> Table {
 
 struct Server {
     control: Arc<Control>,
+    router: Router,
     accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
+    _scratch: Scratch,
 }
 
 impl Server {
@@ -45,20 +53,19 @@ impl Server {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let control = Control::new(
-            fake.clone(),
-            accounts.clone(),
-            Arc::new(tree::tree()),
-            TOKEN,
-            clock.clone(),
-        );
-        Self { control, accounts, clock, fake }
+        let scratch = Scratch::new();
+        let disk = Arc::new(Folder::new(scratch.path()));
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
+        let control =
+            Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
+        let router = router(control.clone());
+        Self { control, router, accounts, tree, clock, fake, _scratch: scratch }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {
         let peer = Peer::Remote(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
         let request = request.extension(peer).body(body.into()).unwrap();
-        router(self.control.clone()).oneshot(request).await.unwrap()
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     async fn get(&self, path: &str) -> Response<Body> {

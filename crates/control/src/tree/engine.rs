@@ -541,7 +541,7 @@ impl Tree {
             }
             if let Err(problem) = room.apply(&back) {
                 // What was in force a moment ago is refused: people must know.
-                eprintln!("plimsoll: a change could not be taken back: {problem}");
+                base::tell!("configuration", "a change could not be taken back: {problem}");
             }
         }
     }

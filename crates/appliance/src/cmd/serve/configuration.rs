@@ -45,7 +45,7 @@ fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
         Failure::new(&tried, &all.join("\n  "), hint)
     })?;
     for note in &done.notes {
-        eprintln!("plimsoll: {note}");
+        base::tell!("configuration", "{note}");
     }
     Ok(())
 }

@@ -272,8 +272,8 @@ impl Storage {
     pub fn drain(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         match service.map(RpcService::drain_blocking) {
-            Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
-            Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
+            Some(Ok(false)) => base::tell!("nfs", "some requests were not answered in time"),
+            Some(Err(e)) => base::tell!("nfs", "cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
     }

@@ -121,6 +121,6 @@ impl Teller {
         let count = self.budgets.tls_failures.load(Relaxed);
         let new = count.saturating_sub(self.told).max(1);
         (self.told, self.at_ns) = (count, Some(now));
-        eprintln!("plimsoll: {new} TLS connections to NFS failed, the last from {peer}: {why}");
+        base::tell!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 }
