@@ -68,7 +68,17 @@ impl Scene {
     fn settled(&self, text: &str) -> String {
         let scratch = self.scratch.path().to_string_lossy();
         let text = text.replace(&*scratch, "/scratch");
-        text.lines().map(|line| settled(line, self.server.offset) + "\n").collect()
+        // Further lines of a value stand behind its equals sign.
+        let further = |line: &str| line.starts_with(&" ".repeat(33));
+        let (mut lines, mut masked) = (String::new(), false);
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            masked = match further(line) {
+                true if masked => continue,
+                more => !more && line.split_once(" = ").is_some_and(|(name, _)| volatile(name)),
+            };
+            lines += &(settled(line, self.server.offset) + "\n");
+        }
+        lines
     }
 }
 
@@ -90,13 +100,15 @@ const VOLATILE: [&str; 14] = [
     "recent",
 ];
 
+/// Whether a property has another value in each run.
+fn volatile(name: &str) -> bool {
+    VOLATILE.contains(&name.trim().trim_start_matches('<').trim_end_matches('>'))
+}
+
 /// A line without times, ports and the values of [`VOLATILE`].
 fn settled(line: &str, offset: u16) -> String {
-    if let Some((name, _)) = line.split_once(" = ") {
-        let bare = name.trim().trim_start_matches('<').trim_end_matches('>');
-        if VOLATILE.contains(&bare) {
-            return format!("{name} = …");
-        }
+    if let Some((name, _)) = line.split_once(" = ").filter(|(name, _)| volatile(name)) {
+        return format!("{name} = …");
     }
     // The head of an exported file: host, user, time.
     if line.starts_with("# ") && line.contains(": revision ") {

@@ -104,6 +104,14 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     }
     let any = Kind::default();
     let kind = property.map_or(&any, |property| &property.kind);
+    if let (Some(true), Some([first, rest @ ..])) =
+        (property.map(Property::is_state), shown.value.as_array().map(Vec::as_slice))
+    {
+        // What is only to be read has a line for each.
+        let of = kind.of.as_deref().unwrap_or(&any);
+        let line = |text: String, one: &Json| text + "\n" + &value::print(of, one);
+        return rest.iter().fold(value::print(of, first), line);
+    }
     let text = value::print(kind, &shown.value);
     match property {
         // A unit that the value does not carry by itself.

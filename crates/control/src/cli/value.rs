@@ -25,9 +25,12 @@ pub fn parse(kind: &Kind, text: &str) -> Result<Json, String> {
             "off" | "false" | "no" => Ok(Json::Bool(false)),
             _ => Err(format!("'{text}' is neither on nor off")),
         },
-        "integer" | "time" => {
+        "integer" => {
             text.parse::<i64>().map(Json::from).map_err(|_| format!("'{text}' is not a number"))
         }
+        "time" => time(text).map(Json::from).ok_or_else(|| {
+            format!("'{text}' is not a point of time such as 2030-01-31 or '2030-01-31 23:59:59'")
+        }),
         "bytes" => scaled(text, &BYTES)
             .map(Json::from)
             .ok_or_else(|| format!("'{text}' is not a size such as 512, 64K or 10G")),
@@ -68,6 +71,35 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     };
     let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
     number.checked_mul(*factor)
+}
+
+/// Seconds since the epoch from themselves, or from a date with or without a time of day, UTC.
+fn time(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (date, clock) = text.split_once([' ', 'T']).unwrap_or((text, "0:0:0"));
+    let numbers = |text: &str, between: char| -> Option<Vec<i64>> {
+        text.split(between).map(|part| part.parse::<u16>().ok().map(i64::from)).collect()
+    };
+    let (date, clock) = (numbers(date, '-')?, numbers(clock.trim_end_matches('Z'), ':')?);
+    let (&[year, month @ 1..=12, day @ 1..=31], [hour @ 0..=23, minute @ 0..=59, rest @ ..]) =
+        (date.as_slice(), clock.as_slice())
+    else {
+        return None;
+    };
+    let second = match rest {
+        [] => 0,
+        [second @ 0..=59] => *second,
+        _ => return None,
+    };
+    // Howard Hinnant's days_from_civil: years that begin on 1 March.
+    let y = year - i64::from(month <= 2);
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let doy = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 
 /// Elements between commas, or a JSON array.
