@@ -114,6 +114,7 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     }
     let text = value::print(kind, &shown.value);
     match property {
+        _ if text.is_empty() => "-".to_owned(),
         // A unit that the value does not carry by itself.
         Some(property) if kind.base == "integer" && !property.unit.is_empty() => {
             format!("{text} {}", property.unit)
