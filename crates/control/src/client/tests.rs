@@ -7,7 +7,6 @@ use std::sync::Arc;
 use base::clock::SystemClock;
 
 use super::{Answer, Client, ClientError, host_and_port};
-use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table};
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
@@ -15,8 +14,7 @@ use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
 use crate::state::tests::Scratch;
-use crate::tree::Tree;
-use crate::tree::store::Folder;
+use crate::tree::tests::tree;
 
 #[test]
 fn urls() {
@@ -73,11 +71,6 @@ struct Server {
     state: StateDir,
 }
 
-fn tree(state: &StateDir) -> Arc<Tree> {
-    let disk = Arc::new(Folder::new(state.path()));
-    Arc::new(Tree::open(disk, &ROOT, Arc::new(SystemClock)).unwrap())
-}
-
 fn serve() -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
@@ -87,7 +80,7 @@ fn serve() -> Server {
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
     let control =
-        Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
+        Control::new(fake, accounts, Arc::new(tree()), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -162,7 +155,7 @@ fn a_taken_port_is_an_error_that_names_it() {
     let control = Control::new(
         Arc::new(Fake::default()),
         accounts,
-        tree(&state),
+        Arc::new(tree()),
         &keys.api_token,
         Arc::new(SystemClock),
     );
