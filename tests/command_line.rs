@@ -29,6 +29,7 @@ impl Scene {
         let (dir, state) = (scratch.path().join("lab"), scratch.path().join("state"));
         fs::create_dir(&dir).expect("the share");
         fs::write(dir.join("a"), b"a").expect("a file");
+        fs::write(scratch.path().join("secret"), "correct-horse-battery\n").expect("a password");
         let mut options = Options::new(&dir, &state);
         options.args.push("--no-portmap".into());
         Self { server: Server::start(&options), scratch }
@@ -120,7 +121,8 @@ fn settled(line: &str, offset: u16) -> String {
     }
     let line = times(&line);
     // Records of who did what: the name is that of who runs the test, and as wide as it is.
-    if line.contains("0000-00-00") || line.contains("WHEN (UTC)") {
+    let record = line.contains("0000-00-00") && !line.contains(" = ");
+    if record || line.contains("WHEN (UTC)") {
         let words: Vec<&str> = line.split("  ").filter(|word| !word.trim().is_empty()).collect();
         let user = |at: usize| words.get(at + 1).is_some_and(|from| from.trim() == "local");
         let word =

@@ -128,9 +128,11 @@ impl Shell {
     pub fn has_secret(&self, line: &str) -> bool {
         let (words, _) = words::lenient(line);
         let secret = |name: &str| self.tree.any_property(&|p| p.is_secret() && p.name == name);
-        words.iter().any(|word| {
-            let name = word.text.split(['=', '+']).next().unwrap_or("");
-            word.text.len() > name.len() && secret(name) || self.takes_secret(&word.text)
+        words.iter().any(|word| match word.text.split_once('=') {
+            // The name of a file is no secret.
+            Some((_, value)) if value.starts_with('@') && !value.starts_with("@@") => false,
+            Some((name, _)) => secret(name.trim_end_matches('+')),
+            None => self.takes_secret(&word.text),
         })
     }
 
@@ -140,9 +142,15 @@ impl Shell {
             return line.trim().to_owned();
         }
         let (words, _) = words::lenient(line);
+        let mut follows = false;
         let masked = words.iter().map(|word| match word.text.split_once('=') {
             Some((name, _)) if self.has_secret(&word.text) => format!("{name}={}", show::SECRET),
-            _ => words::quote(&word.text),
+            // What follows such an action may be the secret without its name.
+            None if follows => show::SECRET.to_owned(),
+            _ => {
+                follows = follows || self.takes_secret(&word.text);
+                words::quote(&word.text)
+            }
         });
         masked.collect::<Vec<_>>().join(" ")
     }

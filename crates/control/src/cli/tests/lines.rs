@@ -281,6 +281,8 @@ fn secrets_are_asked_for_or_read_and_never_shown() {
         "cannot read none (@@ stands for an @ at the start)"
     );
     assert!(shell.has_secret("configuration users mia set password=x"));
+    assert!(shell.has_secret("set password=@@x"));
+    assert!(!shell.has_secret("set password=@file"));
     assert!(!shell.has_secret("set full_name='the password'"));
 }
 
