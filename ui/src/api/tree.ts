@@ -133,7 +133,7 @@ export interface LogLine {
 
 type Raw = Record<string, unknown>;
 
-const nameOf = (path: string): string => decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 
 /** Names, or nodes in place of names. */
 function below(found: unknown, into: Record<string, Node>): string[] {

@@ -1,7 +1,7 @@
 // Values by their kind: read from what somebody typed, written as people read them, checked as far
 // as that needs no server. The server checks again; its word counts.
 import type { Kind, Property, Value } from '../api/tree.ts';
-import { clock, day } from './format.ts';
+import { bytes, clock, day } from './format.ts';
 
 /** Either a value, or one sentence that says what is wrong. */
 export type Read = { value: Value; wrong?: undefined } | { wrong: string; value?: undefined };
@@ -108,7 +108,8 @@ export function show(kind: Kind | undefined, value: Value): string {
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map((one) => show(kind?.of ?? undefined, one)).join(', ');
   if (typeof value === 'boolean') return value ? 'on' : 'off';
   if (kind?.type === 'time' && typeof value === 'number') return value === 0 ? 'never' : `${day(value)} ${clock(value)}`;
-  if (kind?.type === 'choice') return kind.choices?.find((choice) => choice.value === value)?.value ?? String(value);
+  // Where the exact figure would be a long one, nobody can read it.
+  if (kind?.type === 'bytes' && typeof value === 'number') return exactBytes(value).length > 9 ? bytes(value) : exactBytes(value);
   return kind === undefined ? String(value) : asText(kind, value);
 }
 
