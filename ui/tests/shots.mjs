@@ -42,7 +42,6 @@ const open = async (page, where, sheet) => {
 
 /** A page made from the tree, once its heading and all that it reads are there. */
 async function node(page, { url }, path, heading) {
-  page.once('dialog', (question) => void question.accept());
   await page.goto(url + path);
   await page.getByRole('heading', { level: 1, name: heading }).waitFor();
   await page.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
@@ -173,6 +172,8 @@ const PAGES = {
 };
 
 async function all(page, where, name) {
+  // What is pending on one page is given up for the next one.
+  page.on('dialog', (question) => void question.accept());
   await signIn(page, where);
   // The sign-in page last: it is looked at signed out.
   const wanted = only('SHOTS', Object.keys(PAGES)).sort((a, b) => (a === 'login' ? 1 : 0) - (b === 'login' ? 1 : 0));
