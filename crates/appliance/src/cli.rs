@@ -67,6 +67,10 @@ pub struct ServeArgs {
     /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// A configuration, as `GET /api/v1/configuration` exports it, to take in place of the one in
+    /// force; options of NFS given here decide over it in this run
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Address to listen on; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
@@ -90,23 +94,25 @@ pub struct ServeArgs {
     #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
     pub export: Vec<String>,
     /// Seconds that an NFSv4 client may be silent before others may take what it holds; as long
-    /// after a start clients may reclaim
-    #[arg(long, value_name = "SECONDS", default_value_t = 90,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub nfs_lease: u64,
+    /// after a start clients may reclaim [default: as configured, else 90]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub nfs_lease: Option<u64>,
     /// Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd and
-    /// /etc/group have them; who is not there stays a number [default: all are numbers]
+    /// /etc/group have them; who is not there stays a number [default: as configured, else all are
+    /// numbers]
     #[arg(long, value_name = "DOMAIN")]
     pub nfs_domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
     /// changed; it is called back when anybody changes it, programs on this machine included
-    #[arg(long, value_name = "SWITCH", default_value = "on")]
-    pub nfs_delegations: Switch,
+    /// [default: as configured, else on]
+    #[arg(long, value_name = "SWITCH")]
+    pub nfs_delegations: Option<Switch>,
     /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
     #[arg(long)]
     pub no_portmap: bool,
     /// Certificate, with those between it and a root, for NFS clients that ask for TLS; PEM. SIGHUP
-    /// reads it, its key and the authorities again [default: that of the admin interface]
+    /// reads it, its key and the authorities again [default: as configured, else that of the admin
+    /// interface]
     #[arg(long, value_name = "FILE", requires = "nfs_tls_key")]
     pub nfs_tls_cert: Option<PathBuf>,
     /// Its private key; PEM

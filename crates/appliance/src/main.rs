@@ -5,6 +5,7 @@ mod cmd;
 mod out;
 mod services;
 mod sys;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use base::clock::SystemClock;
 
 use super::{Answer, Client, ClientError, host_and_port};
+use crate::accounts::{Accounts, Table};
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
 use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
 use crate::state::tests::Scratch;
-use crate::state::users::Users;
+use crate::tree::tests::tree;
 
 #[test]
 fn urls() {
@@ -76,9 +77,10 @@ fn serve() -> Server {
     let path = scratch.path().join("deep".repeat(30));
     let state = StateDir::open(&path).unwrap();
     let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
-    let users = Users::open(&state).unwrap();
+    let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
-    let control = Control::new(fake, users, keys.api_token.clone(), Arc::new(SystemClock));
+    let control =
+        Control::new(fake, accounts, Arc::new(tree()), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: keys.identity,
@@ -149,9 +151,14 @@ fn a_taken_port_is_an_error_that_names_it() {
     let scratch = Scratch::new();
     let state = StateDir::open(scratch.path()).unwrap();
     let keys = Keys::open(&state, admin.ip()).unwrap();
-    let users = Users::open(&state).unwrap();
-    let control =
-        Control::new(Arc::new(Fake::default()), users, keys.api_token, Arc::new(SystemClock));
+    let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
+    let control = Control::new(
+        Arc::new(Fake::default()),
+        accounts,
+        Arc::new(tree()),
+        &keys.api_token,
+        Arc::new(SystemClock),
+    );
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");

@@ -1,0 +1,3 @@
+//! The tree over HTTP.
+
+pub use crate::tree::tests::tree;
