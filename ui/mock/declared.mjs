@@ -12,7 +12,7 @@ const NAME = text('name', 64);
 const items = (noun, context, more = {}) => ({ noun, plural: `${noun}s`, key: NAME, max: 100, origin: 'configured', context, fixed: [], ...more });
 
 const ACCESS = { type: 'choice', choices: [{ value: 'none', meaning: 'not served over NFS' }, { value: 'ro', meaning: 'read only' }, { value: 'rw', meaning: 'read and write' }] };
-const RULES = { type: 'list', max: 64, of: text('export-rule') };
+const RULES = { type: 'list', max_length: 64, of: text('export-rule') };
 const inherited = (more) => ({ default: null, ...more });
 
 const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4, with MOUNT and NLM on the same port.', {
@@ -24,7 +24,7 @@ const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4
     state('connections', 'Connections', { type: 'integer', min: 0, max: 1e6 }),
     property('enabled', 'Enabled', { type: 'bool' }, { default: true, help: 'Whether the service answers.' }),
     property('lease', 'Lease', { type: 'seconds', min: 10, max: 3600 }, { default: 90, help: 'How long a client of NFSv4 keeps its opens and locks without saying anything.', example: '90 s' }),
-    property('domain', 'Owner domain', text('host'), { default: 'localdomain', help: 'What follows the @ in owners of NFSv4.', example: 'example.org' }),
+    property('domain', 'Domain of owners', text('host'), { default: 'localdomain', help: 'What follows the @ in owners of NFSv4.', example: 'example.org' }),
     property('delegations', 'Delegations', { type: 'bool' }, { default: true, help: 'Lets a client of NFSv4 keep a file to itself while nobody else wants it.' }),
     property('reply_cache', 'Reply cache', { type: 'bytes', min: 2 ** 20, max: 2 ** 30 }, { default: 64 * 2 ** 20, effect: 'restart', help: 'Memory for replies that may be asked for again.', example: '64 MiB' }),
     property('tls', 'RPC with TLS', { type: 'choice', choices: [{ value: 'off', meaning: 'never' }, { value: 'offered', meaning: 'for clients that ask' }, { value: 'required', meaning: 'for everyone' }] }, { default: 'offered', help: 'Whether connections are encrypted.' }),
@@ -36,21 +36,22 @@ const user = context('', 'User', 'users', 'Somebody who can sign in.', {
     property('full_name', 'Full name', text('line')),
     property('kind', 'Kind', { type: 'choice', choices: [{ value: 'administrator', meaning: 'may sign in here' }, { value: 'data', meaning: 'only uses shares' }] }, { default: 'data', help: 'What the user is for.' }),
     property('enabled', 'Enabled', { type: 'bool' }, { default: true, help: 'Whether the user can sign in.' }),
-    property('roles', 'Roles', { type: 'list', max: 16, of: NAME }, { default: [], help: 'What the user may do.', example: 'operator' }),
+    property('roles', 'Roles', { type: 'list', max_length: 16, of: NAME }, { default: [], help: 'What the user may do.', example: 'operator' }),
     property('password', 'Password', text('line'), { role: 'secret', help: 'At least 8 characters. It is kept as a hash.' }),
-    property('ssh_keys', 'SSH public keys', { type: 'list', max: 16, of: text('ssh-key', 4096) }, { default: [], help: 'One key on a line, as in authorized_keys.', example: 'ssh-ed25519 AAAA…' }),
+    property('ssh_keys', 'SSH public keys', { type: 'list', max_length: 16, of: text('ssh-key', 4096) }, { default: [], help: 'One key on a line, as in authorized_keys.', example: 'ssh-ed25519 AAAA…' }),
     state('last_sign_in', 'Last sign-in', { type: 'time' }),
   ],
 });
 const role = context('', 'Role', 'users', 'A set of permissions.', {
-  properties: [property('permissions', 'Permissions', { type: 'list', max: 64, of: text('line') }, { default: [], help: 'SCOPE:read or SCOPE:change.', example: 'shares:change' })],
+  properties: [property('permissions', 'Permissions', { type: 'list', max_length: 64, of: text('line') }, { default: [], help: 'SCOPE:read or SCOPE:change.', example: 'shares:change' })],
 });
 const token = context('', 'API token', 'users', 'Lets a program use the API with a role.', {
   properties: [
-    property('role', 'Role', NAME, { role: 'at-create', required: true, help: 'What it may do.', example: 'operator' }),
-    property('days', 'Valid for', { type: 'integer', min: 1, max: 3650 }, { role: 'at-create', unit: 'days', default: 90, help: 'How long it is good.' }),
-    state('ends', 'Ends', { type: 'time' }),
+    property('role', 'Role', NAME, { required: true, help: 'The name of a role.', example: 'operator' }),
+    property('ends', 'Ends', { type: 'time' }, { help: 'When it stops working; without it, when it is destroyed.' }),
+    property('secret', 'Secret', text('line'), { role: 'secret', help: 'Made by the action issue.' }),
   ],
+  actions: [{ name: 'issue', title: 'Issue', help: 'Makes the secret and shows it this once. The one before stops working.', destructive: true, parameters: [] }],
 });
 const preferences = context('preferences', 'Preferences', 'configuration', 'How sessions of the browser and the command line behave.', {
   properties: [property('idle', 'Sign out after', { type: 'seconds', min: 60, max: 86_400 }, { default: 900, help: 'A session ends when nothing was asked for so long.' })],
@@ -60,14 +61,18 @@ const share = context('', 'Share', 'shares', 'A directory that is served under a
   properties: [
     property('directory', 'Directory', text('path', 4096), { role: 'at-create', required: true, help: 'Where its files are on this machine.', example: '/tank/projects' }),
     property('nfs', 'NFS', ACCESS, inherited({ default: 'rw', help: 'Access for those whom no exception names.' })),
-    property('rules', 'NFS exceptions', RULES, inherited({ default: [], help: 'CLIENT(OPTIONS), the first that fits counts.', example: '192.0.2.0/24(rw,root_squash)' })),
+    property('nfs_exceptions', 'Exceptions', RULES, inherited({ default: [], help: 'CLIENT(OPTIONS), the first that fits counts.', example: '192.0.2.0/24(rw,root_squash)' })),
     property('read_only', 'Read-only', { type: 'bool' }, inherited({ default: false, help: 'Nobody can change anything in it, whatever else is set.' })),
-    state('space_total', 'Space', { type: 'bytes', min: 0, max: 2 ** 60 }),
-    state('space_available', 'Free', { type: 'bytes', min: 0, max: 2 ** 60 }),
+    state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'clients can use it' }, { value: 'offline', meaning: 'it cannot be served' }] }),
+    state('reason', 'Reason', text('line')),
+    state('mount', 'Mount', { type: 'list', max_length: 8, of: text('line') }),
+    state('total', 'Size', { type: 'bytes', min: 0, max: 2 ** 64 }),
+    state('available', 'Available', { type: 'bytes', min: 0, max: 2 ** 64 }),
+    state('holders', 'Holders', { type: 'list', max_length: 1000, of: text('line') }),
   ],
 });
 const project = context('', 'Project', 'shares', 'Shares that have their settings in common.', {
-  properties: share.properties.filter(({ name }) => ['nfs', 'rules', 'read_only'].includes(name)),
+  properties: share.properties.filter(({ name }) => ['nfs', 'nfs_exceptions', 'read_only'].includes(name)),
   items: items('share', share),
 });
 

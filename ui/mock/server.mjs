@@ -120,11 +120,11 @@ function stream(url, request, response) {
 }
 
 /** Server-sent events: `begin` gets a function that sends, and gives one that ends it. */
-function events(request, response, begin) {
+function events(request, response, name, begin) {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
   response.flushHeaders();
   streams.add(response);
-  const end = begin((event) => response.write(`data: ${JSON.stringify(event)}\n\n`));
+  const end = begin((event) => response.write(`event: ${name}\ndata: ${JSON.stringify(event)}\n\n`));
   request.on('close', () => {
     end();
     streams.delete(response);
@@ -132,7 +132,7 @@ function events(request, response, begin) {
 }
 
 function logs(send) {
-  let n = 0;
+  let n = 60;
   const timer = setInterval(() => send(logLine((n += 1), now())), 1500);
   return () => clearInterval(timer);
 }
@@ -146,8 +146,8 @@ const OF_TREE = /^\/(tree|nodes|changes|configuration|audit|logs)(\/|$)/;
 
 async function ofTree(url, request, response) {
   const path = decodeURIComponent(url.pathname.slice('/api/v1'.length));
-  if (path === '/changes/stream') return events(request, response, changes);
-  if (path === '/logs/stream') return events(request, response, logs);
+  if (path === '/changes/stream') return events(request, response, 'change', changes);
+  if (path === '/logs/stream') return events(request, response, 'message', logs);
   const [status, body] = treeAnswer(tree, request.method, path, url.searchParams, await textOf(request), who);
   if (typeof body !== 'string') return json(response, status, body);
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });

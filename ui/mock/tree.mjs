@@ -8,15 +8,15 @@ const START = now() - 93_784;
 
 /** What was set: path → property → value. Items are paths with a table, even if it is empty. */
 const first = () => ({
-  '/shares/default': {}, '/shares/render': { rules: ['192.0.2.0/24(rw,root_squash)', '*(ro)'] },
-  '/shares/default/projects': { directory: '/tank/projects' }, '/shares/default/home': { directory: '/tank/home', rules: ['192.0.2.0/24(rw,root_squash)', '*(ro,all_squash)'] },
+  '/shares/default': {}, '/shares/render': { nfs_exceptions: ['192.0.2.0/24(rw,root_squash)', '*(ro)'] },
+  '/shares/default/projects': { directory: '/tank/projects' }, '/shares/default/home': { directory: '/tank/home', nfs_exceptions: ['192.0.2.0/24(rw,root_squash)', '*(ro,all_squash)'] },
   '/shares/render/archive': { directory: '/tank/archive', read_only: true },
   '/configuration/users/admin': { full_name: 'Ines Admin', kind: 'administrator', roles: ['administrator'] },
   '/configuration/users/tomas': { full_name: 'Tomás Ruiz', kind: 'administrator', roles: ['operator'] },
   '/configuration/users/render': { enabled: false },
   '/configuration/roles/administrator': { permissions: ['*'] }, '/configuration/roles/operator': { permissions: ['*:read', 'sessions:change', 'clients:change'] },
   '/configuration/roles/data': { permissions: [] },
-  '/configuration/tokens/backup': { role: 'operator', days: 90 },
+  '/configuration/tokens/backup': { role: 'operator', ends: now() + 30 * 86_400 },
   '/configuration/services/nfs': { lease: 60 },
 });
 const SPACE = { projects: [4e12, 1.31e12], home: [2e12, 9.2e11], archive: [8e12, 3.4e11] };
@@ -86,9 +86,15 @@ export class Tree {
     const parts = segments(path);
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
     if (path === '/maintenance/system') return { version: '0.1.0', state_folder: '/var/lib/plimsoll/tank', pid: 4711, uptime: now() - START }[name];
-    if (name === 'space_total') return SPACE[parts[2]]?.[0] ?? null;
-    if (name === 'space_available') return SPACE[parts[2]]?.[1] ?? null;
-    return { state: 'online', uptime: now() - START, listen: '192.0.2.10:12049', connections: 9, last_sign_in: START, ends: now() + 30 * 86_400 }[name] ?? null;
+    if (parts[0] === 'shares') return this.ofShare(parts[2], name);
+    return { state: 'online', uptime: now() - START, listen: '192.0.2.10:12049', connections: 9, last_sign_in: START }[name] ?? null;
+  }
+
+  ofShare(share, name) {
+    const [total, available] = SPACE[share] ?? [null, null];
+    const mount = ['3', '4.2'].map((version) => `mount -t nfs -o vers=${version},proto=tcp,port=12049${version === '3' ? ',mountport=12049,mountproto=tcp,nolock' : ''} 192.0.2.10:/export/${share} /mnt`);
+    const lost = total === null;
+    return { total, available, mount: lost ? [] : mount, state: lost ? 'offline' : 'online', reason: lost ? 'there is no such directory' : null, holders: lost ? [] : ['192.0.2.21', '192.0.2.24'] }[name] ?? null;
   }
 
   propertyOf(path, property, who) {
@@ -142,7 +148,6 @@ export class Tree {
       const { properties } = this.place(path, document).context;
       const lacking = properties.find((property) => property.required && document[path][property.name] === undefined);
       if (lacking) throw new Problem(400, `${lacking.name} is missing`, '', path, lacking.name);
-      if (change.create === '/configuration/tokens') told.notes.push(`plt_${change.name}_5f0c1d9b2e: this token is shown only now.`);
     } else if (change.destroy !== undefined) {
       this.place(change.destroy, document);
       const gone = Object.keys(document).filter((path) => path === change.destroy || path.startsWith(`${change.destroy}/`));
@@ -245,15 +250,16 @@ export class Tree {
   act(path, action, who) {
     const { context } = this.place(path);
     if (!context.actions.some(({ name }) => name === action)) throw new Problem(404, `${path} has no action ${action}`, '', path);
-    delete this.sessions[segments(path).at(-1)];
+    if (action === 'end') delete this.sessions[segments(path).at(-1)];
+    else this.secrets.add(`${path} secret`);
     this.entries.push({ when: now(), who: who.user, from: '127.0.0.1', path, action, before: null, after: null });
-    return { result: null };
+    return { result: action === 'issue' ? { token: `plimsoll_${segments(path).at(-1)}_5f0c1d9b2e` } : null };
   }
 }
 
 const SAID = ['listening at 192.0.2.10:12049', 'client 192.0.2.21 (anna) has a lease', 'client 192.0.2.24 (dora) was silent for 90 s: its lease is over, it keeps what nobody else needs',
   'share projects: rules read', 'signed in: admin from 192.0.2.7', 'flush of /tank/home took 1.2 s'];
-export const logLine = (n, when) => ({ when, service: ['nfs', 'nfs', 'nfs', 'shares', 'admin', 'nfs'][n % 6], level: n % 6 === 5 ? 'warning' : 'info', text: SAID[n % 6] });
+export const logLine = (number, when) => ({ number, when: Math.floor(when), service: ['nfs', 'nfs', 'nfs', 'shares', 'admin', 'nfs'][number % 6], text: SAID[number % 6] });
 
 /** Answers what belongs to the tree: [status, body]; null for what does not. */
 export function answer(tree, method, path, query, body, who) {

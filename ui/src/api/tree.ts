@@ -24,6 +24,8 @@ export interface Property {
   help: string;
   example: string;
   required?: boolean;
+  /** Its default is the value of the node above. */
+  inherited?: boolean;
   /** `restart`: a change takes effect when the server starts again. */
   effect?: string;
 }
@@ -96,11 +98,12 @@ export type ChangeRequest =
   | { rename: string; to: string };
 
 export interface Change {
-  path: string;
-  property: string | null;
+  path?: string;
+  /** None: the node itself came or went. */
+  property?: string | null;
   action?: string | null;
-  before: Value;
-  after: Value;
+  before?: Value;
+  after?: Value;
 }
 
 export interface Committed {
@@ -122,12 +125,15 @@ export interface AuditEntry extends Change {
   when: number;
   who: string;
   from: string;
+  /** What else is to be said. */
+  detail?: string;
 }
 
 export interface LogLine {
+  /** Counts up by one from line to line. */
+  number: number;
   when: number;
   service: string;
-  level: string;
   text: string;
 }
 
@@ -214,22 +220,17 @@ export const restore = async (n: number): Promise<Committed> =>
 export async function audit(path: string, limit: number): Promise<AuditEntry[]> {
   const query = new URLSearchParams({ limit: String(limit) });
   if (path !== '') query.set('path', path);
-  const rows = rowsOf(await request<AuditEntry[] | { rows: AuditEntry[] }>('GET', `/audit?${query}`, 'read the audit log'));
-  return [...rows].sort((a, b) => b.when - a.when);
+  return rowsOf(await request<AuditEntry[] | { rows: AuditEntry[] }>('GET', `/audit?${query}`, 'read the audit log'));
 }
 
-export async function logs(service: string, limit: number): Promise<LogLine[]> {
-  const query = new URLSearchParams({ limit: String(limit) });
-  if (service !== '') query.set('service', service);
-  const rows = rowsOf(await request<LogLine[] | { rows: LogLine[] }>('GET', `/logs?${query}`, 'read the log'));
-  return [...rows].sort((a, b) => a.when - b.when);
-}
+export const logs = async (limit: number): Promise<LogLine[]> =>
+  rowsOf(await request<{ rows: LogLine[] }>('GET', `/logs?limit=${limit}`, 'read the log'));
 
 /** How long to wait before a stream that was refused or cut is tried again (ms). */
 const AGAIN_MS = 5000;
 
-/** Listens to server-sent events until the returned function is called; `live`: whether it is connected. */
-export function follow<T>(path: string, event: (one: T) => void, live: (connected: boolean) => void): () => void {
+/** Listens to server-sent events of one name until the returned function is called. */
+export function follow<T>(path: string, name: string, event: (one: T) => void, live: (connected: boolean) => void): () => void {
   let source: EventSource;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const heard = (message: MessageEvent<string>): void => {
@@ -242,7 +243,9 @@ export function follow<T>(path: string, event: (one: T) => void, live: (connecte
   const start = (): void => {
     source = new EventSource(`/api/v1${path}`);
     source.onopen = () => live(true);
-    source.onmessage = heard;
+    source.addEventListener(name, heard);
+    // What a slow reader has lost is read anew, as after an interruption.
+    source.addEventListener('lost', () => { live(false); live(true); });
     source.onerror = () => {
       live(false);
       if (source.readyState === EventSource.CLOSED) timer = setTimeout(start, AGAIN_MS);

@@ -2,6 +2,7 @@
 // changes that wait to be committed, and what was committed meanwhile, here or elsewhere.
 import * as tree from '../api/tree.ts';
 import type { ApiError } from '../api/client.ts';
+import { sentences } from './format.ts';
 import * as pending from './pending.ts';
 import { router } from './router.svelte.ts';
 import { asError, session } from './session.svelte.ts';
@@ -38,6 +39,7 @@ class Config {
   /** Goes up when fields shall forget what was typed into them. */
   emptied = $state(0);
   #known = 0;
+  #live = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #stop: (() => void) | null = null;
 
@@ -59,7 +61,7 @@ class Config {
       const readable = await Promise.all(names.map((name) => tree.node(`/${name}`).then((node) => (this.#note(node), true), () => false)));
       this.declared = declared;
       this.places = names.filter((_, at) => readable[at]);
-      if (this.places.length > 0) this.#follow();
+      if (this.places.includes('configuration')) this.#follow();
     } catch {
       this.places = [];
     }
@@ -77,12 +79,16 @@ class Config {
   #follow(): void {
     type Told = { revision: number; who: string; changes?: unknown };
     this.#stop?.();
-    this.#stop = tree.follow<Told>('/changes/stream', ({ revision, who }) => {
+    this.#stop = tree.follow<Told>('/changes/stream', 'change', ({ revision, who }) => {
       if (typeof revision !== 'number' || revision <= this.#known) return;
       this.#known = revision;
       this.said = `${who} committed revision ${revision}.`;
       this.turn += 1;
-    }, () => undefined);
+    }, (connected) => {
+      // What was committed while nobody listened is not told again.
+      if (connected && !this.#live) this.turn += 1;
+      this.#live = connected;
+    });
   }
 
   #note(node: tree.Node): void {
@@ -175,7 +181,7 @@ class Config {
     const error = asError(failed);
     const { path, property } = error;
     const field = path !== null && property !== null && pending.find(this.pending, path, property) !== undefined;
-    this.#wrong = field ? { [keyOf(path, property)]: `${error.failed}.${error.hint === '' ? '' : ` ${error.hint}`}` } : {};
+    this.#wrong = field ? { [keyOf(path, property)]: sentences(error.failed, error.hint) } : {};
     this.error = error;
   }
 

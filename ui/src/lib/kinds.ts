@@ -76,10 +76,13 @@ export function read(kind: Kind, text: string): Read {
   }
 }
 
+/** How many entries a list may have. */
+export const mostOf = (kind: Kind): number => kind.max_length ?? kind.max ?? Infinity;
+
 /** What is wrong with a whole value, or null. */
 export function wrongWith(kind: Kind, value: Value): string | null {
   if (kind.type === 'list' && Array.isArray(value)) {
-    const most = kind.max ?? Infinity;
+    const most = mostOf(kind);
     if (value.length > most) return `It has ${value.length} entries; ${most} are the most.`;
     const twice = value.findIndex((one, at) => value.indexOf(one) !== at);
     if (twice >= 0) return `${String(value[twice])} is in it twice.`;
@@ -114,8 +117,8 @@ export function show(kind: Kind | undefined, value: Value): string {
 }
 
 /** With its unit, if it has one that is not in the text already. */
-export function showWithUnit(property: Property | undefined, value: Value): string {
-  const text = show(property?.kind, value);
+export function showWithUnit(property: Property | undefined, value: Value | undefined): string {
+  const text = show(property?.kind, value ?? null);
   const unit = property?.unit ?? '';
   const bare = typeof value === 'number' && property?.kind.type === 'integer' && unit !== '';
   return bare ? `${text} ${unit}` : text;
@@ -143,3 +146,18 @@ export function empty(kind: Kind): Value {
 }
 
 export const same = (a: Value, b: Value): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+const two = (n: number): string => String(n).padStart(2, '0');
+
+/** A point in time as a control of the browser has it: in the viewer's zone. */
+export function localTime(value: Value): string {
+  if (typeof value !== 'number') return '';
+  const d = new Date(value * 1000);
+  return `${day(value)}T${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+/** Seconds since the epoch of what such a control says. */
+export function readLocalTime(text: string): number | null {
+  const ms = new Date(text).getTime();
+  return text === '' || Number.isNaN(ms) ? null : Math.floor(ms / 1000);
+}

@@ -2,15 +2,16 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { nodeOf, encodePath } from '../../src/api/tree.ts';
-import { allowed, asText, exactBytes, exactSeconds, read, show, showWithUnit, wrongWith } from '../../src/lib/kinds.ts';
+import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
 import { columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
+import { access, mounts, offline, room } from '../../src/lib/shares.ts';
 import { TREE } from '../../mock/declared.mjs';
 import { Tree, answer } from '../../mock/tree.mjs';
 
 const BYTES = { type: 'bytes', min: 1024, max: 2 ** 30 };
 const SECONDS = { type: 'seconds', min: 10, max: 3600 };
-const LIST = { type: 'list', max: 2, of: { type: 'text', max_length: 4 } };
+const LIST = { type: 'list', max_length: 2, of: { type: 'text', max_length: 4 } };
 
 test('what was typed is read with its unit', () => {
   assert.deepEqual(read(BYTES, '64M'), { value: 64 * 2 ** 20 });
@@ -149,4 +150,22 @@ test('the mock is all or nothing, as the server is', () => {
   assert.equal(ask({ dry_run: true, changes: [{ set: '/configuration/services/nfs', property: 'lease', value: 30 }] })[0], 200);
   assert.deepEqual(tree.document, before);
   assert.equal(ask({ changes: [{ destroy: '/shares/default', confirm: false }] })[0], 409);
+});
+
+test('a share tells its room, who may use it, and how it is mounted', () => {
+  const node = (values) => ({ properties: Object.entries(values).map(([name, value]) => ({ name, value })) });
+  assert.deepEqual(room(node({ total: 10, available: 4 })), { total: 10, available: 4 });
+  assert.equal(room(node({ total: 0, available: 0 })), null);
+  assert.equal(access(node({ nfs: 'rw', read_only: true })), 'read-only');
+  assert.equal(access(node({ nfs: 'none', read_only: true })), 'none');
+  assert.equal(access(undefined), '–');
+  assert.deepEqual(mounts(node({ mount: ['mount -o vers=4.2,proto=tcp a:/b /mnt'] })), [{ version: 'NFSv4.2', command: 'mount -o vers=4.2,proto=tcp a:/b /mnt' }]);
+  assert.equal(offline(node({ state: 'offline', reason: 'gone' })), 'gone');
+  assert.equal(offline(node({ state: 'online' })), null);
+});
+
+test('a point in time is typed in the zone of the viewer', () => {
+  assert.equal(readLocalTime(localTime(1798761600)), 1798761600);
+  assert.equal(readLocalTime(''), null);
+  assert.equal(localTime(null), '');
 });
