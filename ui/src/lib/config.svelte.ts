@@ -12,6 +12,9 @@ export const PLACES = ['shares', 'configuration', 'maintenance'] as const;
 /** How long after a change the server is asked whether it would take it (ms). */
 const CHECK_MS = 300;
 
+/** How long it is said what was done (ms); notes stay until they are closed. */
+const SAID_MS = 10_000;
+
 const keyOf = (path: string, property: string): string => `${path}\n${property}`;
 
 class Config {
@@ -27,8 +30,7 @@ class Config {
   busy = $state(false);
   /** Goes up whenever nodes have to be read anew. */
   turn = $state(0);
-  /** One sentence about what happened last. */
-  said = $state('');
+  #said = $state('');
   notes = $state.raw<string[]>([]);
   /** Where one wanted to go while changes were pending. */
   wanted = $state<string | null>(null);
@@ -41,6 +43,7 @@ class Config {
   #known = 0;
   #live = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #saying: ReturnType<typeof setTimeout> | undefined;
   #stop: (() => void) | null = null;
 
   constructor() {
@@ -132,6 +135,17 @@ class Config {
     const node = await tree.node(path, depth);
     this.#note(node);
     return node;
+  }
+
+  /** One sentence about what happened last. */
+  get said(): string {
+    return this.#said;
+  }
+
+  set said(sentence: string) {
+    clearTimeout(this.#saying);
+    this.#said = sentence;
+    if (sentence !== '') this.#saying = setTimeout(() => (this.#said = ''), SAID_MS);
   }
 
   found(path: string, property: string): pending.Pending | undefined {
