@@ -1,24 +1,34 @@
-//! The lives of clients: they come, open, lock, read, write, list, make and remove, and go, some
-//! with a word and some without. One that comes again under its name has restarted.
+//! The lives of clients: they come, open, lock, read, write, list, make, rename and remove, and go,
+//! some with a word and some without. One that comes again under its name has restarted.
+//!
+//! Those of NFSv4 are here, those of NFSv3 in [`v3`].
 
 use std::net::SocketAddr;
 
 use base::random::{Random, SeededRandom};
 use e2e::api::Api;
 use e2e::nfs3;
-use e2e::nfs4::pipe::{DEPTH, Pipe, exchange};
+use e2e::nfs4::pipe::{DEPTH, Pipe};
 use e2e::nfs4::{Failure, Outcome, fattr, lookup, putfh};
-use wire::nfs3::{
-    CreateArgs, CreateHow, DiropArgs, Fh3, Filename3, GetattrArgs, LookupArgs, Proc, ReadArgs,
-    ReaddirArgs, RemoveArgs, Sattr3, StableHow, WriteArgs,
-};
+use wire::nfs3::Sattr3;
 use wire::nfs4::*;
+
+#[path = "v3.rs"]
+mod v3;
 
 /// Names that each worker's clients bear in turn.
 const NAMES: u64 = 8;
 /// Files that a client has open.
 const FILES: usize = 4;
 const BLOCK: u32 = 4096;
+
+/// What a client speaks.
+#[derive(Debug, Clone, Copy)]
+pub enum Version {
+    V3,
+    V40,
+    V41,
+}
 
 /// The clients of one worker: of NFSv3, 4.0 and 4.1 in turn.
 pub struct Life {
@@ -70,15 +80,17 @@ impl Life {
         self.random.next_u64() % sides
     }
 
-    /// One client's life; the operations that it did.
-    pub fn live(&mut self) -> Result<u64, String> {
+    /// One client's life: its version, and the operations that it did.
+    pub fn live(&mut self) -> Result<(Version, u64), String> {
         self.lives += 1;
-        let done = match (self.lives + self.worker) % 4 {
-            0 => self.live3(),
-            1 => self.live4(0),
-            _ => self.live4(1),
+        // A life over NFSv3 is shorter by the operations of a COMPOUND.
+        let (version, done) = match (self.lives + self.worker) % 4 {
+            0 => (Version::V40, self.live4(0)),
+            1 => (Version::V41, self.live4(1)),
+            _ => (Version::V3, self.live3()),
         };
-        done.map_err(|e| format!("worker {}, life {}: {e:?}", self.worker, self.lives))
+        let done = done.map_err(|e| format!("worker {}, life {}: {e:?}", self.worker, self.lives));
+        done.map(|done| (version, done))
     }
 
     /// The last ones leave, so far as they can.
@@ -102,51 +114,6 @@ impl Life {
         let share = client.mnt(&self.export)?;
         client.remove(&share, &format!("w{}", self.worker), true)
     }
-
-    // --- NFSv3 --------------------------------------------------------------------------------
-
-    fn live3(&mut self) -> Outcome<u64> {
-        let mut rpc = nfs3::Client::connect(self.server, 0, 0)?;
-        rpc.mnt(&self.export)?;
-        let root = self.root.clone();
-        let rounds = 5 + self.roll(40);
-        for _ in 0..rounds {
-            let records: Vec<_> = (0..DEPTH).map(|n| self.call3(&mut rpc, &root, n)).collect();
-            exchange(&mut rpc, &records)?;
-        }
-        Ok(rounds * DEPTH as u64)
-    }
-
-    fn call3(&mut self, rpc: &mut nfs3::Client, root: &[u8], n: usize) -> Vec<u8> {
-        let name = format!("n{}", n / 2);
-        let file = Fh3(root);
-        let named = || DiropArgs { dir: Fh3(root), name: Filename3(name.as_bytes()) };
-        let data = [7; 512];
-        match self.roll(6) {
-            0 => rpc.nfs_record(Proc::GETATTR, &GetattrArgs { object: file }),
-            1 => rpc.nfs_record(Proc::LOOKUP, &LookupArgs { what: named() }),
-            2 => {
-                let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
-                rpc.nfs_record(Proc::CREATE, &CreateArgs { where_: named(), how })
-            }
-            3 => rpc.nfs_record(Proc::REMOVE, &RemoveArgs { object: named() }),
-            4 => {
-                let args = ReaddirArgs { dir: file, cookie: 0, cookieverf: [0; 8], count: 4096 };
-                rpc.nfs_record(Proc::READDIR, &args)
-            }
-            // Of a folder: both are refused, which must leave nothing either.
-            _ if n.is_multiple_of(2) => {
-                rpc.nfs_record(Proc::READ, &ReadArgs { file, offset: 0, count: BLOCK })
-            }
-            _ => {
-                let (offset, count, stable) = (0, data.len() as u32, StableHow::UNSTABLE);
-                let args = WriteArgs { file, offset, count, stable, data: &data };
-                rpc.nfs_record(Proc::WRITE, &args)
-            }
-        }
-    }
-
-    // --- NFSv4 --------------------------------------------------------------------------------
 
     fn live4(&mut self, minor: u32) -> Outcome<u64> {
         let which = self.roll(NAMES);
@@ -217,7 +184,7 @@ impl Life {
     fn round(&mut self, pipe: &mut Pipe, minor: u32, files: &mut [File]) -> Outcome<()> {
         let root = self.root.clone();
         let made: Vec<_> = (0..DEPTH).map(|n| format!("d{n}")).collect();
-        let picks: Vec<_> = (0..DEPTH).map(|_| (self.roll(7), self.roll(1 << 20))).collect();
+        let picks: Vec<_> = (0..DEPTH).map(|_| (self.roll(9), self.roll(1 << 20))).collect();
         let batch: Vec<_> = picks
             .iter()
             .zip(&made)
@@ -294,6 +261,13 @@ fn compound<'a>(
             vec![putfh(&file.handle), write, getattr]
         }
         3 => vec![putfh(root), lookup(name), ArgOp::Getfh(()), getattr],
+        // Of a name that may be there just now.
+        6 => {
+            let (oldname, newname) = (Component4(name.as_bytes()), Component4(b"d-renamed"));
+            let rename = ArgOp::Rename(RenameArgs4 { oldname, newname });
+            vec![putfh(root), ArgOp::Savefh(()), rename]
+        }
+        7 => vec![putfh(&file.handle), ArgOp::Commit(CommitArgs4 { offset: 0, count: 0 }), getattr],
         4 => {
             let args = ReaddirArgs4 {
                 cookie: 0,

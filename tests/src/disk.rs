@@ -100,7 +100,10 @@ impl Drop for Disk {
 }
 
 /// Runs a tool of the system; what it printed.
-fn tool(command: &mut Command) -> Result<String, String> {
+///
+/// # Errors
+/// It is not here, or fails: with what it said.
+pub fn tool(command: &mut Command) -> Result<String, String> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let program = command.get_program().to_string_lossy().into_owned();
     if !crate::has(&program) {

@@ -13,6 +13,7 @@ pub mod link;
 pub mod netns;
 pub mod nfs3;
 pub mod nfs4;
+pub mod place;
 pub mod process;
 pub mod scratch;
 pub mod server;

@@ -2,6 +2,8 @@
 //! declared in its room, and named here once.
 
 use base::node::{Context, Kind, Property, Shape};
+use control::accounts::node;
+use control::sessions::node::{PREFERENCES, SESSIONS};
 
 /// The root.
 pub static ROOT: Context = Context::new(
@@ -18,7 +20,7 @@ static CONFIGURATION: Context = Context::new(
     "What is decided once: services, and who may do what.",
     "configuration",
 )
-.children(&[&SERVICES]);
+.children(&[&SERVICES, &node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
 
 static SERVICES: Context = Context::new(
     "services",
@@ -34,7 +36,7 @@ static MAINTENANCE: Context = Context::new(
     "The program itself: what runs, and where it keeps things.",
     "maintenance",
 )
-.children(&[&LOGS, &SYSTEM]);
+.children(&[&LOGS, &SESSIONS, &SYSTEM]);
 
 static LOGS: Context = Context::new(
     "logs",

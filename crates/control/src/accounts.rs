@@ -4,14 +4,20 @@
 //! request of everybody. Users of the command line stand beside it, for this run of the server.
 //! Passwords are Argon2id hashes ([`password`]), tokens are digests.
 
+pub mod first;
+pub mod node;
 pub mod password;
+pub(crate) mod people;
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 
+pub use people::People;
+
 use crate::access::{Permission, Rights, built_in};
+use crate::sessions::Sessions;
 use crate::state::StateError;
 use crate::state::files::{digest_hex, random_hex};
 
@@ -110,9 +116,10 @@ pub enum Verdict {
     Right,
 }
 
-/// The users, roles and tokens in force.
+/// The users, roles and tokens in force, and who is signed in.
 pub struct Accounts {
     inner: RwLock<Inner>,
+    sessions: Mutex<Sessions>,
     /// Checked where there is no hash, so that the answer takes as long.
     decoy: String,
 }
@@ -136,12 +143,26 @@ impl Accounts {
     /// [`StateError::Hash`] if this machine cannot hash passwords.
     pub fn new(table: Table) -> Result<Self, StateError> {
         let inner = RwLock::new(Inner { table, command_line: BTreeMap::new() });
-        Ok(Self { inner, decoy: password::hash(&password::generate())? })
+        let (sessions, decoy) = (Mutex::default(), password::hash(&password::generate())?);
+        Ok(Self { inner, sessions, decoy })
     }
 
-    /// Puts what is configured now in place of what was.
+    /// Puts what is configured now in place of what was. Whoever may not be signed in any more, or
+    /// has another password now, is signed out.
     pub fn replace(&self, table: Table) {
-        self.write().table = table;
+        let before = std::mem::replace(&mut self.write().table, table);
+        let goes_on = |name: &str| {
+            let inner = self.read();
+            let password = |user: Option<&User>| user.and_then(|user| user.password.clone());
+            let same = password(before.users.get(name)) == password(inner.table.users.get(name));
+            same || inner.command_line.contains_key(name)
+        };
+        self.sessions().end_others(|name| goes_on(name) && self.rights(name).is_some());
+    }
+
+    /// Who is signed in.
+    pub fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is configured.

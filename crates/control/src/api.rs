@@ -61,7 +61,6 @@ pub struct Control {
     tree: Arc<Tree>,
     api_token: Digest,
     clock: Arc<dyn Clock>,
-    sessions: Mutex<Sessions>,
     throttle: Mutex<Throttle>,
     hashing: Arc<Semaphore>,
     queries: Arc<Semaphore>,
@@ -84,7 +83,6 @@ impl Control {
             tree,
             api_token: digest(api_token),
             clock,
-            sessions: Mutex::new(Sessions::default()),
             throttle: Mutex::new(Throttle::default()),
             hashing: Arc::new(Semaphore::new(1)),
             queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
@@ -106,7 +104,7 @@ impl Control {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.sessions()
     }
 
     fn throttle(&self) -> MutexGuard<'_, Throttle> {

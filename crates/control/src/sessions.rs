@@ -4,6 +4,8 @@
 //! generator, every table is bounded. Tokens are kept as digests: what leaks from here opens
 //! nothing, and looking one up takes no time that depends on the secret.
 
+pub mod node;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;

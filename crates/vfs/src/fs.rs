@@ -322,10 +322,16 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(FileKey::from(&self.getattr(cx, file)?))
     }
 
-    /// How many flushes have failed since the start. A protocol with a write verifier mixes this
-    /// into it, so that every client with unflushed data learns that it must send it again.
+    /// How many flushes have failed since the start.
     fn flush_failures(&self) -> u64 {
         0
+    }
+
+    /// The write verifier of a service that drew `start` when it started: another one after each
+    /// flush that failed, so that every client with unflushed data learns that it must send it
+    /// again.
+    fn write_verifier(&self, start: [u8; 8]) -> [u8; 8] {
+        (u64::from_be_bytes(start) ^ self.flush_failures()).to_be_bytes()
     }
 
     /// Attributes.

@@ -5,6 +5,7 @@ mod clients;
 mod configuration;
 mod engine;
 mod exports;
+mod manager;
 mod names;
 mod nfs4;
 mod nlm;
@@ -21,6 +22,7 @@ mod users;
 use std::sync::{Arc, OnceLock};
 
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
+use control::accounts::People;
 use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::state::keys::{Identity, Keys};
@@ -54,7 +56,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
     let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
-    let (accounts, first) = users::open(&state, &plan).map_err(|e| state_failure(&e))?;
+    let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
@@ -76,8 +78,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     });
     let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
     let nfs = Arc::new(nfs);
-    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone()));
     let clock = Arc::new(SystemClock);
+    let people = People::start(accounts.clone(), clock.clone(), &tree);
+    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people));
+    let first = users::first(&state, &tree, &accounts)
+        .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config =
@@ -94,16 +99,19 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
+        logged: manager::there(),
     }
     .print()?;
+    manager::tell("READY=1");
     while sys::wait_for_signal() == Signal::Reload {
         let tls = nfs.tls(&tree.document());
-        if plan.exports.file().is_none() && !tls.any() {
+        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             break;
         }
         reload(&plan, &tls, &running, &keys.identity);
     }
+    manager::tell("STOPPING=1");
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);

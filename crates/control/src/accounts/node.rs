@@ -101,13 +101,14 @@ pub static ROLES: Context = Context::new(
      everything; operator sees everything and ends sessions and clients; data may do nothing here.",
     SCOPE,
 )
-.items(
-    &Items::configured("role", "roles", &NAME, ROLES_MAX, &ROLE)
-        .fixed(&["administrator", "operator", "data"]),
-);
+.items(&Items::configured("role", "roles", &NAME, ROLES_MAX, &ROLE).fixed(&[
+    "administrator",
+    "operator",
+    "data",
+]));
 
-static ROLE: Context =
-    Context::new("role", "Role", "A named list of permissions.", SCOPE).properties(&[
+static ROLE: Context = Context::new("role", "Role", "A named list of permissions.", SCOPE)
+    .properties(&[
         Property::setting(
             "description",
             "Description",

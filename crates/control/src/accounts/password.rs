@@ -24,9 +24,12 @@ pub fn is_right(hash: &str, password: &str) -> bool {
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
 }
 
-/// Whether a text is a hash that [`is_right`] can check.
-pub fn is_hash(text: &str) -> bool {
-    text.starts_with("$argon2id$") && PasswordHash::new(text).is_ok()
+/// Whether a text is a hash that we have made: of another cost it would take another time.
+pub fn is_ours(text: &str) -> bool {
+    let p = Argon2::default();
+    let p = p.params();
+    let head = format!("$argon2id$v=19$m={},t={},p={}$", p.m_cost(), p.t_cost(), p.p_cost());
+    text.starts_with(&head) && PasswordHash::new(text).is_ok()
 }
 
 /// A password for a first start: 16 letters and digits that cannot be mistaken for one another

@@ -114,7 +114,8 @@ fn generated_passwords_are_long_and_differ() {
     let (a, b) = (password::generate(), password::generate());
     assert!(a.len() == 19 && a != b, "{a} {b}");
     let hash = password::hash(&a).unwrap();
-    assert!(password::is_hash(&hash) && !password::is_hash(&a));
+    assert!(password::is_ours(&hash) && !password::is_ours(&a));
     assert!(password::is_right(&hash, &a) && !password::is_right(&hash, &b));
-    assert!(!password::is_right("$argon2id$broken", &a) && !password::is_hash("$argon2id$broken"));
+    assert!(!password::is_ours(&hash.replace("m=19456", "m=999999")), "of another cost");
+    assert!(!password::is_right("$argon2id$broken", &a) && !password::is_ours("$argon2id$broken"));
 }

@@ -9,6 +9,7 @@ mod tree;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE,
@@ -21,6 +22,7 @@ use tower::ServiceExt;
 
 use super::{Control, Peer, router};
 use crate::accounts::{Accounts, Table, User, password};
+use crate::tree::Tree;
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -35,7 +37,9 @@ fn users() -> Table {
 
 struct Server {
     control: Arc<Control>,
+    router: Router,
     accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
 }
@@ -45,20 +49,17 @@ impl Server {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let control = Control::new(
-            fake.clone(),
-            accounts.clone(),
-            Arc::new(tree::tree()),
-            TOKEN,
-            clock.clone(),
-        );
-        Self { control, accounts, clock, fake }
+        let tree = Arc::new(tree::tree());
+        let control =
+            Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
+        let router = router(control.clone());
+        Self { control, router, accounts, tree, clock, fake }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {
         let peer = Peer::Remote(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
         let request = request.extension(peer).body(body.into()).unwrap();
-        router(self.control.clone()).oneshot(request).await.unwrap()
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     async fn get(&self, path: &str) -> Response<Body> {

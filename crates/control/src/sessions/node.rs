@@ -46,21 +46,14 @@ pub static SESSIONS: Context = Context::new(
 )
 .items(&Items::live("session", "sessions", &ID, SESSIONS_MAX, &SESSION));
 
-static SESSION: Context =
-    Context::new("session", "Session", "One signed-in browser.", "sessions")
-        .properties(&[
-            Property::state("user", "User", ID_TEXT, "Whose it is."),
-            Property::state("address", "Address", ADDRESS, "Where it was opened."),
-            Property::state("opened", "Opened", Kind::Time, "When it was opened."),
-            Property::state("used", "Last used", Kind::Time, "When it was used last."),
-        ])
-        .actions(&[Action::new(
-            "end",
-            "End",
-            "Signs this browser out.",
-            "Nothing.",
-        )
-        .destructive()]);
+static SESSION: Context = Context::new("session", "Session", "One signed-in browser.", "sessions")
+    .properties(&[
+        Property::state("user", "User", ID_TEXT, "Whose it is."),
+        Property::state("address", "Address", ADDRESS, "Where it was opened."),
+        Property::state("opened", "Opened", Kind::Time, "When it was opened."),
+        Property::state("used", "Last used", Kind::Time, "When it was used last."),
+    ])
+    .actions(&[Action::new("end", "End", "Signs this browser out.", "Nothing.").destructive()]);
 
 const ID_TEXT: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Line };
 const ADDRESS: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Address };

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::keys::Keys;
 use super::registry::{self, Entry};
-use super::users::Users;
 use super::{StateDir, StateError, bases, files, folder_name, make_private};
-use crate::accounts::{Accounts, Verdict};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -74,7 +72,8 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
 #[test]
 fn default_folders_follow_the_user() {
     let none = |_: &str| None;
-    assert_eq!(bases(0, &none), [PathBuf::from("/var/lib/plimsoll")]);
+    let (system, own) = (PathBuf::from("/var/lib/plimsoll"), PathBuf::from("/var/tmp/plimsoll-0"));
+    assert_eq!(bases(0, &none), [system, own], "the installed service may have the first");
     assert_eq!(bases(7, &none), [PathBuf::from("/var/tmp/plimsoll-7")]);
     let env = |name: &str| match name {
         "XDG_STATE_HOME" => Some(OsString::from("relative/is/ignored")),
@@ -132,28 +131,6 @@ fn the_certificate_follows_the_address_unless_it_is_the_administrators() {
 }
 
 #[test]
-fn users_survive_a_restart_and_only_their_hashes_are_kept() {
-    let scratch = Scratch::new();
-    {
-        let state = StateDir::open(scratch.path()).unwrap();
-        let users = Users::open(&state).unwrap();
-        assert!(users.table().users.is_empty());
-        users.set("admin", "a very good one").unwrap();
-    }
-    let state = StateDir::open(scratch.path()).unwrap();
-    let users = Users::open(&state).unwrap();
-    let is_in =
-        |password| Accounts::new(users.table()).unwrap().judge("admin", password) == Verdict::Right;
-    assert!(is_in("a very good one") && !is_in("a very good on"));
-    let text = fs::read_to_string(state.file("users.json")).unwrap();
-    assert!(text.contains("$argon2id$") && !text.contains("very good"));
-    assert_eq!(mode(&state.file("users.json")), 0o600);
-
-    users.set("admin", "a better one").unwrap();
-    assert!(is_in("a better one") && !is_in("a very good one"));
-}
-
-#[test]
 fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
     let scratch = Scratch::new();
     let registry = scratch.path().join("run");
@@ -173,6 +150,10 @@ fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
     drop(stale);
     drop(alive);
     assert!(registry::running(&registry).is_empty());
+    let root = super::effective_uid() == 0;
+    let (own, service) = (registry::default_dir(), PathBuf::from(registry::SERVICE));
+    let expected = if root { vec![own, service] } else { vec![own] };
+    assert_eq!(registry::default_dirs(), expected);
 }
 
 #[test]

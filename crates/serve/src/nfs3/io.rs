@@ -122,13 +122,15 @@ fn write_data(call: &Call<'_>, target: &Target<'_>, args: &WriteArgs<'_>) -> Wri
     };
     // The count rules; data that was announced and not sent cannot be made up.
     let data = args.data.get(..args.count as usize).ok_or(invalid)?;
+    // Before the data: if a flush of another caller loses it right away, this is another one.
+    let verf = target.fs.write_verifier(call.service.verifier);
     match target.fs.write(call.cx(), &target.handle, args.offset, data, stable) {
         Ok(changed) => {
             let ok = WriteResOk {
                 file_wcc: wcc(&changed.wcc),
                 count: changed.value as u32,
                 committed: args.stable,
-                verf: call.service.verifier,
+                verf,
             };
             Ok((ok, changed.flush))
         }
@@ -141,10 +143,13 @@ pub(super) fn commit(call: &mut Call<'_>) -> Handled {
     call.facts.offset = args.offset;
     call.facts.size = args.count;
     call.facts.flags |= flag::HAS_RANGE;
-    let verf = call.service.verifier;
+    let start = call.service.verifier;
     let result = match call.target(args.file) {
         Ok(t) => match t.fs.commit(call.cx(), &t.handle) {
-            Ok(changed) => Ok((CommitResOk { file_wcc: wcc(&changed.wcc), verf }, changed.flush)),
+            Ok(changed) => {
+                let (file_wcc, verf) = (wcc(&changed.wcc), t.fs.write_verifier(start));
+                Ok((CommitResOk { file_wcc, verf }, changed.flush))
+            }
             Err(failed) => Err((failed.status, wcc(&failed.wcc))),
         },
         Err(status) => Err((status, WccData::default())),

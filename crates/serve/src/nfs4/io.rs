@@ -165,6 +165,8 @@ pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {
     };
     run.check_write(&args.stateid)?;
     let fs = &target.share.fs;
+    // Before the data: if a flush of another caller loses it right away, this is another one.
+    let writeverf = verifier(run, &target);
     let written = match fs.write(run.cx(), &target.handle, args.offset, args.data, stable) {
         Ok(written) => written,
         Err(failed) => return Err(refine(run, &target, failed.status)),
@@ -172,13 +174,12 @@ pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {
     run.durable(written.flush);
     let count = written.value as u32;
     run.facts.bytes = count;
-    run.ok(&WriteResOk4 { count, committed: args.stable, writeverf: verifier(run, &target) })
+    run.ok(&WriteResOk4 { count, committed: args.stable, writeverf })
 }
 
-/// Changes with each start and each failed flush, so that whoever has unflushed data learns it.
+/// The write verifier (`writeverf`).
 pub(super) fn verifier(run: &Run<'_>, target: &Target) -> [u8; 8] {
-    let failures = target.share.fs.flush_failures();
-    (u64::from_be_bytes(run.service.verifier) ^ failures).to_be_bytes()
+    target.share.fs.write_verifier(run.service.verifier)
 }
 
 pub(super) fn commit(run: &mut Run<'_>, args: &CommitArgs4) -> Handled {

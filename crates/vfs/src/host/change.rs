@@ -199,11 +199,12 @@ impl HostFs {
         }
         let mut flush = Flush::NONE;
         if !self.inline.all && node.flush.needs_commit() {
+            let waiter = node.flush.commit(cx.cred.uid);
             let target = NodeFlush {
                 node,
                 fd: None,
                 data_only: false,
-                waiter: Waiter::Commit(cx.cred.uid),
+                waiter,
                 shared: Arc::clone(&self.shared),
             };
             flush.and(FlushSite::Commit, Arc::new(target));

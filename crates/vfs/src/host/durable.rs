@@ -4,7 +4,9 @@
 //! succeeds although the data is gone. So every change of a file takes a number; a failed flush
 //! loses a range of numbers, and whoever holds one of them is told, whichever flush came after.
 //! An unstable write has no caller waiting: the first COMMIT of each user after the failure is
-//! told, and [`HostFs::flush_failures`](crate::fs::FileSystem::flush_failures) changes.
+//! told, and so is every COMMIT that was under way; and
+//! [`HostFs::flush_failures`](crate::fs::FileSystem::flush_failures) changes, and with it the write
+//! verifier, which tells the other clients of a user.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +37,8 @@ pub struct FlushState {
     /// Number of the last change.
     seq: AtomicU64,
     dirty: AtomicBool,
+    /// Flushes that failed.
+    losses: AtomicU64,
     key: std::sync::OnceLock<u64>,
     inner: Mutex<Inner>,
 }
@@ -77,7 +81,12 @@ impl FlushState {
 
     /// Whether a COMMIT has anything to do or to tell.
     pub fn needs_commit(&self) -> bool {
-        self.is_dirty() || !lock(&self.inner).lost.is_empty()
+        self.is_dirty() || self.losses.load(Ordering::Acquire) > 0
+    }
+
+    /// Whom a COMMIT by `uid` that begins now is.
+    pub fn commit(&self, uid: u32) -> Waiter {
+        Waiter::Commit { uid, losses: self.losses.load(Ordering::Acquire) }
     }
 
     /// The same number for all targets of one file and no other.
@@ -109,8 +118,14 @@ impl Inner {
 pub enum Waiter {
     /// The caller of the change with this number.
     Change(u64),
-    /// A COMMIT by this user: all unstable writes before it.
-    Commit(u32),
+    /// A COMMIT: all unstable writes before it. See [`FlushState::commit`].
+    Commit {
+        /// By whom.
+        uid: u32,
+        /// Flushes of the file that had failed when it began: its reply carries the write verifier
+        /// of then, which says nothing of any later ones.
+        losses: u64,
+    },
 }
 
 /// A file or directory to be flushed.
@@ -164,14 +179,16 @@ impl NodeFlush {
     fn told(&self, inner: &mut Inner) -> Result<()> {
         let lost = match self.waiter {
             Waiter::Change(seq) => inner.has_lost(seq),
-            Waiter::Commit(uid) if !inner.lost.is_empty() && !inner.told.contains(&uid) => {
-                if inner.told.len() >= FLUSH_TOLD_MAX {
-                    inner.told.clear();
+            Waiter::Commit { uid, losses } => {
+                let first = !inner.lost.is_empty() && !inner.told.contains(&uid);
+                if first {
+                    if inner.told.len() >= FLUSH_TOLD_MAX {
+                        inner.told.clear();
+                    }
+                    inner.told.push(uid);
                 }
-                inner.told.push(uid);
-                true
+                first || self.node.flush.losses.load(Ordering::Acquire) != losses
             }
-            Waiter::Commit(_) => false,
         };
         if lost { Err(Status::Io) } else { Ok(()) }
     }
@@ -213,6 +230,7 @@ impl Durable for NodeFlush {
                 self.shared.failures.fetch_add(1, Ordering::Relaxed);
                 inner.lose(upto);
                 inner.done = upto;
+                state.losses.fetch_add(1, Ordering::AcqRel);
                 return Err(match Status::from(error) {
                     full @ (Status::NoSpace | Status::Quota) => full,
                     _ => Status::Io,

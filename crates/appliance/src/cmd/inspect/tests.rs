@@ -10,8 +10,30 @@ fn of(name: &str, bytes: &[u8]) -> Option<String> {
 fn secrets_are_described_and_not_shown() {
     let text = of("api-token", b"0123456789abcdef\n").expect("a token");
     assert!(text.contains("bearer token") && !text.contains("0123"), "{text}");
+    let once = b"  sign in   https://x/l?t=1  (works once)\n  user admin, password geheim\n";
+    let text = of("first-sign-in", once).expect("a first sign-in");
+    assert!(text.contains("admin") && !text.contains("geheim") && !text.contains("t=1"), "{text}");
     let text = of("users.json", br#"{"anna": "$argon2id$v=19$secret"}"#).expect("users");
     assert!(text.contains("anna") && !text.contains("secret"), "{text}");
+}
+
+#[test]
+fn the_configurations_files_are_read() {
+    let head = "# A configuration of Plimsoll: docs/formats/configuration.md\nformat = 1\n";
+    let good = format!("{head}[\"/configuration/services/nfs\"]\nlease = 60\n");
+    let found = recognise(Path::new("000001.toml"), good.as_bytes()).expect("a configuration");
+    assert_eq!(found.value["nodes"]["/configuration/services/nfs"]["lease"], 60);
+    let text =
+        of("x.toml", format!("{head}[\"/nowhere\"]\n").as_bytes()).expect("one with a fault");
+    assert!(text.contains("# problem: /nowhere: / has no \"nowhere\""), "{text}");
+    let kept =
+        br#"{"next":2,"secrets":{"1":{"path":"/users/a","property":"password","value":"$x"}}}"#;
+    let text = of("secrets.json", kept).expect("secrets");
+    assert!(text.contains("/users/a password") && !text.contains("$x"), "{text}");
+    let line =
+        br#"{"when":0,"who":"a","from":"b","action":"set","path":"/x","property":"p","after":1}"#;
+    let text = of("audit.log", line).expect("an audit log");
+    assert!(text.contains("1970-01-01 00:00:00  a from b: set /x p null -> 1"), "{text}");
 }
 
 #[test]

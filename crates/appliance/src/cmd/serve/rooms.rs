@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
+use control::accounts::People;
 use control::appliance::Appliance;
 use control::state::keys::Identity;
 use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition};
@@ -17,14 +18,21 @@ use crate::out::Failure;
 use crate::tree::LOG_SHOWN;
 
 /// All branches of the tree, each with who answers for it. The one list.
-pub fn branches(running: &Arc<Running>, state: PathBuf, nfs: Arc<Nfs>) -> Vec<Branch> {
+pub fn branches(
+    running: &Arc<Running>,
+    state: PathBuf,
+    nfs: Arc<Nfs>,
+    people: &Arc<People>,
+) -> Vec<Branch> {
     let system = System { running: running.clone(), state };
-    vec![
+    let mut branches = people.branches();
+    branches.extend([
         Branch::new(&["configuration", "services", "nfs"], nfs),
         Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(Status { running: running.clone() })),
-    ]
+    ]);
+    branches
 }
 
 /// NFS's settings. TLS can change while it runs; the rest takes a start.

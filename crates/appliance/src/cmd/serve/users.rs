@@ -1,12 +1,13 @@
-//! Who may sign in: the users of the state directory, those of the command line, and the one who
+//! Who may sign in: the users of the configuration, those of the command line, and the one who
 //! is made when there is nobody.
 
 use std::sync::Arc;
 
 use control::access::Rights;
-use control::accounts::{Accounts, password};
-use control::state::users::Users;
+use control::accounts::first::{self, FirstError};
+use control::accounts::{Accounts, Table};
 use control::state::{StateDir, StateError};
+use control::tree::Tree;
 
 use super::plan::Plan;
 
@@ -16,24 +17,38 @@ pub const FIRST: &str = "admin";
 /// Who signs in by the printed URL when no user may do everything.
 const CONSOLE: &str = "console";
 
-/// Those who may sign in; if nobody could, makes one, whose password is returned to be printed
-/// once.
+/// The users of the command line, and nobody else yet.
 ///
 /// # Errors
-/// A damaged table, or one that cannot be written.
-pub fn open(state: &StateDir, plan: &Plan) -> Result<(Arc<Accounts>, Option<String>), StateError> {
-    let users = Users::open(state)?;
-    let accounts = Arc::new(Accounts::new(users.table())?);
+/// Passwords cannot be hashed.
+pub fn given(plan: &Plan) -> Result<Arc<Accounts>, StateError> {
+    let accounts = Accounts::new(Table::default())?;
     for (user, password) in &plan.users {
         accounts.add_command_line(user, password)?;
     }
-    if !accounts.is_empty() {
-        return Ok((accounts, None));
+    Ok(Arc::new(accounts))
+}
+
+/// Enters the users of an older version. If nobody could sign in then, makes one, whose password
+/// is returned to be printed once.
+///
+/// # Errors
+/// The configuration does not take them.
+pub fn first(
+    state: &StateDir,
+    tree: &Tree,
+    accounts: &Accounts,
+) -> Result<Option<String>, FirstError> {
+    for left_out in first::take_over(state, tree)? {
+        eprintln!(
+            "plimsoll: the user {left_out:?} cannot be taken over: names have letters, digits, \
+             '.', '_' and '-'; make another one"
+        );
     }
-    let password = password::generate();
-    users.set(FIRST, &password)?;
-    accounts.replace(users.table());
-    Ok((accounts, Some(password)))
+    if !accounts.is_empty() {
+        return Ok(None);
+    }
+    first::make(tree, FIRST).map(Some)
 }
 
 /// For whom the sign-in URL is made, which only who has started the server sees: a user with all

@@ -62,7 +62,8 @@ fn each_user_that_commits_is_told_once() {
     let bench = Bench::new();
     bench.node.flush.unstable(&bench.bad, &bench.shared);
     assert!(bench.node.flush.is_dirty());
-    let commit = |uid| Bench::run(&bench.target(&bench.good, Waiter::Commit(uid)));
+    let waiter = |uid| bench.node.flush.commit(uid);
+    let commit = |uid| Bench::run(&bench.target(&bench.good, waiter(uid)));
     assert_eq!(commit(1), Err(Status::Io), "the descriptor of the write is the one flushed");
     lock(&bench.node.flush.inner).fd = None;
     assert_eq!(commit(1), Ok(()), "told already");
@@ -70,6 +71,19 @@ fn each_user_that_commits_is_told_once() {
     assert_eq!(commit(2), Ok(()));
     assert!(!bench.node.flush.is_dirty());
     assert_eq!(bench.shared.dirty.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_commit_under_way_is_told_though_its_user_was() {
+    let bench = Bench::new();
+    bench.node.flush.unstable(&bench.bad, &bench.shared);
+    // Two clients of one user: both replies carry the verifier of before the failure.
+    let [first, second] = [(); 2].map(|()| bench.target(&bench.good, bench.node.flush.commit(1)));
+    assert_eq!(Bench::run(&first), Err(Status::Io));
+    lock(&bench.node.flush.inner).fd = None;
+    assert_eq!(Bench::run(&second), Err(Status::Io), "the flush after the failure is no answer");
+    let third = bench.target(&bench.good, bench.node.flush.commit(1));
+    assert_eq!(Bench::run(&third), Ok(()), "its reply carries the new verifier");
 }
 
 #[test]
