@@ -110,6 +110,8 @@ export function show(kind: Kind | undefined, value: Value): string {
   if (value === null || value === undefined || value === '') return '–';
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map((one) => show(kind?.of ?? undefined, one)).join(', ');
   if (typeof value === 'boolean') return value ? 'on' : 'off';
+  // Parameters of an action, in the audit log.
+  if (typeof value === 'object') return Object.entries(value).map(([name, one]) => `${name}: ${show(undefined, one as Value)}`).join(', ') || '–';
   if (kind?.type === 'time' && typeof value === 'number') return value === 0 ? 'never' : `${day(value)} ${clock(value)}`;
   // Where the exact figure would be a long one, nobody can read it.
   if (kind?.type === 'bytes' && typeof value === 'number') return exactBytes(value).length > 9 ? bytes(value) : exactBytes(value);
@@ -160,4 +162,11 @@ export function localTime(value: Value): string {
 export function readLocalTime(text: string): number | null {
   const ms = new Date(text).getTime();
   return text === '' || Number.isNaN(ms) ? null : Math.floor(ms / 1000);
+}
+
+/** One side of a change: of a property its value or that it is not set, of a node whether it is there. */
+export function side(property: Property | undefined, named: boolean, value: Value | undefined): string {
+  if (!named) return value === true ? 'there' : showWithUnit(property, value);
+  if (value === null || value === undefined) return property?.role === 'secret' ? 'not set' : 'default';
+  return showWithUnit(property, value);
 }

@@ -2,7 +2,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { nodeOf, encodePath } from '../../src/api/tree.ts';
-import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, wrongWith } from '../../src/lib/kinds.ts';
+import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, side, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
 import { columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
 import { access, mounts, offline, room } from '../../src/lib/shares.ts';
@@ -168,4 +168,14 @@ test('a point in time is typed in the zone of the viewer', () => {
   assert.equal(readLocalTime(localTime(1798761600)), 1798761600);
   assert.equal(readLocalTime(''), null);
   assert.equal(localTime(null), '');
+});
+
+test('both sides of a change are words', () => {
+  assert.equal(side({ kind: SECONDS }, true, 90), '1 min 30 s');
+  assert.equal(side({ kind: SECONDS }, true, null), 'default');
+  assert.equal(side({ kind: { type: 'text' }, role: 'secret' }, true, undefined), 'not set');
+  assert.equal(side(undefined, false, true), 'there');
+  assert.equal(side(undefined, false, null), '–');
+  assert.equal(side(undefined, false, {}), '–');
+  assert.equal(side(undefined, false, { days: 3 }), 'days: 3');
 });
