@@ -33,6 +33,7 @@ pub enum Command {
     /// Drive a server to its load limit, and say what sets it
     Lab(lab::cli::LabArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
+    #[command(after_help = "Exit code 3: something is missing that serving uses.")]
     Doctor(DoctorArgs),
 }
 
@@ -67,15 +68,19 @@ pub struct ServeArgs {
     /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// A configuration, as `GET /api/v1/configuration` exports it, to take in place of the one in
+    /// force; options of NFS given here decide over it in this run
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Address to listen on; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
     /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// A user who may sign in; @FILE reads the password from a file, which other users of this
-    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
-    /// and its password printed once]
+    /// An administrator for this run; @FILE reads the password from a file, which other users of
+    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
+    /// start and its password printed once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
     /// Print one JSON line on standard output when ready, and nothing else there
@@ -90,23 +95,25 @@ pub struct ServeArgs {
     #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
     pub export: Vec<String>,
     /// Seconds that an NFSv4 client may be silent before others may take what it holds; as long
-    /// after a start clients may reclaim
-    #[arg(long, value_name = "SECONDS", default_value_t = 90,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub nfs_lease: u64,
+    /// after a start clients may reclaim [default: as configured, else 90]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub nfs_lease: Option<u64>,
     /// Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd and
-    /// /etc/group have them; who is not there stays a number [default: all are numbers]
+    /// /etc/group have them; who is not there stays a number [default: as configured, else all are
+    /// numbers]
     #[arg(long, value_name = "DOMAIN")]
     pub nfs_domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
     /// changed; it is called back when anybody changes it, programs on this machine included
-    #[arg(long, value_name = "SWITCH", default_value = "on")]
-    pub nfs_delegations: Switch,
+    /// [default: as configured, else on]
+    #[arg(long, value_name = "SWITCH")]
+    pub nfs_delegations: Option<Switch>,
     /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
     #[arg(long)]
     pub no_portmap: bool,
     /// Certificate, with those between it and a root, for NFS clients that ask for TLS; PEM. SIGHUP
-    /// reads it, its key and the authorities again [default: that of the admin interface]
+    /// reads it, its key and the authorities again [default: as configured, else that of the admin
+    /// interface]
     #[arg(long, value_name = "FILE", requires = "nfs_tls_key")]
     pub nfs_tls_cert: Option<PathBuf>,
     /// Its private key; PEM
@@ -280,6 +287,15 @@ pub struct DoctorArgs {
     /// Directory that would be served
     #[arg(default_value = ".")]
     pub dir: PathBuf,
+    /// Where the state would be kept [default: as for serve]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Address that would be listened on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// Added to every standard port
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub port_offset: u16,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -146,6 +146,128 @@ pub fn try_resolve_cached() -> Result<()> {
     take(fd as RawFd).map(drop)
 }
 
+/// Whether the kernel can encrypt on a TCP connection (kernel TLS); tried on one to ourselves.
+pub fn try_kernel_tls() -> Result<()> {
+    const TCP_ULP: libc::c_int = 31;
+    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+    let stream = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let name = b"tls";
+    // SAFETY: pointer and length describe `name`, which the kernel reads.
+    check(i64::from(unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_ULP,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    }))
+}
+
+/// Whether changes of a directory can be watched (inotify).
+pub fn try_watch(dir: &std::path::Path) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: no memory is involved.
+    let inotify = take(unsafe { libc::inotify_init1(libc::IN_CLOEXEC) })?;
+    // SAFETY: `path` is a C string; the watch goes with the descriptor.
+    let watch = unsafe {
+        libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), libc::IN_DELETE_SELF)
+    };
+    check(watch.into())
+}
+
+/// Whether the kernel's clock is kept right by somebody (adjtimex(2)).
+pub fn clock_is_kept() -> Result<bool> {
+    // SAFETY: plain numbers; all zero asks for the state and changes nothing.
+    let mut clock: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: a live structure that the kernel fills.
+    let state = unsafe { libc::adjtimex(&raw mut clock) };
+    check(state.into())?;
+    Ok(state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0)
+}
+
+/// Bytes that this user may still write on the file system of `path`.
+pub fn bytes_free(path: &std::path::Path) -> Result<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: plain numbers.
+    let mut space: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a C string, and a live structure that the call fills.
+    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut space) }.into())?;
+    Ok(space.f_bavail * space.f_frsize)
+}
+
+/// Whether the files of a directory are in memory, where no read waits.
+pub fn is_in_memory(dir: &File) -> bool {
+    // SAFETY: plain numbers.
+    let mut stats: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a live descriptor and a live structure that the call fills.
+    let done = unsafe { libc::fstatfs(dir.as_raw_fd(), &raw mut stats) };
+    done == 0 && stats.f_type == libc::TMPFS_MAGIC
+}
+
+/// What a network device does by itself (ethtool's SIOCETHTOOL).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offloads {
+    /// It, or the driver just above it, cuts large segments into packets.
+    pub segmentation: bool,
+    /// Packets are joined before the protocol sees them.
+    pub receive: bool,
+}
+
+/// Asks a network device.
+pub fn offloads(device: &str) -> Result<Offloads> {
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const GET_TSO: u32 = 0x1e;
+    const GET_GRO: u32 = 0x2b;
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+    let get = |what: u32| {
+        let mut value = [what, 0u32];
+        // SAFETY: plain bytes and pointers.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        let room = request.ifr_name.len() - 1;
+        for (to, from) in request.ifr_name.iter_mut().take(room).zip(device.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: the request and the two numbers that it leads to are live.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }.into())?;
+        Ok::<_, Error>(value[1] != 0)
+    };
+    Ok(Offloads { segmentation: get(GET_TSO)?, receive: get(GET_GRO)? })
+}
+
+/// Writes over each place of this process's command line, as `/proc/PID/cmdline` and `ps` show it,
+/// that ends an argument with `secret`. Where the kernel does not say where it lies, nothing is
+/// done: it was readable until now anyway, and the help says how to avoid that.
+pub fn hide_argument(secret: &str) {
+    let Some((start, length)) = command_line() else { return };
+    // SAFETY: the kernel says that our own argument strings lie here; they are on the writable
+    // stack and live as long as the process. Before the first thread nobody else reads them, and
+    // std copies them when asked.
+    let line = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, length) };
+    for argument in line.split_mut(|byte| *byte == 0) {
+        if let Some(at) = argument.len().checked_sub(secret.len())
+            && argument[at..] == *secret.as_bytes()
+        {
+            argument[at..].fill(b'*');
+        }
+    }
+}
+
+/// Where this process's arguments lie: `arg_start` and the length, proc(5).
+fn command_line() -> Option<(usize, usize)> {
+    const ARG_START: usize = 48;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is a name in parentheses that may hold anything; the third follows it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(ARG_START - 3);
+    let start: usize = fields.next()?.parse().ok()?;
+    let end: usize = fields.next()?.parse().ok()?;
+    (start != 0).then_some((start, end.checked_sub(start)?))
+}
+
 fn check(result: i64) -> Result<()> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }

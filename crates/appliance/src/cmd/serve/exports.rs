@@ -88,7 +88,7 @@ impl Lookup for System {
         fs::read_to_string(NETGROUPS)
             .inspect_err(|e| {
                 if e.kind() != ErrorKind::NotFound {
-                    eprintln!("plimsoll: cannot read {NETGROUPS}: {e}");
+                    base::tell!("nfs", "cannot read {NETGROUPS}: {e}");
                 }
             })
             .unwrap_or_default()

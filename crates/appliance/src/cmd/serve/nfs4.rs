@@ -98,7 +98,7 @@ impl OnDisk {
             }
             Err(e) => {
                 if !self.told.swap(true, Ordering::Relaxed) {
-                    eprintln!("plimsoll: {what}: {}", chain(&e));
+                    base::tell!("nfs", "{what}: {}", chain(&e));
                 }
                 Err(NotWritten)
             }

@@ -1,6 +1,8 @@
 //! Shares and the protocol services on them.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
@@ -28,6 +30,7 @@ use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
 use super::names::user_name;
 use super::owners::Owners;
 use super::plan::Plan;
+use super::settings::NfsSettings;
 use super::tls::Teller;
 use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
@@ -47,7 +50,7 @@ pub struct Storage {
     tls: Arc<Tls>,
     budgets: Arc<Budgets>,
     /// Whether clients' certificates can be verified.
-    knows_clients: bool,
+    knows_clients: AtomicBool,
     owners: Owners,
     service: Mutex<Option<RpcService>>,
 }
@@ -55,12 +58,13 @@ pub struct Storage {
 /// The table with the one share, under its rules.
 fn shares(
     plan: &Plan,
+    settings: &NfsSettings,
     files: &Arc<HostFs>,
     locks: &Arc<LockTable>,
 ) -> Result<Arc<ShareTable>, ShareError> {
     // Without delegations there is nothing that a change would have to recall.
     let mut table = ShareTable::default();
-    if plan.delegations {
+    if settings.delegations {
         table = ShareTable::with_locks(locks.clone());
         // Whoever trusts what it has read must hear of programs that change the file here.
         let locks = locks.clone();
@@ -79,7 +83,7 @@ impl Storage {
     /// # Errors
     /// The directory cannot be opened for serving, or the port is taken.
     pub fn start(
-        plan: &Plan,
+        (plan, settings): (&Plan, &NfsSettings),
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
@@ -97,20 +101,20 @@ impl Storage {
         };
         let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
         let locks = Arc::<LockTable>::default();
-        let table = shares(plan, &files, &locks).map_err(|e| failure(&e))?;
+        let table = shares(plan, settings, &files, &locks).map_err(|e| failure(&e))?;
         // The same numbers in the same order as in the table of shares.
         hub.shares().intern(&plan.share);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
-        let owners = Owners::start(plan.nfs_domain.as_deref());
-        let of = (plan.lease, owners.map());
+        let owners = Owners::start(settings.domain.as_deref());
+        let of = (settings.lease, owners.map());
         let (program, clients) = nfs4::start(table.clone(), locks.clone(), of, state)?;
-        if plan.delegations {
+        if settings.delegations {
             clients.call_back(&runtimes);
         }
         programs.push(program);
-        let nlm = nlm::start(table.clone(), locks, plan.lease, state, &clients, &runtimes)?;
+        let nlm = nlm::start(table.clone(), locks, settings.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
@@ -128,8 +132,9 @@ impl Storage {
         })?;
         let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
-        let portmap = portmap::start(plan, nfs, &nlm, &runtimes);
-        let (dir, knows_clients) = (plan.dir.display().to_string(), plan.tls.knows_clients());
+        let portmap = settings.portmap && portmap::start(plan, nfs, &nlm, &runtimes);
+        let dir = plan.dir.display().to_string();
+        let knows_clients = AtomicBool::new(settings.tls.knows_clients());
         Ok(Self {
             files,
             flush,
@@ -200,7 +205,11 @@ impl Storage {
             mount: mount_command_v4(self.nfs, share),
             note: Some(format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
-                if self.knows_clients { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+                if self.knows_clients.load(Relaxed) {
+                    "xprtsec=tls or mtls"
+                } else {
+                    "xprtsec=tls"
+                }
             )),
         }
     }
@@ -208,6 +217,21 @@ impl Storage {
     /// TLS as it is offered.
     pub fn tls(&self) -> &Tls {
         &self.tls
+    }
+
+    /// Whether clients' certificates can be verified from now on.
+    pub fn set_knows_clients(&self, knows: bool) {
+        self.knows_clients.store(knows, Relaxed);
+    }
+
+    /// Connections of clients now.
+    pub fn connections(&self) -> i64 {
+        self.budgets.connections()
+    }
+
+    /// Whether nothing new is taken any more.
+    pub fn is_draining(&self) -> bool {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Exchanges the export rules of all shares.
@@ -248,8 +272,8 @@ impl Storage {
     pub fn drain(&self) {
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         match service.map(RpcService::drain_blocking) {
-            Some(Ok(false)) => eprintln!("plimsoll: some requests were not answered in time"),
-            Some(Err(e)) => eprintln!("plimsoll: cannot drain NFS: {}", chain(&e)),
+            Some(Ok(false)) => base::tell!("nfs", "some requests were not answered in time"),
+            Some(Err(e)) => base::tell!("nfs", "cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }
     }

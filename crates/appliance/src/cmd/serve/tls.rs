@@ -12,7 +12,6 @@ use serve::transport::Budgets;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::rules::{Rules, Transport};
 
-use crate::cli::ServeArgs;
 use crate::out::Failure;
 
 /// Files that the options name.
@@ -25,10 +24,9 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// What the options say.
-    pub fn from_args(args: &ServeArgs) -> Self {
-        let shown = args.nfs_tls_cert.clone().zip(args.nfs_tls_key.clone());
-        Self { shown, client_ca: args.nfs_tls_client_ca.clone() }
+    /// Certificate and key, and whom clients' certificates must come from.
+    pub fn new(shown: Option<(PathBuf, PathBuf)>, client_ca: Option<PathBuf>) -> Self {
+        Self { shown, client_ca }
     }
 
     /// Whether there is anything to read again.
@@ -123,6 +121,6 @@ impl Teller {
         let count = self.budgets.tls_failures.load(Relaxed);
         let new = count.saturating_sub(self.told).max(1);
         (self.told, self.at_ns) = (count, Some(now));
-        eprintln!("plimsoll: {new} TLS connections to NFS failed, the last from {peer}: {why}");
+        base::tell!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 }
