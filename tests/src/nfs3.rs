@@ -61,6 +61,7 @@ pub struct Client {
     uid: u32,
     gid: u32,
     gids: Vec<u32>,
+    anonymous: bool,
 }
 
 impl Client {
@@ -69,13 +70,20 @@ impl Client {
     /// # Errors
     /// No connection.
     pub fn connect(server: SocketAddr, uid: u32, gid: u32) -> io::Result<Self> {
-        let stream = TcpStream::connect(server)?;
+        Self::over(TcpStream::connect(server)?, uid, gid)
+    }
+
+    /// As [`Client::connect`], over a connection that is there.
+    ///
+    /// # Errors
+    /// It is broken.
+    pub fn over(stream: TcpStream, uid: u32, gid: u32) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(ANSWER))?;
         // Two connections of one client must not share transactions, or one's call looks like a
         // repetition of the other's.
         let xid = u32::from(stream.local_addr()?.port()) << 16;
-        Ok(Self { stream, xid, uid, gid, gids: Vec::new() })
+        Ok(Self { stream, xid, uid, gid, gids: Vec::new(), anonymous: false })
     }
 
     /// Calls a procedure; gives the bytes after the RPC header.
@@ -95,7 +103,10 @@ impl Client {
         let mut w = Writer::new(&mut out);
         let mark = begin_record(&mut w);
         let (uid, gid, gids) = (self.uid, self.gid, Gids::new(&self.gids));
-        let cred = Auth::Sys(AuthSys { stamp: 0, machine: b"test", uid, gid, gids });
+        let cred = match self.anonymous {
+            true => Auth::None,
+            false => Auth::Sys(AuthSys { stamp: 0, machine: b"test", uid, gid, gids }),
+        };
         let (xid, verf) = (self.xid, Auth::None);
         CallHeader { xid, prog: prog.0, vers: prog.1, proc, cred, verf }.encode(&mut w);
         args.encode(&mut w);

@@ -1,19 +1,21 @@
-//! A small NFSv4.2 client on the shared codec: one connection, one session with one slot, whole
-//! answers. It does what it is told and keeps nothing to itself: handles and stateids are the
-//! caller's.
+//! A small NFSv4 client on the shared codec: one connection, one session with one slot, whole
+//! answers; of 4.2 unless told otherwise, without a session for 4.0. It does what it is told and
+//! keeps nothing to itself: handles and stateids are the caller's.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use wire::nfs4::{
-    ArgOp, Attrs4, Bitmap4, ChannelAttrs4, ClientOwner4, Component4, CompoundArgs, CompoundRes,
-    CreateSessionArgs4, ExchangeIdArgs4, Fattr4, Fh4, GetattrArgs4, LookupArgs4, Nfsstat4, Opaque4,
-    PutfhArgs4, ReclaimCompleteArgs4, Res4, ResOp, SequenceArgs4, Sessionid4, StateProtectA4, Tag4,
+    ArgOp, Attrs4, Bitmap4, CallbackSec4, ChannelAttrs4, ClientOwner4, Component4, CompoundArgs,
+    CompoundRes, CreateSessionArgs4, ExchangeIdArgs4, Fattr4, Fh4, GetattrArgs4, LookupArgs4,
+    Nfsstat4, Opaque4, PutfhArgs4, ReclaimCompleteArgs4, Res4, ResOp, SequenceArgs4, Sessionid4,
+    StateProtectA4, Tag4,
 };
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
 use crate::nfs3;
 
+pub mod back;
 pub mod files;
 pub mod locks;
 pub mod pipe;
@@ -120,8 +122,30 @@ impl Client {
         verifier: u64,
     ) -> Outcome<Self> {
         let rpc = nfs3::Client::connect(server, uid, gid).map_err(broken)?;
-        let mut client =
-            Self { rpc, minor: 2, id: 0, session: [0; 16], sequence: 0, answered: BTreeMap::new() };
+        Self::over(rpc, 2, name, verifier)
+    }
+
+    /// As [`Client::connect`], over a connection that is there and in this minor version. One of
+    /// 4.0 does not make itself known: what needs no state goes without.
+    ///
+    /// # Errors
+    /// What the server refuses.
+    pub fn over(rpc: nfs3::Client, minor: u32, name: &str, verifier: u64) -> Outcome<Self> {
+        Self::begin(rpc, minor, name, verifier, 0)
+    }
+
+    fn begin(
+        rpc: nfs3::Client,
+        minor: u32,
+        name: &str,
+        verifier: u64,
+        flags: u32,
+    ) -> Outcome<Self> {
+        let (session, answered) = ([0; 16], BTreeMap::new());
+        let mut client = Self { rpc, minor, id: 0, session, sequence: 0, answered };
+        if minor == 0 {
+            return Ok(client);
+        }
         let owner =
             ClientOwner4 { verifier: verifier.to_be_bytes(), ownerid: Opaque4(name.as_bytes()) };
         let exchange = ArgOp::ExchangeId(ExchangeIdArgs4 {
@@ -138,11 +162,11 @@ impl Client {
             }
             other => return Err(broken(format!("{other:?}"))),
         };
-        client.create_session(sequence)?;
+        client.create_session(sequence, flags)?;
         Ok(client)
     }
 
-    fn create_session(&mut self, sequence: u32) -> Outcome<()> {
+    fn create_session(&mut self, sequence: u32, flags: u32) -> Outcome<()> {
         let channel = ChannelAttrs4 {
             headerpadsize: 0,
             maxrequestsize: RECORD_MAX,
@@ -155,11 +179,12 @@ impl Client {
         let reply = self.send(&[ArgOp::CreateSession(CreateSessionArgs4 {
             clientid: self.id,
             sequence,
-            flags: 0,
+            flags,
             fore_chan_attrs: channel,
             back_chan_attrs: channel,
             cb_program: 0x4000_0000,
-            sec_parms: Seq(Vec::new()),
+            // Calls to us need not say who makes them.
+            sec_parms: Seq(if flags == 0 { Vec::new() } else { vec![CallbackSec4::None(())] }),
         })])?;
         match reply.last()? {
             ResOp::CreateSession(Res4::Ok(ok)) => self.session = ok.sessionid,
@@ -177,12 +202,15 @@ impl Client {
         self.compound(&[done])?.last().map(|_| ())
     }
 
-    /// Does a compound in the session, SEQUENCE put before it.
+    /// Does a compound; from 4.1 on in the session, SEQUENCE put before it.
     ///
     /// # Errors
     /// The connection is broken, or the answer cannot be read. An operation's failure is in the
     /// reply.
     pub fn compound(&mut self, ops: &[ArgOp<'_>]) -> Outcome<Reply> {
+        if self.minor == 0 {
+            return self.send(ops);
+        }
         let mut all = vec![ArgOp::Sequence(SequenceArgs4 {
             sessionid: self.session,
             sequenceid: self.sequence + 1,

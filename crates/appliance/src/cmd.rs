@@ -28,7 +28,8 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
     if let Some(state) = &args.state {
         return Ok(Client::local(&state.join(SOCKET)));
     }
-    let running = registry::running(&registry::default_dir());
+    let running: Vec<registry::Entry> =
+        registry::default_dirs().iter().flat_map(|dir| registry::running(dir)).collect();
     match running.as_slice() {
         [one] => Ok(Client::local(&one.socket)),
         [] => Err(Failure::new(

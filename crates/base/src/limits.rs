@@ -210,8 +210,10 @@ pub const MAPPED_MAX: usize = 2048;
 /// Replies collected before they are sent, in bytes: what fits the second-level cache together with
 /// what is read into it.
 pub const SEND_BATCH_MAX: usize = 256 << 10;
-/// Small buffers that a core keeps for connections that wake up (64 KiB each).
-pub const BUFFERS_KEPT: usize = 64;
+/// Small buffers that a core keeps for connections that wake up (64 KiB each). With a thousand
+/// connections some hundreds wait at once until their peers take replies; what is not kept is made
+/// anew for each of them, page faults and all.
+pub const BUFFERS_KEPT: usize = 256;
 /// Reply buffers grown by large reads that a core keeps (about 1.3 MiB each).
 pub const LARGE_REPLIES_KEPT: usize = 4;
 /// Large buffers kept for all connections (about 1 MiB each).

@@ -130,14 +130,15 @@ impl StateDir {
 pub const SOCKET: &str = "plimsoll.sock";
 
 /// The default state directory of a served directory (canonical path): the first base folder that
-/// can be made, `/var/lib/plimsoll` as root, `$XDG_STATE_HOME/plimsoll` or
-/// `~/.local/state/plimsoll` otherwise, `/var/tmp/plimsoll-UID` for a user without a home.
+/// can be made, `/var/lib/plimsoll` as root (unless the installed service has it, whose user is
+/// another), `$XDG_STATE_HOME/plimsoll` or `~/.local/state/plimsoll` otherwise,
+/// `/var/tmp/plimsoll-UID` for a user without a home.
 ///
 /// # Errors
 /// The refusal of the last candidate.
 pub fn default_dir(served: &Path) -> Result<PathBuf, StateError> {
     let mut refused = None;
-    for base in bases(effective_uid(), &|name| std::env::var_os(name)) {
+    for base in default_bases() {
         match make_private(&base) {
             Ok(()) => return Ok(base.join(folder_name(served))),
             Err(e) => refused = Some(e),
@@ -146,13 +147,18 @@ pub fn default_dir(served: &Path) -> Result<PathBuf, StateError> {
     Err(refused.unwrap_or_else(|| StateError::NotOurs { path: PathBuf::from("/var/tmp") }))
 }
 
+/// The folders below which [`default_dir`] would be, the best first. Nothing is made.
+pub fn default_bases() -> Vec<PathBuf> {
+    bases(effective_uid(), &|name| std::env::var_os(name))
+}
+
 fn bases(uid: u32, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {
-    if uid == 0 {
-        return vec![PathBuf::from("/var/lib/plimsoll")];
-    }
     // The specification of base directories says that relative paths are to be ignored.
     let absolute = |name| env(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let mut bases = Vec::new();
+    if uid == 0 {
+        bases.push(PathBuf::from("/var/lib/plimsoll"));
+    }
     bases.extend(absolute("XDG_STATE_HOME").map(|p| p.join("plimsoll")));
     bases.extend(absolute("HOME").map(|p| p.join(".local/state/plimsoll")));
     bases.push(PathBuf::from(format!("/var/tmp/plimsoll-{uid}")));

@@ -25,6 +25,9 @@ const LINK_FULL: f64 = 0.85;
 const DISK_BUSY: f64 = 0.85;
 /// Bytes that wait to be sent on a connection, on average, when the network is what holds them.
 const QUEUED: f64 = 32_768.0;
+/// Time that it takes to carry what waits, s, when the network is what holds it: longer than a path
+/// within a machine, or through a switch that nobody fills, has data under way.
+const QUEUE_LASTS: f64 = 0.0005;
 /// A machine busier than this is part of the path itself: data then waits for the CPU that copies
 /// and acknowledges it, and a queue says nothing about the link.
 const QUEUE_TELLS: f64 = 0.75;
@@ -132,6 +135,8 @@ pub struct Evidence {
     pub link: Option<(String, f64, Option<f64>)>,
     /// Bytes waiting to be sent per connection: at the server, at the clients; mean.
     pub queued_to_send: Option<(f64, f64)>,
+    /// Connections whose queues these are; 0 where an older result does not say.
+    pub connections: f64,
     /// Bytes waiting to be read per connection: at the server, at the clients; mean.
     pub queued_to_read: Option<(f64, f64)>,
     /// Share of TCP segments sent again.
@@ -309,8 +314,13 @@ fn network(e: &Evidence) -> Found {
     if let (Some(send), Some(read)) = (e.queued_to_send, e.queued_to_read) {
         let idle = e.host_busy.is_none_or(|b| b < QUEUE_TELLS) || cpu_is_not_it(e);
         // Data that waits to leave while the other side has nothing to read is in the network.
-        let from_server = send.0 >= QUEUED && read.1 < send.0 / 4.0;
-        let from_client = send.1 >= QUEUED && read.0 < send.1 / 4.0;
+        // What is merely on its way is carried within the time that the way takes.
+        let waits = |bytes: f64| {
+            let lasts = bytes * e.connections / e.point.bytes_s.max(1.0);
+            bytes >= QUEUED && (e.connections == 0.0 || lasts >= QUEUE_LASTS)
+        };
+        let from_server = waits(send.0) && read.1 < send.0 / 4.0;
+        let from_client = waits(send.1) && read.0 < send.1 / 4.0;
         if idle && (from_server || from_client) {
             let (who, bytes, other) = if from_server {
                 ("server", send.0, "clients have")

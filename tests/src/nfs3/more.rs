@@ -44,6 +44,12 @@ impl Client {
         self
     }
 
+    /// Its calls do not say who makes them from now on (AUTH_NONE).
+    #[must_use]
+    pub fn anonymous(self) -> Self {
+        Self { anonymous: true, ..self }
+    }
+
     /// ACCESS: which of the rights in `access` there are.
     ///
     /// # Errors

@@ -95,6 +95,10 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let length = text?.trim().len();
             Some(json!({ "format": "bearer token of the API", "characters": length }))
         }
+        "first-sign-in" => {
+            let user = text?.split_once("user ")?.1.split(',').next()?;
+            Some(json!({ "format": "first sign-in, to be read once", "user": user }))
+        }
         "key.pem" => text?
             .contains("PRIVATE KEY")
             .then(|| json!({ "format": "private key of the admin listener" })),

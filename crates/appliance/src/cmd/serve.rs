@@ -4,6 +4,7 @@ mod announce;
 mod clients;
 mod engine;
 mod exports;
+mod manager;
 mod names;
 mod nfs4;
 mod nlm;
@@ -83,15 +84,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(plan.login_user(FIRST_USER)),
         first: first.as_deref().map(|password| (FIRST_USER, password)),
+        logged: manager::logged(),
     }
     .print()?;
+    manager::tell("READY=1");
     while sys::wait_for_signal() == Signal::Reload {
-        if plan.exports.file().is_none() && !plan.tls.any() {
+        if plan.exports.file().is_none() && !plan.tls.any() && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             break;
         }
         reload(&plan, &running, &keys.identity);
     }
+    manager::tell("STOPPING=1");
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);

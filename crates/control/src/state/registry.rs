@@ -1,7 +1,8 @@
 //! The run-time registry: how local commands find running servers.
 //!
 //! One JSON file per server in `/run/plimsoll` (root), `$XDG_RUNTIME_DIR/plimsoll`, or
-//! `/var/tmp/plimsoll-UID/run`. An entry whose socket nobody answers is stale, and removed.
+//! `/var/tmp/plimsoll-UID/run`. An entry whose socket nobody answers is stale, and removed. The
+//! installed service has a user of its own and [`SERVICE`]; root's commands look there, too.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -25,6 +26,10 @@ pub struct Entry {
     /// Its local socket.
     pub socket: PathBuf,
 }
+
+/// The registry of the installed service: `packaging/plimsoll.service` gives its user the folder
+/// above as XDG_RUNTIME_DIR.
+pub const SERVICE: &str = "/run/plimsoll-service/plimsoll";
 
 /// An entry that goes when the value goes.
 #[derive(Debug)]
@@ -51,6 +56,16 @@ pub fn default_dir() -> PathBuf {
     }
 }
 
+/// The folders in which this user's commands look for servers: its own registry, and the service's
+/// for root, who may use any server's socket.
+pub fn default_dirs() -> Vec<PathBuf> {
+    let mut dirs = vec![default_dir()];
+    if effective_uid() == 0 {
+        dirs.push(PathBuf::from(SERVICE));
+    }
+    dirs
+}
+
 /// Enters a server. Its socket must answer already.
 ///
 /// # Errors
@@ -66,8 +81,11 @@ pub fn register(registry: &Path, entry: &Entry) -> Result<Registration, StateErr
 
 /// The servers that answer, by pid. Stale entries are removed on the way.
 pub fn running(registry: &Path) -> Vec<Entry> {
-    // Below /var/tmp another user may have been first to take the name.
-    if !fs::metadata(registry).is_ok_and(|meta| meta.uid() == effective_uid()) {
+    // Below /var/tmp another user may have been first to take the name; below /run only root gives
+    // folders away.
+    let owner = fs::metadata(registry).ok().map(|meta| meta.uid());
+    let given = effective_uid() == 0 && registry == Path::new(SERVICE);
+    if owner.is_none() || owner != Some(effective_uid()) && !given {
         return Vec::new();
     }
     let Ok(files) = fs::read_dir(registry) else { return Vec::new() };

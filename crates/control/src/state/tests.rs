@@ -73,7 +73,8 @@ fn a_folder_with_other_things_in_it_is_left_alone() {
 #[test]
 fn default_folders_follow_the_user() {
     let none = |_: &str| None;
-    assert_eq!(bases(0, &none), [PathBuf::from("/var/lib/plimsoll")]);
+    let (system, own) = (PathBuf::from("/var/lib/plimsoll"), PathBuf::from("/var/tmp/plimsoll-0"));
+    assert_eq!(bases(0, &none), [system, own], "the installed service may have the first");
     assert_eq!(bases(7, &none), [PathBuf::from("/var/tmp/plimsoll-7")]);
     let env = |name: &str| match name {
         "XDG_STATE_HOME" => Some(OsString::from("relative/is/ignored")),
@@ -172,6 +173,10 @@ fn the_registry_lists_who_answers_and_cleans_up_the_rest() {
     drop(stale);
     drop(alive);
     assert!(registry::running(&registry).is_empty());
+    let root = super::effective_uid() == 0;
+    let (own, service) = (registry::default_dir(), PathBuf::from(registry::SERVICE));
+    let expected = if root { vec![own, service] } else { vec![own] };
+    assert_eq!(registry::default_dirs(), expected);
 }
 
 #[test]

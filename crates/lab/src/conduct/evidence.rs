@@ -50,6 +50,7 @@ pub fn gather(i: &Inputs<'_>) -> Evidence {
             let n = queues.len() as f64;
             let tx = queues.iter().map(|q| q.0).sum::<f64>() / n;
             let rx = queues.iter().map(|q| q.1).sum::<f64>() / n;
+            e.connections = queues.iter().map(|q| f64::from(q.2)).sum::<f64>() / n;
             e.queued_to_send = clients.map(|c| (tx, c.0));
             e.queued_to_read = clients.map(|c| (rx, c.1));
         }

@@ -19,8 +19,8 @@ pub struct ServerSample {
     pub process: Option<ProcessCpu>,
     /// Its machine.
     pub machine: MachineCounters,
-    /// Bytes per connection waiting at the server: to be sent, to be read.
-    pub queues: Option<(f64, f64)>,
+    /// Bytes per connection waiting at the server: to be sent, to be read; and how many connections.
+    pub queues: Option<(f64, f64, u32)>,
 }
 
 /// A way to see the server.
@@ -85,7 +85,7 @@ impl ServerView for LocalProcess {
             at_ns: clock::mono_ns(),
             process: Some(proc::process_cpu(self.pid)?),
             machine: proc::counters(),
-            queues: queues.map(|q| (q.0, q.1)),
+            queues,
         })
     }
 

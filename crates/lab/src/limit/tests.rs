@@ -107,6 +107,14 @@ fn rate_limited_link_without_a_known_rate() {
         ..quiet()
     };
     assert_eq!(named(&e), Limiter::Network);
+    // So much in so little time is merely on its way.
+    let point = Point { bytes_s: 6e9, ..e.point };
+    let fast =
+        Evidence { connections: 2.0, queued_to_send: Some((135e3, 0.0)), point, ..e.clone() };
+    assert_ne!(named(&fast), Limiter::Network);
+    let point = Point { bytes_s: 23e6, ..e.point };
+    let slow = Evidence { connections: 2.0, point, ..e.clone() };
+    assert_eq!(named(&slow), Limiter::Network);
     // The clients do not read what has come: that is not the network.
     let e = Evidence { queued_to_read: Some((0.0, 900_000.0)), ..e };
     assert_ne!(named(&e), Limiter::Network);

@@ -7,7 +7,7 @@ use base::limits::{MOUNT_GROUPS_MAX, MOUNTS_MAX};
 use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
-use vfs::share::rules::Access;
+use vfs::share::rules::{self, Access};
 use vfs::share::{EXPORT, Share};
 use vfs::status::Status;
 use wire::mount3::{
@@ -17,9 +17,6 @@ use wire::xdr::Encode;
 
 use super::call::{Call, Handled, Outcome};
 use super::status::mountstat3;
-
-/// Flavours that a client may use: AUTH_SYS, then AUTH_NONE (RFC 5531 §8.2).
-const FLAVORS: [u32; 2] = [1, 0];
 
 /// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
 #[derive(Debug, Default)]
@@ -49,11 +46,11 @@ impl Mounts {
 pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
     let path: Dirpath<'_> = call.decode()?;
     match find(call, path.0) {
-        Ok((share, handle)) => {
+        Ok((share, handle, flavors)) => {
             call.facts.share = share;
             lock(call).add(call.caller.address, path.0);
             let fhandle = Fhandle3(handle.as_bytes());
-            let auth_flavors = Flavors(FLAVORS.to_vec());
+            let auth_flavors = Flavors(flavors.numbers().collect());
             MntRes::Ok(MntResOk { fhandle, auth_flavors }).encode(&mut call.writer());
         }
         Err(Status::WouldBlock) if !call.may_block => return Ok(Outcome::WouldBlock),
@@ -67,8 +64,8 @@ pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
 }
 
 /// The directory at `/export/NAME/sub/dir`. Symbolic links are the client's to follow, and `..` is
-/// refused, so nothing leads out.
-fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
+/// refused, so nothing leads out. With it the flavours that the share takes: any will do to ask.
+fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), Status> {
     let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
@@ -93,7 +90,7 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle), Status> {
         }
         handle = next;
     }
-    Ok((share.id, handle))
+    Ok((share.id, handle, grant.flavors))
 }
 
 pub(super) fn dump(call: &mut Call<'_>) -> Handled {

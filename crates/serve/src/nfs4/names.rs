@@ -13,9 +13,6 @@ use super::fh::{Place, Target};
 use super::pseudo::{Below, Pseudo};
 use super::run::{Fail, Handled, Run};
 
-/// Flavours that are taken: AUTH_SYS, AUTH_NONE.
-const FLAVORS: [u32; 2] = [1, 0];
-
 /// Checks a name that a client sends; see the module for what is refused.
 pub fn check_name(name: &[u8], name_max: u32) -> Result<(), Nfsstat4> {
     match name {
@@ -115,27 +112,39 @@ pub(super) fn lookupp(run: &mut Run<'_>) -> Handled {
 
 pub(super) fn secinfo(run: &mut Run<'_>, args: &SecinfoArgs4<'_>) -> Handled {
     let place = run.current()?.clone();
-    find(run, &place, args.name.0)?;
-    flavors(run)
+    let named = match find(run, &place, args.name.0) {
+        // That is what is asked for (RFC 8881 §2.6.3.1.1.8): with which flavour it would be let in.
+        Err(Fail::Status(Nfsstat4::WRONGSEC)) => share_below(run, &place, args.name.0)?,
+        found => found?,
+    };
+    flavors(run, &named)
+}
+
+/// The root of a share that the caller is not let into as it comes.
+fn share_below(run: &Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
+    let Place::Pseudo(pseudo) = place else { return Err(Nfsstat4::WRONGSEC.into()) };
+    match pseudo.lookup(&run.service.shares, name) {
+        Some(Below::Share(share)) => Ok(root_of(share)),
+        _ => Err(Nfsstat4::NOENT.into()),
+    }
 }
 
 pub(super) fn secinfo_no_name(run: &mut Run<'_>, args: &SecinfoNoNameArgs4) -> Handled {
     let place = run.current()?.clone();
-    match args.style {
-        0 => {}
-        1 => {
-            parent(run, &place)?;
-        }
+    let named = match args.style {
+        0 => place,
+        1 => parent(run, &place)?,
         _ => return Err(Nfsstat4::BADXDR.into()),
-    }
-    flavors(run)
+    };
+    flavors(run, &named)
 }
 
-fn flavors(run: &mut Run<'_>) -> Handled {
+fn flavors(run: &mut Run<'_>, place: &Place) -> Handled {
+    let flavors = run.flavors(place)?;
     // From 4.1 on the current file handle is consumed (RFC 8881 §2.6.3.1.1.8).
     if run.minor() > 0 {
         run.progress.current = None;
         run.progress.current_stateid = None;
     }
-    run.ok(&SecinfoResOk4 { flavors: Seq(FLAVORS.map(Secinfo4::Flavor).to_vec()) })
+    run.ok(&SecinfoResOk4 { flavors: Seq(flavors.numbers().map(Secinfo4::Flavor).collect()) })
 }

@@ -110,7 +110,8 @@ impl Compound {
         let address = (caller.address, caller.port());
         let (transport, connection, back) =
             (caller.transport(), caller.connection(), caller.back());
-        let peer = Peer { cred: caller.claimed(), address, transport, facts, connection, back };
+        let (cred, flavor) = (caller.claimed(), caller.flavor());
+        let peer = Peer { cred, address, transport, flavor, facts, connection, back };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {

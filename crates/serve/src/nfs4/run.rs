@@ -8,7 +8,7 @@ use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::fs::{Context, Failed, Flush};
 use vfs::share::Share;
-use vfs::share::rules::{Access, Grant, Transport};
+use vfs::share::rules::{Access, Flavor, Flavors, Grant, Transport};
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
@@ -66,6 +66,8 @@ pub struct Peer<'a> {
     pub address: (IpAddr, u16),
     /// How its calls come, which they go by as well.
     pub transport: Transport,
+    /// How the call says who makes it; so do they by this.
+    pub flavor: Flavor,
     /// What is known of an operation before it is read: protocol, client, user, core.
     pub facts: OpRecord,
     /// The connection's number: what BIND_CONN_TO_SESSION and trunking go by.
@@ -91,6 +93,7 @@ impl Entered {
         let by = (share.id, share.rules.generation());
         let (address, port) = peer.address;
         let grant = share.rules.get().grant_over(address, port, peer.transport);
+        let grant = grant.with(peer.flavor);
         Self { by, grant, cred: grant.acting(peer.cred) }
     }
 
@@ -131,8 +134,8 @@ impl Run<'_> {
     /// operation, so that a handle from elsewhere opens nothing.
     ///
     /// # Errors
-    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS,
-    /// NFS4ERR_ROFS for a change where only reading is.
+    /// NFS4ERR_ACCESS where it grants nothing, NFS4ERR_WRONGSEC where it would over TLS or with
+    /// another flavour, NFS4ERR_ROFS for a change where only reading is.
     pub(super) fn enter(&mut self, changes: bool) -> Result<(), Nfsstat4> {
         let Some(Place::File(target)) = &self.progress.current else {
             self.progress.entered = None;
@@ -162,6 +165,21 @@ impl Run<'_> {
     /// What a share grants to the caller.
     pub(super) fn grant(&self, share: &Share) -> Grant {
         Entered::new(share, &self.peer).grant
+    }
+
+    /// The flavours with which the share of `place` takes calls of this caller.
+    ///
+    /// # Errors
+    /// It takes none, whatever the flavour: as [`Run::enter`].
+    pub(super) fn flavors(&self, place: &Place) -> Result<Flavors, Nfsstat4> {
+        let Place::File(target) = place else { return Ok(Flavors::ALL) };
+        let (address, port) = self.peer.address;
+        let rules = target.share.rules.get();
+        match rules.grant_over(address, port, self.peer.transport) {
+            Grant { access: Access::None, too_weak: true, .. } => Err(Nfsstat4::WRONGSEC),
+            Grant { access: Access::None, .. } => Err(Nfsstat4::NOENT),
+            Grant { flavors, .. } => Ok(flavors),
+        }
     }
 
     /// Whether the caller may know of a share.

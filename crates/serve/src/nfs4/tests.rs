@@ -5,7 +5,7 @@ use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::fs::FileSystem;
 use vfs::mem::MemFs;
-use vfs::share::rules::Transport;
+use vfs::share::rules::{Flavor, Transport};
 use vfs::share::tag;
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -28,6 +28,7 @@ struct World {
     nfs: Nfs4,
     cred: Cred,
     transport: Transport,
+    flavor: Flavor,
 }
 
 /// What a compound came to.
@@ -90,7 +91,8 @@ impl World {
             idmap: Arc::default(),
             state: Arc::new(OneStateid),
         };
-        Self { nfs, cred: Cred { uid: 0, gid: 0, groups: Vec::new() }, transport: Transport::Plain }
+        let cred = Cred { uid: 0, gid: 0, groups: Vec::new() };
+        Self { nfs, cred, transport: Transport::Plain, flavor: Flavor::Sys }
     }
 
     fn message(minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
@@ -108,6 +110,7 @@ impl World {
             cred: &self.cred,
             address: ADDRESS,
             transport: self.transport,
+            flavor: self.flavor,
             facts: OpRecord::default(),
             connection: 1,
             back: None,

@@ -193,6 +193,10 @@ impl Nlm {
                 self.locks.end_grace(Protocol::Nlm);
             }
         }
+        if self.grace_may_be_on.load(Ordering::Relaxed) {
+            // A host that holds nothing yet, or nothing any more, may have more to reclaim.
+            return;
+        }
         let mut swept = lock(&self.swept_ns);
         if now.saturating_sub(*swept) >= NLM_SWEEP_EVERY.as_nanos() as u64 {
             *swept = now;

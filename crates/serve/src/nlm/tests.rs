@@ -8,6 +8,8 @@ use super::blocks::{Blocks, Wanted};
 use super::hosts::{Host, Hosts, owner_parts, record, recorded, same_name};
 use super::*;
 
+mod sim;
+
 const KEY: FileKey = FileKey { fsid: 1, fileid: 2 };
 
 fn wanted(host: &Host, start: u64) -> Wanted {

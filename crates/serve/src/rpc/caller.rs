@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::share::Share;
-use vfs::share::rules::{Grant, NOBODY, Squash, Transport};
+use vfs::share::rules::{Flavor, Grant, NOBODY, Squash, Transport};
 use wire::rpc::{Auth, AuthStat};
 
 use super::back::Back;
@@ -44,7 +44,10 @@ pub struct Caller {
     claimed: Cred,
     /// The identity to act with, where the share replaces the claimed one.
     replaced: Option<Cred>,
-    /// What a share grants to this connection, and which rules of it said so.
+    /// How the call at hand says who makes it.
+    flavor: Flavor,
+    /// What a share grants to this connection, to the call at hand, and which rules of it said so.
+    granted: Grant,
     grant: Grant,
     granted_by: Option<(u16, u64)>,
     /// What its first call says that the machine is called, until it is taken.
@@ -66,6 +69,8 @@ impl Caller {
             transport: Transport::Plain,
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
+            flavor: Flavor::None,
+            granted: Grant::ALL,
             grant: Grant::ALL,
             granted_by: None,
             machine: None,
@@ -109,6 +114,12 @@ impl Caller {
         self.transport
     }
 
+    /// How the call at hand says who makes it.
+    #[inline]
+    pub(crate) fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
     /// From now on its calls come over `transport`, and what was granted so far does not hold. If
     /// its certificate names it, statistics show that name, not the one that its calls claim.
     pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
@@ -143,9 +154,10 @@ impl Caller {
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
         let rules = Some((share.id, share.rules.generation()));
         if self.granted_by != rules {
-            self.grant = share.rules.get().grant_over(self.address, self.port, self.transport);
+            self.granted = share.rules.get().grant_over(self.address, self.port, self.transport);
             self.granted_by = rules;
         }
+        self.grant = self.granted.with(self.flavor);
         self.replaced = match self.grant.squash {
             Squash::None => None,
             _ => self.grant.acting(&self.claimed),
@@ -200,6 +212,7 @@ impl Caller {
             }
             Auth::Raw { .. } => return Err(AuthStat::TOOWEAK),
         };
+        self.flavor = if matches!(auth, Auth::Sys(_)) { Flavor::Sys } else { Flavor::None };
         let cred = &mut self.claimed;
         (cred.uid, cred.gid) = (uid, gid);
         if cred.groups != gids {

@@ -197,6 +197,10 @@ impl Conn {
             }
             self.open_letters()?;
             turn = self.answer()?;
+            if self.input.is_empty() {
+                // Sending may have to wait for the peer: others can use the buffer meanwhile.
+                self.input.put_back(&self.core);
+            }
             self.send().await?;
             if self.securing {
                 self.secure().await?;

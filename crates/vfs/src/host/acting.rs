@@ -4,6 +4,10 @@
 //! An ordinary thread gets its own identity back when the guard goes. A thread of a pool that
 //! does nothing else may call [`dedicate_thread`]: it then keeps the last identity until another
 //! is wanted, because a change costs more than most operations.
+//!
+//! The process need not be root: an ordinary user with the capabilities of [`NEEDED`] can do the
+//! same. The kernel takes rights over files away with the file-system user 0 and gives them back
+//! with it; for such a process nothing of that happens by itself, and it is done here.
 
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
@@ -19,9 +23,14 @@ thread_local! {
     static DEDICATED: Cell<bool> = const { Cell::new(false) };
     /// Whether this thread has a umask of its own; `None` before it was tried.
     static OWN_UMASK: Cell<Option<bool>> = const { Cell::new(None) };
-    /// Whether this thread has given up its right to reserved blocks.
-    static SPARED: Cell<bool> = const { Cell::new(false) };
+    /// Which of the process's rights this thread is without.
+    static SPARED: Cell<u64> = const { Cell::new(0) };
 }
+
+/// What a process that is not root needs to act as others: to change the identity of a thread, and
+/// to do with any file what its owner may (CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID,
+/// SETGID, SETUID).
+pub const NEEDED: u64 = 0x1f | 1 << 6 | 1 << 7;
 
 /// Declares that this thread belongs to a pool of file operations: it keeps the last caller's
 /// identity between operations and has no umask. Nothing else should be done on it.
@@ -55,7 +64,7 @@ impl Acting {
     /// Acts as `cred`. [`Status::Access`] if the kernel does not let us: then nothing is done.
     pub fn as_caller(cred: &Cred) -> Result<Self> {
         // The superuser needs no groups, and most calls come with the same ones.
-        if cred.uid == 0 && cred.gid == 0 {
+        if is_own(cred) {
             return Self::as_server();
         }
         Self::switch(Some(cred))
@@ -124,6 +133,8 @@ const UNKNOWN: Cred = Cred { uid: u32::MAX, gid: u32::MAX, groups: Vec::new() };
 /// Changes the thread's identity and makes sure that it is so.
 fn become_(previous: Option<&Cred>, cred: Option<&Cred>) -> Result<()> {
     let own = own();
+    // Before the first change of identity.
+    let _ = own_rights();
     let (uid, gid) = cred.map_or((own.uid, own.gid), |c| (c.uid, c.gid));
     if uid == u32::MAX || gid == u32::MAX {
         return Err(Status::Access);
@@ -139,7 +150,7 @@ fn become_(previous: Option<&Cred>, cred: Option<&Cred>) -> Result<()> {
     if !knows_all_ids() && !is_now(uid, gid) {
         return Err(Status::Access);
     }
-    spare_resources(uid == 0)?;
+    fit_rights(cred)?;
     CURRENT.set(cred.cloned());
     Ok(())
 }
@@ -161,23 +172,35 @@ fn knows_all_ids() -> bool {
     })
 }
 
-/// Gives up the right to the blocks reserved for root and to pass over quotas (CAP_SYS_RESOURCE),
-/// or takes it back. The kernel does it with the other rights over files, not with this one.
-fn spare_resources(root: bool) -> Result<()> {
-    static OWN: OnceLock<Option<Capabilities>> = OnceLock::new();
-    let own = OWN.get_or_init(|| {
-        let own = sys::capabilities().ok()?;
-        (own.effective & sys::CAP_SYS_RESOURCE != 0).then_some(own)
-    });
-    let Some(own) = own else { return Ok(()) };
-    if SPARED.get() != root {
+/// Takes from the thread the rights that its new identity must not have, or gives them back: the
+/// blocks reserved for root and passing over quotas (CAP_SYS_RESOURCE), which the kernel leaves to
+/// every identity; and, where the process is not root itself, those over files.
+fn fit_rights(cred: Option<&Cred>) -> Result<()> {
+    let Some(all) = own_rights() else { return Ok(()) };
+    let superior = cred.is_none_or(|c| c.uid == 0);
+    let without = if superior { 0 } else { sys::CAP_SYS_RESOURCE | sys::CAPS_OVER_FILES };
+    let without = without & all.effective;
+    // For root the kernel does the rest.
+    let nothing = SPARED.get() == without || all.effective & sys::CAP_SYS_RESOURCE == 0;
+    if own().uid == 0 && nothing {
         return Ok(());
     }
-    let gone = if root { 0 } else { sys::CAP_SYS_RESOURCE | sys::CAPS_OVER_FILES };
-    let wanted = Capabilities { effective: own.effective & !gone, ..*own };
+    let wanted = Capabilities { effective: all.effective & !without, ..*all };
     sys::set_capabilities(&wanted).map_err(|_| Status::Access)?;
-    SPARED.set(!root);
+    SPARED.set(without);
     Ok(())
+}
+
+/// The rights of the process, as they are before its first thread acts as somebody: that takes
+/// rights away. `None` if the kernel does not tell.
+fn own_rights() -> Option<&'static Capabilities> {
+    static OWN: OnceLock<Option<Capabilities>> = OnceLock::new();
+    OWN.get_or_init(|| sys::capabilities().ok()).as_ref()
+}
+
+/// Whether a caller is the superuser, and so is this process.
+pub fn is_own(cred: &Cred) -> bool {
+    cred.uid == 0 && cred.gid == 0 && own().uid == 0
 }
 
 /// The identity of the process.
@@ -191,9 +214,19 @@ pub fn own() -> &'static Cred {
 
 /// Whether this process may act as others; found by trying.
 pub fn can_switch() -> bool {
+    let rights = own_rights().map_or(0, |own| own.effective);
+    if own().uid != 0 && rights & NEEDED != NEEDED {
+        return false;
+    }
     let nobody = Cred { uid: 65_534, gid: 65_534, groups: vec![65_534] };
-    let could = Acting::as_caller(&nobody).is_ok_and(|_acting| is_now(nobody.uid, nobody.gid));
+    let could = Acting::as_caller(&nobody)
+        .is_ok_and(|_acting| is_now(nobody.uid, nobody.gid) && !has_rights_over_files());
     could && Acting::as_server().is_ok()
+}
+
+/// Whether this thread passes over the modes of files now.
+fn has_rights_over_files() -> bool {
+    sys::capabilities().is_ok_and(|now| now.effective & sys::CAPS_OVER_FILES != 0)
 }
 
 #[cfg(test)]

@@ -32,7 +32,10 @@ impl HostFs {
         let before = self.attr(&node)?;
         let outcome = self.open_for(cx, &node, &before, true).and_then(|open| {
             let done = change(&open, &node, &before);
-            node.touched();
+            // What goes to the pool first has changed nothing yet.
+            if !matches!(done, Err(Status::WouldBlock)) {
+                node.touched();
+            }
             let after = self.attr(&node)?;
             let mut stamp = lock(&open.stamp);
             if stamp.same(&before) && stamp.same_mode(&after) {

@@ -245,7 +245,7 @@ impl HostFs {
             .seal(&Parsed { ident, is_dir: true, parent: None })
             .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
         let table = open_table(&options, kernel)?;
-        let switches = options.credentials && acting::own().uid == 0 && acting::can_switch();
+        let switches = options.credentials && acting::can_switch();
         let budget = options.descriptors.unwrap_or_else(|| sys::descriptor_limit() / 2);
         let nodes = Arc::new(Nodes::new((budget / 4 * 3).clamp(NODES_MIN, NODES_MAX)));
         let sweeper = Sweeper::start(Arc::clone(&nodes), switches).map_err(OpenError::Thread)?;
@@ -341,8 +341,7 @@ impl HostFs {
         if cx.may_block {
             return Acting::as_caller(cx.cred);
         }
-        let same = cx.cred.uid == 0 && cx.cred.gid == 0;
-        if same { Ok(Acting::unchanged()) } else { Err(Status::WouldBlock) }
+        if acting::is_own(cx.cred) { Ok(Acting::unchanged()) } else { Err(Status::WouldBlock) }
     }
 
     /// Acts as the server; a connection's thread always does.

@@ -55,6 +55,39 @@ pub enum Transport {
     Mtls,
 }
 
+/// How a call says who makes it (RFC 5531 §8.2), as far as it is taken at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Flavor {
+    /// AUTH_NONE: it does not, and acts as nobody.
+    #[default]
+    None,
+    /// AUTH_SYS: by numbers that it claims.
+    Sys,
+}
+
+/// The flavours that a rule takes, the word of `sec=` in exports(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flavors {
+    /// AUTH_SYS.
+    pub sys: bool,
+    /// AUTH_NONE.
+    pub none: bool,
+}
+
+impl Flavors {
+    /// What a rule that names none takes.
+    pub const ALL: Self = Self { sys: true, none: true };
+
+    /// Their numbers, the strongest first.
+    pub fn numbers(self) -> impl Iterator<Item = u32> {
+        const AUTH_NONE: u32 = 0;
+        const AUTH_SYS: u32 = 1;
+        [(self.sys, AUTH_SYS), (self.none, AUTH_NONE)]
+            .into_iter()
+            .filter_map(|(taken, number)| taken.then_some(number))
+    }
+}
+
 /// What a rule grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
@@ -68,7 +101,9 @@ pub struct Grant {
     pub secure: bool,
     /// The weakest transport that will do (`xprtsec`).
     pub transport: Transport,
-    /// It grants nothing because the call came over a weaker one.
+    /// The flavours that will do (`sec`).
+    pub flavors: Flavors,
+    /// It grants nothing because the call came over a weaker transport, or with another flavour.
     pub too_weak: bool,
 }
 
@@ -80,6 +115,7 @@ impl Grant {
         anonymous: (NOBODY, NOBODY),
         secure: false,
         transport: Transport::Plain,
+        flavors: Flavors::ALL,
         too_weak: false,
     };
     /// Nothing: what holds for a client that no rule fits.
@@ -94,6 +130,19 @@ impl Grant {
     /// What holds for a client that calls over this transport.
     fn over(self, transport: Transport) -> Self {
         if transport >= self.transport || self.access == Access::None {
+            return self;
+        }
+        Self { access: Access::None, too_weak: true, ..self }
+    }
+
+    /// What holds for a call with a credential of this flavour.
+    #[must_use]
+    pub fn with(self, flavor: Flavor) -> Self {
+        let taken = match flavor {
+            Flavor::Sys => self.flavors.sys,
+            Flavor::None => self.flavors.none,
+        };
+        if taken || self.access == Access::None {
             return self;
         }
         Self { access: Access::None, too_weak: true, ..self }
@@ -190,6 +239,9 @@ pub enum RuleError {
         "{0:?} names no transport: write xprtsec= and none, tls or mtls, or several with colons"
     )]
     Transport(String),
+    /// A flavour that is not taken.
+    #[error("{0:?} names no flavour: write sec= and sys or none, or both with a colon")]
+    Flavor(String),
     /// A number that is none.
     #[error("{0:?} does not name a user or group by number")]
     Number(String),

@@ -10,6 +10,9 @@ fn of(name: &str, bytes: &[u8]) -> Option<String> {
 fn secrets_are_described_and_not_shown() {
     let text = of("api-token", b"0123456789abcdef\n").expect("a token");
     assert!(text.contains("bearer token") && !text.contains("0123"), "{text}");
+    let once = b"  sign in   https://x/l?t=1  (works once)\n  user admin, password geheim\n";
+    let text = of("first-sign-in", once).expect("a first sign-in");
+    assert!(text.contains("admin") && !text.contains("geheim") && !text.contains("t=1"), "{text}");
     let text = of("users.json", br#"{"anna": "$argon2id$v=19$secret"}"#).expect("users");
     assert!(text.contains("anna") && !text.contains("secret"), "{text}");
 }

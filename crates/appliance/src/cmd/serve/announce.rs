@@ -4,11 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use control::appliance::{Appliance, ShareStatus};
+use control::state::files::write_atomic;
 use serde_json::{Map, Value, json};
 
 use super::plan::Plan;
 use super::status::Running;
 use crate::out::{self, Failure};
+
+/// The file of the state directory that has the first sign-in where standard output is a log.
+pub const FIRST_SIGN_IN: &str = "first-sign-in";
 
 /// Everything that is announced.
 pub struct Announcement<'a> {
@@ -24,6 +28,8 @@ pub struct Announcement<'a> {
     pub login: String,
     /// Name and password of a user who was made now.
     pub first: Option<(&'a str, &'a str)>,
+    /// Whether standard output is a log, kept and read by others.
+    pub logged: bool,
 }
 
 impl Announcement<'_> {
@@ -59,15 +65,37 @@ impl Announcement<'_> {
             }
         }
         text += &field("watch it", &admin);
-        text += &field("sign in", &format!("{login}  (works once)"));
-        if let Some((user, password)) = self.first {
-            let once = "(printed this once; --user changes it)";
-            text += &field("", &format!("user {user}, password {password}  {once}"));
-        }
+        text += &self.sign_in(&login)?;
         text += &field("files", &status.acting_as.note);
         text += &field("state", &self.state.display().to_string());
-        text += &field("end", "Ctrl-C, or SIGTERM to this process");
+        if !self.logged {
+            text += &field("end", "Ctrl-C, or SIGTERM to this process");
+        }
         out::print(&text)
+    }
+
+    /// How to sign in. What lets anybody in goes to the terminal, and into no log: a first password
+    /// is put into a file then, which only root and the serving user can read.
+    fn sign_in(&self, login: &str) -> Result<String, Failure> {
+        let link = field("sign in", &format!("{login}  (works once)"));
+        let password = |(user, password): (&str, &str), once: &str| {
+            field("", &format!("user {user}, password {password}  {once}"))
+        };
+        match self.first {
+            None if self.logged => Ok(String::new()),
+            None => Ok(link),
+            Some(first) if !self.logged => {
+                Ok(link + &password(first, "(printed this once; --user changes it)"))
+            }
+            Some(first) => {
+                let path = self.state.join(FIRST_SIGN_IN);
+                let text = link + &password(first, "(--user changes it)");
+                write_atomic(&path, text.as_bytes(), 0o600)
+                    .map_err(|e| Failure::of("write down the first sign-in", &e))?;
+                let what = format!("as {} says; remove it then", path.display());
+                Ok(field("sign in", &what))
+            }
+        }
     }
 }
 

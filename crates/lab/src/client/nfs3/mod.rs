@@ -31,7 +31,7 @@ impl Nfs3Client {
     pub fn open(at: &Nfs3At, checker: Checker, options: &Options) -> Result<Self, ClientError> {
         let root = setup::mount(at, options.bind)?;
         let link = Link::open(&at.host, at.port, options.bind)?;
-        Ok(Self { pipe: Pipe::new(link, checker, V3::new()), root })
+        Ok(Self { pipe: Pipe::new(link, checker, V3::new(), options.slots), root })
     }
 }
 

@@ -34,7 +34,7 @@ impl Nfs4Client {
     /// When the port cannot be reached, or what the server refuses.
     pub fn open(at: &Nfs4At, checker: Checker, options: &Options) -> Result<Self, ClientError> {
         let link = Link::open(&at.host, at.port, options.bind)?;
-        let pipe = Pipe::new(link, checker, V4::new());
+        let pipe = Pipe::new(link, checker, V4::new(), options.slots);
         let (session, root) = (Session::default(), Vec::new());
         let mut client = Self { pipe, session, asked: options.slots, root };
         client.begin(options.slots)?;

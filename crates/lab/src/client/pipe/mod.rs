@@ -82,9 +82,9 @@ pub struct Pipe<D> {
 }
 
 impl<D: Dialect> Pipe<D> {
-    /// A pipe over a connected socket.
-    pub fn new(link: Link, checker: Checker, dialect: D) -> Self {
-        let outbox = Outbox::new(checker.content.clone());
+    /// A pipe over a connected socket, for `slots` calls at once.
+    pub fn new(link: Link, checker: Checker, dialect: D, slots: u32) -> Self {
+        let outbox = Outbox::new(checker.content.clone(), slots);
         let inbox = Inbox::new(Judge::new(checker));
         Self { link, outbox, inbox, dialect, ready: Vec::new() }
     }

@@ -11,8 +11,9 @@ use wire::xdr::{Writer, padding};
 /// Bytes that are gathered for one send: large enough to share its cost among many calls, small
 /// enough to be still in the cache when the kernel copies them.
 const SEND_BYTES: usize = 128 << 10;
-/// Bits of a transaction number that are the slot; `LAB_SLOTS_MAX` fits.
-const SLOT_BITS: u32 = 10;
+/// Bits of a transaction number that are the slot, at least; `LAB_SLOTS_MAX` fits. The others are
+/// a serial number, which must not come around while a server may still replay.
+const SLOT_BITS_MIN: u32 = 10;
 
 /// A call under way.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +39,14 @@ pub struct Outbox {
     payload: Option<Payload>,
     pending: Vec<Option<Pending>>,
     serial: u32,
+    slot_bits: u32,
     /// Number of the client, for the content.
     pub client: u32,
 }
 
 impl Outbox {
-    /// Empty; writes carry `content`.
-    pub fn new(content: Content) -> Self {
+    /// Empty, for `slots` calls at once; writes carry `content`.
+    pub fn new(content: Content, slots: u32) -> Self {
         Self {
             content,
             out: Vec::with_capacity(2 * SEND_BYTES),
@@ -55,6 +57,7 @@ impl Outbox {
             // Not the same numbers as the last connection from this address: a server may
             // remember those and replay.
             serial: (base::clock::wall_ns() >> 10) as u32,
+            slot_bits: SLOT_BITS_MIN.max(u32::BITS - slots.saturating_sub(1).leading_zeros()),
             client: 0,
         }
     }
@@ -80,7 +83,7 @@ impl Outbox {
     /// The call that `xid` answers, if it is under way.
     #[inline]
     pub fn answered(&self, xid: u32) -> Option<(u32, Op)> {
-        let slot = xid & ((1 << SLOT_BITS) - 1);
+        let slot = xid & ((1 << self.slot_bits) - 1);
         let pending = self.pending.get(slot as usize).copied().flatten()?;
         (pending.xid == xid).then_some((slot, pending.op))
     }
@@ -136,7 +139,7 @@ impl Outbox {
     /// A transaction number for `slot`, remembered with its operation.
     fn xid(&mut self, slot: u32, op: Op) -> u32 {
         self.serial = self.serial.wrapping_add(1);
-        let xid = self.serial << SLOT_BITS | slot;
+        let xid = self.serial << self.slot_bits | slot;
         if self.pending.len() <= slot as usize {
             self.pending.resize(slot as usize + 1, None);
         }
@@ -162,7 +165,7 @@ impl Outbox {
     /// Encodes one call outside the slots, for preparation.
     pub fn single(&mut self, write: impl FnOnce(&mut Writer<'_>, u32)) -> (u32, &[u8]) {
         self.serial = self.serial.wrapping_add(1);
-        let xid = self.serial << SLOT_BITS;
+        let xid = self.serial << self.slot_bits;
         self.out.clear();
         self.sent = 0;
         let mut w = Writer::new(&mut self.out);

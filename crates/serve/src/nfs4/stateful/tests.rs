@@ -73,8 +73,8 @@ impl World {
 
     fn peer(&self) -> Peer<'_> {
         let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
-        let (transport, facts) = Default::default();
-        Peer { cred: &self.cred, address, transport, facts, connection: 1, back: None }
+        let (transport, flavor, facts) = Default::default();
+        Peer { cred: &self.cred, address, transport, flavor, facts, connection: 1, back: None }
     }
 
     /// Runs a compound as a connection would; gives COMPOUND4res.

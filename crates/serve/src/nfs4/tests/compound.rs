@@ -123,6 +123,7 @@ fn a_failed_flush_takes_back_what_it_concerns() {
         cred: &world.cred,
         address: ADDRESS,
         transport: Default::default(),
+        flavor: Default::default(),
         facts: OpRecord::default(),
         connection: 1,
         back: None,

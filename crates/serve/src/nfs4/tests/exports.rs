@@ -1,6 +1,6 @@
 //! Export rules: each admits, and each refuses.
 
-use vfs::share::rules::{Lookup, Rules, Transport};
+use vfs::share::rules::{Flavor, Lookup, Rules, Transport};
 
 use super::*;
 
@@ -105,4 +105,32 @@ fn a_share_that_asks_for_tls_says_so_to_whom_comes_without() {
     // Whom the rules do not know learns nothing.
     set(&world, "10.0.0.0/8(rw,xprtsec=tls)");
     assert_eq!(world.at_share(&[]).status, Nfsstat4::NOENT);
+}
+
+#[test]
+fn a_share_says_with_which_flavours_it_takes_calls() {
+    const AUTH_NONE: u32 = 0;
+    const AUTH_SYS: u32 = 1;
+    let mut world = with("*(rw,sec=sys)");
+    let handle = handle_of_share(&world);
+    let ops = [ArgOp::Putfh(PutfhArgs4 { object: Fh4(&handle) }), getattr(&[attr4::SIZE])];
+    let name = SecinfoArgs4 { name: Component4(b"a") };
+    let asked = [ArgOp::Putrootfh(()), lookup(b"export"), ArgOp::Secinfo(name)];
+    let flavors = |world: &World| match world.run(0, &asked).last() {
+        ResOp::Secinfo(Res4::Ok(ok)) => ok.flavors.0.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(world.run(0, &ops).status, Nfsstat4::OK);
+    world.flavor = Flavor::None;
+    assert_eq!(world.run(0, &ops).status, Nfsstat4::WRONGSEC);
+    assert_eq!(world.at_share(&[]).status, Nfsstat4::WRONGSEC);
+    // Whoever is refused for it is told which would do.
+    assert_eq!(flavors(&world), [Secinfo4::Flavor(AUTH_SYS)]);
+    set(&world, "*(rw,sec=none)");
+    assert_eq!(world.run(0, &ops).status, Nfsstat4::OK);
+    assert_eq!(flavors(&world), [Secinfo4::Flavor(AUTH_NONE)]);
+    set(&world, "*(rw)");
+    assert_eq!(flavors(&world), [Secinfo4::Flavor(AUTH_SYS), Secinfo4::Flavor(AUTH_NONE)]);
+    set(&world, "10.0.0.0/8(rw,sec=sys)");
+    assert_eq!(world.run(0, &asked).status, Nfsstat4::NOENT);
 }

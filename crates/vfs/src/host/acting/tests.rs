@@ -1,6 +1,13 @@
-//! Acting as somebody: the kernel's own account of the thread says who it is. Needs root.
+//! Acting as somebody: the kernel's own account of the thread says who it is. Needs root, or the
+//! rights of a service; the tests run themselves once more with those, and with all that exist.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 use super::*;
+
+/// Set in the environment of the tests that were started by a test.
+const WITHIN: &str = "PLIMSOLL_TEST_ACTING";
 
 /// A line of the thread's own status.
 fn status(key: &str) -> String {
@@ -9,9 +16,12 @@ fn status(key: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+fn rights() -> u64 {
+    u64::from_str_radix(&status("CapEff:"), 16).expect("a hexadecimal number")
+}
+
 fn has_resource() -> bool {
-    let caps = u64::from_str_radix(&status("CapEff:"), 16).expect("a hexadecimal number");
-    caps & sys::CAP_SYS_RESOURCE != 0
+    rights() & sys::CAP_SYS_RESOURCE != 0
 }
 
 fn on_own_thread(test: impl FnOnce() + Send + 'static) {
@@ -75,7 +85,8 @@ fn either_will_do_without_a_change() {
         drop(Acting::as_server_or(&me).expect("nothing to do"));
         assert!(status("Uid:").ends_with(" 1000"));
         drop(Acting::as_server_or(&user(1001, &[])).expect("may switch"));
-        assert!(status("Uid:").ends_with(" 0"), "another caller's identity will not do");
+        let server = format!(" {}", own().uid);
+        assert!(status("Uid:").ends_with(&server), "another caller's identity will not do");
     });
 }
 
@@ -87,4 +98,98 @@ fn the_invalid_id_is_refused() {
         let _me = Acting::as_caller(&user(1000, &[])).expect("the thread is still of use");
         assert!(status("Uid:").ends_with(" 1000"));
     });
+}
+
+#[test]
+fn rights_over_files_are_for_root_only() {
+    on_own_thread(|| {
+        let before = rights();
+        let over_files = before & sys::CAPS_OVER_FILES;
+        assert_ne!(over_files, 0);
+        let root = Cred { uid: 0, gid: 0, groups: vec![] };
+        let orders: [&[&Cred]; 3] = [
+            &[&user(1000, &[]), &root, &user(1001, &[5]), &root],
+            &[&root, &user(1000, &[]), &user(1001, &[]), &root],
+            &[&root, &root, &user(1000, &[])],
+        ];
+        for callers in orders {
+            for caller in callers {
+                let _caller = Acting::as_caller(caller).expect("may switch");
+                assert!(status("Uid:").ends_with(&format!(" {}", caller.uid)));
+                let expected = if caller.uid == 0 { over_files } else { 0 };
+                assert_eq!(rights() & sys::CAPS_OVER_FILES, expected, "as {caller:?}");
+                let _server = Acting::as_server().expect("may switch back");
+                assert_eq!(rights(), before, "as the server within {caller:?}");
+            }
+            assert_eq!(rights(), before);
+        }
+    });
+}
+
+/// The other tests of this file were run, all of them, and passed.
+fn all_pass(output: &Output) {
+    let said = String::from_utf8_lossy(&output.stdout);
+    let all =
+        output.status.success() && !said.contains("SKIP acting") && !said.contains(" 0 passed");
+    assert!(all, "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn again(starter: &[&str]) -> Command {
+    let own = std::env::current_exe().expect("this program's path");
+    let mut command = Command::new(starter[0]);
+    command.args(&starter[1..]).arg(own).args(["host::acting::tests::", "--show-output"]);
+    command.env(WITHIN, "1");
+    command
+}
+
+#[test]
+fn an_ordinary_user_with_the_rights_of_a_service_acts_as_others() {
+    if std::env::var_os(WITHIN).is_some() {
+        return;
+    }
+    if own().uid != 0 {
+        return println!("SKIP acting: needs root to hand out rights");
+    }
+    let names = "-all,+chown,+dac_override,+dac_read_search,+fowner,+fsetid,+setgid,+setuid";
+    let sets = ["--inh-caps", "--ambient-caps", "--bounding-set"].map(|s| format!("{s}={names}"));
+    let mut starter = vec!["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    starter.extend(sets.iter().map(String::as_str));
+    all_pass(&again(&starter).output().expect("setpriv starts"));
+}
+
+#[test]
+fn a_root_with_every_right_acts_as_others() {
+    if std::env::var_os(WITHIN).is_some() {
+        return;
+    }
+    if own().uid != 0 {
+        return println!("SKIP acting: needs root to hand out rights");
+    }
+    // A user namespace's root has them all; who is who in it is written from outside.
+    let wait = ["unshare", "--user", "sh", "-c", "read -r _ && exec \"$@\"", "sh"];
+    let mut command = again(&wait);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("unshare starts");
+    let mut wait = child.stdin.take().expect("its input");
+    let mapped = map_ids(child.id());
+    if let Err(e) = mapped {
+        drop(wait);
+        let _ended = child.wait();
+        return println!("SKIP acting in a user namespace: {e}");
+    }
+    wait.write_all(b"go\n").expect("it waits");
+    all_pass(&child.wait_with_output().expect("it ends"));
+}
+
+/// Gives all ids their own names in the user namespace of `pid`, as soon as that is there.
+fn map_ids(pid: u32) -> std::io::Result<()> {
+    let own = std::fs::read_link("/proc/self/ns/user")?;
+    let place = format!("/proc/{pid}");
+    while std::fs::read_link(format!("{place}/ns/user"))? == own {
+        std::thread::yield_now();
+    }
+    for map in ["uid_map", "gid_map"] {
+        std::fs::write(format!("{place}/{map}"), "0 0 65536\n")?;
+    }
+    Ok(())
 }

@@ -7,12 +7,12 @@ use core::net::IpAddr;
 
 use base::limits::{EXPORT_GROUP_DEPTH, EXPORT_HOSTS_MAX, EXPORT_RULES_MAX};
 
-use super::{Access, Grant, Net, Rule, RuleError, Rules, Squash, Transport, Who};
+use super::{Access, Flavors, Grant, Net, Rule, RuleError, Rules, Squash, Transport, Who};
 
 /// The options that there are.
 pub(super) const OPTIONS: &str = "ro, rw, noaccess, root_squash, no_root_squash, all_squash, \
-                                  no_all_squash, anonuid=N, anongid=N, secure, insecure, sec=sys, \
-                                  xprtsec=none:tls:mtls";
+                                  no_all_squash, anonuid=N, anongid=N, secure, insecure, \
+                                  sec=sys:none, xprtsec=none:tls:mtls";
 
 /// Finds out who is meant by a name.
 pub trait Lookup {
@@ -92,12 +92,24 @@ fn grant(options: &str) -> Result<Grant, RuleError> {
             "anongid" => grant.anonymous.1 = number()?,
             "secure" => grant.secure = true,
             "insecure" => grant.secure = false,
-            "sec" if value == "sys" => {}
+            "sec" => grant.flavors = flavors(option, value)?,
             "xprtsec" => grant.transport = transport(option, value)?,
             _ => return Err(RuleError::Option { option: option.to_owned() }),
         }
     }
     Ok(grant)
+}
+
+fn flavors(option: &str, value: &str) -> Result<Flavors, RuleError> {
+    let mut flavors = Flavors { sys: false, none: false };
+    for name in value.split(':') {
+        match name {
+            "sys" => flavors.sys = true,
+            "none" => flavors.none = true,
+            _ => return Err(RuleError::Flavor(option.to_owned())),
+        }
+    }
+    Ok(flavors)
 }
 
 /// The weakest of those named: what is stronger is never refused.

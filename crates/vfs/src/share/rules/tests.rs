@@ -125,6 +125,27 @@ fn a_weaker_transport_than_the_rule_asks_for_gets_nothing() {
 }
 
 #[test]
+fn a_rule_that_names_flavours_takes_no_other() {
+    for (options, sys, none) in [
+        ("rw", true, true),
+        ("rw,sec=sys", true, false),
+        ("rw,sec=none", false, true),
+        ("rw,sec=sys:none", true, true),
+    ] {
+        let grant = rules(&format!("*({options})")).grant(ip("::1"), 5000);
+        for (flavor, taken) in [(Flavor::Sys, sys), (Flavor::None, none)] {
+            let with = grant.with(flavor);
+            assert_eq!(with.access == Access::ReadWrite, taken, "{options} {flavor:?}");
+            assert_eq!(with.too_weak, !taken, "{options} {flavor:?}");
+        }
+    }
+    assert_eq!(Flavors::ALL.numbers().collect::<Vec<_>>(), [1, 0]);
+    // Whom another rule refuses is not told that a flavour would help.
+    let refused = rules("*(noaccess,sec=sys)").grant(ip("::1"), 5000);
+    assert!(!refused.with(Flavor::None).too_weak);
+}
+
+#[test]
 fn squashing_replaces_whom_it_says() {
     let cred = |uid, gid, groups: &[u32]| Cred { uid, gid, groups: groups.to_vec() };
     let root = Grant { squash: Squash::Root, anonymous: (7, 8), ..Grant::ALL };
@@ -145,7 +166,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("(rw)", "is no rule"),
         ("10.0.0.1 rw", "is no rule"),
         ("*(readonly)", "\"readonly\" is no option; there are ro, rw"),
-        ("*(sec=krb5)", "\"sec=krb5\" is no option"),
+        ("*(sec=krb5)", "\"sec=krb5\" names no flavour"),
+        ("*(sec=)", "names no flavour"),
         ("*(xprtsec=ssl)", "names no transport"),
         ("*(xprtsec=)", "names no transport"),
         ("*(anonuid=bob)", "does not name a user"),

@@ -142,6 +142,7 @@ impl Server {
             cred: &self.cred,
             address,
             transport: Default::default(),
+            flavor: Default::default(),
             facts: OpRecord::default(),
             connection: 1,
             back: None,
