@@ -22,6 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a directory, and watch it
     Serve(ServeArgs),
+    /// Administer a running server: a shell, single lines, or a script
+    Cli(CliArgs),
     /// Look at statistics of a running server
     Analytics(AnalyticsArgs),
     /// See the NFS clients of a running server and what they hold, and end one
@@ -68,15 +70,19 @@ pub struct ServeArgs {
     /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// A configuration, as `GET /api/v1/configuration` exports it, to take in place of the one in
+    /// force; options of NFS given here decide over it in this run
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Address to listen on; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
     /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// A user who may sign in; @FILE reads the password from a file, which other users of this
-    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
-    /// and its password printed once]
+    /// An administrator for this run; @FILE reads the password from a file, which other users of
+    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
+    /// start and its password printed once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
     /// Print one JSON line on standard output when ready, and nothing else there
@@ -91,23 +97,25 @@ pub struct ServeArgs {
     #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
     pub export: Vec<String>,
     /// Seconds that an NFSv4 client may be silent before others may take what it holds; as long
-    /// after a start clients may reclaim
-    #[arg(long, value_name = "SECONDS", default_value_t = 90,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub nfs_lease: u64,
+    /// after a start clients may reclaim [default: as configured, else 90]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub nfs_lease: Option<u64>,
     /// Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd and
-    /// /etc/group have them; who is not there stays a number [default: all are numbers]
+    /// /etc/group have them; who is not there stays a number [default: as configured, else all are
+    /// numbers]
     #[arg(long, value_name = "DOMAIN")]
     pub nfs_domain: Option<String>,
     /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
     /// changed; it is called back when anybody changes it, programs on this machine included
-    #[arg(long, value_name = "SWITCH", default_value = "on")]
-    pub nfs_delegations: Switch,
+    /// [default: as configured, else on]
+    #[arg(long, value_name = "SWITCH")]
+    pub nfs_delegations: Option<Switch>,
     /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
     #[arg(long)]
     pub no_portmap: bool,
     /// Certificate, with those between it and a root, for NFS clients that ask for TLS; PEM. SIGHUP
-    /// reads it, its key and the authorities again [default: that of the admin interface]
+    /// reads it, its key and the authorities again [default: as configured, else that of the admin
+    /// interface]
     #[arg(long, value_name = "FILE", requires = "nfs_tls_key")]
     pub nfs_tls_cert: Option<PathBuf>,
     /// Its private key; PEM
@@ -136,6 +144,28 @@ pub enum Switch {
 pub enum Announce {
     /// One JSON line.
     Json,
+}
+
+/// Options of `cli`.
+#[derive(Debug, Args)]
+#[command(after_help = "Without LINE and FILE it takes lines from standard input, and is a shell \
+    with history and completion if that is a terminal. A script ends at its first error, and fails \
+    if it leaves changes that are not committed. `help` in it lists what can be said.")]
+pub struct CliArgs {
+    /// A line to do, for example 'configuration services nfs show'; may be given several times
+    #[arg(short = 'c', long = "command", value_name = "LINE", conflicts_with = "file")]
+    pub lines: Vec<String>,
+    /// A script, one command to a line; - is standard input
+    pub file: Option<PathBuf>,
+    /// Say everything as JSON, one value a line
+    #[arg(long)]
+    pub json: bool,
+    /// Say each command before what it says, as in a transcript
+    #[arg(long)]
+    pub echo: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Options of `analytics`.

@@ -4,7 +4,9 @@ mod cli;
 mod cmd;
 mod out;
 mod services;
+mod shares;
 mod sys;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Serve(args) => cmd::serve::run(&args),
+        Command::Cli(args) => return cmd::cli::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Nfs(args) => cmd::nfs::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),

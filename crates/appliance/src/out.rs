@@ -40,6 +40,16 @@ impl Failure {
         Self { hint: hint.into(), ..self }
     }
 
+    /// What failed.
+    pub fn why(&self) -> &str {
+        &self.failed
+    }
+
+    /// What to do about it, or nothing.
+    pub fn way_out(&self) -> &str {
+        &self.hint
+    }
+
     /// Tells the user.
     pub fn tell(&self) {
         let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
@@ -48,6 +58,7 @@ impl Failure {
         }
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
+        base::log::keep("server", text.trim_end().trim_start_matches("plimsoll: "));
     }
 
     /// Tells the user, and is the exit code.

@@ -238,6 +238,36 @@ pub fn offloads(device: &str) -> Result<Offloads> {
     Ok(Offloads { segmentation: get(GET_TSO)?, receive: get(GET_GRO)? })
 }
 
+/// Writes over each place of this process's command line, as `/proc/PID/cmdline` and `ps` show it,
+/// that ends an argument with `secret`. Where the kernel does not say where it lies, nothing is
+/// done: it was readable until now anyway, and the help says how to avoid that.
+pub fn hide_argument(secret: &str) {
+    let Some((start, length)) = command_line() else { return };
+    // SAFETY: the kernel says that our own argument strings lie here; they are on the writable
+    // stack and live as long as the process. Before the first thread nobody else reads them, and
+    // std copies them when asked.
+    let line = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, length) };
+    for argument in line.split_mut(|byte| *byte == 0) {
+        if let Some(at) = argument.len().checked_sub(secret.len())
+            && argument[at..] == *secret.as_bytes()
+        {
+            argument[at..].fill(b'*');
+        }
+    }
+}
+
+/// Where this process's arguments lie: `arg_start` and the length, proc(5).
+fn command_line() -> Option<(usize, usize)> {
+    const ARG_START: usize = 48;
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is a name in parentheses that may hold anything; the third follows it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace().skip(ARG_START - 3);
+    let start: usize = fields.next()?.parse().ok()?;
+    let end: usize = fields.next()?.parse().ok()?;
+    (start != 0).then_some((start, end.checked_sub(start)?))
+}
+
 fn check(result: i64) -> Result<()> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }

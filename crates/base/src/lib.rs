@@ -6,10 +6,14 @@
 //! - [`random`]: where randomness comes from; the same seed gives the same run.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
+//! - [`log`]: what the server tells people while it runs.
+//! - [`node`]: how rooms declare the nodes of the one tree of administration.
 //! - [`units`]: figures for people: bytes, rates, times.
 
 pub mod buckets;
 pub mod clock;
 pub mod limits;
+pub mod log;
+pub mod node;
 pub mod random;
 pub mod units;

@@ -617,3 +617,91 @@ pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
 
 /// Bytes of a file of users or groups that are read: some hundred thousand lines.
 pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;
+
+// --- the context shell ---------------------------------------------------------------------------
+
+/// Longest script, and longest file that a line reads a value from, in bytes: the largest
+/// configuration with room to spare.
+pub const CLI_SCRIPT_MAX: usize = 4 << 20;
+/// Lines that the shell remembers over its runs.
+pub const CLI_HISTORY_LINES: usize = 1_000;
+
+// --- the one tree of administration --------------------------------------------------------------
+
+/// Names in the path of a node: the deepest branch planned has seven.
+pub const NODE_DEPTH_MAX: usize = 12;
+/// Bytes of one name in such a path: what a file's name may have.
+pub const NODE_NAME_MAX: usize = 255;
+/// Revisions of the configuration that are kept: some years of changes at one each working day, a
+/// few megabytes.
+pub const CONFIGURATION_REVISIONS_MAX: usize = 1_000;
+/// Bytes of a configuration as text: ten thousand shares with their rules.
+pub const CONFIGURATION_BYTES_MAX: usize = 4 << 20;
+/// Changes in one transaction: an import of a large configuration comes as a whole instead.
+pub const CONFIGURATION_CHANGES_MAX: usize = 1_000;
+/// Bytes of one file of the audit log; it is rotated then.
+pub const AUDIT_FILE_BYTES_MAX: u64 = 8 << 20;
+/// Files of the audit log that are kept, the one being written included.
+pub const AUDIT_FILES_MAX: usize = 10;
+/// Records of the audit log in one answer of the API.
+pub const AUDIT_ROWS_MAX: usize = 10_000;
+/// Characters of a value that the audit log shows: rules are whole, certificates are not.
+pub const AUDIT_VALUE_MAX: usize = 1_000;
+/// Lines of the log that are kept for the log page: some hundred kilobytes; what is older is in the
+/// journal of the machine.
+pub const LOG_LINES_MAX: usize = 4_096;
+/// Characters of one such line: an error with all its sources.
+pub const LOG_LINE_MAX: usize = 2_000;
+/// Characters of the comment of a change.
+pub const COMMENT_MAX: usize = 500;
+
+// --- shares that come and go ---------------------------------------------------------------------
+
+/// How long a change of shares waits for the calls on one that goes: a slow disk answers within it.
+/// What is left then is closed when it ends.
+pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How often it looks.
+pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
+/// Projects: people tell them apart by name.
+pub const PROJECTS_MAX: usize = 256;
+
+/// Wrong passwords for one name, from all addresses together, before addresses that have not
+/// signed in to it must wait: well above what one person mistypes.
+pub const SIGN_IN_NAME_FREE_FAILURES: u32 = 20;
+/// The longest wait for a name: short, because whoever knows a name can cause it.
+pub const SIGN_IN_NAME_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Names whose wrong passwords are remembered, existing or not; the oldest makes room.
+pub const SIGN_IN_NAMES_MAX: usize = 1_024;
+/// Pairs of name and address that have signed in and so do not wait for the name's sake.
+pub const SIGN_IN_KNOWN_MAX: usize = 4_096;
+/// How long such a pair is remembered: people come back to the same desk within a month.
+pub const SIGN_IN_KNOWN_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Bounds of the time without a request after which a session ends, as an administrator may set
+/// it: below a minute nobody could read a page.
+pub const SESSION_IDLE_RANGE_S: (u64, u64) = (60, 30 * 24 * 3600);
+/// Bounds of the age at which a session ends: a day's work to a year.
+pub const SESSION_AGE_RANGE_S: (u64, u64) = (300, 365 * 24 * 3600);
+/// Local users at once: what a file of some megabytes holds; larger sites have a directory.
+pub const USERS_MAX: usize = 10_000;
+/// Roles at once: more than anybody can tell apart.
+pub const ROLES_MAX: usize = 200;
+/// Permissions of one role: each scope twice, with room.
+pub const ROLE_PERMISSIONS_MAX: usize = 64;
+/// Roles of one user.
+pub const USER_ROLES_MAX: usize = 32;
+/// SSH public keys of one user.
+pub const USER_SSH_KEYS_MAX: usize = 32;
+/// API tokens at once; each request with one costs a look at a table.
+pub const TOKENS_MAX: usize = 1_000;
+/// Longest full name of a user, in bytes.
+pub const FULL_NAME_MAX: usize = 256;
+/// Longest SSH public key of a user, in bytes: RSA with 16384 bits takes some 2.8 KB.
+pub const SSH_KEY_MAX: usize = 8_192;
+/// Shortest password that a user may be given, in characters: NIST SP 800-63B §3.1.1.2 has 8 for
+/// one of several factors, and sign-ins are slowed down besides.
+pub const PASSWORD_MIN: usize = 8;
+/// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
+/// digest, which only what nobody can guess survives.
+pub const TOKEN_MIN: usize = 32;
+/// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
+pub const SHARE_NAME_MAX: usize = 255;

@@ -1,14 +1,20 @@
 //! The HTTP API, as `docs/protocols/api.md` describes it: one router, the same on every listener.
 //!
 //! The listener says who the peer is ([`Peer`]) as a request extension; [`guard`] turns that, a
-//! cookie or a bearer token into an [`Identity`], or answers 401.
+//! cookie or a bearer token into an [`Identity`], or answers 401. [`routes`] says what each path
+//! needs of it.
 
 mod analytics;
+mod configuration;
 mod error;
 mod guard;
+mod logs;
 mod nfs;
+mod openapi;
+pub mod routes;
 mod sign_in;
 mod stream;
+mod tree;
 mod ui;
 
 use std::net::IpAddr;
@@ -18,20 +24,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
-use base::clock::Clock;
+use axum::routing::get;
+use base::clock::{Clock, NS_PER_S};
 use base::limits::{API_BODY_MAX, API_QUERIES_MAX, API_QUERIES_WAITING_MAX, API_STREAMS_MAX};
 use tokio::sync::Semaphore;
 
 pub use error::{ApiError, Body as ErrorBody};
-pub use guard::Identity;
+pub use guard::{Identity, Way};
 
+use crate::accounts::Accounts;
 use crate::appliance::Appliance;
 use crate::sessions::Sessions;
-use crate::state::files::random_hex;
-use crate::state::users::Users;
+use crate::state::files::{Digest, digest, random_hex};
+use crate::throttle::Throttle;
+use crate::tree::Tree;
 
 /// Who sent a request, as the listener knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +57,11 @@ pub enum Peer {
 /// Everything that the handlers share.
 pub struct Control {
     appliance: Arc<dyn Appliance>,
-    users: Users,
-    api_token: String,
+    accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
+    api_token: Digest,
     clock: Arc<dyn Clock>,
-    sessions: Mutex<Sessions>,
+    throttle: Mutex<Throttle>,
     hashing: Arc<Semaphore>,
     queries: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -63,16 +72,18 @@ impl Control {
     /// Joins what the API needs; `clock` tells sessions their age and queries what "now" is.
     pub fn new(
         appliance: Arc<dyn Appliance>,
-        users: Users,
-        api_token: String,
+        accounts: Arc<Accounts>,
+        tree: Arc<Tree>,
+        api_token: &str,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         Arc::new(Self {
             appliance,
-            users,
-            api_token,
+            accounts,
+            tree,
+            api_token: digest(api_token),
             clock,
-            sessions: Mutex::new(Sessions::default()),
+            throttle: Mutex::new(Throttle::default()),
             hashing: Arc::new(Semaphore::new(1)),
             queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
             streams: Arc::new(Semaphore::new(API_STREAMS_MAX)),
@@ -83,9 +94,8 @@ impl Control {
     /// A new one-time sign-in path (`/login?once=…`) for `user`.
     pub fn login_once(&self, user: &str) -> String {
         let token = random_hex::<24>();
-        let path = format!("/login?once={token}");
-        self.sessions().offer_once(token, user, self.clock.monotonic_ns());
-        path
+        self.sessions().offer_once(&token, user, self.clock.monotonic_ns());
+        format!("/login?once={token}")
     }
 
     /// Ends live streams, so that their connections can end.
@@ -94,31 +104,23 @@ impl Control {
     }
 
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.sessions()
+    }
+
+    fn throttle(&self) -> MutexGuard<'_, Throttle> {
+        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time of the appliance, seconds since the epoch.
+    fn now_s(&self) -> u64 {
+        self.clock.wall_ns() / NS_PER_S
     }
 }
 
 /// The router over `control`. Requests must carry a [`Peer`] extension.
 pub fn router(control: Arc<Control>) -> Router {
-    let signed_in = Router::new()
-        .route("/status", get(status))
-        .route("/analytics/statistics", get(analytics::statistics))
-        .route("/analytics/data", get(analytics::data))
-        .route("/analytics/stream", get(stream::stream))
-        .route("/analytics/recorder", get(analytics::recorder))
-        .route("/analytics/collect", post(analytics::collect))
-        .route("/services/nfs/clients", get(nfs::clients))
-        .route("/services/nfs/clients/{id}", delete(nfs::expire))
-        .route("/services/nfs/opens", get(nfs::opens))
-        .route("/services/nfs/locks", get(nfs::locks))
-        .route_layer(from_fn_with_state(control.clone(), guard::require_identity));
-    let session = get(sign_in::who).post(sign_in::sign_in).delete(sign_in::sign_out);
-    let v1 = signed_in
-        .route("/session", session)
-        .fallback(async || ApiError::unknown_path())
-        .method_not_allowed_fallback(async || ApiError::wrong_method());
     Router::new()
-        .nest("/api/v1", v1)
+        .nest("/api/v1", routes::router(&control))
         .route("/api", get(async || ApiError::unknown_path()))
         .route("/api/{*rest}", get(async || ApiError::unknown_path()))
         .route("/login", get(sign_in::login))
@@ -160,6 +162,21 @@ async fn blocking<T: Send + 'static>(
         answer
     });
     answer.await.map_err(|e| ApiError::failed(tried, &e))
+}
+
+/// Has the tree do what may block.
+async fn with_tree<T: Send + 'static>(
+    control: &Arc<Control>,
+    tried: &'static str,
+    work: impl FnOnce(&Tree) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let tree = control.tree.clone();
+    blocking(control, tried, move |_| work(&tree)).await
+}
+
+/// A response of anything as JSON.
+fn answer(tried: &str, value: &impl serde::Serialize) -> Result<Response, ApiError> {
+    serde_json::to_string(value).map(json).map_err(|e| ApiError::failed(tried, &e))
 }
 
 /// A response of ready JSON text.

@@ -5,16 +5,24 @@
 //! and [`appliance::Engine`]; nothing on the request path ever waits for it.
 //!
 //! - [`state`]: files that outlive the process; users, keys, the lock, the run-time registry.
-//! - [`sessions`]: who is signed in; a pure state machine.
+//! - [`access`], [`accounts`]: permissions and roles; users and API tokens.
+//! - [`sessions`], [`throttle`]: who is signed in, and the patience with wrong passwords; two pure
+//!   state machines.
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`client`]: the other side, for the command line.
+//! - [`cli`]: the context shell, on top of it.
 
+pub mod access;
+pub mod accounts;
 pub mod api;
 pub mod appliance;
+pub mod cli;
 pub mod client;
 pub mod listen;
 pub mod nfs;
 pub mod sessions;
 pub mod state;
+pub mod throttle;
+pub mod tree;

@@ -1,28 +1,50 @@
-//! Who is signed in: sessions, one-time sign-in URLs, and the patience with wrong passwords.
+//! Who is signed in: sessions and one-time sign-in URLs.
 //!
 //! A pure state machine: monotonic nanoseconds are handed in, tokens come from the caller's
-//! generator, every table is bounded.
+//! generator, every table is bounded. Tokens are kept as digests: what leaks from here opens
+//! nothing, and looking one up takes no time that depends on the secret.
+
+pub mod node;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base::limits::{
-    LOGIN_ONCE_AGE, LOGIN_ONCE_MAX, SESSION_AGE, SESSION_IDLE, SESSIONS_MAX, SIGN_IN_FREE_FAILURES,
-    SIGN_IN_MEMORY, SIGN_IN_PEERS_MAX, SIGN_IN_WAIT_MAX,
-};
+use base::limits::{LOGIN_ONCE_AGE, LOGIN_ONCE_MAX, SESSION_AGE, SESSION_IDLE, SESSIONS_MAX};
 
-/// All sign-in state of one server.
-#[derive(Debug, Default)]
+use crate::state::files::{Digest, digest};
+use crate::throttle::{age, make_room};
+
+/// All sessions of one server.
+#[derive(Debug)]
 pub struct Sessions {
-    sessions: HashMap<String, Session>,
-    once: HashMap<String, Once>,
-    failures: HashMap<IpAddr, Failures>,
+    sessions: HashMap<Digest, Session>,
+    once: HashMap<Digest, Once>,
+    /// The public id of the next session.
+    next: u64,
+    lifetime: Lifetime,
+}
+
+/// When sessions end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetime {
+    /// After this time without a request.
+    pub idle: Duration,
+    /// After this time whatever happens.
+    pub age: Duration,
+}
+
+impl Default for Lifetime {
+    fn default() -> Self {
+        Self { idle: SESSION_IDLE, age: SESSION_AGE }
+    }
 }
 
 #[derive(Debug)]
 struct Session {
+    id: u64,
     user: String,
+    from: IpAddr,
     since_ns: u64,
     used_ns: u64,
 }
@@ -33,98 +55,125 @@ struct Once {
     since_ns: u64,
 }
 
-#[derive(Debug)]
-struct Failures {
-    count: u32,
-    last_ns: u64,
+/// A session as people may see it: nothing in it opens anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its public name, `s1`, `s2`, … since the start of the server.
+    pub id: String,
+    /// Whose it is.
+    pub user: String,
+    /// Where it was opened.
+    pub from: IpAddr,
+    /// How long it has been open.
+    pub open: Duration,
+    /// How long it has not been used.
+    pub idle: Duration,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        let lifetime = Lifetime::default();
+        Self { sessions: HashMap::new(), once: HashMap::new(), next: 1, lifetime }
+    }
 }
 
 impl Sessions {
+    /// Sets when sessions end; those open already follow.
+    pub fn set_lifetime(&mut self, lifetime: Lifetime) {
+        self.lifetime = lifetime;
+    }
+
+    /// When sessions end.
+    pub fn lifetime(&self) -> Lifetime {
+        self.lifetime
+    }
+
     /// Opens a session of `user` under `token`, which must be unguessable.
-    pub fn open(&mut self, token: String, user: &str, now_ns: u64) {
-        self.sessions.retain(|_, s| s.is_alive(now_ns));
+    pub fn open(&mut self, token: &str, user: &str, from: IpAddr, now_ns: u64) {
+        self.drop_ended(now_ns);
         if self.sessions.len() >= SESSIONS_MAX {
             make_room(&mut self.sessions, |s| s.used_ns);
         }
-        let session = Session { user: user.to_owned(), since_ns: now_ns, used_ns: now_ns };
-        self.sessions.insert(token, session);
+        let id = self.next;
+        self.next += 1;
+        let from = from.to_canonical();
+        let session =
+            Session { id, user: user.to_owned(), from, since_ns: now_ns, used_ns: now_ns };
+        self.sessions.insert(digest(token), session);
     }
 
-    /// The user of a session, which counts as its use.
-    pub fn user(&mut self, token: &str, now_ns: u64) -> Option<String> {
-        let session = self.sessions.get_mut(token)?;
-        if !session.is_alive(now_ns) {
-            self.sessions.remove(token);
+    /// The session of a token. Asking for it counts as its use.
+    pub fn find(&mut self, token: &str, now_ns: u64) -> Option<Seen> {
+        let key = digest(token);
+        let session = self.sessions.get_mut(&key)?;
+        if !session.is_alive(self.lifetime, now_ns) {
+            self.sessions.remove(&key);
             return None;
         }
         session.used_ns = now_ns;
-        Some(session.user.clone())
+        Some(session.seen(now_ns))
     }
 
-    /// Ends a session. Unknown tokens are no error: it is over either way.
+    /// All sessions, the oldest first.
+    pub fn list(&mut self, now_ns: u64) -> Vec<Seen> {
+        self.drop_ended(now_ns);
+        let mut sessions: Vec<&Session> = self.sessions.values().collect();
+        sessions.sort_by_key(|s| s.id);
+        sessions.into_iter().map(|s| s.seen(now_ns)).collect()
+    }
+
+    /// Ends a session by its token. Unknown tokens are no error: it is over either way.
     pub fn close(&mut self, token: &str) {
-        self.sessions.remove(token);
+        self.sessions.remove(&digest(token));
+    }
+
+    /// Ends a session by its public name; whether there was one.
+    pub fn end(&mut self, id: &str, now_ns: u64) -> bool {
+        self.drop_ended(now_ns);
+        let before = self.sessions.len();
+        self.sessions.retain(|_, s| s.name() != id);
+        self.sessions.len() < before
+    }
+
+    /// Ends the sessions of all whom `stays` does not name, and their one-time URLs.
+    pub fn end_others(&mut self, stays: impl Fn(&str) -> bool) {
+        self.sessions.retain(|_, s| stays(&s.user));
+        self.once.retain(|_, once| stays(&once.user));
     }
 
     /// Makes `token` good for one sign-in as `user`.
-    pub fn offer_once(&mut self, token: String, user: &str, now_ns: u64) {
+    pub fn offer_once(&mut self, token: &str, user: &str, now_ns: u64) {
         self.once.retain(|_, once| age(once.since_ns, now_ns) < LOGIN_ONCE_AGE);
         if self.once.len() >= LOGIN_ONCE_MAX {
             make_room(&mut self.once, |once| once.since_ns);
         }
-        self.once.insert(token, Once { user: user.to_owned(), since_ns: now_ns });
+        self.once.insert(digest(token), Once { user: user.to_owned(), since_ns: now_ns });
     }
 
     /// Uses a one-time token up.
     pub fn take_once(&mut self, token: &str, now_ns: u64) -> Option<String> {
-        let once = self.once.remove(token)?;
+        let once = self.once.remove(&digest(token))?;
         (age(once.since_ns, now_ns) < LOGIN_ONCE_AGE).then_some(once.user)
     }
 
-    /// How long `peer` must wait before its next password is looked at, if it must.
-    pub fn must_wait(&self, peer: IpAddr, now_ns: u64) -> Option<Duration> {
-        let failures = self.failures.get(&peer)?;
-        let beyond = failures.count.checked_sub(SIGN_IN_FREE_FAILURES)?;
-        // 1 s, 2 s, 4 s, …; the shift is capped long before it could overflow.
-        let wait = Duration::from_secs(1 << beyond.min(16)).min(SIGN_IN_WAIT_MAX);
-        wait.checked_sub(age(failures.last_ns, now_ns)).filter(|left| !left.is_zero())
-    }
-
-    /// Remembers a wrong password.
-    pub fn failed(&mut self, peer: IpAddr, now_ns: u64) {
-        self.failures.retain(|_, f| age(f.last_ns, now_ns) < SIGN_IN_MEMORY);
-        if self.failures.len() >= SIGN_IN_PEERS_MAX && !self.failures.contains_key(&peer) {
-            make_room(&mut self.failures, |f| f.last_ns);
-        }
-        let failures = self.failures.entry(peer).or_insert(Failures { count: 0, last_ns: 0 });
-        failures.count = failures.count.saturating_add(1);
-        failures.last_ns = now_ns;
-    }
-
-    /// Forgets the wrong passwords of a peer that has now sent a right one.
-    pub fn succeeded(&mut self, peer: IpAddr) {
-        self.failures.remove(&peer);
+    fn drop_ended(&mut self, now_ns: u64) {
+        let lifetime = self.lifetime;
+        self.sessions.retain(|_, s| s.is_alive(lifetime, now_ns));
     }
 }
 
 impl Session {
-    fn is_alive(&self, now_ns: u64) -> bool {
-        age(self.used_ns, now_ns) < SESSION_IDLE && age(self.since_ns, now_ns) < SESSION_AGE
+    fn is_alive(&self, lifetime: Lifetime, now_ns: u64) -> bool {
+        age(self.used_ns, now_ns) < lifetime.idle && age(self.since_ns, now_ns) < lifetime.age
     }
-}
 
-fn age(since_ns: u64, now_ns: u64) -> Duration {
-    Duration::from_nanos(now_ns.saturating_sub(since_ns))
-}
+    fn name(&self) -> String {
+        format!("s{}", self.id)
+    }
 
-/// Removes the entry with the smallest `key`: a full table never refuses newcomers.
-fn make_room<K: Clone + Eq + std::hash::Hash, V>(
-    table: &mut HashMap<K, V>,
-    key: impl Fn(&V) -> u64,
-) {
-    let oldest = table.iter().min_by_key(|(_, value)| key(value)).map(|(k, _)| k.clone());
-    if let Some(oldest) = oldest {
-        table.remove(&oldest);
+    fn seen(&self, now_ns: u64) -> Seen {
+        let (open, idle) = (age(self.since_ns, now_ns), age(self.used_ns, now_ns));
+        Seen { id: self.name(), user: self.user.clone(), from: self.from, open, idle }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod announce;
 mod clients;
+mod configuration;
 mod engine;
 mod exports;
 mod manager;
@@ -11,18 +12,21 @@ mod nlm;
 mod owners;
 mod plan;
 mod portmap;
+mod rooms;
+mod settings;
 mod status;
 mod storage;
 mod tls;
+mod users;
 
 use std::sync::{Arc, OnceLock};
 
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
+use control::accounts::People;
 use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::state::keys::{Identity, Keys};
 use control::state::registry::{self, Entry, Registration};
-use control::state::users::{Users, generate_password};
 use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
 
@@ -34,11 +38,11 @@ use announce::Announcement;
 use clients::NfsClients;
 use engine::Statistics;
 use plan::Plan;
+use rooms::Nfs;
+use settings::NfsSettings;
 use status::Running;
 use storage::Storage;
-
-/// The user who is made when nobody may sign in yet.
-const FIRST_USER: &str = "admin";
+use tls::TlsFiles;
 
 /// Serves until SIGTERM or SIGINT.
 ///
@@ -52,13 +56,22 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
     let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
-    let users = Users::open(&state).map_err(|e| state_failure(&e))?;
-    let first = sign_in_users(&users, &plan).map_err(|e| state_failure(&e))?;
+    let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
+
+    let tree = configuration::open(&state, args.config.as_deref())?;
+    let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
+    settings.tls.check(&plan.rules)?;
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let tls = plan.tls.offer(&keys.identity)?;
-    let storage = Storage::start(&plan, &state, keys.handle_secret, &hub, tls)?;
+    let tls = settings.tls.offer(&keys.identity)?;
+    let storage = Storage::start(
+        (&plan, &settings, &tree.document()),
+        &state,
+        keys.handle_secret,
+        &hub,
+        tls,
+    )?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -69,7 +82,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
-    let control = Control::new(running.clone(), users, keys.api_token, Arc::new(SystemClock));
+    let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
+    let nfs = Arc::new(nfs);
+    let clock = Arc::new(SystemClock);
+    let people = People::start(accounts.clone(), clock.clone(), &tree);
+    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    tree.join(branches);
+    let first = users::first(&state, &tree, &accounts)
+        .map_err(|e| Failure::of("enter the first users", &e))?;
+    let control =
+        Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config =
         ListenConfig { admin: plan.admin, identity: keys.identity.clone(), socket: state.socket() };
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
@@ -82,18 +104,19 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         running: &running,
         state: state.path(),
         admin: listening.admin(),
-        login: control.login_once(plan.login_user(FIRST_USER)),
-        first: first.as_deref().map(|password| (FIRST_USER, password)),
+        login: control.login_once(&users::for_login(&accounts, &plan)),
+        first: first.as_deref().map(|password| (users::FIRST, password)),
         logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");
     while sys::wait_for_signal() == Signal::Reload {
-        if plan.exports.file().is_none() && !plan.tls.any() && !manager::there() {
+        let tls = nfs.tls(&tree.document());
+        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             break;
         }
-        reload(&plan, &running, &keys.identity);
+        reload(&plan, &tls, &running, &keys.identity);
     }
     manager::tell("STOPPING=1");
     end(registration, listening, &running);
@@ -103,13 +126,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
-fn reload(plan: &Plan, running: &Running, own: &Identity) {
-    let rules = plan.exports.read().and_then(|rules| plan.tls.check(&rules).map(|()| rules));
+fn reload(plan: &Plan, tls: &TlsFiles, running: &Running, own: &Identity) {
+    let rules = plan.exports.read().and_then(|rules| tls.check(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
     }
-    if let Err(failure) = plan.tls.renew(running.storage.tls(), own) {
+    if let Err(failure) = tls.renew(running.storage.tls(), own) {
         failure.tell();
     }
 }
@@ -122,20 +145,6 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     running.statistics.end();
 }
 
-/// Enters the users that were asked for. If there is nobody then, makes one, whose password is
-/// returned to be printed once.
-fn sign_in_users(users: &Users, plan: &Plan) -> Result<Option<String>, StateError> {
-    for (user, password) in &plan.users {
-        users.set(user, password)?;
-    }
-    if !users.is_empty() {
-        return Ok(None);
-    }
-    let password = generate_password();
-    users.set(FIRST_USER, &password)?;
-    Ok(Some(password))
-}
-
 /// Local commands find the server without it too, by `--state`: no reason not to serve.
 fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     let entry = Entry {
@@ -146,7 +155,7 @@ fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            eprintln!("plimsoll: local commands will need --state: {}", chain(e));
+            base::tell!("server", "local commands will need --state: {}", chain(e));
         })
         .ok()
 }

@@ -8,7 +8,9 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
+use crate::access::Level;
 use crate::appliance::AskError;
+use crate::tree::{Fault, Problem};
 
 /// An error with its HTTP status.
 #[derive(Debug)]
@@ -27,6 +29,12 @@ pub struct Body {
     pub failed: String,
     /// What to do about it.
     pub hint: String,
+    /// The node of the tree that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The property of that node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub property: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -37,8 +45,8 @@ struct Envelope<'a> {
 impl ApiError {
     /// An error from its parts.
     pub fn new(status: StatusCode, tried: &str, failed: &str, hint: &str) -> Self {
-        let body =
-            Body { tried: tried.to_owned(), failed: failed.to_owned(), hint: hint.to_owned() };
+        let (tried, failed, hint) = (tried.to_owned(), failed.to_owned(), hint.to_owned());
+        let body = Body { tried, failed, hint, path: None, property: None };
         Self { status, body, retry_after: None }
     }
 
@@ -64,9 +72,17 @@ impl ApiError {
     pub fn throttled(wait: Duration) -> Self {
         let seconds = wait.as_secs_f64().ceil();
         let hint = format!("wait {seconds} s and try again");
-        let failed = "too many wrong passwords from this address";
+        let failed = "too many wrong passwords from this address or for this name";
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "sign in", failed, &hint);
         Self { retry_after: Some(wait), ..error }
+    }
+
+    /// 403: signed in, but without this permission.
+    pub fn forbidden(user: &str, scope: &str, level: Level) -> Self {
+        let level = level.name();
+        let failed = format!("{user} has no role that may {level} {scope}");
+        let hint = format!("ask an administrator for a role with {scope}:{level}");
+        Self::new(StatusCode::FORBIDDEN, "answer the request", &failed, &hint)
     }
 
     /// 404 below `/api`.
@@ -84,10 +100,34 @@ impl ApiError {
 
     /// 401.
     pub fn not_signed_in() -> Self {
-        let hint = "POST /api/v1/session, or send Authorization: Bearer with the token of \
-                    STATE/api-token";
+        let hint = "POST /api/v1/session, or send Authorization: Bearer with a token, as the one \
+                    in STATE/api-token";
         let failed = "nobody is signed in on this connection";
         Self::new(StatusCode::UNAUTHORIZED, "answer the request", failed, hint)
+    }
+
+    /// Problems with the tree; the first says who is at fault, where, and what to do.
+    pub fn from_problems(tried: &str, problems: &[Problem]) -> Self {
+        let Some(first) = problems.first() else {
+            return Self::failed(tried, &"a refusal without a reason");
+        };
+        let failed = match problems {
+            [one] => one.sentence.clone(),
+            many => many.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        };
+        let status = match first.fault {
+            Fault::Value => StatusCode::BAD_REQUEST,
+            Fault::Unknown => StatusCode::NOT_FOUND,
+            Fault::Conflict => StatusCode::CONFLICT,
+            Fault::Denied => StatusCode::FORBIDDEN,
+            Fault::Server => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        // Both ends of an error say something; a hint is all that a client may show.
+        let hint = if first.hint.is_empty() { "change the request" } else { &first.hint };
+        let mut error = Self::new(status, tried, &failed, hint);
+        error.body.path = Some(first.path.to_string());
+        error.body.property = first.property.clone();
+        error
     }
 
     /// The error of a question for statistics.

@@ -1,18 +1,23 @@
-//! What every request passes: who is it, may it come from another site, and the headers that tell
+//! What every request passes: who is it, may he do that, may it come from another site, and the headers that tell
 //! the browser what our pages may do.
 
 use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, ORIGIN,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::routes::Needs;
 use super::{ApiError, Control, Peer};
+use crate::access::{Level, Rights};
+use crate::state::files::digest;
+use crate::tree::Who;
+use crate::tree::view::Viewer;
 
 /// Name of the session cookie.
 pub const COOKIE_NAME: &str = "plimsoll_session";
@@ -24,23 +29,56 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none
 /// Who is asking, once that is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The signed-in name.
+    /// The signed-in name, `token NAME`, or who is at the local socket.
     pub user: String,
+    /// From where: an address, or `local`.
+    pub from: String,
+    /// How we know.
+    pub way: Way,
+    /// What he may do.
+    pub rights: Rights,
+}
+
+/// How we know who is asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// The kernel says so, at the local socket.
+    Local,
+    /// A bearer token.
+    Token,
+    /// A session, by its public name.
+    Session(String),
 }
 
 /// Finds out who is asking, by the local socket, a bearer token or a session cookie.
 pub fn identify(control: &Control, peer: Option<Peer>, headers: &HeaderMap) -> Option<Identity> {
-    let named = |user: &str| Some(Identity { user: user.to_owned() });
-    if let Some(Peer::Local { uid }) = peer {
-        return named(&if uid == 0 { "root".to_owned() } else { format!("uid {uid}") });
-    }
+    let from = match peer {
+        Some(Peer::Local { uid }) => {
+            let user = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
+            let (from, rights) = ("local".to_owned(), Rights::all());
+            return Some(Identity { user, from, way: Way::Local, rights });
+        }
+        Some(Peer::Remote(ip)) => ip.to_canonical().to_string(),
+        None => String::new(),
+    };
     if let Some(value) = headers.get(AUTHORIZATION) {
-        let token = value.to_str().ok().and_then(|v| v.strip_prefix("Bearer "))?;
-        return if same(token.trim(), &control.api_token) { named("api-token") } else { None };
+        let secret = value.to_str().ok().and_then(|v| v.strip_prefix("Bearer "))?.trim();
+        let (user, rights) = token(control, secret)?;
+        return Some(Identity { user, from, way: Way::Token, rights });
     }
-    let token = session_token(headers)?;
-    let user = control.sessions().user(token, control.clock.monotonic_ns())?;
-    named(&user)
+    let session = control.sessions().find(session_token(headers)?, control.clock.monotonic_ns())?;
+    // Asked each time: who loses a role loses it now.
+    let rights = control.accounts.rights(&session.user)?;
+    Some(Identity { user: session.user, from, way: Way::Session(session.id), rights })
+}
+
+fn token(control: &Control, secret: &str) -> Option<(String, Rights)> {
+    // Digests are compared, so the time tells nothing of the secret.
+    if digest(secret) == control.api_token {
+        return Some(("api-token".to_owned(), Rights::all()));
+    }
+    let (name, rights) = control.accounts.token(secret, control.now_s())?;
+    Some((format!("token {name}"), rights))
 }
 
 /// The session token in the request's cookies.
@@ -55,24 +93,48 @@ pub fn session_token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-/// Compares secrets in a time that depends on their length only.
-fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |diff, (x, y)| diff | (x ^ y)) == 0
-}
-
-/// Middleware: 401 unless someone is signed in.
-pub async fn require_identity(
-    State(control): State<Arc<Control>>,
+/// Middleware: 401 unless someone is signed in, 403 unless he may do what this route does.
+pub async fn permit(
+    State((control, needs)): State<(Arc<Control>, Needs)>,
     peer: Option<Extension<Peer>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    match identify(&control, peer.map(|p| p.0), request.headers()) {
-        Some(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
-        }
-        None => ApiError::not_signed_in().into_response(),
+    let identity = identify(&control, peer.map(|p| p.0), request.headers());
+    let refused = match (needs, &identity) {
+        (Needs::Nothing, _) | (Needs::SignedIn | Needs::Nodes, Some(_)) => None,
+        (Needs::May(scope, level), Some(identity)) => identity.refusal(scope, level),
+        (Needs::SignedIn | Needs::Nodes | Needs::May(..), None) => Some(ApiError::not_signed_in()),
+    };
+    if let Some(refused) = refused {
+        return refused.into_response();
+    }
+    if let Some(identity) = identity {
+        request.extensions_mut().insert(identity);
+    }
+    next.run(request).await
+}
+
+impl Viewer for Identity {
+    fn may_read(&self, scope: &str) -> bool {
+        self.rights.may(scope, Level::Read)
+    }
+
+    fn why_not(&self, scope: &str) -> Option<String> {
+        let why = format!("{} has no role that may change {scope}", self.user);
+        (!self.rights.may(scope, Level::Change)).then_some(why)
+    }
+}
+
+impl Identity {
+    /// Who it is, for the audit log.
+    pub fn who(&self) -> Who {
+        Who::new(&self.user, &self.from)
+    }
+
+    /// The error for who may not do `level` in `scope`, if he may not.
+    pub fn refusal(&self, scope: &str, level: Level) -> Option<ApiError> {
+        (!self.rights.may(scope, level)).then(|| ApiError::forbidden(&self.user, scope, level))
     }
 }
 
@@ -81,11 +143,7 @@ pub async fn require_identity(
 /// cookie's SameSite=Strict is the first line; this is the second.
 pub async fn forgery(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    let foreign = request
-        .headers()
-        .get("sec-fetch-site")
-        .is_some_and(|site| site != "same-origin" && site != "none");
-    if changes && foreign {
+    if changes && is_foreign(request.headers()) {
         let hint = "open the page of this server itself";
         let failed = "the request comes from another site's page";
         return ApiError::new(StatusCode::FORBIDDEN, "make a change", failed, hint).into_response();
@@ -97,6 +155,18 @@ pub async fn forgery(request: Request, next: Next) -> Response {
             .into_response();
     }
     next.run(request).await
+}
+
+/// Whether a browser says that another site's page has sent this. Browsers too old for
+/// `Sec-Fetch-Site` say it by `Origin`, which must then name the host that was asked.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return site != "same-origin" && site != "none";
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return false };
+    let named = origin.to_str().ok().and_then(|o| o.split_once("://")).map(|(_, host)| host);
+    let asked = headers.get(HOST).and_then(|host| host.to_str().ok());
+    !matches!((named, asked), (Some(named), Some(asked)) if named.eq_ignore_ascii_case(asked))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -117,6 +187,10 @@ pub async fn headers(request: Request, next: Next) -> Response {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // No window of another site keeps a grip on ours, and none may read what we send.
+    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+        headers.insert(name, HeaderValue::from_static("same-origin"));
+    }
     if !keep {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

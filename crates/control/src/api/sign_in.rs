@@ -9,13 +9,15 @@ use axum::extract::{Extension, Query, Request, State};
 use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use base::limits::{SESSION_AGE, SIGN_IN_WAITING_MAX};
+use base::limits::SIGN_IN_WAITING_MAX;
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::guard::{COOKIE_NAME, identify, session_token};
-use super::{ApiError, Control, Peer, ui};
+use super::guard::{COOKIE_NAME, session_token};
+use super::{ApiError, Control, Identity, Peer, Way, ui};
+use crate::accounts::Verdict;
 use crate::state::files::random_hex;
+use crate::tree::Who;
 
 /// Body of `POST /api/v1/session`.
 #[derive(Deserialize)]
@@ -26,8 +28,11 @@ pub struct SignIn {
 
 /// Answer about a session.
 #[derive(Serialize)]
-struct Who {
+struct SignedIn {
     user: String,
+    /// `session`, `token` or `local`.
+    via: &'static str,
+    permissions: Vec<String>,
 }
 
 /// `POST /api/v1/session`.
@@ -40,44 +45,86 @@ pub async fn sign_in(
     let peer = address(peer.map(|p| p.0));
     let turn = turn(&control).await?;
     // Looked at after the turn came: requests sent at once do not all get their free try.
-    if let Some(wait) = control.sessions().must_wait(peer, control.clock.monotonic_ns()) {
+    let wait = control.throttle().must_wait(peer, &ask.user, control.clock.monotonic_ns());
+    if let Some(wait) = wait {
         return Err(ApiError::throttled(wait));
     }
     let checker = control.clone();
-    let (user, right) = tokio::task::spawn_blocking(move || {
-        let right = checker.users.verify(&ask.user, &ask.password);
-        (ask.user, right)
+    let (user, verdict) = tokio::task::spawn_blocking(move || {
+        let verdict = checker.accounts.judge(&ask.user, &ask.password);
+        (ask.user, verdict)
     })
     .await
     .map_err(|e| ApiError::failed("check the password", &e))?;
     let now = control.clock.monotonic_ns();
-    if !right {
-        control.sessions().failed(peer, now);
-        let hint = "check both; the first start has printed them, and serve --user sets them";
-        let failed = "the user name or the password is wrong";
-        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "sign in", failed, hint));
+    if verdict == Verdict::Wrong {
+        control.throttle().failed(peer, &user, now);
+        // People type passwords where the name belongs: only names that exist are written down.
+        let known = control.accounts.source(&user).is_some();
+        let name = if known { &*user } else { "(unknown name)" };
+        note(&control, name, peer, "sign-in refused", "").await;
+        return Err(wrong_password());
     }
     drop(turn);
-    control.sessions().succeeded(peer);
-    let cookie = open_session(&control, &user);
-    Ok(([(SET_COOKIE, cookie)], Json(Who { user })).into_response())
+    control.throttle().succeeded(peer, &user, now);
+    let rights = match (verdict, control.accounts.rights(&user)) {
+        (Verdict::Right, Some(rights)) => rights,
+        _ => {
+            note(&control, &user, peer, "sign-in refused", "uses shares only").await;
+            return Err(data_only(&user));
+        }
+    };
+    note(&control, &user, peer, "sign-in", "password").await;
+    let cookie = open_session(&control, &user, peer);
+    let who = SignedIn { user, via: "session", permissions: rights.names() };
+    Ok(([(SET_COOKIE, cookie)], Json(who)).into_response())
+}
+
+/// Writes it into the audit log. Nobody is kept out because the disk is full: he may be the one who
+/// can do something about it.
+async fn note(control: &Control, user: &str, from: IpAddr, action: &'static str, how: &'static str) {
+    let who = Who::new(user, &from.to_string());
+    let tree = control.tree.clone();
+    let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
+    if let Ok(Err(e)) = written {
+        eprintln!("plimsoll: a {action} could not be written into the audit log: {e}");
+    }
+}
+
+fn wrong_password() -> ApiError {
+    let hint = "check both; the first start has printed them, and serve --user sets them";
+    let failed = "the user name or the password is wrong";
+    ApiError::new(StatusCode::UNAUTHORIZED, "sign in", failed, hint)
+}
+
+fn data_only(user: &str) -> ApiError {
+    let failed = format!("{user} uses shares only and does not administer");
+    let hint = "an administrator can change the user's kind";
+    ApiError::new(StatusCode::FORBIDDEN, "sign in", &failed, hint)
 }
 
 /// `GET /api/v1/session`.
-pub async fn who(
-    State(control): State<Arc<Control>>,
-    peer: Option<Extension<Peer>>,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let identity =
-        identify(&control, peer.map(|p| p.0), &headers).ok_or_else(ApiError::not_signed_in)?;
-    Ok(Json(Who { user: identity.user }).into_response())
+pub async fn who(Extension(identity): Extension<Identity>) -> Response {
+    let via = match identity.way {
+        Way::Local => "local",
+        Way::Token => "token",
+        Way::Session(_) => "session",
+    };
+    Json(SignedIn { user: identity.user, via, permissions: identity.rights.names() }).into_response()
 }
 
 /// `DELETE /api/v1/session`.
-pub async fn sign_out(State(control): State<Arc<Control>>, headers: HeaderMap) -> Response {
+pub async fn sign_out(
+    State(control): State<Arc<Control>>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+) -> Response {
     if let Some(token) = session_token(&headers) {
+        let session = control.sessions().find(token, control.clock.monotonic_ns());
         control.sessions().close(token);
+        if let Some(session) = session {
+            note(&control, &session.user, address(peer.map(|p| p.0)), "sign-out", "").await;
+        }
     }
     let gone = format!("{COOKIE_NAME}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");
     (StatusCode::NO_CONTENT, [(SET_COOKIE, gone)]).into_response()
@@ -92,6 +139,7 @@ pub struct Login {
 /// `GET /login`: with `once`, the one-time sign-in; without, the interface's own page.
 pub async fn login(
     State(control): State<Arc<Control>>,
+    peer: Option<Extension<Peer>>,
     Query(login): Query<Login>,
     request: Request,
 ) -> Response {
@@ -99,7 +147,9 @@ pub async fn login(
     let user = control.sessions().take_once(&token, control.clock.monotonic_ns());
     match user {
         Some(user) => {
-            let cookie = open_session(&control, &user);
+            let from = address(peer.map(|p| p.0));
+            note(&control, &user, from, "sign-in", "one-time URL").await;
+            let cookie = open_session(&control, &user, from);
             let to = [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())];
             (StatusCode::SEE_OTHER, to).into_response()
         }
@@ -107,13 +157,12 @@ pub async fn login(
     }
 }
 
-fn open_session(control: &Control, user: &str) -> String {
+fn open_session(control: &Control, user: &str, from: IpAddr) -> String {
     let token = random_hex::<32>();
-    let age = SESSION_AGE.as_secs();
-    let cookie =
-        format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict");
-    control.sessions().open(token, user, control.clock.monotonic_ns());
-    cookie
+    let mut sessions = control.sessions();
+    sessions.open(&token, user, from, control.clock.monotonic_ns());
+    let age = sessions.lifetime().age.as_secs();
+    format!("{COOKIE_NAME}={token}; Path=/; Max-Age={age}; HttpOnly; Secure; SameSite=Strict")
 }
 
 /// Waits for the one place at the password hash, in a bounded queue.

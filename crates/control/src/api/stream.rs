@@ -24,7 +24,7 @@ use crate::appliance::{Feed, Heard};
 
 const TRIED: &str = "open a live stream";
 /// How soon a waiting thread notices that its listener has gone or the server ends.
-const NOTICE: Duration = Duration::from_millis(250);
+pub(super) const NOTICE: Duration = Duration::from_millis(250);
 
 /// `GET /api/v1/analytics/stream?stat=ID[&stat=ID…]`.
 pub async fn stream(
@@ -119,8 +119,9 @@ fn pump(control: &Control, mut feed: Box<dyn Feed>, sender: &Sender<Bytes>) {
     }
 }
 
-struct Events {
-    receiver: Receiver<Bytes>,
+/// What a channel brings, as the body of a response.
+pub(super) struct Events {
+    pub(super) receiver: Receiver<Bytes>,
 }
 
 impl Stream for Events {

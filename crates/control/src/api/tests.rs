@@ -1,33 +1,48 @@
 //! Every endpoint through the router, with a small appliance of the test's own.
 
+mod access;
 pub mod appliance;
 mod nfs;
+mod sign_in;
+mod tree;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, LOCATION,
-    RETRY_AFTER, SET_COOKIE,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, SET_COOKIE,
 };
 use axum::http::{Request, Response, StatusCode, request};
 use base::clock::ManualClock;
-use base::limits::{API_BODY_MAX, SESSION_IDLE, SIGN_IN_FREE_FAILURES};
+use base::limits::API_BODY_MAX;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{Control, Peer, router};
-use crate::state::StateDir;
+use crate::accounts::people::tests::ROOT;
+use crate::accounts::{Accounts, Table, User, password};
 use crate::state::tests::Scratch;
-use crate::state::users::Users;
+use crate::tree::Tree;
+use crate::tree::store::Folder;
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const NOW: u64 = 1_800_000_000;
 
+/// One administrator, whose hash is made once for all tests.
+fn users() -> Table {
+    static HASH: LazyLock<String> = LazyLock::new(|| password::hash("right").unwrap());
+    let admin = User::administrator(Some(HASH.clone()));
+    Table { users: [("admin".to_owned(), admin)].into(), ..Table::default() }
+}
+
 struct Server {
     control: Arc<Control>,
+    router: Router,
+    accounts: Arc<Accounts>,
+    tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
     _scratch: Scratch,
@@ -35,20 +50,22 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let scratch = Scratch::new();
-        let state = StateDir::open(scratch.path()).unwrap();
-        let users = Users::open(&state).unwrap();
-        users.set("admin", "right").unwrap();
+        let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let control = Control::new(fake.clone(), users, TOKEN.to_owned(), clock.clone());
-        Self { control, clock, fake, _scratch: scratch }
+        let scratch = Scratch::new();
+        let disk = Arc::new(Folder::new(scratch.path()));
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
+        let control =
+            Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
+        let router = router(control.clone());
+        Self { control, router, accounts, tree, clock, fake, _scratch: scratch }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {
         let peer = Peer::Remote(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
         let request = request.extension(peer).body(body.into()).unwrap();
-        router(self.control.clone()).oneshot(request).await.unwrap()
+        self.router.clone().oneshot(request).await.unwrap()
     }
 
     async fn get(&self, path: &str) -> Response<Body> {
@@ -88,123 +105,6 @@ async fn refusal(response: Response<Body>) -> (StatusCode, String) {
         assert!(error["error"][part].as_str().is_some_and(|s| !s.is_empty()), "{part}: {error}");
     }
     (status, error["error"]["failed"].as_str().unwrap().to_owned())
-}
-
-#[tokio::test]
-async fn everything_needs_a_sign_in() {
-    let server = Server::new();
-    let paths = [
-        "/api/v1/status",
-        "/api/v1/session",
-        "/api/v1/analytics/statistics",
-        "/api/v1/analytics/data?stat=nfs3.ops",
-        "/api/v1/analytics/stream?stat=nfs3.ops",
-        "/api/v1/analytics/recorder",
-    ];
-    for path in paths {
-        let (status, _) = refusal(server.send(Request::get(path), "").await).await;
-        assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}");
-    }
-    let collect = server.send(post("/api/v1/analytics/collect"), r#"{"on":false}"#).await;
-    assert_eq!(collect.status(), StatusCode::UNAUTHORIZED);
-    assert!(!server.fake.switched_off());
-}
-
-#[tokio::test]
-async fn a_password_opens_a_session_and_signing_out_ends_it() {
-    let server = Server::new();
-    let response = server.sign_in("right").await;
-    assert_eq!(response.status(), StatusCode::OK);
-    let set = response.headers()[SET_COOKIE].to_str().unwrap().to_owned();
-    for flag in ["HttpOnly", "Secure", "SameSite=Strict", "Path=/"] {
-        assert!(set.contains(flag), "{flag} in {set}");
-    }
-    let cookie = cookie(&response);
-    assert_eq!(value(response).await, json!({ "user": "admin" }));
-
-    let who = || Request::get("/api/v1/session").header(COOKIE, format!("a=b; {cookie}"));
-    assert_eq!(value(server.send(who(), "").await).await, json!({ "user": "admin" }));
-    let end = Request::delete("/api/v1/session").header(COOKIE, &cookie);
-    assert_eq!(server.send(end, "").await.status(), StatusCode::NO_CONTENT);
-    assert_eq!(server.send(who(), "").await.status(), StatusCode::UNAUTHORIZED);
-}
-
-#[tokio::test]
-async fn a_session_expires() {
-    let server = Server::new();
-    let cookie = cookie(&server.sign_in("right").await);
-    let status = || Request::get("/api/v1/status").header(COOKIE, &cookie);
-    assert_eq!(server.send(status(), "").await.status(), StatusCode::OK);
-    server.clock.advance(SESSION_IDLE);
-    assert_eq!(server.send(status(), "").await.status(), StatusCode::UNAUTHORIZED);
-}
-
-#[tokio::test]
-async fn wrong_passwords_are_slowed_down() {
-    let server = Server::new();
-    for _ in 0..SIGN_IN_FREE_FAILURES {
-        let (status, failed) = refusal(server.sign_in("wrong").await).await;
-        assert_eq!(status, StatusCode::UNAUTHORIZED);
-        assert!(!failed.contains("admin"), "does not say which of both is wrong");
-    }
-    let response = server.sign_in("right").await;
-    assert_eq!(response.headers()[RETRY_AFTER], "1");
-    let (status, _) = refusal(response).await;
-    assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "also for the right one");
-    server.clock.advance(std::time::Duration::from_secs(1));
-    assert_eq!(server.sign_in("right").await.status(), StatusCode::OK);
-    assert_eq!(server.sign_in("wrong").await.status(), StatusCode::UNAUTHORIZED, "forgiven");
-}
-
-#[tokio::test]
-async fn the_one_time_url_works_once() {
-    let server = Server::new();
-    let path = server.control.login_once("admin");
-    assert!(path.starts_with("/login?once="));
-    let first = server.send(Request::get(&path), "").await;
-    assert_eq!(first.status(), StatusCode::SEE_OTHER);
-    assert_eq!(first.headers()[LOCATION], "/");
-    let status = Request::get("/api/v1/status").header(COOKIE, cookie(&first));
-    assert_eq!(server.send(status, "").await.status(), StatusCode::OK);
-
-    let second = server.send(Request::get(&path), "").await;
-    assert_eq!(second.status(), StatusCode::FORBIDDEN);
-    assert!(!second.headers().contains_key(SET_COOKIE));
-}
-
-#[tokio::test]
-async fn tokens_must_be_right() {
-    let server = Server::new();
-    assert_eq!(server.get("/api/v1/status").await.status(), StatusCode::OK);
-    for token in ["", "x", &TOKEN[1..], "1123456789abcdef0123456789abcdef"] {
-        let request =
-            Request::get("/api/v1/status").header(AUTHORIZATION, format!("Bearer {token}"));
-        assert_eq!(server.send(request, "").await.status(), StatusCode::UNAUTHORIZED);
-    }
-}
-
-#[tokio::test]
-async fn the_local_peer_is_signed_in() {
-    let server = Server::new();
-    let request = Request::get("/api/v1/session")
-        .extension(Peer::Local { uid: 0 })
-        .body(Body::empty())
-        .unwrap();
-    let response = router(server.control.clone()).oneshot(request).await.unwrap();
-    assert_eq!(value(response).await, json!({ "user": "root" }));
-}
-
-#[tokio::test]
-async fn another_sites_page_cannot_make_changes() {
-    let server = Server::new();
-    let body = json!({ "user": "admin", "password": "right" }).to_string();
-    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
-        let request = Request::post("/api/v1/session").header(CONTENT_TYPE, kind);
-        let response = server.send(request, body.clone()).await;
-        assert_eq!(response.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    }
-    let request = post("/api/v1/session").header("sec-fetch-site", "cross-site");
-    assert_eq!(server.send(request, body).await.status(), StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]

@@ -50,11 +50,29 @@ pub fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
     }
 }
 
+/// What is kept of a secret that nobody could guess: BLAKE3 of it. Passwords need more, see
+/// [`accounts`](crate::accounts).
+pub type Digest = [u8; 32];
+
+/// The digest of a token.
+pub fn digest(token: &str) -> Digest {
+    *blake3::hash(token.as_bytes()).as_bytes()
+}
+
+/// A digest as lower-case hex.
+pub fn digest_hex(token: &str) -> String {
+    hex(&digest(token))
+}
+
 /// `N` random bytes as lower-case hex: tokens, session ids.
 pub fn random_hex<const N: usize>() -> String {
     let mut bytes = [0; N];
     SystemRandom.fill(&mut bytes);
-    bytes.iter().fold(String::with_capacity(2 * N), |mut text, b| {
+    hex(&bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, b| {
         text.push(char::from(b"0123456789abcdef"[usize::from(b >> 4)]));
         text.push(char::from(b"0123456789abcdef"[usize::from(b & 15)]));
         text

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use super::keys::Keys;
 use super::registry::{self, Entry};
-use super::users::Users;
 use super::{StateDir, StateError, bases, files, folder_name, make_private};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -129,28 +128,6 @@ fn the_certificate_follows_the_address_unless_it_is_the_administrators() {
     fs::write(state.file("certificate.pem"), theirs).unwrap();
     fs::write(state.file("key.pem"), &first.key_pem).unwrap();
     assert_eq!(Keys::open(&state, there).unwrap().identity.certificate_pem, theirs);
-}
-
-#[test]
-fn users_survive_a_restart_and_only_their_hashes_are_kept() {
-    let scratch = Scratch::new();
-    {
-        let state = StateDir::open(scratch.path()).unwrap();
-        let users = Users::open(&state).unwrap();
-        assert!(users.is_empty());
-        users.set("admin", "a very good one").unwrap();
-    }
-    let state = StateDir::open(scratch.path()).unwrap();
-    let users = Users::open(&state).unwrap();
-    assert!(users.verify("admin", "a very good one"));
-    assert!(!users.verify("admin", "a very good on"));
-    assert!(!users.verify("nobody", "a very good one"));
-    let text = fs::read_to_string(state.file("users.json")).unwrap();
-    assert!(text.contains("$argon2id$") && !text.contains("very good"));
-    assert_eq!(mode(&state.file("users.json")), 0o600);
-
-    users.set("admin", "a better one").unwrap();
-    assert!(users.verify("admin", "a better one") && !users.verify("admin", "a very good one"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!   share.
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
+//! - [`node`]: the service in the tree of administration.
 //! - [`later`]: calls on the pool and in the flush group.
 //! - [`back`]: calls to the peers of connections, also of one made for that ([`dial`]).
 //! - [`plain`]: calls of small services, which are not on these connections.
@@ -15,6 +16,7 @@ mod conn;
 mod core;
 mod dispatch;
 mod later;
+pub mod node;
 pub(crate) mod plain;
 pub mod program;
 pub mod replay;

@@ -218,8 +218,9 @@ impl NfsState for NfsClients {
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));
         let (opens, locks, delegations) = (was.opens, was.locks, was.delegations);
-        eprintln!(
-            "plimsoll: {by} expired the NFS client {id} at {label}, and with it {opens} opens, \
+        base::tell!(
+            "nfs",
+            "{by} expired the NFS client {id} at {label}, and with it {opens} opens, \
              {locks} locks, {delegations} delegations"
         );
         Some(was)

@@ -4,17 +4,19 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
+use base::node::Shape;
 use control::state;
+use control::tree::Override;
 use vfs::share::rules::Rules;
 
 use super::exports::Exports;
-use super::tls::TlsFiles;
-use crate::cli::{ServeArgs, Switch};
+use super::settings;
+use crate::cli::ServeArgs;
 use crate::out::Failure;
 use crate::services::{ADMIN, NFS, PORTMAP};
+use crate::sys;
 
 /// The checked options.
 #[derive(Debug)]
@@ -30,27 +32,21 @@ pub struct Plan {
     /// Where NFS listens.
     pub nfs: SocketAddr,
     /// Where the port mapper listens, if there is to be one.
-    pub portmap: Option<SocketAddr>,
+    pub portmap: SocketAddr,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
-    /// Names and passwords.
+    /// Names and passwords of those who may administer during this run.
     pub users: Vec<(String, String)>,
     /// Whether the announcement is one line of JSON.
     pub announce_json: bool,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// How long an NFSv4 client may be silent before others may take what it holds.
-    pub lease: Duration,
-    /// The domain of owners' names.
-    pub nfs_domain: Option<String>,
-    /// Whether NFSv4 clients may be given delegations.
-    pub delegations: bool,
+    /// What the options decide of NFS.
+    pub nfs_given: Vec<Override>,
     /// Where the export rules come from.
     pub exports: Exports,
     /// The export rules, as they are now.
     pub rules: Rules,
-    /// TLS for NFS clients.
-    pub tls: TlsFiles,
 }
 
 impl Plan {
@@ -61,12 +57,10 @@ impl Plan {
     pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
         let nfs = NFS.address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
-        let portmap = match args.no_portmap {
-            true => None,
-            false => Some(PORTMAP.address(args.address, args.port_offset)?),
-        };
+        let portmap = PORTMAP.address(args.address, args.port_offset)?;
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
+        args.users.iter().for_each(|text| hide(text));
         let state = match &args.state {
             Some(state) => state.clone(),
             None => state::default_dir(&dir)
@@ -75,8 +69,6 @@ impl Plan {
         refuse_state(&dir, &state)?;
         let exports = Exports::from_args(args);
         let rules = exports.read()?;
-        let tls = TlsFiles::from_args(args);
-        tls.check(&rules)?;
         Ok(Self {
             share: dir
                 .file_name()
@@ -90,18 +82,10 @@ impl Plan {
             users,
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
-            lease: Duration::from_secs(args.nfs_lease),
-            nfs_domain: args.nfs_domain.clone(),
-            delegations: args.nfs_delegations == Switch::On,
+            nfs_given: settings::given(args),
             rules,
             exports,
-            tls,
         })
-    }
-
-    /// For whom the sign-in URL is made.
-    pub fn login_user<'a>(&'a self, first: &'a str) -> &'a str {
-        self.users.first().map_or(first, |(name, _)| name)
     }
 }
 
@@ -140,6 +124,15 @@ fn not_a_directory(tried: &str) -> Failure {
     Failure::new(tried, "it is not a directory", "name the directory that holds it")
 }
 
+/// Takes a password out of the command line that other users of this machine can read.
+fn hide(user: &str) {
+    if let Some((_, password)) = user.split_once(':')
+        && !password.starts_with('@')
+    {
+        sys::hide_argument(password);
+    }
+}
+
 /// `NAME:PASSWORD` or `NAME:@FILE`, whose first line is the password.
 fn user(text: &str) -> Result<(String, String), Failure> {
     // Never repeats `text`: what is wrong with it may be its password.
@@ -147,9 +140,11 @@ fn user(text: &str) -> Result<(String, String), Failure> {
         Failure::usage("read --user", failed, "write --user NAME:PASSWORD or --user NAME:@FILE")
     };
     let (name, password) = text.split_once(':').ok_or_else(|| wrong("there is no colon in it"))?;
-    if name.is_empty() || name.len() > USER_NAME_MAX || name.chars().any(char::is_control) {
+    if name.len() > USER_NAME_MAX {
         return Err(wrong(&format!("a name has 1 to {USER_NAME_MAX} bytes")));
     }
+    // As in the configuration, which shows these users too.
+    Shape::Name.check(name).map_err(|why| wrong(&format!("the name is not good: {why}")))?;
     let password = match password.strip_prefix('@') {
         None => password.to_owned(),
         Some(file) => {

@@ -27,7 +27,7 @@ const PROGRAMS: [(u32, u32); 5] = [
 /// Serves both, beside NFS at `nfs`. True if clients find NLM: the port mapper is ours, and where
 /// they ask. A port that cannot be had is said on standard error, and everything else goes on.
 pub fn start(plan: &Plan, nfs: SocketAddr, nlm: &Arc<Nlm>, runtimes: &Runtimes) -> bool {
-    let Some(at) = plan.portmap else { return false };
+    let at = plan.portmap;
     let tcp = PROGRAMS.map(|(prog, vers)| Entry { prog, vers, udp: false, port: nfs.port() });
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
@@ -39,16 +39,18 @@ pub fn start(plan: &Plan, nfs: SocketAddr, nlm: &Arc<Nlm>, runtimes: &Runtimes) 
             let port = nfs.port();
             programs.push(Entry { prog: NSM_PROGRAM, vers: NSM_V1, udp: true, port });
         }
-        Err(e) => eprintln!(
-            "plimsoll: UDP port {} cannot be had ({e}): a restarted NFSv3 client keeps its locks",
+        Err(e) => base::tell!(
+            "portmap",
+            "UDP port {} cannot be had ({e}): a restarted NFSv3 client keeps its locks",
             nfs.port()
         ),
     }
     match portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes) {
         Ok(()) => at.port() == PORTMAP.port,
         Err(e) => {
-            eprintln!(
-                "plimsoll: no port mapper at {at} ({e}): NFSv3 clients cannot lock over the \
+            base::tell!(
+                "portmap",
+                "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the \
                  network, and mount with nolock"
             );
             false

@@ -12,8 +12,19 @@ use serve::transport::Budgets;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::rules::{Rules, Transport};
 
-use crate::cli::ServeArgs;
 use crate::out::Failure;
+
+/// Refuses rules that nobody could satisfy: they want certificates of clients, and there is nothing
+/// to verify them by.
+///
+/// # Errors
+/// One sentence.
+pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
+    if rules.transport() < Transport::Mtls || knows_clients {
+        return Ok(());
+    }
+    Err("it is not said whose client certificates are good".to_owned())
+}
 
 /// Files that the options name.
 #[derive(Debug, Default)]
@@ -25,10 +36,9 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// What the options say.
-    pub fn from_args(args: &ServeArgs) -> Self {
-        let shown = args.nfs_tls_cert.clone().zip(args.nfs_tls_key.clone());
-        Self { shown, client_ca: args.nfs_tls_client_ca.clone() }
+    /// Certificate and key, and whom clients' certificates must come from.
+    pub fn new(shown: Option<(PathBuf, PathBuf)>, client_ca: Option<PathBuf>) -> Self {
+        Self { shown, client_ca }
     }
 
     /// Whether there is anything to read again.
@@ -46,14 +56,10 @@ impl TlsFiles {
     /// # Errors
     /// They want certificates of clients, and there is nothing to verify them by.
     pub fn check(&self, rules: &Rules) -> Result<(), Failure> {
-        if rules.transport() < Transport::Mtls || self.knows_clients() {
-            return Ok(());
-        }
-        Err(Failure::usage(
-            "serve a share with xprtsec=mtls",
-            "it is not said whose client certificates are good",
-            "name their authority with --nfs-tls-client-ca FILE",
-        ))
+        check(rules, self.knows_clients()).map_err(|failed| {
+            let hint = "name their authority with --nfs-tls-client-ca FILE";
+            Failure::usage("serve a share with xprtsec=mtls", &failed, hint)
+        })
     }
 
     /// Reads the files.
@@ -123,6 +129,6 @@ impl Teller {
         let count = self.budgets.tls_failures.load(Relaxed);
         let new = count.saturating_sub(self.told).max(1);
         (self.told, self.at_ns) = (count, Some(now));
-        eprintln!("plimsoll: {new} TLS connections to NFS failed, the last from {peer}: {why}");
+        base::tell!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 }

@@ -1,0 +1,51 @@
+//! The configuration at start: what the state directory has, or the file that `--config` names.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base::clock::SystemClock;
+use base::limits::CONFIGURATION_BYTES_MAX;
+use control::state::StateDir;
+use control::tree::store::Folder;
+use control::tree::view::Everything;
+use control::tree::{Tree, Who};
+
+use crate::out::Failure;
+use crate::tree::ROOT;
+
+/// Opens the tree. With a file, its configuration is in force from this start on: it is recorded as
+/// an import unless nothing differs.
+///
+/// # Errors
+/// Something cannot be read, or the file is wrong.
+pub fn open(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure> {
+    let disk = Arc::new(Folder::new(state.path()));
+    let tree = Tree::open(disk, &ROOT, Arc::new(SystemClock)).map_err(|e| {
+        let hint = "STATE/configuration has the revisions; move the highest away to go back";
+        Failure::of("read the configuration", &e).hint(hint)
+    })?;
+    if let Some(file) = file {
+        import(&tree, file)?;
+    }
+    Ok(Arc::new(tree))
+}
+
+fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
+    let tried = format!("take the configuration in {}", file.display());
+    let size = std::fs::metadata(file).map_err(|e| Failure::of(&tried, &e))?.len();
+    if size > CONFIGURATION_BYTES_MAX as u64 {
+        let failed = format!("it has {size} bytes; {CONFIGURATION_BYTES_MAX} are the most");
+        return Err(Failure::new(&tried, &failed, ""));
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| Failure::of(&tried, &e))?;
+    let who = Who::new("serve --config", "command line");
+    let done = tree.import(&text, false, &who, &Everything).map_err(|problems| {
+        let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let hint = problems.first().map_or("", |first| first.hint.as_str());
+        Failure::new(&tried, &all.join("\n  "), hint)
+    })?;
+    for note in &done.notes {
+        base::tell!("configuration", "{note}");
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! Users, roles, tokens, sessions and preferences as a room of the tree: takes what is configured,
+//! and tells who is signed in.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use base::clock::{Clock, NS_PER_S};
+use base::limits::{PASSWORD_MIN, TOKEN_MIN};
+use base::node::{Path, Value};
+use serde_json::{Value as Json, json};
+
+use super::{Accounts, Kind, Table, Token, User, password, token_secret};
+use crate::access::{BUILT_IN, Permission, built_in};
+use crate::sessions::{Lifetime, Seen};
+use crate::state::files::digest_hex;
+use crate::tree::{
+    Apply, Branch, Document, Live, Override, Problem, Secrets, Transition, Tree, Who,
+};
+
+/// The room.
+pub struct People {
+    accounts: Arc<Accounts>,
+    clock: Arc<dyn Clock>,
+    tree: OnceLock<Weak<Tree>>,
+}
+
+/// What a path of this room leads to.
+enum Place<'a> {
+    Users,
+    User(&'a str),
+    Role(&'a str),
+    Token(&'a str),
+    Sessions,
+    Session(&'a str),
+    Other,
+}
+
+fn place(path: &Path) -> Place<'_> {
+    let names: Vec<&str> = path.segments().iter().map(String::as_str).collect();
+    match names.as_slice() {
+        ["configuration", "users"] => Place::Users,
+        ["configuration", "users", name] => Place::User(name),
+        ["configuration", "roles", name] => Place::Role(name),
+        ["configuration", "tokens", name] => Place::Token(name),
+        ["maintenance", "sessions"] => Place::Sessions,
+        ["maintenance", "sessions", id] => Place::Session(id),
+        _ => Place::Other,
+    }
+}
+
+fn users() -> Path {
+    Path::of(&["configuration", "users"])
+}
+
+fn roles() -> Path {
+    Path::of(&["configuration", "roles"])
+}
+
+fn tokens() -> Path {
+    Path::of(&["configuration", "tokens"])
+}
+
+impl People {
+    /// Takes what `tree` has now.
+    pub fn start(accounts: Arc<Accounts>, clock: Arc<dyn Clock>, tree: &Arc<Tree>) -> Arc<Self> {
+        let people = Self { accounts, clock, tree: OnceLock::from(Arc::downgrade(tree)) };
+        people.take(&tree.document(), tree.secrets());
+        Arc::new(people)
+    }
+
+    /// The branches that it answers for.
+    pub fn branches(self: &Arc<Self>) -> Vec<Branch> {
+        // Users, roles, tokens and preferences refer to one another: one branch, one check.
+        let configured = Branch::new(&["configuration"], self.clone());
+        vec![configured, Branch::live(&["maintenance", "sessions"], self.clone())]
+    }
+
+    fn take(&self, document: &Document, secrets: &Secrets) {
+        self.accounts.replace(table(document, secrets));
+        let preferences = Path::of(&["configuration", "preferences"]);
+        let seconds = |property, otherwise| {
+            let set = document.integer(&preferences, property);
+            set.and_then(|s| u64::try_from(s).ok()).map_or(otherwise, Duration::from_secs)
+        };
+        let default = Lifetime::default();
+        self.accounts.sessions().set_lifetime(Lifetime {
+            idle: seconds("session_idle", default.idle),
+            age: seconds("session_age", default.age),
+        });
+    }
+
+    fn sessions(&self) -> Vec<Seen> {
+        self.accounts.sessions().list(self.clock.monotonic_ns())
+    }
+
+    fn now_s(&self) -> u64 {
+        self.clock.wall_ns() / NS_PER_S
+    }
+
+    fn session(&self, id: &str) -> Vec<(&'static str, Value)> {
+        let Some(seen) = self.sessions().into_iter().find(|seen| seen.id == id) else {
+            return Vec::new();
+        };
+        let ago = |time: Duration| {
+            Value::Integer(self.now_s().saturating_sub(time.as_secs()).cast_signed())
+        };
+        vec![
+            ("user", Value::text(&seen.user)),
+            ("address", Value::text(&seen.from.to_string())),
+            ("opened", ago(seen.open)),
+            ("used", ago(seen.idle)),
+        ]
+    }
+
+    fn holders(&self, role: &str) -> Value {
+        let table = self.accounts.table();
+        let has = |user: &User| user.roles.iter().any(|name| name == role);
+        let users = table.users.iter().filter(|(_, user)| has(user)).map(|(name, _)| name);
+        let tokens = table.tokens.iter().filter(|(_, token)| token.role == role);
+        Value::texts(users.chain(tokens.map(|(name, _)| name)))
+    }
+
+    fn is_valid(&self, token: &str) -> bool {
+        self.accounts.table().tokens.get(token).is_some_and(|token| {
+            token.digest.is_some() && token.ends.is_none_or(|ends| self.now_s() < ends)
+        })
+    }
+
+    /// Makes a token's secret.
+    fn issue(&self, path: &Path, who: &Who) -> Result<Json, Problem> {
+        let tree = self.tree.get().and_then(Weak::upgrade);
+        let tree = tree.ok_or_else(|| Problem::server(path, "the server ends"))?;
+        let secret = token_secret();
+        let first = |problems: Vec<Problem>| {
+            let none = || Problem::server(path, "the token was refused without a reason");
+            problems.into_iter().next().unwrap_or_else(none)
+        };
+        tree.set_secret(path, "secret", &secret, who).map_err(first)?;
+        Ok(json!({ "token": secret }))
+    }
+
+    fn end_session(&self, path: &Path, id: &str) -> Result<Json, Problem> {
+        if self.accounts.sessions().end(id, self.clock.monotonic_ns()) {
+            return Ok(json!({ "ended": 1 }));
+        }
+        let hint = "it may have ended by itself; list maintenance/sessions";
+        Err(Problem::unknown(path, "there is no such session any more", hint))
+    }
+
+    fn end_sessions(&self, user: &str) -> Json {
+        let before = self.sessions().len();
+        self.accounts.sessions().end_others(|name| name != user);
+        json!({ "ended": before.saturating_sub(self.sessions().len()) })
+    }
+}
+
+impl Apply for People {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
+        check(transition.new)
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        self.take(transition.new, transition.secrets);
+        Ok(())
+    }
+
+    fn seal(&self, path: &Path, property: &str, plain: &str) -> Result<String, Problem> {
+        let wrong =
+            |sentence: String, hint: &str| Problem::new(path, &sentence, hint).property(property);
+        let length = plain.chars().count();
+        match place(path) {
+            // What an older version of the program has kept, or another server.
+            Place::User(_) if password::is_ours(plain) => Ok(plain.to_owned()),
+            Place::User(_) if length < PASSWORD_MIN => Err(wrong(
+                format!("a password has at least {PASSWORD_MIN} characters"),
+                "several words are easy to remember",
+            )),
+            Place::User(_) => {
+                password::hash(plain).map_err(|e| Problem::server(path, &e.to_string()))
+            }
+            Place::Token(_) if length < TOKEN_MIN => Err(wrong(
+                format!("a token has at least {TOKEN_MIN} characters"),
+                "let the action issue make one",
+            )),
+            Place::Token(_) => Ok(digest_hex(plain)),
+            _ => Ok(plain.to_owned()),
+        }
+    }
+}
+
+impl Live for People {
+    fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
+        match place(path) {
+            Place::User(name) => {
+                let sessions = self.sessions().iter().filter(|seen| seen.user == name).count();
+                vec![("sessions", Value::Integer(sessions as i64))]
+            }
+            Place::Role(name) => vec![("holders", self.holders(name))],
+            Place::Token(name) => vec![("valid", Value::Bool(self.is_valid(name)))],
+            Place::Session(id) => self.session(id),
+            _ => Vec::new(),
+        }
+    }
+
+    fn items(&self, path: &Path) -> Vec<String> {
+        match place(path) {
+            Place::Users => self.accounts.command_line(),
+            Place::Sessions => self.sessions().into_iter().map(|seen| seen.id).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn overrides(&self, path: &Path) -> Vec<Override> {
+        match place(path) {
+            Place::User(name) if self.accounts.command_line().iter().any(|n| n == name) => {
+                let source = "command line";
+                let one = |property, value| Override { property, value, source };
+                vec![
+                    one("kind", Value::text("administrator")),
+                    one("roles", Value::texts(["administrator"])),
+                    one("enabled", Value::Bool(true)),
+                ]
+            }
+            Place::Role(name) => built_in_role(name),
+            _ => Vec::new(),
+        }
+    }
+
+    fn facts(&self, path: &Path) -> Vec<String> {
+        let Place::User(name) = place(path) else { return Vec::new() };
+        match self.sessions().iter().filter(|seen| seen.user == name).count() {
+            0 => Vec::new(),
+            n => vec![format!("{n} sessions of {name} end")],
+        }
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        match (place(path), action) {
+            (Place::User(name), "end_sessions") => Ok(self.end_sessions(name)),
+            (Place::Token(_), "issue") => self.issue(path, who),
+            (Place::Session(id), "end") => self.end_session(path, id),
+            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+        }
+    }
+}
+
+fn built_in_role(name: &str) -> Vec<Override> {
+    let Some((_, help, permissions)) = BUILT_IN.iter().find(|(role, _, _)| *role == name) else {
+        return Vec::new();
+    };
+    let source = "built in";
+    vec![
+        Override { property: "description", value: Value::text(help), source },
+        Override { property: "permissions", value: Value::texts(*permissions), source },
+    ]
+}
+
+/// What a configuration says about users, roles and tokens. It was checked.
+fn table(document: &Document, secrets: &Secrets) -> Table {
+    let user = |name: String| {
+        let at = users().join(&name);
+        let kind = match document.text(&at, "kind").as_deref() {
+            Some("administrator") => Kind::Administrator,
+            _ => Kind::Data,
+        };
+        let user = User {
+            full_name: document.text(&at, "full_name").unwrap_or_default(),
+            kind,
+            roles: document.texts(&at, "roles"),
+            enabled: document.bool(&at, "enabled"),
+            ssh_keys: document.texts(&at, "ssh_keys"),
+            password: secrets.get(document, &at, "password"),
+        };
+        (name, user)
+    };
+    let role = |name: String| {
+        let texts = document.texts(&roles().join(&name), "permissions");
+        let permissions = texts.iter().filter_map(|text| Permission::parse(text).ok());
+        (name, permissions.collect())
+    };
+    let token = |name: String| {
+        let at = tokens().join(&name);
+        let token = Token {
+            role: document.text(&at, "role").unwrap_or_default(),
+            ends: document.integer(&at, "ends").and_then(|ends| u64::try_from(ends).ok()),
+            digest: secrets.get(document, &at, "secret"),
+        };
+        (name, token)
+    };
+    Table {
+        users: document.items(&users()).into_iter().map(user).collect(),
+        roles: document.items(&roles()).into_iter().map(role).collect(),
+        tokens: document.items(&tokens()).into_iter().map(token).collect(),
+    }
+}
+
+/// What the declarations cannot say.
+fn check(document: &Document) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let known = document.items(&roles());
+    let mut needs = |at: &Path, property: &str, role: &str| {
+        if !known.contains(role) {
+            let sentence = format!("there is no role {role:?}");
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let hint = format!("there are {}", names.join(", "));
+            problems.push(Problem::conflict(at, &sentence, &hint).property(property));
+        }
+    };
+    for name in document.items(&users()) {
+        let at = users().join(&name);
+        document.texts(&at, "roles").iter().for_each(|role| needs(&at, "roles", role));
+    }
+    for name in document.items(&tokens()) {
+        let at = tokens().join(&name);
+        if let Some(role) = document.text(&at, "role") {
+            needs(&at, "role", &role);
+        }
+    }
+    problems
+        .extend(document.items(&users()).iter().filter_map(|name| without_role(document, name)));
+    problems.extend(known.iter().filter_map(|role| wrong_role(document, role)));
+    problems
+}
+
+fn without_role(document: &Document, user: &str) -> Option<Problem> {
+    let at = users().join(user);
+    let administers = document.text(&at, "kind").as_deref() == Some("administrator");
+    (administers && document.texts(&at, "roles").is_empty()).then(|| {
+        let hint = "set roles to administrator, to operator, or to a role of your own";
+        Problem::new(&at, "an administrator needs a role", hint).property("roles")
+    })
+}
+
+fn wrong_role(document: &Document, role: &str) -> Option<Problem> {
+    let at = roles().join(role);
+    let texts = document.texts(&at, "permissions");
+    if built_in(role).is_some() && document.nodes().any(|(path, _)| *path == at) {
+        let hint = "make a role of your own";
+        return Some(Problem::new(&at, "a built-in role cannot be changed", hint));
+    }
+    let wrong = texts.iter().find_map(|text| Permission::parse(text).err())?;
+    Some(
+        Problem::new(&at, &wrong, "permissions are SCOPE:read or SCOPE:change")
+            .property("permissions"),
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,304 @@
+//! Users, roles and tokens through the tree: what is refused, what is in force at once, what is
+//! kept, and who is signed out.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::ManualClock;
+use base::node::{Context, Path};
+use serde_json::{Value as Json, json};
+
+use super::People;
+use crate::access::{Level, Rights};
+use crate::accounts::{Accounts, Source, Table, Verdict, first, node, password};
+use crate::sessions::node::{PREFERENCES, SESSIONS};
+use crate::state::StateDir;
+use crate::state::files::write_atomic;
+use crate::state::tests::Scratch;
+use crate::tree::store::Folder;
+use crate::tree::view::{self, Everything};
+use crate::tree::{Done, Problem, Request, Tree, Who};
+
+static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")
+    .children(&[&node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
+static MAINTENANCE: Context =
+    Context::new("maintenance", "Maintenance", "", "maintenance").children(&[&SESSIONS]);
+/// A tree with what this room has.
+pub(crate) static ROOT: Context =
+    Context::new("", "Test", "", "status").children(&[&CONFIGURATION, &MAINTENANCE]);
+
+const NOW: u64 = 1_800_000_000;
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+
+struct Server {
+    tree: Arc<Tree>,
+    accounts: Arc<Accounts>,
+    clock: Arc<ManualClock>,
+    _scratch: Option<Scratch>,
+}
+
+impl Server {
+    fn fresh() -> Self {
+        let scratch = Scratch::new();
+        let server = Self::new(&scratch);
+        Self { _scratch: Some(scratch), ..server }
+    }
+
+    fn new(scratch: &Scratch) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
+        let disk = Arc::new(Folder::new(scratch.path()));
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
+        let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
+        let people = People::start(accounts.clone(), clock.clone(), &tree);
+        tree.join(people.branches());
+        Self { tree, accounts, clock, _scratch: None }
+    }
+
+    fn change(&self, changes: Json) -> Result<Done, Vec<Problem>> {
+        let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
+        self.tree.commit(&request, &who(), &Everything)
+    }
+
+    fn create(&self, kind: &str, name: &str, properties: Json) -> Result<Done, Vec<Problem>> {
+        let parent = format!("/configuration/{kind}");
+        self.change(json!([{ "create": parent, "name": name, "properties": properties }]))
+    }
+
+    fn anna(&self) {
+        let properties = json!({
+            "kind": "administrator", "roles": ["operator"], "password": "correct horse"
+        });
+        self.create("users", "anna", properties).unwrap();
+    }
+
+    fn act(&self, path: &str, action: &str) -> Result<Json, Problem> {
+        self.tree.act(&path.parse().unwrap(), action, &Default::default(), &who(), &Everything)
+    }
+
+    fn sign_in(&self, user: &str, token: &str) {
+        use base::clock::Clock;
+        self.accounts.sessions().open(token, user, PEER, self.clock.monotonic_ns());
+    }
+
+    fn is_in(&self, token: &str) -> bool {
+        use base::clock::Clock;
+        self.accounts.sessions().find(token, self.clock.monotonic_ns()).is_some()
+    }
+}
+
+fn who() -> Who {
+    Who::new("root", "local")
+}
+
+fn sentence(refused: Result<Done, Vec<Problem>>) -> String {
+    let problems = refused.unwrap_err();
+    assert_eq!(problems.len(), 1, "told once: {problems:?}");
+    problems[0].to_string()
+}
+
+#[test]
+fn a_user_is_in_force_at_once_and_after_a_restart() {
+    let scratch = Scratch::new();
+    {
+        let server = Server::new(&scratch);
+        assert_eq!(server.accounts.judge("anna", "correct horse"), Verdict::Wrong);
+        server.anna();
+        assert_eq!(server.accounts.judge("anna", "correct horse"), Verdict::Right);
+    }
+    let server = Server::new(&scratch);
+    assert_eq!(server.accounts.judge("anna", "correct horse"), Verdict::Right);
+    assert_eq!(server.accounts.judge("anna", "correct horsf"), Verdict::Wrong);
+    let rights = server.accounts.rights("anna").unwrap();
+    assert!(rights.may("shares", Level::Read) && !rights.may("shares", Level::Change));
+    assert_eq!(server.accounts.source("anna"), Some(Source::Configuration));
+}
+
+#[test]
+fn passwords_and_tokens_are_kept_as_hashes_only_and_shown_nowhere() {
+    let scratch = Scratch::new();
+    let server = Server::new(&scratch);
+    server.anna();
+    server.create("tokens", "build", json!({ "role": "operator" })).unwrap();
+    let token = server.act("/configuration/tokens/build", "issue").unwrap();
+    let token = token["token"].as_str().unwrap();
+    let (name, _) = server.accounts.token(token, NOW).unwrap();
+    assert_eq!(name, "build");
+    let export = server.tree.export("test");
+    assert!(export.contains("anna") && export.contains("(secret)"), "{export}");
+    assert!(!export.contains("argon2"), "{export}");
+    let mut seen = 0;
+    for name in ["secrets.json", "audit.log", "configuration/000001.toml"] {
+        let text = fs::read_to_string(scratch.path().join(name)).unwrap();
+        assert!(!text.contains("correct horse") && !text.contains(token), "{name}: {text}");
+        seen += usize::from(text.contains("$argon2id$"));
+    }
+    assert_eq!(seen, 1, "in secrets.json only");
+}
+
+#[test]
+fn a_new_secret_of_a_token_ends_the_old_one_and_an_end_is_kept() {
+    let server = Server::fresh();
+    let ends = NOW + 60;
+    server.create("tokens", "build", json!({ "role": "operator", "ends": ends })).unwrap();
+    let issue = || {
+        let answer = server.act("/configuration/tokens/build", "issue").unwrap();
+        answer["token"].as_str().unwrap().to_owned()
+    };
+    let (old, new) = (issue(), issue());
+    assert_eq!(server.accounts.token(&old, NOW), None);
+    assert!(server.accounts.token(&new, ends - 1).is_some());
+    assert_eq!(server.accounts.token(&new, ends), None);
+    let short = json!([{
+        "set": "/configuration/tokens/build", "property": "secret", "value": "guess me"
+    }]);
+    assert!(sentence(server.change(short)).contains("at least 32 characters"));
+    let gone = json!([{ "destroy": "/configuration/tokens/build", "confirm": true }]);
+    server.change(gone).unwrap();
+    assert_eq!(server.accounts.token(&new, NOW), None);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_one_sentence() {
+    let server = Server::fresh();
+    server.create("roles", "keeper", json!({ "permissions": ["shares:change"] })).unwrap();
+    let bert = json!({ "kind": "administrator", "roles": ["keeper"], "password": "long enough" });
+    server.create("users", "bert", bert).unwrap();
+    assert!(server.accounts.rights("bert").unwrap().may("shares", Level::Change));
+    let refused = [
+        ("users", json!({ "kind": "administrator" }), "needs a role"),
+        ("users", json!({ "roles": ["nothing"] }), "no role \"nothing\""),
+        ("users", json!({ "password": "short" }), "at least 8 characters"),
+        ("users", json!({ "ssh_keys": ["ssh-rsa x"] }), "SSH public key"),
+        ("roles", json!({ "permissions": ["pools:read"] }), "no scope \"pools\""),
+        ("tokens", json!({ "role": "nothing" }), "no role \"nothing\""),
+    ];
+    for (kind, properties, says) in refused {
+        let said = sentence(server.create(kind, "x", properties));
+        assert!(said.contains(says), "{said}");
+        assert_eq!(server.accounts.source("x"), None);
+    }
+    let in_use = json!([{ "destroy": "/configuration/roles/keeper", "confirm": true }]);
+    assert!(sentence(server.change(in_use)).contains("no role \"keeper\""));
+    let built_in = json!([{
+        "set": "/configuration/roles/operator", "property": "permissions", "value": ["*"]
+    }]);
+    server.change(built_in).unwrap_err();
+    assert!(!server.accounts.table().rights(&["operator".to_owned()]).may("users", Level::Change));
+}
+
+#[test]
+fn who_is_disabled_destroyed_or_has_a_new_password_is_signed_out() {
+    let server = Server::fresh();
+    let anna = "/configuration/users/anna";
+    let ends = [
+        json!([{ "set": anna, "property": "password", "value": "another horse" }]),
+        json!([{ "set": anna, "property": "enabled", "value": false }]),
+        json!([{ "set": anna, "property": "kind", "value": "data" }]),
+        json!([{ "destroy": anna, "confirm": true }]),
+        json!([{ "rename": anna, "to": "berta" }]),
+    ];
+    for change in ends {
+        server.anna();
+        server.sign_in("anna", "t");
+        let other = json!([{ "set": anna, "property": "full_name", "value": "Anna" }]);
+        server.change(other).unwrap();
+        assert!(server.is_in("t"), "for nothing else");
+        server.change(change.clone()).unwrap();
+        assert!(!server.is_in("t"), "{change}");
+        for name in ["anna", "berta"] {
+            let path = format!("/configuration/users/{name}");
+            let _ = server.change(json!([{ "destroy": path, "confirm": true }]));
+        }
+    }
+}
+
+#[test]
+fn sessions_are_seen_and_ended_through_the_tree() {
+    let server = Server::fresh();
+    server.anna();
+    server.sign_in("anna", "t");
+    server.clock.advance(Duration::from_secs(5));
+    let path = Path::of(&["maintenance", "sessions"]);
+    let shown = view::node(&server.tree, &path, 1, &Everything).unwrap();
+    let session = &shown["items"][0];
+    assert_eq!(session["name"], json!("s1"));
+    let values: Vec<&Json> = session["properties"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|property| &property["value"])
+        .collect();
+    assert_eq!(values, [&json!("anna"), &json!("10.0.0.7"), &json!(NOW), &json!(NOW)]);
+    server.act("/maintenance/sessions/s1", "end").unwrap();
+    assert!(!server.is_in("t"));
+    server.act("/maintenance/sessions/s1", "end").unwrap_err();
+    server.sign_in("anna", "u");
+    server.sign_in("anna", "v");
+    let ended = server.act("/configuration/users/anna", "end_sessions").unwrap();
+    assert_eq!(ended, json!({ "ended": 2 }));
+    assert!(!server.is_in("u") && !server.is_in("v"));
+}
+
+#[test]
+fn preferences_set_how_long_sessions_last() {
+    let server = Server::fresh();
+    server.anna();
+    server.sign_in("anna", "t");
+    let set = |value: Json| {
+        let path = "/configuration/preferences";
+        server.change(json!([{ "set": path, "property": "session_idle", "value": value }]))
+    };
+    set(json!("2m")).unwrap();
+    server.clock.advance(Duration::from_secs(119));
+    assert!(server.is_in("t"));
+    server.clock.advance(Duration::from_secs(120));
+    assert!(!server.is_in("t"));
+    assert!(sentence(set(json!(5))).contains("too small"));
+}
+
+#[test]
+fn users_of_the_command_line_are_shown_and_not_configured() {
+    let server = Server::fresh();
+    server.accounts.add_command_line("root", "given").unwrap();
+    let path = Path::of(&["configuration", "users"]);
+    let shown = view::node(&server.tree, &path, 1, &Everything).unwrap();
+    let root = &shown["items"][0];
+    assert_eq!(root["name"], json!("root"));
+    assert_eq!(root["may"]["change"], json!(false), "{root}");
+    assert!(root["may"]["why"].as_str().unwrap().contains("command line"), "{root}");
+    let kind = root["properties"].as_array().unwrap().iter().find(|p| p["name"] == "kind");
+    assert_eq!(kind.unwrap()["source"], json!("command line"));
+    let set =
+        json!([{ "set": "/configuration/users/root", "property": "full_name", "value": "x" }]);
+    server.change(set).unwrap_err();
+    assert!(!server.tree.export("test").contains("root\""));
+}
+
+#[test]
+fn the_users_of_an_older_version_are_taken_over_once() {
+    let scratch = Scratch::new();
+    let state = StateDir::open(scratch.path()).unwrap();
+    let hash = password::hash("old one").unwrap();
+    let old = json!({ "admin": hash, "anna": hash, "b@d name": hash }).to_string();
+    let file = state.file("users.json");
+    write_atomic(&file, old.as_bytes(), 0o600).unwrap();
+    let server = Server::new(&scratch);
+    server.anna();
+    assert_eq!(first::take_over(&state, &server.tree).unwrap(), ["b@d name"]);
+    assert_eq!(server.accounts.judge("admin", "old one"), Verdict::Right, "however short");
+    assert_eq!(server.accounts.rights("admin"), Some(Rights::all()));
+    assert_eq!(server.accounts.judge("anna", "correct horse"), Verdict::Right, "left as she was");
+    assert!(!file.exists());
+    assert_eq!(first::take_over(&state, &server.tree).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn the_first_administrator_is_made() {
+    let server = Server::fresh();
+    let password = first::make(&server.tree, "admin").unwrap();
+    assert_eq!(server.accounts.judge("admin", &password), Verdict::Right);
+    assert_eq!(server.accounts.rights("admin"), Some(Rights::all()));
+    first::make(&server.tree, "admin").unwrap_err();
+}

@@ -1,0 +1,150 @@
+//! The API as an OpenAPI 3.1 document, made from the table of routes.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use super::routes::{Needs, Route, table};
+use super::{ApiError, answer};
+
+/// `GET /api/v1/openapi.json`.
+pub async fn get() -> Result<Response, ApiError> {
+    answer("describe the API", &document(&table()))
+}
+
+/// The document.
+pub fn document(routes: &[Route]) -> Value {
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for route in routes {
+        let method = route.method.as_str().to_ascii_lowercase();
+        paths.entry(published(route)).or_default().insert(method, operation(route));
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Plimsoll",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Everything that the browser and the command line do goes through here. \
+                            docs/protocols/api.md has the fields of each answer.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/api/v1" }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "session": { "type": "apiKey", "in": "cookie", "name": super::guard::COOKIE_NAME },
+                "token": { "type": "http", "scheme": "bearer" },
+            },
+            "schemas": { "Error": error(), "Changes": changes() },
+        },
+    })
+}
+
+/// The path as others write it, without the star of a rest. An action is a path of its own, because
+/// OpenAPI knows no rest.
+fn published(route: &Route) -> String {
+    match (route.path, &route.method) {
+        ("/nodes/{*path}", &Method::POST) => "/nodes/{path}/actions/{action}".to_owned(),
+        (path, _) => path.replace("{*", "{"),
+    }
+}
+
+fn operation(route: &Route) -> Value {
+    let name = |path: &str| -> Vec<String> {
+        let parts = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        parts.map(str::to_owned).collect()
+    };
+    let path = published(route);
+    let in_path = name(&path).into_iter().map(|name| {
+        json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
+    });
+    let in_query = route.query.iter().map(|name| {
+        json!({ "name": name, "in": "query", "required": false, "schema": { "type": "string" } })
+    });
+    let (needs, security) = match route.needs {
+        Needs::Nothing => ("nothing".to_owned(), json!([])),
+        Needs::SignedIn => ("a sign-in".to_owned(), both()),
+        Needs::Nodes => ("the permission of each node's scope".to_owned(), both()),
+        Needs::May(scope, level) => (format!("{scope}:{}", level.name()), both()),
+    };
+    let mut operation = json!({
+        "summary": route.summary,
+        "description": format!("Needs {needs}."),
+        "operationId": operation_id(&route.method, &path),
+        "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
+        "security": security,
+        "responses": {
+            "2XX": { "description": "Done." },
+            "default": {
+                "description": "Why not.",
+                "content": { "application/json": { "schema": {
+                    "$ref": "#/components/schemas/Error"
+                } } },
+            },
+        },
+    });
+    let body = match (route.method.clone(), route.path) {
+        (Method::POST, "/changes") => {
+            Some(("application/json", json!({ "$ref": "#/components/schemas/Changes" })))
+        }
+        (Method::POST, _) => Some(("application/json", json!({ "type": "object" }))),
+        (Method::PUT, _) => Some(("text/plain", json!({ "type": "string" }))),
+        _ => None,
+    };
+    if let Some((kind, schema)) = body {
+        operation["requestBody"] = json!({
+            "required": true, "content": { kind: { "schema": schema } },
+        });
+    }
+    operation
+}
+
+fn both() -> Value {
+    json!([{ "session": [] }, { "token": [] }])
+}
+
+fn operation_id(method: &Method, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(method.as_str().to_ascii_lowercase(), |id, word| id + "_" + word)
+}
+
+fn error() -> Value {
+    let text = json!({ "type": "string" });
+    json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": { "error": {
+            "type": "object",
+            "required": ["tried", "failed", "hint"],
+            "properties": {
+                "tried": text, "failed": text, "hint": text, "path": text, "property": text,
+            },
+        } },
+    })
+}
+
+fn changes() -> Value {
+    let text = json!({ "type": "string" });
+    let one = |required: [&str; 2], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
+    json!({
+        "type": "object",
+        "required": ["changes"],
+        "properties": {
+            "revision": { "type": "integer" },
+            "dry_run": { "type": "boolean" },
+            "comment": text,
+            "changes": { "type": "array", "items": { "oneOf": [
+                { "type": "object", "required": ["set", "property", "value"],
+                  "properties": { "set": text, "property": text, "value": {} } },
+                one(["unset", "property"], json!({ "unset": text, "property": text })),
+                one(["create", "name"],
+                    json!({ "create": text, "name": text, "properties": { "type": "object" } })),
+                { "type": "object", "required": ["destroy"],
+                  "properties": { "destroy": text, "confirm": { "type": "boolean" } } },
+                one(["rename", "to"], json!({ "rename": text, "to": text })),
+            ] } },
+        },
+    })
+}

@@ -1,0 +1,283 @@
+//! Every path of the API, in one table: its method, whom it answers, what it is for.
+//!
+//! The router is made from this table and from nothing else, so a path without a declared
+//! permission does not exist. `api/tests/access.rs` walks it with every role.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use base::limits::CONFIGURATION_BYTES_MAX;
+
+use super::{
+    ApiError, Control, analytics, configuration, guard, logs, nfs, openapi, sign_in, status,
+    stream, tree,
+};
+use crate::access::Level::{self, Change, Read};
+use Needs::{May, Nodes, Nothing, SignedIn};
+
+/// Whom a path answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Everyone, also who is not signed in: the way in and out, nothing else.
+    Nothing,
+    /// Everyone who is signed in.
+    SignedIn,
+    /// Who has this permission.
+    May(&'static str, Level),
+    /// Everyone who is signed in, each node as far as he may see or change it: the tree asks.
+    Nodes,
+}
+
+/// One method of one path.
+pub struct Route {
+    /// `GET`, …
+    pub method: Method,
+    /// Below `/api/v1`; `{name}` stands for a part of the caller's.
+    pub path: &'static str,
+    /// Whom it answers.
+    pub needs: Needs,
+    /// What it does, a sentence without its full stop.
+    pub summary: &'static str,
+    /// Names of its parameters after the question mark.
+    pub query: &'static [&'static str],
+    handler: MethodRouter<Arc<Control>>,
+}
+
+impl Route {
+    /// A route; there is none without its needs.
+    pub fn new<H, T>(
+        method: Method,
+        path: &'static str,
+        needs: Needs,
+        summary: &'static str,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, Arc<Control>>,
+        T: 'static,
+    {
+        // Only methods that a filter knows are in the table; a test makes the whole table.
+        let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::TRACE);
+        Self { method, path, needs, summary, query: &[], handler: on(filter, handler) }
+    }
+
+    /// With parameters after the question mark.
+    fn query(mut self, names: &'static [&'static str]) -> Self {
+        self.query = names;
+        self
+    }
+
+    /// With another limit of the request's body than other routes have.
+    fn body_max(mut self, bytes: usize) -> Self {
+        self.handler = self.handler.layer(DefaultBodyLimit::max(bytes));
+        self
+    }
+}
+
+/// The table.
+pub fn table() -> Vec<Route> {
+    let mut table = session();
+    table.extend(observation());
+    table.extend(nodes());
+    table.extend(configurations());
+    table
+}
+
+fn nodes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/tree", SignedIn, "What can be configured and seen", tree::tree),
+        Route::new(Method::GET, "/nodes", Nodes, "The root of the tree", tree::root)
+            .query(&["depth"]),
+        Route::new(Method::GET, "/nodes/{*path}", Nodes, "A node as it is now", tree::node)
+            .query(&["depth"]),
+        Route::new(
+            Method::POST,
+            "/nodes/{*path}",
+            Nodes,
+            "An action of a node: PATH/actions/NAME",
+            tree::act,
+        ),
+        Route::new(Method::POST, "/changes", Nodes, "Changes, all or nothing", tree::change)
+            .body_max(CONFIGURATION_BYTES_MAX),
+        Route::new(
+            Method::GET,
+            "/changes/stream",
+            May("configuration", Read),
+            "Changes from now on, as server-sent events",
+            tree::stream,
+        ),
+        Route::new(Method::GET, "/openapi.json", SignedIn, "This API, as OpenAPI", openapi::get),
+    ]
+}
+
+fn configurations() -> Vec<Route> {
+    let (look, change) = (May("configuration", Read), May("configuration", Change));
+    let path = "/configuration";
+    vec![
+        Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
+        Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
+            .query(&["dry_run"])
+            .body_max(CONFIGURATION_BYTES_MAX),
+        Route::new(
+            Method::GET,
+            "/configuration/history",
+            look,
+            "Revisions that are kept, the newest first",
+            configuration::history,
+        )
+        .query(&["limit"]),
+        Route::new(
+            Method::GET,
+            "/configuration/history/{revision}",
+            look,
+            "An earlier configuration as a file",
+            configuration::revision,
+        ),
+        Route::new(
+            Method::GET,
+            "/configuration/compare",
+            look,
+            "What leads from one revision to another",
+            configuration::compare,
+        )
+        .query(&["from", "to"]),
+        Route::new(
+            Method::POST,
+            "/configuration/restore",
+            change,
+            "Take an earlier configuration again",
+            configuration::restore,
+        ),
+        Route::new(
+            Method::GET,
+            "/audit",
+            May("maintenance", Read),
+            "Who did what",
+            configuration::audit,
+        )
+        .query(&["from", "to", "path", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs",
+            May("maintenance", Read),
+            "What the server has told since its start",
+            logs::get,
+        )
+        .query(&["service", "from", "limit"]),
+        Route::new(
+            Method::GET,
+            "/logs/stream",
+            May("maintenance", Read),
+            "What the server tells from now on, as server-sent events",
+            logs::stream,
+        )
+        .query(&["service"]),
+    ]
+}
+
+fn session() -> Vec<Route> {
+    const PATH: &str = "/session";
+    vec![
+        Route::new(Method::GET, PATH, SignedIn, "Who is signed in, and what he may", sign_in::who),
+        Route::new(Method::POST, PATH, Nothing, "Sign in with a password", sign_in::sign_in),
+        Route::new(Method::DELETE, PATH, Nothing, "Sign out", sign_in::sign_out),
+    ]
+}
+
+fn observation() -> Vec<Route> {
+    let (look, clients) = (May("analytics", Read), May("clients", Read));
+    vec![
+        Route::new(
+            Method::GET,
+            "/status",
+            May("status", Read),
+            "What is served, and whether it is well",
+            status,
+        ),
+        Route::new(
+            Method::GET,
+            "/analytics/statistics",
+            look,
+            "The statistics that can be asked for",
+            analytics::statistics,
+        ),
+        Route::new(
+            Method::GET,
+            "/analytics/data",
+            look,
+            "One statistic over an interval",
+            analytics::data,
+        )
+        .query(&["stat", "from", "to", "step", "top", "source"]),
+        Route::new(
+            Method::GET,
+            "/analytics/stream",
+            look,
+            "Statistics each second, as server-sent events",
+            stream::stream,
+        )
+        .query(&["stat"]),
+        Route::new(
+            Method::GET,
+            "/analytics/recorder",
+            look,
+            "How far back the flight recorder reaches",
+            analytics::recorder,
+        ),
+        Route::new(
+            Method::POST,
+            "/analytics/collect",
+            May("analytics", Change),
+            "Switch the breakdowns on or off",
+            analytics::collect,
+        ),
+        Route::new(
+            Method::GET,
+            "/services/nfs/clients",
+            clients,
+            "NFS clients that hold state",
+            nfs::clients,
+        ),
+        Route::new(
+            Method::DELETE,
+            "/services/nfs/clients/{id}",
+            May("clients", Change),
+            "End an NFS client with all that it holds",
+            nfs::expire,
+        ),
+        Route::new(
+            Method::GET,
+            "/services/nfs/opens",
+            clients,
+            "What NFS clients hold open",
+            nfs::opens,
+        )
+        .query(&["client"]),
+        Route::new(
+            Method::GET,
+            "/services/nfs/locks",
+            clients,
+            "Byte-range locks of NFS clients",
+            nfs::locks,
+        )
+        .query(&["client"]),
+    ]
+}
+
+/// The router of the table, each route behind its guard.
+pub fn router(control: &Arc<Control>) -> Router<Arc<Control>> {
+    let mut router = Router::new();
+    for route in table() {
+        let guard = from_fn_with_state((control.clone(), route.needs), guard::permit);
+        router = router.route(route.path, route.handler.route_layer(guard));
+    }
+    router
+        .fallback(async || ApiError::unknown_path())
+        .method_not_allowed_fallback(async || ApiError::wrong_method())
+}

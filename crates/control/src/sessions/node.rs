@@ -1,0 +1,59 @@
+//! Sessions, and how the administration itself behaves, as nodes of the tree.
+
+use base::limits::{
+    SESSION_AGE, SESSION_AGE_RANGE_S, SESSION_IDLE, SESSION_IDLE_RANGE_S, SESSIONS_MAX,
+    USER_NAME_MAX,
+};
+use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
+
+static ID: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Name };
+
+/// `/configuration/preferences`.
+pub static PREFERENCES: Context = Context::new(
+    "preferences",
+    "Preferences",
+    "How the administration itself behaves.",
+    "preferences",
+)
+.properties(&[
+    Property::setting(
+        "session_idle",
+        "Session idle time",
+        Kind::Seconds { min: SESSION_IDLE_RANGE_S.0, max: SESSION_IDLE_RANGE_S.1 },
+        Default::Integer(SESSION_IDLE.as_secs() as i64),
+        "A session ends after this time without a request. A page that follows something asks \
+         all the time.",
+    )
+    .unit("s")
+    .example("2h"),
+    Property::setting(
+        "session_age",
+        "Session age",
+        Kind::Seconds { min: SESSION_AGE_RANGE_S.0, max: SESSION_AGE_RANGE_S.1 },
+        Default::Integer(SESSION_AGE.as_secs() as i64),
+        "A session ends after this time whatever happens.",
+    )
+    .unit("s")
+    .example("1d"),
+]);
+
+/// `/maintenance/sessions`.
+pub static SESSIONS: Context = Context::new(
+    "sessions",
+    "Sessions",
+    "Who is signed in with a browser. Programs with a token, and the local socket, have no session.",
+    "sessions",
+)
+.items(&Items::live("session", "sessions", &ID, SESSIONS_MAX, &SESSION));
+
+static SESSION: Context = Context::new("session", "Session", "One signed-in browser.", "sessions")
+    .properties(&[
+        Property::state("user", "User", ID_TEXT, "Whose it is."),
+        Property::state("address", "Address", ADDRESS, "Where it was opened."),
+        Property::state("opened", "Opened", Kind::Time, "When it was opened."),
+        Property::state("used", "Last used", Kind::Time, "When it was used last."),
+    ])
+    .actions(&[Action::new("end", "End", "Signs this browser out.", "Nothing.").destructive()]);
+
+const ID_TEXT: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Line };
+const ADDRESS: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Address };

@@ -1,0 +1,233 @@
+//! The one tree: the configuration as a document, changes as transactions, and the running server
+//! behind both.
+//!
+//! - [`document`]: what was set, at which node. [`text`]: the same as a file.
+//! - [`change`]: what a transaction asks for, checked against the declarations.
+//! - [`store`]: the revisions on disk. [`secrets`]: what is in no document. [`audit`]: who did what.
+//! - [`engine`]: [`Tree`], which joins them. [`view`]: a node and the declarations as JSON.
+//!
+//! Rooms take part by [`Apply`] (the configuration changes) and [`Live`] (what runs now); each is
+//! registered for a branch of the tree. `docs/formats/configuration.md` has the file.
+
+pub mod audit;
+pub mod change;
+pub mod document;
+pub mod engine;
+pub mod json;
+pub mod secrets;
+pub mod store;
+pub mod text;
+pub mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::node::{Path, Value};
+
+pub use audit::Audit;
+pub use change::{Change, Request};
+pub use document::{Difference, Document, Source};
+pub use engine::{Done, Tree};
+pub use secrets::Secrets;
+pub use store::{Revision, Store};
+
+/// Who asks for something, and from where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Who {
+    /// The signed-in name.
+    pub user: String,
+    /// An address, `local`, or `command line`.
+    pub from: String,
+}
+
+impl Who {
+    /// From its parts.
+    pub fn new(user: &str, from: &str) -> Self {
+        Self { user: user.to_owned(), from: from.to_owned() }
+    }
+}
+
+/// Who is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A value or a request is wrong.
+    Value,
+    /// Something that is named does not exist.
+    Unknown,
+    /// It does not go together with what is there.
+    Conflict,
+    /// Who asks may not.
+    Denied,
+    /// We, or the machine.
+    Server,
+}
+
+/// Why something cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {sentence}")]
+pub struct Problem {
+    /// At which node.
+    pub path: Path,
+    /// At which of its properties.
+    pub property: Option<String>,
+    /// What is wrong, one sentence.
+    pub sentence: String,
+    /// What to do, or nothing.
+    pub hint: String,
+    /// Who is at fault.
+    pub fault: Fault,
+}
+
+impl Problem {
+    /// A value or a request is wrong.
+    pub fn new(path: &Path, sentence: &str, hint: &str) -> Self {
+        Self {
+            path: path.clone(),
+            property: None,
+            sentence: sentence.to_owned(),
+            hint: hint.to_owned(),
+            fault: Fault::Value,
+        }
+    }
+
+    /// At this property.
+    pub fn property(mut self, name: &str) -> Self {
+        self.property = Some(name.to_owned());
+        self
+    }
+
+    /// Somebody else is at fault.
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.fault = fault;
+        self
+    }
+
+    /// It does not go together with what is there.
+    pub fn conflict(path: &Path, sentence: &str, hint: &str) -> Self {
+        Self::new(path, sentence, hint).fault(Fault::Conflict)
+    }
+
+    /// What is named does not exist.
+    pub fn unknown(path: &Path, sentence: &str, hint: &str) -> Self {
+        Self::new(path, sentence, hint).fault(Fault::Unknown)
+    }
+
+    /// We or the machine failed.
+    pub fn server(path: &Path, sentence: &str) -> Self {
+        let hint = "this is a fault of the server or its machine; its log says more";
+        Self::new(path, sentence, hint).fault(Fault::Server)
+    }
+}
+
+/// From one configuration to another.
+#[derive(Clone, Copy)]
+pub struct Transition<'a> {
+    /// What is in force.
+    pub old: &'a Document,
+    /// What is to be.
+    pub new: &'a Document,
+    /// Items that go on under another name: from, to.
+    pub renamed: &'a [(Path, Path)],
+    /// What is in no document.
+    pub secrets: &'a Secrets,
+    /// Who asks for it.
+    pub who: &'a Who,
+}
+
+/// A room whose branch of the configuration can change while it runs.
+pub trait Apply: Send + Sync {
+    /// What is wrong with the new configuration, beyond what the declarations say. Changes nothing.
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem>;
+
+    /// Takes the new configuration, wholly or not at all. Called after [`Self::check`] found nothing,
+    /// one call at a time; also with `old` and `new` exchanged, when a later branch failed.
+    ///
+    /// # Errors
+    /// Why not; the old configuration is in force then.
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem>;
+
+    /// What is kept of a secret: as it is, or a hash of it.
+    ///
+    /// # Errors
+    /// It is not good as a secret.
+    fn seal(&self, _path: &Path, _property: &str, plain: &str) -> Result<String, Problem> {
+        Ok(plain.to_owned())
+    }
+}
+
+/// A value that the configuration does not decide in this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// Which property.
+    pub property: &'static str,
+    /// Its value.
+    pub value: Value,
+    /// Where it comes from: `command line`, `built in`.
+    pub source: &'static str,
+}
+
+/// A room whose branch shows what runs, and does what is asked of it. Calls may block. All but
+/// [`Self::act`] are also made within transactions, and so must not begin one.
+pub trait Live: Send + Sync {
+    /// The state properties of a node.
+    fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+
+    /// Items that are there now without being in the configuration.
+    fn items(&self, _path: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Settings that something else than the configuration decides in this run. They are shown with
+    /// their source and cannot be set.
+    fn overrides(&self, _path: &Path) -> Vec<Override> {
+        Vec::new()
+    }
+
+    /// What else ends with an item, one sentence each: told before it is destroyed.
+    fn facts(&self, _path: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Does what an action says; its parameters are checked.
+    ///
+    /// # Errors
+    /// Why not.
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        _who: &Who,
+    ) -> Result<serde_json::Value, Problem> {
+        Err(Problem::unknown(path, &format!("nothing does {action} here"), ""))
+    }
+}
+
+/// A branch of the tree with those who answer for it. The longest prefix of a path decides.
+#[derive(Clone)]
+pub struct Branch {
+    /// Where it begins.
+    pub prefix: Path,
+    /// Who takes changes, if there is anything to take.
+    pub apply: Option<Arc<dyn Apply>>,
+    /// Who tells what runs.
+    pub live: Option<Arc<dyn Live>>,
+}
+
+impl Branch {
+    /// One that takes changes and tells what runs.
+    pub fn new<T: Apply + Live + 'static>(prefix: &[&str], room: Arc<T>) -> Self {
+        let prefix = Path::of(prefix);
+        Self { prefix, apply: Some(room.clone()), live: Some(room) }
+    }
+
+    /// One that only tells what runs.
+    pub fn live(prefix: &[&str], room: Arc<dyn Live>) -> Self {
+        Self { prefix: Path::of(prefix), apply: None, live: Some(room) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

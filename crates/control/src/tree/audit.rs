@@ -1,0 +1,198 @@
+//! The audit log: who did what, when, from where, with the values before and after. One JSON object
+//! a line, in `STATE/audit.log`; it is added to and never changed, and flushed before a change is
+//! acknowledged.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::clock::{Clock, NS_PER_S};
+use base::limits::{AUDIT_FILE_BYTES_MAX, AUDIT_FILES_MAX, AUDIT_VALUE_MAX};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::Who;
+use super::store::Disk;
+
+const FILE: &str = "audit.log";
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Seconds since the epoch.
+    pub when: u64,
+    /// The signed-in name, or the one that was tried.
+    pub who: String,
+    /// An address, `local`, `command line`.
+    pub from: String,
+    /// `set`, `unset`, `create`, `destroy`, `rename`, the name of an action, `sign-in`, …
+    pub action: String,
+    /// The node, if it is about one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// The property, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub property: Option<String>,
+    /// What was before; `(secret)` for secrets.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub before: Json,
+    /// What is after; `(secret)` for secrets.
+    #[serde(default, skip_serializing_if = "Json::is_null")]
+    pub after: Json,
+    /// The revision of the configuration that it made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// What else is to be said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+}
+
+impl Record {
+    /// A record without values.
+    pub fn new(who: &Who, action: &str) -> Self {
+        Self {
+            when: 0,
+            who: who.user.clone(),
+            from: who.from.clone(),
+            action: action.to_owned(),
+            path: String::new(),
+            property: None,
+            before: Json::Null,
+            after: Json::Null,
+            revision: None,
+            detail: String::new(),
+        }
+    }
+}
+
+/// Which records are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// From this second on.
+    pub from: Option<u64>,
+    /// Before this second.
+    pub to: Option<u64>,
+    /// About this node or one below it.
+    pub path: Option<String>,
+    /// The newest so many.
+    pub limit: usize,
+}
+
+/// The log.
+pub struct Audit {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    /// Bytes of the file that is written.
+    size: Mutex<u64>,
+}
+
+impl Audit {
+    /// Opens the log. A last line that a power cut has torn is ended, so that the next one can be
+    /// read.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let content = disk.read(FILE)?.unwrap_or_default();
+        let mut size = content.len() as u64;
+        if content.last().is_some_and(|last| *last != b'\n') {
+            disk.append(FILE, b"\n")?;
+            size += 1;
+        }
+        Ok(Self { disk, clock, size: Mutex::new(size) })
+    }
+
+    /// Writes something down that is no change of the configuration: a sign-in, one that was refused.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn note(&self, who: &Who, action: &str, detail: &str) -> io::Result<()> {
+        let detail = detail.chars().take(AUDIT_VALUE_MAX).collect();
+        self.write(&[Record { detail, ..Record::new(who, action) }])
+    }
+
+    /// Writes records down, with the time of now, and has them on disk.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn write(&self, records: &[Record]) -> io::Result<()> {
+        let now = self.clock.wall_ns() / NS_PER_S;
+        let mut text = String::new();
+        for record in records {
+            let mut record = Record { when: now, ..record.clone() };
+            for value in [&mut record.before, &mut record.after] {
+                *value = shortened(std::mem::take(value));
+            }
+            text += &serde_json::to_string(&record)?;
+            text.push('\n');
+        }
+        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        if *size > 0 && *size + text.len() as u64 > AUDIT_FILE_BYTES_MAX {
+            self.rotate()?;
+            *size = 0;
+        }
+        self.disk.append(FILE, text.as_bytes())?;
+        self.disk.flush(FILE)?;
+        if *size == 0 {
+            self.disk.flush_names(FILE)?;
+        }
+        *size += text.len() as u64;
+        Ok(())
+    }
+
+    fn rotate(&self) -> io::Result<()> {
+        let old = |n: usize| format!("{FILE}.{n}");
+        self.disk.remove(&old(AUDIT_FILES_MAX - 1))?;
+        for n in (1..AUDIT_FILES_MAX - 1).rev() {
+            if self.disk.read(&old(n))?.is_some() {
+                self.disk.rename(&old(n), &old(n + 1))?;
+            }
+        }
+        self.disk.rename(FILE, &old(1))
+    }
+
+    /// Records, the newest first.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read(&self, wanted: &Wanted) -> io::Result<Vec<Record>> {
+        // Not while a file gets another name.
+        let _still = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Vec::new();
+        for n in 0..AUDIT_FILES_MAX {
+            let name = if n == 0 { FILE.to_owned() } else { format!("{FILE}.{n}") };
+            let Some(content) = self.disk.read(&name)? else { break };
+            for line in content.rsplit(|byte| *byte == b'\n') {
+                // A torn line says nothing.
+                let Ok(record) = serde_json::from_slice::<Record>(line) else { continue };
+                if wanted.fits(&record) {
+                    found.push(record);
+                }
+                if found.len() >= wanted.limit {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Wanted {
+    fn fits(&self, record: &Record) -> bool {
+        let below = |path: &String| {
+            record.path == *path
+                || record.path.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.from.is_none_or(|from| record.when >= from)
+            && self.to.is_none_or(|to| record.when < to)
+            && self.path.as_ref().is_none_or(|path| path == "/" || below(path))
+    }
+}
+
+fn shortened(value: Json) -> Json {
+    match value {
+        Json::String(text) if text.chars().count() > AUDIT_VALUE_MAX => {
+            Json::String(text.chars().take(AUDIT_VALUE_MAX).chain(['…']).collect())
+        }
+        other => other,
+    }
+}

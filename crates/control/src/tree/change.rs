@@ -1,0 +1,492 @@
+//! What a transaction asks for, and its effect on a draft of the configuration, checked against the
+//! declarations. Nothing here touches what is in force.
+
+use std::collections::BTreeMap;
+
+use base::limits::{COMMENT_MAX, CONFIGURATION_CHANGES_MAX};
+use base::node::{Items, Kind, Origin, Path, Property, Role, Value};
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::document::Document;
+use super::{Problem, Secrets, json};
+
+/// One transaction: all of it or nothing.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The revision that the caller has seen: what somebody else has changed since is not changed
+    /// again unseen.
+    #[serde(default)]
+    pub revision: Option<u64>,
+    /// Only find out whether it would do.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// What the caller says about it.
+    #[serde(default)]
+    pub comment: String,
+    /// In this order.
+    pub changes: Vec<Change>,
+}
+
+/// One change.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Change {
+    /// Give a property a value.
+    Set {
+        /// The node.
+        set: String,
+        /// Its property.
+        property: String,
+        /// The value; a text is read as people write values.
+        value: Json,
+    },
+    /// Take the value away again: the default or the inherited one is in force.
+    Unset {
+        /// The node.
+        unset: String,
+        /// Its property.
+        property: String,
+    },
+    /// Make an item.
+    Create {
+        /// The node above it.
+        create: String,
+        /// Its name.
+        name: String,
+        /// Properties that it begins with.
+        #[serde(default)]
+        properties: BTreeMap<String, Json>,
+    },
+    /// Take an item away with all below it.
+    Destroy {
+        /// The item.
+        destroy: String,
+        /// That the caller knows what goes with it.
+        #[serde(default)]
+        confirm: bool,
+    },
+    /// Give an item another name.
+    Rename {
+        /// The item.
+        rename: String,
+        /// Its new name.
+        to: String,
+    },
+}
+
+impl Change {
+    /// The node that it is about, as the caller wrote it.
+    pub fn target(&self) -> &str {
+        match self {
+            Self::Set { set, .. } => set,
+            Self::Unset { unset, .. } => unset,
+            Self::Create { create, .. } => create,
+            Self::Destroy { destroy, .. } => destroy,
+            Self::Rename { rename, .. } => rename,
+        }
+    }
+
+    /// What it is called in the audit log.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Set { .. } => "set",
+            Self::Unset { .. } => "unset",
+            Self::Create { .. } => "create",
+            Self::Destroy { .. } => "destroy",
+            Self::Rename { .. } => "rename",
+        }
+    }
+}
+
+/// What the running server knows of a node and a document cannot.
+pub trait Running {
+    /// Items that are there without being in the configuration.
+    fn items(&self, path: &Path) -> Vec<String>;
+    /// What decides a setting in place of the configuration.
+    fn source(&self, path: &Path, property: &str) -> Option<&'static str>;
+    /// What else ends with an item.
+    fn facts(&self, path: &Path) -> Vec<String>;
+}
+
+/// A draft: the configuration as it would be.
+pub struct Draft<'a> {
+    /// The configuration as far as it has been changed.
+    pub document: Document,
+    /// Items under new names: from, to.
+    pub renamed: Vec<(Path, Path)>,
+    /// Secrets that are new: number, node, property, as it was given.
+    pub secrets: Vec<(i64, Path, String, String)>,
+    running: &'a dyn Running,
+    numbers: &'a Secrets,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft that begins with `document`.
+    pub fn new(document: Document, running: &'a dyn Running, numbers: &'a Secrets) -> Self {
+        Self { document, renamed: Vec::new(), secrets: Vec::new(), running, numbers }
+    }
+
+    /// Does all changes of a request.
+    ///
+    /// # Errors
+    /// The first that cannot be done.
+    pub fn run(&mut self, request: &Request) -> Result<(), Problem> {
+        let wrong = |sentence: &str| Problem::new(&Path::root(), sentence, "make it two");
+        if request.changes.len() > CONFIGURATION_CHANGES_MAX {
+            return Err(wrong(&format!(
+                "{CONFIGURATION_CHANGES_MAX} changes are the most at once"
+            )));
+        }
+        let long = request.comment.chars().count() > COMMENT_MAX;
+        if long || request.comment.chars().any(char::is_control) {
+            let sentence = format!("a comment is one line of at most {COMMENT_MAX} characters");
+            return Err(Problem::new(&Path::root(), &sentence, ""));
+        }
+        request.changes.iter().try_for_each(|change| self.one(change))
+    }
+
+    fn one(&mut self, change: &Change) -> Result<(), Problem> {
+        let path = parse(change.target())?;
+        match change {
+            Change::Set { property, value, .. } => self.set(&path, property, value),
+            Change::Unset { property, .. } => self.unset(&path, property),
+            Change::Create { name, properties, .. } => self.create(&path, name, properties),
+            Change::Destroy { confirm, .. } => self.destroy(&path, *confirm),
+            Change::Rename { to, .. } => self.rename(&path, to),
+        }
+    }
+
+    fn set(&mut self, path: &Path, name: &str, value: &Json) -> Result<(), Problem> {
+        let property = self.settable(path, name)?;
+        let there = self.document.set_value(path, name).is_some();
+        if property.role == Role::AtCreate && there {
+            let sentence = format!("{name} is decided when it is made, and stays");
+            return Err(
+                Problem::conflict(path, &sentence, "destroy it and make another").property(name)
+            );
+        }
+        self.enter(path, property, value)
+    }
+
+    fn enter(&mut self, path: &Path, property: &Property, value: &Json) -> Result<(), Problem> {
+        let name = property.name;
+        let value = json::from_json(&property.kind, value).map_err(|why| {
+            let hint = if property.example.is_empty() {
+                property.help.to_owned()
+            } else {
+                format!("for example {}", property.example)
+            };
+            Problem::new(path, &format!("{name}: {why}"), &hint).property(name)
+        })?;
+        if property.role != Role::Secret {
+            self.document.set(path, name, value);
+            return Ok(());
+        }
+        let id = self.numbers.reserve();
+        self.secrets.retain(|(_, at, of, _)| !(at == path && of == name));
+        self.secrets.push((id, path.clone(), name.to_owned(), value.to_string()));
+        self.document.set(path, name, Value::Integer(id));
+        Ok(())
+    }
+
+    fn unset(&mut self, path: &Path, name: &str) -> Result<(), Problem> {
+        let property = self.settable(path, name)?;
+        if property.required || property.role == Role::AtCreate {
+            let sentence = format!("{name} must have a value");
+            return Err(Problem::new(path, &sentence, "set another one").property(name));
+        }
+        self.document.unset(path, name);
+        Ok(())
+    }
+
+    /// The property, if it can be set here.
+    fn settable(&self, path: &Path, name: &str) -> Result<&'static Property, Problem> {
+        let place = self.there(path)?;
+        let property = property(path, place.context.properties, name)?;
+        let refuse = |sentence: &str, hint: &str| {
+            Err(Problem::conflict(path, sentence, hint).property(name))
+        };
+        if !property.is_configured() {
+            let sentence = format!("{name} can only be seen");
+            return Err(Problem::new(path, &sentence, "the running server tells it").property(name));
+        }
+        if let Some(source) = self.running.source(path, name) {
+            let sentence = decided(name, source);
+            let hint = match source {
+                "built in" => "it stays as it is",
+                _ => "start the server without it; then the configuration decides",
+            };
+            return refuse(&sentence, hint);
+        }
+        if let Some(missing) = self.document.missing(path) {
+            let sentence = format!("{missing} is not in the configuration but only in this run");
+            return refuse(&sentence, "it is made and changed where it comes from");
+        }
+        Ok(property)
+    }
+
+    fn create(
+        &mut self,
+        above: &Path,
+        name: &str,
+        properties: &BTreeMap<String, Json>,
+    ) -> Result<(), Problem> {
+        let items = self.items_of(above)?;
+        let path = above.join(name);
+        self.free(above, items, name)?;
+        if self.document.missing(above).is_some() {
+            let hint = "make it where the configuration has something";
+            return Err(Problem::conflict(above, "it is only in this run", hint));
+        }
+        self.document.create(&path);
+        for (name, value) in properties {
+            let property = property(&path, items.context.properties, name)?;
+            if !property.is_configured() {
+                let sentence = format!("{name} can only be seen");
+                return Err(Problem::new(&path, &sentence, "leave it out").property(name));
+            }
+            self.enter(&path, property, value)?;
+        }
+        Ok(())
+    }
+
+    fn destroy(&mut self, path: &Path, confirm: bool) -> Result<(), Problem> {
+        let items = self.made(path)?;
+        let below = self.document.nodes().filter(|(at, _)| at.is_in(path)).count() - 1;
+        let mut facts = self.running.facts(path);
+        if below > 0 {
+            facts.insert(0, format!("{below} more below it"));
+        }
+        if !confirm {
+            let what = match facts.is_empty() {
+                true => format!("the {} ends", items.noun),
+                false => format!("the {} ends, and with it: {}", items.noun, facts.join("; ")),
+            };
+            let hint = "confirm it: \"confirm\": true";
+            return Err(Problem::conflict(path, &what, hint));
+        }
+        self.document.destroy(path);
+        self.secrets.retain(|(_, at, _, _)| !at.is_in(path));
+        Ok(())
+    }
+
+    fn rename(&mut self, path: &Path, to: &str) -> Result<(), Problem> {
+        let items = self.made(path)?;
+        let above = path.parent().unwrap_or_default();
+        self.free(&above, items, to)?;
+        let target = above.join(to);
+        self.document.rename(path, &target);
+        self.secrets.iter_mut().for_each(|(_, at, _, _)| *at = at.moved(path, &target));
+        self.renamed.push((path.clone(), target));
+        Ok(())
+    }
+
+    /// A node that is there, in the configuration or in this run.
+    fn there(&self, path: &Path) -> Result<base::node::Place, Problem> {
+        there(&self.document, self.running, path)
+    }
+
+    /// The kind of an item that users made.
+    fn made(&self, path: &Path) -> Result<&'static Items, Problem> {
+        let place = self.there(path)?;
+        let refuse = |sentence: &str| Err(Problem::conflict(path, sentence, ""));
+        match place.item {
+            None => refuse("it is a part of the appliance and always there"),
+            Some(items) if items.origin == Origin::Live => {
+                refuse("it comes and goes by itself; its actions say what can be done")
+            }
+            Some(_) if !self.document.is_made(path) => refuse("it is built in and always there"),
+            Some(_) if self.document.missing(path).is_some() => {
+                refuse("it is not in the configuration but only in this run")
+            }
+            Some(items) => Ok(items),
+        }
+    }
+
+    /// The kind of items that can be made below a node.
+    fn items_of(&self, above: &Path) -> Result<&'static Items, Problem> {
+        let place = self.there(above)?;
+        match place.context.items {
+            Some(items) if items.origin == Origin::Configured => Ok(items),
+            _ => Err(Problem::new(above, "nothing can be made here", "")),
+        }
+    }
+
+    /// Whether a name is good and not taken.
+    fn free(&self, above: &Path, items: &Items, name: &str) -> Result<(), Problem> {
+        let path = above.join(name);
+        let text = Value::text(name);
+        let wrong = |why: &str| {
+            let sentence = format!("{name:?} cannot be the name of a {}: {why}", items.noun);
+            Problem::new(above, &sentence, "")
+        };
+        items.key.check(&text).map_err(|why| wrong(&why))?;
+        // A slash would make it another path, whatever the form of the key allows.
+        path.to_string()
+            .parse::<Path>()
+            .ok()
+            .filter(|again| *again == path)
+            .ok_or_else(|| wrong("it cannot be a part of a path"))?;
+        let place = self.document.place(above);
+        let context = |place: base::node::Place| {
+            place.context.children.iter().any(|child| child.name == name)
+        };
+        if self.there(&path).is_ok() || place.is_some_and(context) {
+            let sentence = format!("there is a {} {name:?} already", items.noun);
+            return Err(Problem::conflict(&path, &sentence, "choose another name"));
+        }
+        Ok(())
+    }
+}
+
+/// Why a setting cannot be set.
+pub(super) fn decided(name: &str, source: &str) -> String {
+    match source {
+        "built in" => format!("{name} is built in"),
+        source => format!("{name} is decided by the {source} in this run"),
+    }
+}
+
+/// Reads the path of a request.
+///
+/// # Errors
+/// It is none.
+pub fn parse(text: &str) -> Result<Path, Problem> {
+    text.parse().map_err(|e: base::node::PathError| {
+        Problem::new(&Path::root(), &e.to_string(), "GET /api/v1/tree lists what there is")
+    })
+}
+
+/// A node that is there, in the configuration or in this run.
+///
+/// # Errors
+/// Where the path ends, and what is there instead.
+pub fn there(
+    document: &Document,
+    running: &dyn Running,
+    path: &Path,
+) -> Result<base::node::Place, Problem> {
+    let place = document.root().find(path).map_err(|e| {
+        let known =
+            document.root().find(&e.above).map(|place| names(document, running, &e.above, place));
+        let hint = match known {
+            Ok(known) if !known.is_empty() => format!("it has {}", known.join(", ")),
+            _ => "nothing is below it".to_owned(),
+        };
+        Problem::unknown(path, &e.to_string(), &hint)
+    })?;
+    let mut at = document.root().find(&Path::root()).unwrap_or(place);
+    for (depth, name) in path.segments().iter().enumerate() {
+        let above = path.prefix(depth);
+        let Some(next) = at.context.below(name) else { break };
+        if let Some(items) = next.item {
+            let known = document.exists(&path.prefix(depth + 1))
+                || document.items(&above).contains(name)
+                || running.items(&above).contains(name);
+            if !known {
+                let sentence = format!("there is no {} {name:?}", items.noun);
+                let known = names(document, running, &above, at);
+                let hint = match known.is_empty() {
+                    true => format!("there are no {} yet", items.plural),
+                    false => format!("there are {}", known.join(", ")),
+                };
+                return Err(Problem::unknown(path, &sentence, &hint));
+            }
+        }
+        at = next;
+    }
+    Ok(place)
+}
+
+/// Names below a node; not so many that nobody reads them.
+fn names(
+    document: &Document,
+    running: &dyn Running,
+    path: &Path,
+    place: base::node::Place,
+) -> Vec<String> {
+    const SHOWN: usize = 12;
+    let mut names: Vec<String> =
+        place.context.children.iter().map(|child| child.name.to_owned()).collect();
+    names.extend(document.items(path));
+    for name in running.items(path) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.len() > SHOWN {
+        names.truncate(SHOWN);
+        names.push("…".to_owned());
+    }
+    names
+}
+
+fn property(
+    path: &Path,
+    properties: &'static [Property],
+    name: &str,
+) -> Result<&'static Property, Problem> {
+    properties.iter().find(|property| property.name == name).ok_or_else(|| {
+        let known: Vec<&str> = properties.iter().map(|property| property.name).collect();
+        let hint = match known.is_empty() {
+            true => "it has no properties".to_owned(),
+            false => format!("it has {}", known.join(", ")),
+        };
+        Problem::unknown(path, &format!("there is no property {name:?}"), &hint).property(name)
+    })
+}
+
+/// Reads the parameters of an action.
+///
+/// # Errors
+/// One that is not there, is missing, or has a wrong value.
+pub fn parameters(
+    path: &Path,
+    declared: &'static [Property],
+    given: &BTreeMap<String, Json>,
+) -> Result<BTreeMap<String, Value>, Problem> {
+    let mut values = BTreeMap::new();
+    for (name, value) in given {
+        let parameter = property(path, declared, name)?;
+        let value = json::from_json(&parameter.kind, value).map_err(|why| {
+            Problem::new(path, &format!("{name}: {why}"), parameter.help).property(name)
+        })?;
+        values.insert(name.clone(), value);
+    }
+    for parameter in declared.iter().filter(|parameter| !given.contains_key(parameter.name)) {
+        if let Some(value) = parameter.default.value() {
+            values.insert(parameter.name.to_owned(), value);
+        } else if parameter.required {
+            let sentence = format!("{} is missing", parameter.name);
+            return Err(Problem::new(path, &sentence, parameter.help).property(parameter.name));
+        }
+    }
+    Ok(values)
+}
+
+/// What the declarations say of a whole configuration: enough is set, and not too much is there.
+pub fn complete(document: &Document) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, _) in document.nodes() {
+        let Some(place) = document.place(path) else { continue };
+        for property in place.context.properties.iter().filter(|p| p.required) {
+            if document.resolve(path, property).0.is_none() {
+                let sentence = format!("{} must be set", property.name);
+                let hint = match (property.example, &property.kind) {
+                    ("", Kind::Text { shape, .. }) => shape.described().to_owned(),
+                    ("", kind) => kind.described(),
+                    (example, _) => format!("for example {example}"),
+                };
+                problems.push(Problem::new(path, &sentence, &hint).property(property.name));
+            }
+        }
+        let Some((above, items)) = path.parent().zip(place.item) else { continue };
+        if document.items(&above).len() > items.max {
+            let sentence = format!("{} {} are the most", items.max, items.plural);
+            problems.push(Problem::conflict(&above, &sentence, "destroy what is not needed"));
+        }
+    }
+    problems
+}

@@ -1,0 +1,696 @@
+//! The tree itself: what is in force, one transaction at a time.
+//!
+//! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way is
+//! applied back; what the disk refuses, too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use base::clock::{Clock, NS_PER_S};
+use base::limits::CONFIGURATION_REVISIONS_MAX;
+use base::node::{Context, Path, Role};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use tokio::sync::broadcast;
+
+use super::audit::{Audit, Record};
+use super::change::{self, Change, Draft, Request, Running};
+use super::document::{Difference, Document};
+use super::store::{Disk, Revision, Store, StoreError};
+use super::view::{Everything, Viewer};
+use super::{Branch, Fault, Override, Problem, Secrets, Transition, Who, json, text};
+
+/// Changes that a slow listener may lag behind before it must look anew.
+const LISTENERS_LAG: usize = 64;
+
+/// Why the tree cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The revisions.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The secrets or the audit log.
+    #[error("cannot use {file}")]
+    File {
+        /// Which.
+        file: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// What is in force.
+#[derive(Debug, Clone)]
+pub struct Current {
+    /// The configuration.
+    pub document: Arc<Document>,
+    /// Its head.
+    pub revision: Revision,
+}
+
+/// The tree.
+pub struct Tree {
+    root: &'static Context,
+    branches: OnceLock<Vec<Branch>>,
+    current: RwLock<Current>,
+    /// Held through a whole transaction.
+    store: Mutex<Store>,
+    secrets: Secrets,
+    audit: Audit,
+    clock: Arc<dyn Clock>,
+    changes: broadcast::Sender<Arc<Done>>,
+}
+
+/// What a transaction has done.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Done {
+    /// The revision in force now.
+    pub revision: u64,
+    /// Who did it.
+    pub who: String,
+    /// What is different now.
+    pub changes: Vec<Shown>,
+    /// What is to be known about it.
+    pub notes: Vec<String>,
+}
+
+/// A difference for people.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Shown {
+    /// The node.
+    pub path: String,
+    /// The property; none: the item came or went.
+    pub property: Option<String>,
+    /// What was set before; `(secret)` for secrets.
+    pub before: Json,
+    /// What is set now.
+    pub after: Json,
+}
+
+/// A transaction on its way.
+struct Proposal<'a> {
+    document: Document,
+    renamed: Vec<(Path, Path)>,
+    secrets: Vec<(i64, Path, String, String)>,
+    who: &'a Who,
+    viewer: &'a dyn Viewer,
+    comment: &'a str,
+    /// As the audit log has it.
+    action: &'a str,
+    notes: Vec<String>,
+    dry_run: bool,
+}
+
+impl Tree {
+    /// Reads what is on disk. Rooms come with [`Self::join`], when they run.
+    ///
+    /// # Errors
+    /// Something cannot be read; an older configuration is never taken instead.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        root: &'static Context,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, TreeError> {
+        let file = |file| move |source| TreeError::File { file, source };
+        let (store, current) = Store::open(disk.clone(), root)?;
+        let secrets = Secrets::open(disk.clone()).map_err(file("secrets.json"))?;
+        let audit = Audit::open(disk, clock.clone()).map_err(file("audit.log"))?;
+        let (document, revision) = current.unwrap_or_else(|| (Document::new(root), nothing()));
+        let current = RwLock::new(Current { document: Arc::new(document), revision });
+        forget_secrets(&store, &secrets).map_err(file("secrets.json"))?;
+        let (changes, _) = broadcast::channel(LISTENERS_LAG);
+        let (branches, store) = (OnceLock::new(), Mutex::new(store));
+        Ok(Self { root, branches, current, store, secrets, audit, clock, changes })
+    }
+
+    /// Lets rooms take part from now on. Once.
+    pub fn join(&self, branches: Vec<Branch>) {
+        let joined = self.branches.set(branches);
+        debug_assert!(joined.is_ok(), "rooms join once");
+    }
+
+    /// The declarations.
+    pub fn root(&self) -> &'static Context {
+        self.root
+    }
+
+    /// What is in force.
+    pub fn current(&self) -> Current {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The configuration in force.
+    pub fn document(&self) -> Arc<Document> {
+        self.current().document
+    }
+
+    /// What is in no document.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Who did what.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Every transaction from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Arc<Done>> {
+        self.changes.subscribe()
+    }
+
+    /// Does a transaction. May block.
+    ///
+    /// # Errors
+    /// Nothing has changed then; says all that was found wrong.
+    pub fn commit(
+        &self,
+        request: &Request,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
+        let mut store = self.lock();
+        let document = Document::clone(&self.current().document);
+        // Before anything else is said about what is there.
+        for change in &request.changes {
+            let path = change::parse(change.target()).map_err(one)?;
+            self.permit(&path, viewer).map_err(one)?;
+        }
+        self.unseen(&store, request).map_err(one)?;
+        let mut draft = Draft::new(document, self, &self.secrets);
+        draft.run(request).map_err(one)?;
+        let Draft { document, renamed, secrets, .. } = draft;
+        let action = match request.changes.as_slice() {
+            [single] => single.verb(),
+            _ => "change",
+        };
+        let (comment, dry_run) = (request.comment.as_str(), request.dry_run);
+        let notes = Vec::new();
+        let proposal =
+            Proposal { document, renamed, secrets, who, viewer, comment, action, notes, dry_run };
+        self.transact(&mut store, proposal)
+    }
+
+    /// Sets one secret, as an action does that has made it.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn set_secret(
+        &self,
+        path: &Path,
+        property: &str,
+        value: &str,
+        who: &Who,
+    ) -> Result<Done, Vec<Problem>> {
+        let (set, property) = (path.to_string(), property.to_owned());
+        let changes = vec![Change::Set { set, property, value: Json::from(value) }];
+        self.commit(&Request { changes, ..Request::default() }, who, &Everything)
+    }
+
+    /// Takes a whole configuration in place of the one in force.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn import(
+        &self,
+        text: &str,
+        dry_run: bool,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
+        let mut store = self.lock();
+        let (document, _) = text::read(self.root, text)?;
+        let (document, notes) = self.with_our_secrets(document);
+        let proposal = Proposal {
+            document,
+            renamed: Vec::new(),
+            secrets: Vec::new(),
+            who,
+            viewer,
+            comment: "import",
+            action: "import",
+            notes,
+            dry_run,
+        };
+        self.transact(&mut store, proposal)
+    }
+
+    /// Takes an earlier revision's configuration; that makes a new revision.
+    ///
+    /// # Errors
+    /// It is not kept; else as [`Self::commit`].
+    pub fn restore(
+        &self,
+        number: u64,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Done, Vec<Problem>> {
+        let mut store = self.lock();
+        let (document, _) = self.load(&store, number).map_err(one)?;
+        let (document, notes) = self.with_our_secrets(document);
+        let comment = format!("restore of revision {number}");
+        let proposal = Proposal {
+            document,
+            renamed: Vec::new(),
+            secrets: Vec::new(),
+            who,
+            viewer,
+            comment: &comment,
+            action: "restore",
+            notes,
+            dry_run: false,
+        };
+        self.transact(&mut store, proposal)
+    }
+
+    /// The configuration as a file to take along: no secrets.
+    pub fn export(&self, name: &str) -> String {
+        let Current { document, revision } = self.current();
+        text::write_export(&document, &heading(name, &revision))
+    }
+
+    /// A revision as such a file.
+    ///
+    /// # Errors
+    /// It is not kept.
+    pub fn revision(&self, number: u64, name: &str) -> Result<String, Problem> {
+        let (document, revision) = self.load(&self.lock(), number)?;
+        Ok(text::write_export(&document, &heading(name, &revision)))
+    }
+
+    /// Heads of the revisions that are kept, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn history(&self, limit: usize) -> Result<Vec<Revision>, Problem> {
+        let store = self.lock();
+        let numbers = store.numbers().iter().rev().take(limit);
+        numbers.map(|number| self.load(&store, *number).map(|(_, revision)| revision)).collect()
+    }
+
+    /// What leads from one revision to another; 0 is the empty configuration.
+    ///
+    /// # Errors
+    /// One is not kept.
+    pub fn compare(&self, from: u64, to: u64) -> Result<Vec<Shown>, Problem> {
+        let store = self.lock();
+        let load = |number| match number {
+            0 => Ok(Document::new(self.root)),
+            _ => self.load(&store, number).map(|(document, _)| document),
+        };
+        let (old, new) = (load(from)?, load(to)?);
+        Ok(old.differences(&new).iter().map(|one| shown(&new, one)).collect())
+    }
+
+    /// Does an action. May block.
+    ///
+    /// # Errors
+    /// There is no such action, its parameters are wrong, or it could not be done.
+    pub fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        given: &BTreeMap<String, Json>,
+        who: &Who,
+        viewer: &dyn Viewer,
+    ) -> Result<Json, Problem> {
+        self.permit(path, viewer)?;
+        let place = change::there(&self.document(), self, path)?;
+        let declared = place.context.action(action).ok_or_else(|| {
+            let known: Vec<&str> = place.context.actions.iter().map(|action| action.name).collect();
+            let hint = match known.is_empty() {
+                true => "it has no actions".to_owned(),
+                false => format!("it has {}", known.join(", ")),
+            };
+            Problem::unknown(path, &format!("there is no action {action:?}"), &hint)
+        })?;
+        let parameters = change::parameters(path, declared.parameters, given)?;
+        let live = self
+            .branch(path)
+            .and_then(|branch| branch.live.clone())
+            .ok_or_else(|| Problem::server(path, "nothing answers for this node"))?;
+        // Before it is done: what cannot be written down is not done.
+        let record = Record {
+            path: path.to_string(),
+            after: json!({ "parameters": hidden(declared.parameters, &parameters) }),
+            ..Record::new(who, action)
+        };
+        self.write_down(&[record])?;
+        live.act(path, action, &parameters, who)
+    }
+
+    /// Who answers for a node: the branch with the longest prefix.
+    pub(super) fn branch(&self, path: &Path) -> Option<&Branch> {
+        let fitting = self.branches().iter().filter(|branch| path.is_in(&branch.prefix));
+        fitting.max_by_key(|branch| branch.prefix.segments().len())
+    }
+
+    /// What decides the settings of a node in place of the configuration.
+    pub(super) fn overrides(&self, path: &Path) -> Vec<Override> {
+        let live = self.branch(path).and_then(|branch| branch.live.as_ref());
+        live.map(|live| live.overrides(path)).unwrap_or_default()
+    }
+
+    fn branches(&self) -> &[Branch] {
+        self.branches.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Refuses a change of what the viewer may not change. What is not there is refused elsewhere.
+    fn permit(&self, path: &Path, viewer: &dyn Viewer) -> Result<(), Problem> {
+        let why = self.root.find(path).ok().and_then(|place| viewer.why_not(place.context.scope));
+        why.map_or(Ok(()), |why| {
+            let hint = "ask an administrator for a role that may";
+            Err(Problem::new(path, &why, hint).fault(Fault::Denied))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn load(&self, store: &Store, number: u64) -> Result<(Document, Revision), Problem> {
+        if !store.numbers().contains(&number) {
+            let kept = match (store.numbers().first(), store.numbers().last()) {
+                (Some(first), Some(last)) => format!("{first} to {last} are kept"),
+                _ => "nothing was set yet".to_owned(),
+            };
+            let sentence = format!("there is no revision {number}");
+            return Err(Problem::unknown(&Path::root(), &sentence, &kept));
+        }
+        store.load(number).map_err(|e| Problem::server(&Path::root(), &chain(&e)))
+    }
+
+    /// Refuses to change what somebody else has changed since the caller looked.
+    fn unseen(&self, store: &Store, request: &Request) -> Result<(), Problem> {
+        let Some(seen) = request.revision else { return Ok(()) };
+        let Current { document, revision } = self.current();
+        if seen >= revision.number {
+            return Ok(());
+        }
+        let before = match seen {
+            0 => Document::new(self.root),
+            _ => self.load(store, seen)?.0,
+        };
+        let since = before.differences(&document);
+        for change in &request.changes {
+            let path = change::parse(change.target())?;
+            if since.iter().any(|one| one.path == path) {
+                let sentence = format!(
+                    "it was changed since revision {seen}; the last change is revision {} by {} \
+                     from {} at {}",
+                    revision.number, revision.who, revision.from, revision.when
+                );
+                return Err(Problem::conflict(
+                    &path,
+                    &sentence,
+                    "look again and repeat the change",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What an export left out is taken from what is in force; what is nowhere is told.
+    fn with_our_secrets(&self, mut document: Document) -> (Document, Vec<String>) {
+        let ours = self.document();
+        let mut notes = Vec::new();
+        let found: Vec<_> = document
+            .nodes()
+            .flat_map(|(path, settings)| settings.iter().map(move |set| (path, set)))
+            .filter(|(path, (name, _))| is_secret(&document, path, name))
+            .map(|(path, (name, value))| (path.clone(), name.clone(), value.clone()))
+            .collect();
+        for (path, name, value) in found {
+            let known = value.as_integer().filter(|id| self.secrets.has(*id));
+            let ours = ours.set_value(&path, &name).filter(|_| known.is_none());
+            match (known, ours) {
+                (Some(_), _) => {}
+                (None, Some(ours)) => document.set(&path, &name, ours.clone()),
+                (None, None) => {
+                    document.unset(&path, &name);
+                    notes.push(format!("{path} {name} is secret and must be set again"));
+                }
+            }
+        }
+        (document, notes)
+    }
+
+    fn transact(&self, store: &mut Store, proposal: Proposal<'_>) -> Result<Done, Vec<Problem>> {
+        let Current { document: old, revision } = self.current();
+        let new = Arc::new(proposal.document.clone());
+        let mut problems = change::complete(&new);
+        let transition = Transition {
+            old: &old,
+            new: &new,
+            renamed: &proposal.renamed,
+            secrets: &self.secrets,
+            who: proposal.who,
+        };
+        if problems.is_empty() {
+            let rooms = self.branches().iter().filter_map(|branch| branch.apply.as_ref());
+            problems.extend(rooms.flat_map(|room| room.check(&transition)));
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let differences = old.differences(&new);
+        // An import or a restore must not change what its maker could not change by hand.
+        for difference in &differences {
+            self.permit(&difference.path, proposal.viewer).map_err(one)?;
+        }
+        let mut done = Done {
+            revision: revision.number,
+            who: proposal.who.user.clone(),
+            changes: differences.iter().map(|one| shown(&new, one)).collect(),
+            notes: proposal.notes.clone(),
+        };
+        done.notes.extend(self.at_restart(&new, &differences));
+        if proposal.dry_run || differences.is_empty() {
+            return Ok(done);
+        }
+        let next = Revision {
+            number: revision.number + 1,
+            when: self.clock.wall_ns() / NS_PER_S,
+            who: proposal.who.user.clone(),
+            from: proposal.who.from.clone(),
+            comment: proposal.comment.to_owned(),
+            changes: differences.len(),
+        };
+        self.seal(&proposal).map_err(one)?;
+        self.apply(&transition).map_err(one)?;
+        if let Err(problem) = self.keep(store, &proposal, &done, &next) {
+            self.apply_back(&transition);
+            return Err(one(problem));
+        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+            Current { document: new, revision: next.clone() };
+        done.revision = next.number;
+        // Nobody may be listening.
+        let _ = self.changes.send(Arc::new(done.clone()));
+        Ok(done)
+    }
+
+    /// Makes what is kept of new secrets, and has it on disk.
+    fn seal(&self, proposal: &Proposal<'_>) -> Result<(), Problem> {
+        let mut sealed = Vec::new();
+        for (id, path, property, plain) in &proposal.secrets {
+            let room = self.branch(path).and_then(|branch| branch.apply.as_ref());
+            let value = match room {
+                Some(room) => room.seal(path, property, plain)?,
+                None => plain.clone(),
+            };
+            sealed.push((*id, path.clone(), property.clone(), value));
+        }
+        self.secrets.put(&sealed).map_err(|e| Problem::server(&Path::root(), &chain(&e)))
+    }
+
+    /// Has all rooms take the new configuration, or none.
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        for (at, branch) in self.branches().iter().enumerate() {
+            let Some(room) = &branch.apply else { continue };
+            if !transition.old.differs_in(transition.new, &branch.prefix) {
+                continue;
+            }
+            if let Err(problem) = room.apply(transition) {
+                self.back(transition, at);
+                return Err(problem);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_back(&self, transition: &Transition<'_>) {
+        self.back(transition, self.branches().len());
+    }
+
+    /// Has the first `rooms` rooms take the old configuration again.
+    fn back(&self, transition: &Transition<'_>, rooms: usize) {
+        let renamed: Vec<(Path, Path)> =
+            transition.renamed.iter().rev().map(|(from, to)| (to.clone(), from.clone())).collect();
+        let back = Transition {
+            old: transition.new,
+            new: transition.old,
+            renamed: &renamed,
+            ..*transition
+        };
+        for branch in self.branches()[..rooms].iter().rev() {
+            let Some(room) = &branch.apply else { continue };
+            if !back.old.differs_in(back.new, &branch.prefix) {
+                continue;
+            }
+            if let Err(problem) = room.apply(&back) {
+                // What was in force a moment ago is refused: people must know.
+                base::tell!("configuration", "a change could not be taken back: {problem}");
+            }
+        }
+    }
+
+    /// Writes a transaction down: who did it, and then what is in force.
+    fn keep(
+        &self,
+        store: &mut Store,
+        proposal: &Proposal<'_>,
+        done: &Done,
+        next: &Revision,
+    ) -> Result<(), Problem> {
+        let record = |shown: &Shown| Record {
+            path: shown.path.clone(),
+            property: shown.property.clone(),
+            before: shown.before.clone(),
+            after: shown.after.clone(),
+            revision: Some(next.number),
+            detail: proposal.comment.to_owned(),
+            ..Record::new(proposal.who, proposal.action)
+        };
+        let records: Vec<Record> = done.changes.iter().map(record).collect();
+        self.write_down(&records)?;
+        store.commit(&proposal.document, next).map_err(|e| {
+            // The log has it already, and cannot be changed.
+            let taken_back = Record {
+                revision: Some(next.number),
+                detail: format!("the revision could not be written: {e}"),
+                ..Record::new(proposal.who, "taken back")
+            };
+            let _ = self.audit.write(&[taken_back]);
+            let sentence = format!("the configuration could not be written: {e}");
+            Problem::server(&Path::root(), &sentence)
+        })
+    }
+
+    fn write_down(&self, records: &[Record]) -> Result<(), Problem> {
+        self.audit.write(records).map_err(|e| {
+            let sentence = format!("the audit log could not be written: {e}");
+            Problem::server(&Path::root(), &sentence)
+        })
+    }
+
+    /// Notes on changes that take effect later.
+    fn at_restart(&self, document: &Document, differences: &[Difference]) -> Vec<String> {
+        let late = |one: &Difference| {
+            let name = one.property.as_deref()?;
+            let property = document.place(&one.path)?.context.property(name)?;
+            (property.effect == base::node::Effect::Restart)
+                .then(|| format!("{} {name} takes effect when the server starts again", one.path))
+        };
+        differences.iter().filter_map(late).collect()
+    }
+}
+
+impl Running for Tree {
+    fn items(&self, path: &Path) -> Vec<String> {
+        let live = self.branch(path).and_then(|branch| branch.live.as_ref());
+        live.map(|live| live.items(path)).unwrap_or_default()
+    }
+
+    fn source(&self, path: &Path, property: &str) -> Option<&'static str> {
+        let overrides = self.overrides(path);
+        overrides.iter().find(|one| one.property == property).map(|one| one.source)
+    }
+
+    fn facts(&self, path: &Path) -> Vec<String> {
+        let live = self.branch(path).and_then(|branch| branch.live.as_ref());
+        live.map(|live| live.facts(path)).unwrap_or_default()
+    }
+}
+
+/// Drops secrets that no revision has any more. Only when many have come together: every revision
+/// is read for it.
+fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
+    if secrets.len() <= CONFIGURATION_REVISIONS_MAX {
+        return Ok(());
+    }
+    let mut used = BTreeSet::new();
+    for number in store.numbers() {
+        // One that cannot be read may refer to any.
+        let Ok((document, _)) = store.load(*number) else { return Ok(()) };
+        for (path, settings) in document.nodes() {
+            let secret = settings.iter().filter(|(name, _)| is_secret(&document, path, name));
+            used.extend(secret.filter_map(|(_, value)| value.as_integer()));
+        }
+    }
+    secrets.keep_only(&|id| used.contains(&id))
+}
+
+/// Before anything was set.
+fn nothing() -> Revision {
+    let (who, from, comment) = (String::new(), String::new(), String::new());
+    Revision { number: 0, when: 0, who, from, comment, changes: 0 }
+}
+
+fn heading(name: &str, revision: &Revision) -> String {
+    match revision.number {
+        0 => format!("{name}: nothing was set yet"),
+        number => {
+            let Revision { who, from, when, .. } = revision;
+            format!("{name}: revision {number}, made by {who} from {from} at {when}")
+        }
+    }
+}
+
+fn is_secret(document: &Document, path: &Path, property: &str) -> bool {
+    let declared = document.place(path).and_then(|place| place.context.property(property));
+    declared.is_some_and(|declared| declared.role == Role::Secret)
+}
+
+fn shown(document: &Document, one: &Difference) -> Shown {
+    let secret = one.property.as_ref().is_some_and(|name| is_secret(document, &one.path, name));
+    let value = |value: &Option<base::node::Value>| match value {
+        None => Json::Null,
+        Some(_) if secret => Json::from(text::SECRET),
+        Some(value) => json::to_json(value),
+    };
+    Shown {
+        path: one.path.to_string(),
+        property: one.property.clone(),
+        before: value(&one.before),
+        after: value(&one.after),
+    }
+}
+
+/// Parameters as the audit log may have them.
+fn hidden(
+    declared: &[base::node::Property],
+    given: &BTreeMap<String, base::node::Value>,
+) -> BTreeMap<String, Json> {
+    let secret = |name: &str| declared.iter().any(|p| p.name == name && p.role == Role::Secret);
+    let one = |(name, value): (&String, &base::node::Value)| {
+        let value = if secret(name) { Json::from(text::SECRET) } else { json::to_json(value) };
+        (name.clone(), value)
+    };
+    given.iter().map(one).collect()
+}
+
+fn one(problem: Problem) -> Vec<Problem> {
+    vec![problem]
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
+}

@@ -1,0 +1,270 @@
+//! The revisions of the configuration on disk: `STATE/configuration/NNNNNN.toml`, the highest is in
+//! force; `current.toml` points to it, for people.
+//!
+//! A revision is written aside, flushed, renamed, and its folder flushed, before anybody is told that
+//! it is in force. The few operations on files that this takes are a trait, so that a test can cut
+//! the power between any two of them.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::limits::CONFIGURATION_REVISIONS_MAX;
+use base::node::Context;
+use serde::Serialize;
+
+use super::document::Document;
+use super::text;
+
+const FOLDER: &str = "configuration";
+const CURRENT: &str = "configuration/current.toml";
+const ASIDE: &str = ".aside";
+
+/// Operations on files below the state directory; names are relative to it.
+pub trait Disk: Send + Sync {
+    /// What is in a folder; one that is not there is empty.
+    fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// A file's content; `None` if it is not there.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+    /// Makes a file with this content in place of one that is there.
+    fn write(&self, name: &str, content: &[u8]) -> io::Result<()>;
+    /// Adds to the end of a file, which is made if need be.
+    fn append(&self, name: &str, content: &[u8]) -> io::Result<()>;
+    /// Has a file's content on disk.
+    fn flush(&self, name: &str) -> io::Result<()>;
+    /// Gives a file another name, in place of what had it.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Takes a file away; one that is not there is no error.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Has the names in the folder of this file on disk.
+    fn flush_names(&self, name: &str) -> io::Result<()>;
+    /// Makes a folder, if need be, and has its name on disk.
+    fn make_folder(&self, name: &str) -> io::Result<()>;
+    /// Makes a name for a file beside it, in place of what had it.
+    fn point(&self, name: &str, to: &str) -> io::Result<()>;
+}
+
+/// Replaces a file: old or new after a power cut, and new once this has returned.
+pub(super) fn write_whole(disk: &dyn Disk, name: &str, content: &[u8]) -> io::Result<()> {
+    let aside = format!("{name}{ASIDE}");
+    disk.write(&aside, content)?;
+    disk.flush(&aside)?;
+    disk.rename(&aside, name)?;
+    disk.flush_names(name)
+}
+
+/// A revision's head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Revision {
+    /// Counts from 1; 0 before anything was set.
+    #[serde(rename = "revision")]
+    pub number: u64,
+    /// When it was made, seconds since the epoch.
+    pub when: u64,
+    /// Who made it.
+    pub who: String,
+    /// From where.
+    pub from: String,
+    /// What he says about it.
+    pub comment: String,
+    /// How many differences it has to the one before.
+    pub changes: usize,
+}
+
+/// Why the configuration cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The machine.
+    #[error("cannot use the files of the configuration")]
+    Io(#[from] io::Error),
+    /// A revision is not what we wrote, or another version of the program did.
+    #[error("revision {number} of the configuration cannot be used: {reason}")]
+    Damaged {
+        /// Which.
+        number: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The revisions that are kept.
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    root: &'static Context,
+    /// Ascending.
+    numbers: Vec<u64>,
+}
+
+impl Store {
+    /// Finds the revisions; with the one in force, if there is any.
+    ///
+    /// # Errors
+    /// [`StoreError`]; an older revision is never taken in place of a damaged one.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        root: &'static Context,
+    ) -> Result<(Self, Option<(Document, Revision)>), StoreError> {
+        disk.make_folder(FOLDER)?;
+        let mut numbers = Vec::new();
+        for name in disk.list(FOLDER)? {
+            if name.ends_with(ASIDE) {
+                disk.remove(&format!("{FOLDER}/{name}"))?;
+            } else if let Some(number) = name.strip_suffix(".toml") {
+                numbers.extend(number.parse::<u64>().ok());
+            }
+        }
+        numbers.sort_unstable();
+        let store = Self { disk, root, numbers };
+        let current = store.numbers.last().map(|last| store.load(*last)).transpose()?;
+        Ok((store, current))
+    }
+
+    /// Reads a revision.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] also if it is not kept.
+    pub fn load(&self, number: u64) -> Result<(Document, Revision), StoreError> {
+        let damaged = |reason: String| StoreError::Damaged { number, reason };
+        let text = self.text(number)?.ok_or_else(|| damaged("it is not kept".to_owned()))?;
+        let (document, revision) = text::read(self.root, &text).map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            damaged(all.join("; "))
+        })?;
+        match revision {
+            Some(revision) if revision.number == number => Ok((document, revision)),
+            _ => Err(damaged("its head is not that of this revision".to_owned())),
+        }
+    }
+
+    /// The file of a revision.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn text(&self, number: u64) -> io::Result<Option<String>> {
+        let bytes = self.disk.read(&file(number))?;
+        bytes
+            .map(String::from_utf8)
+            .transpose()
+            .map_err(|e| io::Error::new(ErrorKind::InvalidData, e))
+    }
+
+    /// Numbers of the revisions that are kept, ascending.
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Writes the next revision; it is in force after a power cut once this has returned.
+    ///
+    /// # Errors
+    /// The disk refuses; the revision before is in force then.
+    pub fn commit(&mut self, document: &Document, revision: &Revision) -> io::Result<()> {
+        let name = file(revision.number);
+        let text = text::write_revision(document, revision);
+        if let Err(e) = write_whole(&*self.disk, &name, text.as_bytes()) {
+            // It may have its name already, and then would be in force at the next start.
+            self.disk.remove(&name)?;
+            self.disk.flush_names(&name)?;
+            return Err(e);
+        }
+        self.numbers.push(revision.number);
+        // From here on nothing concerns what is in force.
+        let base = name.rsplit('/').next().unwrap_or(&name);
+        let _ = self.disk.point(CURRENT, base);
+        while self.numbers.len() > CONFIGURATION_REVISIONS_MAX {
+            let oldest = self.numbers.remove(0);
+            let _ = self.disk.remove(&file(oldest));
+        }
+        Ok(())
+    }
+}
+
+fn file(number: u64) -> String {
+    format!("{FOLDER}/{number:06}.toml")
+}
+
+/// The state directory itself.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Everything below `path`.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Disk for Folder {
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.at(folder)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        entries.map(name).collect()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.at(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        // A left-over would keep its old mode.
+        self.remove(name)?;
+        let mut file =
+            File::options().write(true).create_new(true).mode(0o600).open(self.at(name))?;
+        file.write_all(content)
+    }
+
+    fn append(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = File::options().append(true).create(true).mode(0o600).open(self.at(name))?;
+        file.write_all(content)
+    }
+
+    fn flush(&self, name: &str) -> io::Result<()> {
+        File::options().write(true).open(self.at(name))?.sync_all()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.at(from), self.at(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.at(name)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush_names(&self, name: &str) -> io::Result<()> {
+        match self.at(name).parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(self.at(name))?;
+        self.flush_names(name)
+    }
+
+    fn point(&self, name: &str, to: &str) -> io::Result<()> {
+        let aside = format!("{name}{ASIDE}");
+        self.remove(&aside)?;
+        std::os::unix::fs::symlink(to, self.at(&aside))?;
+        self.rename(&aside, name)
+    }
+}

@@ -1,0 +1,91 @@
+//! The audit log: who, when, what before and after; it grows, turns over, and survives a torn line.
+
+use std::sync::Arc;
+
+use base::clock::ManualClock;
+use base::limits::{AUDIT_FILE_BYTES_MAX, AUDIT_FILES_MAX};
+use serde_json::json;
+
+use super::disk::MemoryDisk;
+use super::{NOW_S, commit, create, open, rooms, set, tree, who};
+use crate::tree::audit::{Audit, Record, Wanted};
+use crate::tree::store::Disk;
+
+fn all() -> Wanted {
+    Wanted { limit: usize::MAX, ..Wanted::default() }
+}
+
+#[test]
+fn changes_are_written_down_with_their_values() {
+    let tree = tree();
+    commit(&tree, json!([set("/services/nfs", "lease", 60)])).unwrap();
+    commit(&tree, json!([set("/services/nfs", "lease", 30)])).unwrap();
+    commit(&tree, json!([create("/users", "anna", json!({ "password": "top secret" }))])).unwrap();
+    tree.audit().note(&who(), "sign-in", "refused").unwrap();
+    let records = tree.audit().read(&all()).unwrap();
+    let [note, password, user, lease, first] = records.as_slice() else { panic!("{records:?}") };
+    assert_eq!((note.action.as_str(), note.detail.as_str()), ("sign-in", "refused"));
+    assert_eq!((&password.before, &password.after), (&json!(null), &json!("(secret)")));
+    assert_eq!((user.path.as_str(), &user.after), ("/users/anna", &json!(true)));
+    assert_eq!((&lease.before, &lease.after), (&json!(60), &json!(30)));
+    assert_eq!((lease.who.as_str(), lease.from.as_str(), lease.when), ("anna", "10.0.0.7", NOW_S));
+    assert_eq!((first.action.as_str(), first.revision), ("set", Some(1)));
+    let nfs = Wanted { path: Some("/services".to_owned()), limit: 1, ..Wanted::default() };
+    assert_eq!(tree.audit().read(&nfs).unwrap(), [lease.clone()]);
+    assert!(tree.audit().read(&Wanted { to: Some(NOW_S), ..all() }).unwrap().is_empty());
+}
+
+#[test]
+fn nothing_changes_that_cannot_be_written_down() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    let rooms = rooms::Rooms::default();
+    tree.join(rooms::branches(&rooms));
+    for file in ["audit.log", "configuration/", "secrets.json"] {
+        disk.fail(Some(file));
+        let change = json!([create("/users", "anna", json!({ "password": "long" }))]);
+        let problems = commit(&tree, change).unwrap_err();
+        assert!(problems[0].sentence.contains("no space left"), "{file}: {problems:?}");
+        assert_eq!(tree.current().revision.number, 0, "{file}");
+        let taken = rooms.taken("users").is_none_or(|taken| taken.nodes().next().is_none());
+        assert!(taken, "{file}: the room must have the old one");
+        disk.fail(None);
+        assert_eq!(open(&disk).current().revision.number, 0, "{file}");
+    }
+    assert_eq!(commit(&tree, json!([create("/users", "anna", json!({}))])).unwrap().revision, 1);
+}
+
+#[test]
+fn a_torn_line_is_passed_over() {
+    let disk = MemoryDisk::default();
+    disk.append("audit.log", b"{\"when\":1,\"who\":\"a\",\"from\":\"b\",\"action\":\"c\"}\n{\"wh")
+        .unwrap();
+    let audit = Audit::open(Arc::new(disk), Arc::new(ManualClock::default())).unwrap();
+    audit.note(&who(), "next", "").unwrap();
+    let records = audit.read(&all()).unwrap();
+    let actions: Vec<&str> = records.iter().map(|record| record.action.as_str()).collect();
+    assert_eq!(actions, ["next", "c"]);
+}
+
+#[test]
+fn full_files_turn_over_and_the_oldest_goes() {
+    let disk = MemoryDisk::default();
+    let audit = Audit::open(Arc::new(disk.clone()), Arc::new(ManualClock::default())).unwrap();
+    let long = "x".repeat(900);
+    let batch: Vec<Record> = (0..1_000)
+        .map(|_| Record { detail: long.clone(), ..Record::new(&who(), "fill") })
+        .collect();
+    audit.note(&who(), "first", "").unwrap();
+    let batches = (AUDIT_FILES_MAX as u64 + 2) * AUDIT_FILE_BYTES_MAX / 900_000;
+    for _ in 0..batches {
+        audit.write(&batch).unwrap();
+    }
+    audit.note(&who(), "last", "").unwrap();
+    let files = |name: &str| disk.file(name).map(|text| text.len() as u64);
+    assert!(files("audit.log").is_some_and(|size| size <= AUDIT_FILE_BYTES_MAX));
+    assert!(files(&format!("audit.log.{}", AUDIT_FILES_MAX - 1)).is_some());
+    assert_eq!(files(&format!("audit.log.{AUDIT_FILES_MAX}")), None);
+    let records = audit.read(&all()).unwrap();
+    assert_eq!(records[0].action, "last");
+    assert!(records.iter().all(|record| record.action != "first"), "the oldest has gone");
+}

@@ -1,0 +1,320 @@
+//! Transactions: all or nothing, what is refused and how that reads, restore, import.
+
+use serde_json::json;
+
+use super::disk::MemoryDisk;
+use super::{commit, create, open, path, request, rooms, set, tree, who};
+use crate::tree::change::Request;
+use crate::tree::view::{Everything, Viewer};
+use crate::tree::{Document, Fault, Problem};
+
+fn refused(result: Result<crate::tree::Done, Vec<Problem>>) -> Problem {
+    result.unwrap_err().remove(0)
+}
+
+#[test]
+fn a_transaction_is_whole() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    let all = rooms::Rooms::default();
+    tree.join(rooms::branches(&all));
+    let changes = json!([
+        set("/services/nfs", "lease", "2m"),
+        create("/shares", "p", json!({ "read_only": true })),
+        create("/shares/p", "s", json!({ "directory": "/srv", "rules": ["10.0.0.0/8(rw,sync)"] })),
+    ]);
+    let done = commit(&tree, changes).unwrap();
+    assert_eq!((done.revision, done.changes.len()), (1, 6));
+    assert_eq!(done.notes, ["/services/nfs lease takes effect when the server starts again"]);
+    assert!(tree.document().bool(&path("/shares/p/s"), "read_only"), "inherited");
+    assert!(all.taken("shares").is_some() && all.taken("users").is_none());
+    let file = disk.file("configuration/000001.toml").unwrap();
+    assert!(file.contains("[\"/shares/p/s\"]\ndirectory = \"/srv\"\n"), "{file}");
+
+    let before = tree.document();
+    let changes = json!([set("/services/nfs", "lease", 5), set("/services/nfs", "window", 1)]);
+    let problem = refused(commit(&tree, changes));
+    assert_eq!(problem.sentence, "window: 1 is too small; 1024 bytes is the least");
+    assert_eq!(problem.property.as_deref(), Some("window"));
+    assert_eq!(tree.document(), before);
+    assert_eq!(*open(&disk).document(), *before, "and on disk");
+    let same = commit(&tree, json!([set("/services/nfs", "lease", 120)])).unwrap();
+    assert_eq!((same.revision, same.changes.len()), (1, 0), "no change is no revision");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_sentence() {
+    let tree = tree();
+    commit(
+        &tree,
+        json!([
+            create("/shares", "p", json!({})),
+            create("/shares/p", "s", json!({ "directory": "/srv", "mode": "m1" }))
+        ]),
+    )
+    .unwrap();
+    let dry = |path: &str| json!({ "destroy": path });
+    use Fault::{Conflict, Unknown, Value};
+    let cases = [
+        (set("nfs", "a", 1), Value, "a path begins with /"),
+        (set("/services/smb", "a", 1), Unknown, "/services has no \"smb\""),
+        (set("/services/nfs", "leese", 1), Unknown, "there is no property \"leese\""),
+        (set("/services/nfs", "state", "x"), Value, "state can only be seen"),
+        (set("/services/nfs", "lease", true), Value, "lease: it is true or false, and should be"),
+        (set("/services/nfs", "lease", json!({})), Value, "lease: it should be seconds"),
+        (set("/services/nfs", "delegations", true), Conflict, "decided by the command line"),
+        (set("/shares/q", "read_only", true), Unknown, "there is no project \"q\""),
+        (set("/shares/p/s", "mode", "m2"), Conflict, "is decided when it is made, and stays"),
+        (set("/shares/default/given", "read_only", true), Conflict, "only in this run"),
+        (json!({ "unset": "/shares/p/s", "property": "directory" }), Value, "must have a value"),
+        (create("/services", "x", json!({})), Value, "nothing can be made here"),
+        (create("/sessions", "x", json!({})), Value, "nothing can be made here"),
+        (create("/shares", "p", json!({})), Conflict, "there is a project \"p\" already"),
+        (create("/shares", "default", json!({})), Conflict, "there is a project \"default\""),
+        (create("/shares/default", "given", json!({})), Conflict, "there is a share \"given\""),
+        (create("/shares", "a/b", json!({})), Value, "\"a/b\" cannot be the name of a project"),
+        (create("/shares/p", "t", json!({})), Value, "directory must be set"),
+        (create("/shares/p", "t", json!({ "colour": 1 })), Unknown, "no property \"colour\""),
+        (dry("/services/nfs"), Conflict, "always there"),
+        (dry("/shares/default"), Conflict, "built in and always there"),
+        (dry("/sessions/s1"), Conflict, "it comes and goes by itself"),
+        (dry("/shares/p"), Conflict, "ends, and with it: 1 more below it; 2 clients use it"),
+        (json!({ "rename": "/shares/p", "to": "default" }), Conflict, "already"),
+        (json!({ "rename": "/shares/p", "to": "-" }), Value, "cannot be the name"),
+        (create("/shares/default", "wrong", json!({ "directory": "/no" })), Value, "no such dir"),
+        (create("/users", "u", json!({ "password": "abc" })), Value, "password is too short"),
+    ];
+    for (change, fault, says) in cases {
+        let problem = refused(commit(&tree, json!([change])));
+        assert!(problem.sentence.contains(says), "{change}: {problem:?}");
+        assert_eq!(problem.fault, fault, "{change}: {problem:?}");
+        assert_eq!(tree.current().revision.number, 1, "{change}");
+    }
+    let three = json!([create("/shares", "a", json!({})), create("/shares", "b", json!({}))]);
+    assert!(refused(commit(&tree, three)).sentence.contains("3 projects are the most"));
+}
+
+#[test]
+fn items_are_renamed_and_destroyed() {
+    let tree = tree();
+    let all = rooms::Rooms::default();
+    let tree2 = open(&MemoryDisk::default());
+    tree2.join(rooms::branches(&all));
+    for tree in [&tree, &tree2] {
+        commit(
+            tree,
+            json!([
+                create("/shares", "p", json!({})),
+                create("/shares/p", "s", json!({ "directory": "/srv" }))
+            ]),
+        )
+        .unwrap();
+        commit(tree, json!([{ "rename": "/shares/p", "to": "q" }])).unwrap();
+        assert!(tree.document().exists(&path("/shares/q/s")));
+    }
+    assert_eq!(all.renamed(), [(path("/shares/p"), path("/shares/q"))]);
+    let done = commit(&tree2, json!([{ "destroy": "/shares/q", "confirm": true }])).unwrap();
+    assert_eq!(done.changes.len(), 3);
+    assert_eq!(*tree2.document(), Document::new(&super::ROOT));
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let tree = tree();
+    let ask = Request { dry_run: true, ..request(json!([set("/services/nfs", "lease", 5)])) };
+    let done = tree.commit(&ask, &who(), &Everything).unwrap();
+    assert_eq!((done.revision, done.changes.len()), (0, 1));
+    assert_eq!(tree.current().revision.number, 0);
+    assert!(
+        tree.audit()
+            .read(&crate::tree::audit::Wanted { limit: 9, ..Default::default() })
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn what_somebody_else_has_changed_is_not_changed_unseen() {
+    let tree = tree();
+    commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
+    commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
+    let seen = |revision, change| Request { revision: Some(revision), ..request(json!([change])) };
+    let late = seen(1, set("/services/nfs", "window", 4_096));
+    let problem = refused(tree.commit(&late, &who(), &Everything));
+    assert_eq!(problem.fault, Fault::Conflict);
+    assert!(problem.sentence.contains("revision 2 by anna from 10.0.0.7"), "{problem:?}");
+    let elsewhere = seen(1, set("/shares/default", "read_only", true));
+    assert_eq!(tree.commit(&elsewhere, &who(), &Everything).unwrap().revision, 3);
+    let fresh = seen(3, set("/services/nfs", "window", 4_096));
+    assert_eq!(tree.commit(&fresh, &who(), &Everything).unwrap().revision, 4);
+}
+
+#[test]
+fn a_room_that_refuses_takes_the_others_back() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    let all = rooms::Rooms::default();
+    tree.join(rooms::branches(&all));
+    commit(&tree, json!([set("/services/nfs", "window", 2_048)])).unwrap();
+    all.refuse(Some("users"));
+    let changes = json!([
+        set("/services/nfs", "window", 4_096),
+        set("/shares/default", "read_only", true),
+        create("/users", "anna", json!({})),
+    ]);
+    assert_eq!(refused(commit(&tree, changes.clone())).sentence, "the room refuses");
+    let window = |document: &Document| document.integer(&path("/services/nfs"), "window");
+    assert_eq!(window(&tree.document()), Some(2_048));
+    assert_eq!(window(&all.taken("services").unwrap()), Some(2_048), "applied back");
+    assert!(!all.taken("shares").unwrap().bool(&path("/shares/default"), "read_only"));
+    assert!(all.taken("users").is_none());
+    assert_eq!(open(&disk).current().revision.number, 1);
+    all.refuse(None);
+    assert_eq!(commit(&tree, changes).unwrap().revision, 2);
+}
+
+#[test]
+fn secrets_are_sealed_and_come_back_with_their_revision() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    let all = rooms::Rooms::default();
+    tree.join(rooms::branches(&all));
+    commit(&tree, json!([create("/users", "anna", json!({ "password": "first" }))])).unwrap();
+    assert_eq!(all.password().as_deref(), Some("sealed:5"));
+    commit(&tree, json!([set("/users/anna", "password", "the second")])).unwrap();
+    assert_eq!(all.password().as_deref(), Some("sealed:10"));
+    tree.restore(1, &who(), &Everything).unwrap();
+    assert_eq!(all.password().as_deref(), Some("sealed:5"));
+    let files = ["configuration/000001.toml", "audit.log", "secrets.json"];
+    for file in files {
+        let text = disk.file(file).unwrap();
+        assert!(!text.contains("first") && !text.contains("the second"), "{file}: {text}");
+    }
+    assert!(!tree.export("nas").contains("sealed"));
+
+    // An import keeps the secret that is there, and says what it does not have.
+    let export = tree.export("nas");
+    assert!(tree.import(&export, false, &who(), &Everything).unwrap().changes.is_empty());
+    let other = super::tree();
+    let done = other.import(&export, false, &who(), &Everything).unwrap();
+    assert_eq!(done.notes, ["/users/anna password is secret and must be set again"]);
+    assert!(other.document().set_value(&path("/users/anna"), "password").is_none());
+}
+
+#[test]
+fn earlier_configurations_come_back() {
+    let tree = tree();
+    for lease in 1..=3 {
+        commit(&tree, json!([set("/services/nfs", "lease", lease)])).unwrap();
+    }
+    let numbers: Vec<u64> = tree.history(9).unwrap().iter().map(|one| one.number).collect();
+    assert_eq!(numbers, [3, 2, 1]);
+    let done = tree.restore(1, &who(), &Everything).unwrap();
+    assert_eq!((done.revision, done.changes.len()), (4, 1));
+    assert_eq!(tree.document().integer(&path("/services/nfs"), "lease"), Some(1));
+    let history = tree.history(1).unwrap();
+    assert_eq!(history[0].comment, "restore of revision 1");
+    let difference = &tree.compare(2, 4).unwrap()[0];
+    assert_eq!((&difference.before, &difference.after), (&json!(2), &json!(1)));
+    assert_eq!(tree.compare(0, 1).unwrap().len(), 1);
+    let lost = tree.restore(9, &who(), &Everything).unwrap_err().remove(0);
+    assert_eq!((lost.fault, lost.sentence.as_str()), (Fault::Unknown, "there is no revision 9"));
+    assert_eq!(lost.hint, "1 to 4 are kept");
+}
+
+#[test]
+fn a_whole_configuration_replaces_the_one_in_force() {
+    let (one, other) = (tree(), tree());
+    commit(
+        &one,
+        json!([
+            set("/services/nfs", "lease", 5),
+            create("/shares", "p", json!({ "rules": "*(ro), 10.0.0.0/8(rw,sync)" })),
+            create("/shares/p", "s", json!({ "directory": "/srv" })),
+        ]),
+    )
+    .unwrap();
+    commit(&other, json!([create("/shares", "old", json!({}))])).unwrap();
+    let dry = other.import(&one.export("one"), true, &who(), &Everything).unwrap();
+    assert_eq!((dry.revision, dry.changes.len()), (1, 6));
+    other.import(&one.export("one"), false, &who(), &Everything).unwrap();
+    assert_eq!(other.document(), one.document());
+    let body = |text: String| text.lines().filter(|l| !l.starts_with('#')).collect::<String>();
+    assert_eq!(body(other.export("x")), body(one.export("y")), "only comments differ");
+    let bad = "format = 1\n[\"/shares/default/wrong\"]\ndirectory = \"/no\"\n";
+    assert!(other.import(bad, false, &who(), &Everything).is_err(), "rooms are asked too");
+}
+
+/// May change users and nothing else.
+struct OnlyUsers;
+
+impl Viewer for OnlyUsers {
+    fn may_read(&self, scope: &str) -> bool {
+        scope == "users"
+    }
+
+    fn why_not(&self, scope: &str) -> Option<String> {
+        (scope != "users").then(|| format!("may not change {scope}"))
+    }
+}
+
+#[test]
+fn nobody_changes_what_he_may_not_by_whatever_way() {
+    let tree = tree();
+    commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
+    commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
+    let ask = |changes| tree.commit(&request(changes), &who(), &OnlyUsers);
+    let both = json!([create("/users", "a", json!({})), set("/services/nfs", "lease", 7)]);
+    let denied = [
+        ask(both),
+        ask(json!([set("/services/nfs", "no", 7)])),
+        tree.restore(1, &who(), &OnlyUsers),
+        tree.import("format = 1\n", false, &who(), &OnlyUsers),
+    ];
+    for result in denied {
+        let problem = refused(result);
+        assert_eq!(
+            (problem.fault, problem.sentence.as_str()),
+            (Fault::Denied, "may not change services")
+        );
+    }
+    assert_eq!(ask(json!([create("/users", "a", json!({}))])).unwrap().revision, 3);
+    let greet = tree.act(&path("/services/nfs"), "greet", &Default::default(), &who(), &OnlyUsers);
+    assert_eq!(greet.unwrap_err().fault, Fault::Denied);
+}
+
+#[test]
+fn actions_check_their_parameters_and_are_written_down() {
+    let tree = tree();
+    let act = |action: &str, given: serde_json::Value| {
+        let given = serde_json::from_value(given).unwrap();
+        tree.act(&path("/services/nfs"), action, &given, &who(), &Everything)
+    };
+    assert_eq!(
+        act("greet", json!({ "name": "bob", "word": "xyzzy" })).unwrap(),
+        "greet bob from anna"
+    );
+    assert_eq!(act("greet", json!({})).unwrap_err().sentence, "name is missing");
+    assert!(act("greet", json!({ "name": 7 })).unwrap_err().sentence.contains("should be a name"));
+    assert!(act("dance", json!({})).unwrap_err().hint.contains("greet"));
+    let wanted = crate::tree::audit::Wanted { limit: 9, ..Default::default() };
+    let records = tree.audit().read(&wanted).unwrap();
+    assert_eq!(records.len(), 1, "only what was done");
+    assert_eq!(records[0].after, json!({ "parameters": { "name": "bob", "word": "(secret)" } }));
+}
+
+#[test]
+fn a_damaged_revision_is_never_replaced_by_an_older_one() {
+    let disk = MemoryDisk::default();
+    let tree = open(&disk);
+    commit(&tree, json!([set("/services/nfs", "lease", 5)])).unwrap();
+    commit(&tree, json!([set("/services/nfs", "lease", 6)])).unwrap();
+    disk.replace("configuration/000002.toml", "format = 1\n[revision]\nnumber = 1\n");
+    let clock = std::sync::Arc::new(base::clock::ManualClock::default());
+    let error =
+        crate::tree::Tree::open(std::sync::Arc::new(disk), &super::ROOT, clock).err().unwrap();
+    assert!(
+        error.to_string().contains("revision 2 of the configuration cannot be used"),
+        "{error}"
+    );
+}

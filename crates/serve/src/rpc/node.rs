@@ -1,0 +1,97 @@
+//! NFS in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
+
+use ::base::node::{Context, Default, Kind, Property, Shape};
+
+const FILE: Kind = Kind::Text { max: 4096, shape: Shape::Path };
+
+/// `/configuration/services/nfs`.
+pub static NODE: Context = Context::new(
+    "nfs",
+    "NFS",
+    "Serves shares over NFS version 3, 4.0, 4.1 and 4.2, with locks, delegations and TLS.",
+    "services",
+)
+.statistics(&["nfs3.ops[op]", "nfs4.ops[op]", "nfs4.clients", "server.connections"])
+.properties(&[
+    Property::state(
+        "state",
+        "State",
+        Kind::Choice(&[
+            ("online", "it serves"),
+            ("draining", "it answers what it has taken, and takes no more"),
+        ]),
+        "Whether it serves.",
+    ),
+    Property::state("uptime", "Uptime", SECONDS, "How long it has been online.").unit("s"),
+    Property::state("listen", "Listens on", LINE, "Address and port."),
+    Property::state("connections", "Connections", COUNT, "Connections of clients now."),
+    Property::setting(
+        "lease",
+        "Lease",
+        Kind::Seconds { min: 1, max: 3_600 },
+        Default::Integer(90),
+        "How long an NFSv4 client may be silent before others may take what it holds; as long after \
+         a start clients may reclaim.",
+    )
+    .unit("s")
+    .example("60")
+    .at_restart(),
+    Property::setting(
+        "delegations",
+        "Delegations",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether NFSv4 clients may be told that nobody else changes a file, so that they need not \
+         ask; they are called back when somebody does.",
+    )
+    .at_restart(),
+    Property::setting(
+        "domain",
+        "Domain of owners",
+        Kind::Text { max: 253, shape: Shape::Domain },
+        Default::None,
+        "Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd \
+         and /etc/group have them. Without it they are numbers.",
+    )
+    .example("example.org")
+    .at_restart(),
+    Property::setting(
+        "portmap",
+        "Port mapper",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether the port mapper runs, where NFSv3 clients look for locks; without it they mount \
+         with nolock.",
+    )
+    .at_restart(),
+    Property::setting(
+        "tls_certificate",
+        "TLS certificate",
+        FILE,
+        Default::None,
+        "A file with the certificate for clients that ask for TLS, and those between it and a root; \
+         PEM. Without it the certificate of the administration is shown.",
+    )
+    .example("/etc/ssl/nas.pem"),
+    Property::setting(
+        "tls_key",
+        "TLS key",
+        FILE,
+        Default::None,
+        "A file with the certificate's private key; PEM.",
+    )
+    .example("/etc/ssl/private/nas.key"),
+    Property::setting(
+        "tls_client_ca",
+        "Authorities of clients",
+        FILE,
+        Default::None,
+        "A file with the authorities whose certificates clients may show; a share asks for one with \
+         xprtsec=mtls in its rules. PEM.",
+    )
+    .example("/etc/ssl/clients.pem"),
+]);
+
+const SECONDS: Kind = Kind::Seconds { min: 0, max: u32::MAX as u64 };
+const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
+const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
