@@ -1,6 +1,7 @@
 //! `plimsoll inspect`: any file of ours as text, without a server. The room that writes a format
 //! reads it; this only finds out which it is.
 
+mod configuration;
 mod handles;
 mod lab;
 
@@ -83,7 +84,10 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     let name = path.file_name()?.to_str()?;
     let text = std::str::from_utf8(bytes).ok();
     let state = state_file(name, text, bytes).map(Found::from);
-    state.or_else(|| handles::recognise(name, bytes)).or_else(|| lab::recognise(text?))
+    state
+        .or_else(|| configuration::recognise(name, text?))
+        .or_else(|| handles::recognise(name, bytes))
+        .or_else(|| lab::recognise(text?))
 }
 
 fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {

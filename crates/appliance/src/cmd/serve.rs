@@ -106,7 +106,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
-        logged: manager::there(),
+        logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");

@@ -101,7 +101,18 @@ pub struct Server {
 impl Server {
     /// Starts `serve` and waits for its announcement.
     pub fn start(scratch: &Scratch, address: Ipv4Addr, uid: Option<u32>) -> Self {
+        Self::start_with(scratch, address, uid, &[])
+    }
+
+    /// The same with more options.
+    pub fn start_with(
+        scratch: &Scratch,
+        address: Ipv4Addr,
+        uid: Option<u32>,
+        more: &[&str],
+    ) -> Self {
         let mut command = serve_command(scratch, address, &["--announce", "json"]);
+        command.args(more);
         if let Some(uid) = uid {
             command.uid(uid).gid(uid).env_remove("HOME").env_remove("XDG_RUNTIME_DIR");
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection, StringRejection};
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -36,9 +36,12 @@ pub async fn import(
     State(control): State<Arc<Control>>,
     Extension(identity): Extension<Identity>,
     query: Result<Query<Dry>, QueryRejection>,
-    text: String,
+    text: Result<String, StringRejection>,
 ) -> Result<Response, ApiError> {
     let tried = "import a configuration";
+    let text = text.map_err(|e| {
+        ApiError::new(e.status(), tried, &e.body_text(), "send the text of an export")
+    })?;
     let dry_run = match query.as_ref().map(|query| query.dry_run.as_str()) {
         Ok("" | "0" | "false") => false,
         Ok("1" | "true") => true,

@@ -10,7 +10,7 @@ use base::clock::{ManualClock, NS_PER_S};
 use base::random::SeededRandom;
 use probe::hub::{Hub, HubOptions};
 use serve::nfs3;
-use serve::nfs4::state::{Config, NoRecords, State};
+use serve::nfs4::state::{Config, Identity, NoRecords, State};
 use serve::nfs4::{self, Nfs4, Stateful};
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService};
@@ -41,6 +41,11 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Self {
+        Self::after(Vec::new())
+    }
+
+    /// After a restart: those held something before.
+    pub fn after(known: Vec<Identity>) -> Self {
         let runtimes = Arc::new(Runtimes::start(2).unwrap());
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let locks = Arc::<LockTable>::default();
@@ -51,8 +56,8 @@ impl Scene {
         let state = State::new(Config {
             boot: 3,
             lease_ns: LEASE.as_nanos() as u64,
-            grace_until_ns: 0,
-            known: Vec::new(),
+            grace_until_ns: NS_PER_S + LEASE.as_nanos() as u64,
+            known,
             records: Arc::new(NoRecords),
             locks: Arc::clone(&locks),
             random: Box::new(SeededRandom::new(1)),
@@ -276,8 +281,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// With `secs` for the callbacks; the connection is the back channel as well.
+    /// One that has nothing to reclaim; as [`Client::back`].
     pub fn new(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
+        let mut client = Self::back(addr, name, secs);
+        let done = ReclaimCompleteArgs4 { one_fs: false };
+        assert_eq!(client.run(&[ArgOp::ReclaimComplete(done)]).0, Nfsstat4::OK);
+        client
+    }
+
+    /// With `secs` for the callbacks; the connection is the back channel as well.
+    pub fn back(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
         let mut wire = Wire::connect(addr);
         let args = ExchangeIdArgs4 {
             clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(name) },
@@ -309,10 +322,7 @@ impl Client {
         let (_, results) = wire.compound(1, &[ArgOp::CreateSession(args)]);
         let [ResOp::CreateSession(Res4::Ok(ok))] = results[..] else { panic!("{results:?}") };
         assert_eq!(ok.flags, create_session4::CONN_BACK_CHAN);
-        let mut client = Self { wire, id, session: ok.sessionid, sequence: 0, flags: 0 };
-        let done = ReclaimCompleteArgs4 { one_fs: false };
-        assert_eq!(client.run(&[ArgOp::ReclaimComplete(done)]).0, Nfsstat4::OK);
-        client
+        Self { wire, id, session: ok.sessionid, sequence: 0, flags: 0 }
     }
 
     /// Does operations in the session; without SEQUENCE's result.

@@ -18,6 +18,25 @@ fn secrets_are_described_and_not_shown() {
 }
 
 #[test]
+fn the_configurations_files_are_read() {
+    let head = "# A configuration of Plimsoll: docs/formats/configuration.md\nformat = 1\n";
+    let good = format!("{head}[\"/configuration/services/nfs\"]\nlease = 60\n");
+    let found = recognise(Path::new("000001.toml"), good.as_bytes()).expect("a configuration");
+    assert_eq!(found.value["nodes"]["/configuration/services/nfs"]["lease"], 60);
+    let text =
+        of("x.toml", format!("{head}[\"/nowhere\"]\n").as_bytes()).expect("one with a fault");
+    assert!(text.contains("# problem: /nowhere: / has no \"nowhere\""), "{text}");
+    let kept =
+        br#"{"next":2,"secrets":{"1":{"path":"/users/a","property":"password","value":"$x"}}}"#;
+    let text = of("secrets.json", kept).expect("secrets");
+    assert!(text.contains("/users/a password") && !text.contains("$x"), "{text}");
+    let line =
+        br#"{"when":0,"who":"a","from":"b","action":"set","path":"/x","property":"p","after":1}"#;
+    let text = of("audit.log", line).expect("an audit log");
+    assert!(text.contains("1970-01-01 00:00:00  a from b: set /x p null -> 1"), "{text}");
+}
+
+#[test]
 fn a_summary_is_read_from_its_page_too() {
     let summary = ::lab::limits::summarise(&[]);
     let json = serde_json::to_string(&summary).expect("JSON");

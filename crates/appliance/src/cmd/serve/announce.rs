@@ -28,7 +28,7 @@ pub struct Announcement<'a> {
     pub login: String,
     /// Name and password of a user who was made now.
     pub first: Option<(&'a str, &'a str)>,
-    /// Whether a service manager started us, so that standard output is kept and read by others.
+    /// Whether standard output is a log, kept and read by others.
     pub logged: bool,
 }
 

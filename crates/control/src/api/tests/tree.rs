@@ -1,11 +1,14 @@
 //! The tree over HTTP: nodes, changes, files, history, the audit log, streams, and OpenAPI.
 
 use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{Method, Request, Response, StatusCode};
+use futures_core::Stream;
 use serde_json::{Value, json};
 
 use super::{Server, TOKEN, text, value};
@@ -73,11 +76,14 @@ async fn declarations_are_complete() {
 #[tokio::test]
 async fn a_node_says_what_is_in_force_and_why() {
     let (server, tree) = server();
-    commit(&tree, json!([
-        set("/shares/default", "rules", "*(ro)"),
-        create("/shares/default", "s", json!({ "directory": "/srv" })),
-        create("/users", "anna", json!({ "password": "long enough" })),
-    ]))
+    commit(
+        &tree,
+        json!([
+            set("/shares/default", "rules", "*(ro)"),
+            create("/shares/default", "s", json!({ "directory": "/srv" })),
+            create("/users", "anna", json!({ "password": "long enough" })),
+        ]),
+    )
     .unwrap();
     let (_, nfs) = get(&server, "/nodes/services/nfs").await;
     assert_eq!((&nfs["path"], &nfs["revision"]), (&json!("/services/nfs"), &json!(1)));
@@ -91,7 +97,10 @@ async fn a_node_says_what_is_in_force_and_why() {
 
     let (_, share) = get(&server, "/nodes/shares/default/s").await;
     let rules = property(&share, "rules");
-    assert_eq!((&rules["source"], &rules["from"]), (&json!("inherited"), &json!("/shares/default")));
+    assert_eq!(
+        (&rules["source"], &rules["from"]),
+        (&json!("inherited"), &json!("/shares/default"))
+    );
     assert_eq!(rules["value"], json!(["*(ro)"]));
     let (_, anna) = get(&server, "/nodes/users/anna").await;
     let password = property(&anna, "password");
@@ -193,12 +202,11 @@ async fn the_whole_configuration_goes_out_and_in() {
 
 /// Reads events until one holds `text`; the server ends the stream otherwise.
 async fn event(response: Response<Body>, text: &str) -> String {
-    use http_body_util::BodyExt;
-    let mut body = response.into_body();
+    let mut body = response.into_body().into_data_stream();
     let mut heard = String::new();
     while !heard.contains(text) {
-        let frame = body.frame().await.expect("the stream has ended").unwrap();
-        heard += &String::from_utf8_lossy(frame.data_ref().unwrap());
+        let next = poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await;
+        heard += &String::from_utf8_lossy(&next.expect("the stream has ended").unwrap());
     }
     heard
 }
@@ -230,7 +238,7 @@ async fn openapi_has_every_route_and_every_route_answers() {
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             count += 1;
-            assert!(ids.insert(operation["operationId"].clone()), "{method} {path}: twice");
+            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}: twice");
             let asked = path.replace("{path}", "services/nfs").replace("{revision}", "1");
             let asked = asked.replace("{action}", "greet").replace("{id}", "x");
             let method: Method = method.to_ascii_uppercase().parse().unwrap();

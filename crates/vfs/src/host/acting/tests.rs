@@ -129,7 +129,8 @@ fn rights_over_files_are_for_root_only() {
 /// The other tests of this file were run, all of them, and passed.
 fn all_pass(output: &Output) {
     let said = String::from_utf8_lossy(&output.stdout);
-    let all = output.status.success() && !said.contains("SKIP acting") && !said.contains(" 0 passed");
+    let all =
+        output.status.success() && !said.contains("SKIP acting") && !said.contains(" 0 passed");
     assert!(all, "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
