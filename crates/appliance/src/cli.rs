@@ -33,6 +33,7 @@ pub enum Command {
     /// Drive a server to its load limit, and say what sets it
     Lab(lab::cli::LabArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
+    #[command(after_help = "Exit code 3: something is missing that serving uses.")]
     Doctor(DoctorArgs),
 }
 
@@ -77,9 +78,9 @@ pub struct ServeArgs {
     /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// A user who may sign in; @FILE reads the password from a file, which other users of this
-    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
-    /// and its password printed once]
+    /// An administrator for this run; @FILE reads the password from a file, which other users of
+    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
+    /// start and its password printed once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
     /// Print one JSON line on standard output when ready, and nothing else there
@@ -286,6 +287,15 @@ pub struct DoctorArgs {
     /// Directory that would be served
     #[arg(default_value = ".")]
     pub dir: PathBuf,
+    /// Where the state would be kept [default: as for serve]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Address that would be listened on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// Added to every standard port
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub port_offset: u16,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod out;
 mod services;
+mod shares;
 mod sys;
 mod tree;
 
@@ -25,7 +26,10 @@ fn main() -> ExitCode {
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Nfs(args) => cmd::nfs::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
-        Command::Doctor(args) => cmd::doctor::run(&args),
+        Command::Doctor(args) => match cmd::doctor::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -646,6 +646,17 @@ pub const LOG_LINES_MAX: usize = 4_096;
 pub const LOG_LINE_MAX: usize = 2_000;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
+
+// --- shares that come and go ---------------------------------------------------------------------
+
+/// How long a change of shares waits for the calls on one that goes: a slow disk answers within it.
+/// What is left then is closed when it ends.
+pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How often it looks.
+pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
+/// Projects: people tell them apart by name.
+pub const PROJECTS_MAX: usize = 256;
+
 /// Wrong passwords for one name, from all addresses together, before addresses that have not
 /// signed in to it must wait: well above what one person mistypes.
 pub const SIGN_IN_NAME_FREE_FAILURES: u32 = 20;
@@ -684,3 +695,5 @@ pub const PASSWORD_MIN: usize = 8;
 /// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
 /// digest, which only what nobody can guess survives.
 pub const TOKEN_MIN: usize = 32;
+/// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
+pub const SHARE_NAME_MAX: usize = 255;

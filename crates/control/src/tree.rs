@@ -166,7 +166,8 @@ pub struct Override {
     pub source: &'static str,
 }
 
-/// A room whose branch shows what runs, and does what is asked of it. Calls may block.
+/// A room whose branch shows what runs, and does what is asked of it. Calls may block. All but
+/// [`Self::act`] are also made within transactions, and so must not begin one.
 pub trait Live: Send + Sync {
     /// The state properties of a node.
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {

@@ -65,7 +65,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
     let tls = settings.tls.offer(&keys.identity)?;
-    let storage = Storage::start((&plan, &settings), &state, keys.handle_secret, &hub, tls)?;
+    let storage = Storage::start(
+        (&plan, &settings, &tree.document()),
+        &state,
+        keys.handle_secret,
+        &hub,
+        tls,
+    )?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -80,7 +86,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let nfs = Arc::new(nfs);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people));
+    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    tree.join(branches);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
@@ -99,7 +106,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
-        logged: manager::there(),
+        logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");

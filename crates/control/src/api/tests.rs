@@ -21,8 +21,11 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::{Control, Peer, router};
+use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table, User, password};
+use crate::state::tests::Scratch;
 use crate::tree::Tree;
+use crate::tree::store::Folder;
 use appliance::Fake;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -42,6 +45,7 @@ struct Server {
     tree: Arc<Tree>,
     clock: Arc<ManualClock>,
     fake: Arc<Fake>,
+    _scratch: Scratch,
 }
 
 impl Server {
@@ -49,11 +53,13 @@ impl Server {
         let accounts = Arc::new(Accounts::new(users()).unwrap());
         let clock = Arc::new(ManualClock::at(NOW * 1_000_000_000));
         let fake = Arc::new(Fake::default());
-        let tree = Arc::new(tree::tree());
+        let scratch = Scratch::new();
+        let disk = Arc::new(Folder::new(scratch.path()));
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
         let control =
             Control::new(fake.clone(), accounts.clone(), tree.clone(), TOKEN, clock.clone());
         let router = router(control.clone());
-        Self { control, router, accounts, tree, clock, fake }
+        Self { control, router, accounts, tree, clock, fake, _scratch: scratch }
     }
 
     async fn send(&self, request: request::Builder, body: impl Into<Body>) -> Response<Body> {

@@ -156,7 +156,6 @@ async fn what_changes_something_needs_a_permission_to_change() {
         let changes = route.method != Method::GET;
         match route.needs {
             Needs::Nothing => assert_eq!(route.path, "/session", "the way in is the only open one"),
-            // The tree asks for each node: tests/tree.rs.
             Needs::SignedIn => assert!(!changes, "{} {}", route.method, route.path),
             // `every_node_keeps_to_its_scope_for_every_role` has these.
             Needs::Nodes => assert!(
