@@ -22,6 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a directory, and watch it
     Serve(ServeArgs),
+    /// Administer a running server: a shell, single lines, or a script
+    Cli(CliArgs),
     /// Look at statistics of a running server
     Analytics(AnalyticsArgs),
     /// See the NFS clients of a running server and what they hold, and end one
@@ -142,6 +144,28 @@ pub enum Switch {
 pub enum Announce {
     /// One JSON line.
     Json,
+}
+
+/// Options of `cli`.
+#[derive(Debug, Args)]
+#[command(after_help = "Without LINE and FILE it takes lines from standard input, and is a shell \
+    with history and completion if that is a terminal. A script ends at its first error, and fails \
+    if it leaves changes that are not committed. `help` in it lists what can be said.")]
+pub struct CliArgs {
+    /// A line to do, for example 'configuration services nfs show'; may be given several times
+    #[arg(short = 'c', long = "command", value_name = "LINE", conflicts_with = "file")]
+    pub lines: Vec<String>,
+    /// A script, one command to a line; - is standard input
+    pub file: Option<PathBuf>,
+    /// Say everything as JSON, one value a line
+    #[arg(long)]
+    pub json: bool,
+    /// Say each command before what it says, as in a transcript
+    #[arg(long)]
+    pub echo: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Options of `analytics`.

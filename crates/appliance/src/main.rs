@@ -23,6 +23,7 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Serve(args) => cmd::serve::run(&args),
+        Command::Cli(args) => return cmd::cli::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Nfs(args) => cmd::nfs::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),

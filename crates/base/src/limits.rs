@@ -618,6 +618,14 @@ pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
 /// Bytes of a file of users or groups that are read: some hundred thousand lines.
 pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;
 
+// --- the context shell ---------------------------------------------------------------------------
+
+/// Longest script, and longest file that a line reads a value from, in bytes: the largest
+/// configuration with room to spare.
+pub const CLI_SCRIPT_MAX: usize = 4 << 20;
+/// Lines that the shell remembers over its runs.
+pub const CLI_HISTORY_LINES: usize = 1_000;
+
 // --- the one tree of administration --------------------------------------------------------------
 
 /// Names in the path of a node: the deepest branch planned has seven.
