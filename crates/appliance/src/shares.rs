@@ -122,8 +122,8 @@ impl Shares {
         root::check(share, &self.kit.state.0).err()
     }
 
-    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go; must
-    /// not be called on a connection's thread.
+    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go;
+    /// must not be called on a connection's thread.
     ///
     /// # Errors
     /// The first thing that is wrong; `old` is served then, as before.
