@@ -84,6 +84,7 @@ impl Route {
 pub fn table() -> Vec<Route> {
     let mut table = session();
     table.extend(observation());
+    table.extend(nfs_clients());
     table.extend(nodes());
     table.extend(configurations());
     table

@@ -70,6 +70,25 @@ fn kit(settings: &NfsSettings, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub
     }
 }
 
+/// Opens the share of the command line, which must be there, and those of the configuration, which
+/// may be offline.
+fn open_shares(
+    kit: Kit,
+    plan: &Plan,
+    document: &Document,
+    tried: &str,
+) -> Result<(Arc<Shares>, Offline), Failure> {
+    let shares = Arc::new(Shares::new(kit));
+    shares
+        .apply(&[], &[given(plan)])
+        .map_err(|e| Failure::new(tried, &e.sentence, &e.hint))?;
+    let offline = room::start(&shares, document);
+    for (name, problem) in &offline {
+        base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
+    }
+    Ok((shares, offline))
+}
+
 /// The share of the command line.
 fn given(plan: &Plan) -> ShareConfig {
     ShareConfig {
@@ -101,14 +120,7 @@ impl Storage {
         hub.gauges().connections.set_limit(limits.connections as u64);
         let kit = kit(settings, state, secret, hub);
         let locks: Arc<LockTable> = kit.locks.clone();
-        let shares = Arc::new(Shares::new(kit));
-        shares
-            .apply(&[], &[given(plan)])
-            .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
-        let offline = room::start(&shares, document);
-        for (name, problem) in &offline {
-            base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
-        }
+        let (shares, offline) = open_shares(kit, plan, document, &tried)?;
         let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
