@@ -101,7 +101,7 @@ impl Audit {
         Ok(Self { disk, clock, size: Mutex::new(size) })
     }
 
-    /// Writes something down that is no change of the configuration: a sign-in, one that was
+    /// Writes something down that is no change of the configuration: a sign-in, or one that was
     /// refused.
     ///
     /// # Errors

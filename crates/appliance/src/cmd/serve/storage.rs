@@ -79,9 +79,7 @@ fn open_shares(
     tried: &str,
 ) -> Result<(Arc<Shares>, Offline), Failure> {
     let shares = Arc::new(Shares::new(kit));
-    shares
-        .apply(&[], &[given(plan)])
-        .map_err(|e| Failure::new(tried, &e.sentence, &e.hint))?;
+    shares.apply(&[], &[given(plan)]).map_err(|e| Failure::new(tried, &e.sentence, &e.hint))?;
     let offline = room::start(&shares, document);
     for (name, problem) in &offline {
         base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
