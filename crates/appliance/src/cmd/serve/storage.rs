@@ -70,23 +70,6 @@ fn kit(settings: &NfsSettings, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub
     }
 }
 
-/// Opens the share of the command line, which must be there, and those of the configuration, which
-/// may be offline.
-fn open_shares(
-    kit: Kit,
-    plan: &Plan,
-    document: &Document,
-    tried: &str,
-) -> Result<(Arc<Shares>, Offline), Failure> {
-    let shares = Arc::new(Shares::new(kit));
-    shares.apply(&[], &[given(plan)]).map_err(|e| Failure::new(tried, &e.sentence, &e.hint))?;
-    let offline = room::start(&shares, document);
-    for (name, problem) in &offline {
-        base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
-    }
-    Ok((shares, offline))
-}
-
 /// The share of the command line.
 fn given(plan: &Plan) -> ShareConfig {
     ShareConfig {
@@ -97,6 +80,23 @@ fn given(plan: &Plan) -> ShareConfig {
         rules: plan.rules.clone(),
         root: Root::default(),
     }
+}
+
+/// Serves what is configured; says what cannot be.
+fn start_configured(shares: &Shares, document: &Document) -> Offline {
+    let offline = room::start(shares, document);
+    for (name, problem) in &offline {
+        base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
+    }
+    offline
+}
+
+/// What clients hold through a share ends with it, in both protocols that hold something.
+fn release_by(shares: &Shares, nfs4: Arc<Stateful>, nlm: Arc<Nlm>) {
+    shares.set_release(Box::new(move |tag| {
+        nfs4.release_share(tag);
+        nlm.release_share(tag);
+    }));
 }
 
 impl Storage {
@@ -118,7 +118,11 @@ impl Storage {
         hub.gauges().connections.set_limit(limits.connections as u64);
         let kit = kit(settings, state, secret, hub);
         let locks: Arc<LockTable> = kit.locks.clone();
-        let (shares, offline) = open_shares(kit, plan, document, &tried)?;
+        let shares = Arc::new(Shares::new(kit));
+        shares
+            .apply(&[], &[given(plan)])
+            .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
+        let offline = start_configured(&shares, document);
         let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
@@ -132,11 +136,7 @@ impl Storage {
         programs.push(program);
         let nlm = nlm::start(table.clone(), locks, settings.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
-        let (of_nfs4, of_nlm) = (clients.clone(), nlm.clone());
-        shares.set_release(Box::new(move |tag| {
-            of_nfs4.release_share(tag);
-            of_nlm.release_share(tag);
-        }));
+        release_by(&shares, clients.clone(), nlm.clone());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
             runtimes: runtimes.clone(),
