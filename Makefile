@@ -5,6 +5,7 @@
 #   make test         everything that must hold (≤ 25 minutes)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
+#   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)
 #   make ui           build the browser interface
 #   make deps         install the Debian packages that the tests use (needs root)
 
@@ -16,10 +17,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 UI_SOURCES := $(wildcard ui/package.json ui/index.html ui/*.ts ui/*.js ui/*.mjs) \
 	$(shell find ui/src ui/public -type f 2>/dev/null)
 
-.PHONY: help demo run test check bench ui deps build build-deps release
+.PHONY: help demo run test check bench deb ui deps build build-deps release
 
 help:
-	@sed -n '3,9s/^# \{0,2\}//p' Makefile
+	@sed -n '3,10s/^# \{0,2\}//p' Makefile
 
 demo: release
 	"$(TARGET)/release/plimsoll" demo
@@ -30,6 +31,9 @@ run: release
 
 release: build-deps ui
 	$(CARGO) build --release --locked -p plimsoll
+
+deb: release
+	packaging/deb $(ARGS)
 
 # The debug build that the tests start.
 build: build-deps ui

@@ -120,6 +120,7 @@ fn the_interface_and_the_reports_in_a_browser() {
     }
     let scratch = Scratch::new("browser");
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let another = scratch.folder("another", None).display().to_string();
     let mut server = Server::start(&Options::new(&dir, &state));
     let target = format!("nfs3://127.0.0.1:{}{}", server.nfs_port(), server.export());
 
@@ -137,6 +138,7 @@ fn the_interface_and_the_reports_in_a_browser() {
             ("PLIMSOLL_PASSWORD", PASSWORD),
             ("EXPECT_ACTIVITY", "1"),
             ("EXPECT_CLIENT", CLIENT),
+            ("SHARE_DIRECTORY", &another),
         ],
     );
     drop(load);

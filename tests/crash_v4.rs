@@ -6,12 +6,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use e2e::disk::Disk;
+use e2e::nfs3;
 use e2e::nfs4::files::Opened;
-use e2e::nfs4::{Client, Failure, Outcome};
+use e2e::nfs4::pipe::Pipe;
+use e2e::nfs4::{Client, Failure, Outcome, fattr, putfh};
 use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
 use e2e::skip;
-use wire::nfs4::{Nfsace4, Nfsstat4, Stateid4, Utf8str, acemask4, acetype4, attr4};
+use wire::nfs4::{
+    ArgOp, Attrs4, Component4, LocktArgs4, Nfsace4, Nfsstat4, Opaque4, OpenArgs4, OpenClaim4,
+    Openflag4, ReadArgs4, ReadPlusArgs4, SeekArgs4, SetattrArgs4, StableHow4, StateOwner4,
+    Stateid4, Utf8str, WriteArgs4, acemask4, acetype4, attr4, content4, locktype4, share4,
+};
+use wire::nlm4::{self, HostName, LockArgs, Netobj, Nlm4Lock, Nlm4Share, Nlm4Stat, ShareArgs};
 
 /// The kind of file system that can do all of it: it shares blocks, keeps lists, and its journal
 /// is written when somebody asks for it, or half a minute later.
@@ -249,9 +256,10 @@ fn refusal<T: std::fmt::Debug>(outcome: Outcome<T>) -> Nfsstat4 {
     }
 }
 
-/// Everything that must wait for the end of the grace period, each by itself.
-fn all_wait(client: &mut Client, root: &[u8], file: &[u8]) {
+/// Everything that must wait for the end of the grace period, one by one; `more` is a file, too.
+fn all_wait(client: &mut Client, root: &[u8], file: &[u8], more: &[u8]) {
     let anonymous = Opened { handle: file.to_vec(), stateid: Stateid4::ANONYMOUS };
+    let from = Opened { handle: more.to_vec(), stateid: Stateid4::ANONYMOUS };
     let bypass = Opened { handle: file.to_vec(), stateid: Stateid4::BYPASS };
     let grace = Nfsstat4::GRACE;
     assert_eq!(refusal(client.open(root, "file", "new", false)), grace, "OPEN");
@@ -262,7 +270,80 @@ fn all_wait(client: &mut Client, root: &[u8], file: &[u8]) {
     assert_eq!(refusal(client.set_size(file, 0)), grace, "SETATTR of the size");
     assert_eq!(refusal(client.allocate(&anonymous, 0, 1)), grace, "ALLOCATE");
     assert_eq!(refusal(client.deallocate(&anonymous, 0, 1)), grace, "DEALLOCATE");
+    assert_eq!(refusal(client.copy(&from, &anonymous, 1)), grace, "COPY");
+    assert_eq!(refusal(client.clone_file(&from, &anonymous)), grace, "CLONE");
     assert_eq!(refusal(client.lock_test(file, "new", (0, 1))), grace, "LOCKT");
+    let stateid = Stateid4::ANONYMOUS;
+    let open = open_by_handle(client.id);
+    let read_plus = ArgOp::ReadPlus(ReadPlusArgs4 { stateid, offset: 0, count: 1 });
+    let seek = ArgOp::Seek(SeekArgs4 { stateid, offset: 0, what: content4::DATA });
+    for (what, op) in [("OPEN by handle", open), ("READ_PLUS", read_plus), ("SEEK", seek)] {
+        assert_eq!(refusal(client.at(file, &[op])), grace, "{what}");
+    }
+}
+
+fn open_by_handle(clientid: u64) -> ArgOp<'static> {
+    ArgOp::Open(OpenArgs4 {
+        seqid: 1,
+        share_access: share4::ACCESS_READ,
+        share_deny: share4::DENY_NONE,
+        owner: StateOwner4 { clientid, owner: Opaque4(b"new") },
+        openhow: Openflag4::Nocreate(()),
+        claim: OpenClaim4::Fh(()),
+    })
+}
+
+/// The same over 4.0, and what NFSv3 has of it: its locks.
+fn older_wait(address: SocketAddr, root: &[u8], file: &[u8]) {
+    let mut pipe = Pipe::connect(address, 0, "older stranger", 1).expect("a client id");
+    let owner = StateOwner4 { clientid: pipe.id, owner: Opaque4(b"new") };
+    let open = ArgOp::Open(OpenArgs4 {
+        seqid: 1,
+        share_access: share4::ACCESS_READ,
+        share_deny: share4::DENY_NONE,
+        owner,
+        openhow: Openflag4::Nocreate(()),
+        claim: OpenClaim4::Null(Component4(b"file")),
+    });
+    let (stateid, offset) = (Stateid4::ANONYMOUS, 0);
+    let (stable, data) = (StableHow4::UNSTABLE, &b"x"[..]);
+    let mut buf = Vec::new();
+    let obj_attributes = fattr(&Attrs4 { size: Some(0), ..Default::default() }, &mut buf);
+    let test = LocktArgs4 { locktype: locktype4::READ, offset, length: 1, owner };
+    let refused = [
+        ("OPEN", root, open),
+        ("READ", file, ArgOp::Read(ReadArgs4 { stateid, offset, count: 1 })),
+        ("WRITE", file, ArgOp::Write(WriteArgs4 { stateid, offset, stable, data })),
+        ("SETATTR", file, ArgOp::Setattr(SetattrArgs4 { stateid, obj_attributes })),
+        ("LOCKT", file, ArgOp::Lockt(test)),
+    ];
+    for (what, at, op) in refused {
+        let reply = pipe.one(&[putfh(at), op]).expect("an answer");
+        assert_eq!(reply.status, Nfsstat4::GRACE, "{what} over 4.0");
+    }
+
+    let mut rpc = nfs3::Client::connect(address, USER.0, USER.1).expect("a connection");
+    let (caller_name, fh, oh) = (HostName(b"host"), Netobj(file), Netobj(b"new"));
+    let alock = Nlm4Lock { caller_name, fh, oh, svid: 1, l_offset: 1000, l_len: 1 };
+    let (cookie, block, exclusive, reclaim) = (Netobj(b"cookie"), false, true, false);
+    let mut refused = |proc: nlm4::Proc, args: &dyn Fn(&mut nfs3::Client, u32) -> Vec<u8>| {
+        let answer = args(&mut rpc, proc.0);
+        // The cookie is one of 6 bytes.
+        let stat = answer.get(12..16).and_then(|stat| stat.try_into().ok());
+        let stat = stat.map(|stat| Nlm4Stat(u32::from_be_bytes(stat)));
+        assert_eq!(stat, Some(Nlm4Stat::DENIED_GRACE_PERIOD), "{proc:?}");
+    };
+    let call = |rpc: &mut nfs3::Client, proc, args: &LockArgs<'_>| {
+        rpc.call((nlm4::NLM_PROGRAM, nlm4::NLM_V4), proc, args).expect("an answer")
+    };
+    let lock = LockArgs { cookie, block, exclusive, alock, reclaim, state: 1 };
+    refused(nlm4::Proc::LOCK, &|rpc, proc| call(rpc, proc, &lock));
+    refused(nlm4::Proc::NM_LOCK, &|rpc, proc| call(rpc, proc, &lock));
+    let share = Nlm4Share { caller_name, fh, oh, mode: 1, access: 1 };
+    refused(nlm4::Proc::SHARE, &|rpc, proc| {
+        let args = ShareArgs { cookie, share, reclaim };
+        rpc.call((nlm4::NLM_PROGRAM, nlm4::NLM_V4), proc, &args).expect("an answer")
+    });
 }
 
 #[test]
@@ -279,6 +360,7 @@ fn opens_and_locks_are_taken_back_after_a_crash() {
     let file = holder.open(&root, "file", "owner", true).expect("a file");
     holder.write(&file, 0, b"held").expect("WRITE");
     holder.lock(&file, "locker", (0, 100), false).expect("LOCK");
+    let more = holder.open(&root, "more", "owner", true).expect("a file").handle;
 
     world.crash();
     let address = world.serve();
@@ -287,16 +369,17 @@ fn opens_and_locks_are_taken_back_after_a_crash() {
     let root = stranger.walk("/export/share").expect("names can be walked");
     let handle = stranger.lookup(&root, "file").expect("and looked up");
     assert_eq!(handle, file.handle);
-    all_wait(&mut stranger, &root, &handle);
+    all_wait(&mut stranger, &root, &handle, &more);
+    older_wait(address, &root, &handle);
     let refused = refusal(stranger.reclaim_open(&handle, "owner"));
     assert_eq!(refused, Nfsstat4::NO_GRACE, "who was not there has nothing to take back");
     // That a stranger is done changes nothing.
     stranger.reclaim_complete().expect("RECLAIM_COMPLETE");
-    all_wait(&mut stranger, &root, &handle);
+    all_wait(&mut stranger, &root, &handle, &more);
 
     let file = holder.reclaim_open(&handle, "owner").expect("what was open");
     let locks = holder.lock(&file, "locker", (0, 100), true).expect("what was locked");
-    all_wait(&mut holder, &root, &handle);
+    all_wait(&mut holder, &root, &handle, &more);
     let more = holder.lock_more(&file, locks, (200, 100));
     assert_eq!(refusal(more), Nfsstat4::GRACE, "a new LOCK");
     assert_eq!(holder.read(&file, 0, 4).expect("its own file"), b"held");

@@ -134,7 +134,9 @@ fn is_granted_by_call(pair: &mut Pair, mount: &str) {
     let waiting = pair.two.begin("locks waiter fcntl write wait /mnt/three/waited 0 0");
     pair.two.event("waiter asks");
     // It has been refused once the server lists it as waiting: its process sleeps in the kernel.
-    pair.two.run("until grep -q nlmclnt_block /proc/[0-9]*/wchan /proc/[0-9]*/stack; do :; done");
+    // The function is `nlmclnt_block` in Linux 6.1, and `nlmclnt_wait` later.
+    let asleep = "grep -q 'nlmclnt_\\(block\\|wait\\)' /proc/[0-9]*/wchan /proc/[0-9]*/stack";
+    pair.two.run(&format!("until {asleep}; do :; done"));
     assert!(!pair.two.forget("waiter granted"), "granted to both");
     let released = Instant::now();
     release(&mut pair.one, &held);

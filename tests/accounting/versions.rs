@@ -5,9 +5,16 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use e2e::api::{self, Api};
-use e2e::nfs4::Client;
+use e2e::nfs4::pipe::Pipe;
+use e2e::nfs4::{Client, lookup, putfh};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
+
+use wire::nfs4::{
+    ArgOp, Bitmap4, ClientidArgs4, CloseArgs4, Component4, Createhow4, Fattr4, GetattrArgs4,
+    Nfsstat4, Opaque4, OpenArgs4, OpenClaim4, OpenConfirmArgs4, Openflag4, Res4, ResOp,
+    StateOwner4, Stateid4, attr4, share4,
+};
 
 use super::{BREAKDOWNS, by_key, parts_by_second, totals};
 
@@ -68,4 +75,74 @@ fn version_4_is_counted_as_its_client_counts() {
     }
     let files = rows("nfs4.ops[op=write][file]", "");
     assert_eq!(files.values().copied().collect::<Vec<_>>(), [TIMES], "{files:?}");
+}
+
+/// The stateid that an OPEN or OPEN_CONFIRM has given.
+fn stateid(reply: &e2e::nfs4::Reply) -> Stateid4 {
+    let found = reply.results().expect("results").iter().find_map(|result| match result {
+        ResOp::Open(Res4::Ok(ok)) => Some(ok.stateid),
+        ResOp::OpenConfirm(Res4::Ok(ok)) => Some(ok.stateid),
+        _ => None,
+    });
+    found.expect("a stateid")
+}
+
+/// A client of 4.0, from its first word on: what it has done, by name.
+fn work_of_4_0(pipe: &mut Pipe) -> BTreeMap<String, u64> {
+    let owner = StateOwner4 { clientid: pipe.id, owner: Opaque4(b"owner") };
+    let open = ArgOp::Open(OpenArgs4 {
+        seqid: 1,
+        share_access: share4::ACCESS_BOTH,
+        share_deny: share4::DENY_NONE,
+        owner,
+        openhow: Openflag4::Create(Createhow4::Unchecked(Fattr4::NONE)),
+        claim: OpenClaim4::Null(Component4(b"old")),
+    });
+    let path = [ArgOp::Putrootfh(()), lookup("export"), lookup("data"), open, ArgOp::Getfh(())];
+    let reply = pipe.one(&path).expect("OPEN");
+    let file = e2e::nfs4::handle(&reply).expect("GETFH");
+    let confirm = OpenConfirmArgs4 { open_stateid: stateid(&reply), seqid: 2 };
+    let reply = pipe.one(&[putfh(&file), ArgOp::OpenConfirm(confirm)]).expect("OPEN_CONFIRM");
+    let attr_request = Bitmap4::of(&[attr4::SIZE]);
+    let look = vec![putfh(&file), ArgOp::Getattr(GetattrArgs4 { attr_request })];
+    pipe.batch(&vec![look; 3]).expect("GETATTR");
+    // What stands behind an operation that fails is not done, and not counted.
+    let missing = [ArgOp::Putrootfh(()), lookup("nothing"), ArgOp::Getfh(()), ArgOp::Getfh(())];
+    assert_eq!(pipe.one(&missing).expect("an answer").status, Nfsstat4::NOENT);
+    let renew = ArgOp::Renew(ClientidArgs4 { clientid: pipe.id });
+    pipe.one(&[renew]).expect("RENEW");
+    let close = CloseArgs4 { seqid: 3, open_stateid: stateid(&reply) };
+    pipe.one(&[putfh(&file), ArgOp::Close(close)]).expect("CLOSE").last().expect("closed");
+    let done = [
+        ("setclientid", 1),
+        ("setclientid_confirm", 1),
+        ("putrootfh", 2),
+        ("lookup", 3),
+        ("open", 1),
+        ("getfh", 1),
+        ("putfh", 5),
+        ("open_confirm", 1),
+        ("getattr", 3),
+        ("renew", 1),
+        ("close", 1),
+    ];
+    done.into_iter().map(|(op, count)| (op.to_owned(), count)).collect()
+}
+
+#[test]
+fn version_4_0_is_counted_as_its_client_counts() {
+    let scratch = Scratch::new("version-40");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let server = Server::start(&Options::new(&dir, &state));
+    let api = Api::new(&state);
+    let from = api::now() + 1;
+    api.wait_for_second(from - 1);
+    let mut pipe = Pipe::connect(server.nfs(), 0, "counter", 1).expect("a client id");
+    let done = work_of_4_0(&mut pipe);
+    let to = api::now() + 1;
+    api.wait_for_second(to);
+    for source in ["&source=store", "&source=recorder"] {
+        assert_eq!(by_key(&api.data("nfs4.ops[op]", (from, to), source)), done, "{source}");
+    }
+    assert_eq!(pipe.done, done.values().sum::<u64>());
 }

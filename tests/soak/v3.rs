@@ -21,12 +21,24 @@ const NLM: (u32, u32) = (NLM_PROGRAM, NLM_V4);
 const LOCKS: u64 = 8;
 
 impl Life {
+    /// FREE_ALL: lets go of what the last one had. Without it a host that holds nothing stays on
+    /// record for another minute.
+    pub(super) fn restarted(&self, rpc: &mut nfs3::Client) -> Outcome<()> {
+        let host = self.host();
+        let (name, state) = (HostName(host.as_bytes()), self.lives as u32);
+        rpc.call(NLM, nlm4::Proc::FREE_ALL.0, &NotifyArgs { name, state })?;
+        Ok(())
+    }
+
+    fn host(&self) -> String {
+        format!("worker{}", self.worker)
+    }
+
     pub(super) fn live3(&mut self) -> Outcome<u64> {
         let mut rpc = nfs3::Client::connect(self.server, 0, 0)?;
         rpc.mnt(&self.export)?;
-        let (root, host) = (self.root.clone(), format!("worker{}", self.worker));
-        let name = HostName(host.as_bytes());
-        rpc.call(NLM, nlm4::Proc::FREE_ALL.0, &NotifyArgs { name, state: self.lives as u32 })?;
+        let (root, host) = (self.root.clone(), self.host());
+        self.restarted(&mut rpc)?;
         let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
         let file = rpc.create(&root, "locked", how)?.handle;
         let mut done = lock_all(&mut rpc, &host, &file)?;

@@ -29,7 +29,15 @@ impl Api {
     /// # Panics
     /// When there is no answer.
     pub fn get(&self, path: &str) -> (u16, Value) {
-        self.ask("GET", path)
+        self.ask("GET", path, None)
+    }
+
+    /// `POST path` with a JSON body: the HTTP status and the body of the answer.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    pub fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.ask("POST", path, Some(body))
     }
 
     /// `DELETE path`: the HTTP status and the body.
@@ -37,14 +45,20 @@ impl Api {
     /// # Panics
     /// When there is no answer.
     pub fn delete(&self, path: &str) -> (u16, Value) {
-        self.ask("DELETE", path)
+        self.ask("DELETE", path, None)
     }
 
-    fn ask(&self, method: &str, path: &str) -> (u16, Value) {
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let mut stream = UnixStream::connect(&self.socket).expect("the local socket");
         stream.set_read_timeout(Some(ANSWER)).expect("a deadline");
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nHost: plimsoll\r\nConnection: close\r\n\r\n");
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let about = match body.len() {
+            0 => String::new(),
+            n => format!("Content-Type: application/json\r\nContent-Length: {n}\r\n"),
+        };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: plimsoll\r\n{about}Connection: close\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).expect("the request");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the answer");

@@ -7,6 +7,7 @@ import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { catalogue, dataOf, parseStat } from './data.mjs';
 import { nfs } from './nfs.mjs';
+import { answer as treeAnswer, logLine, Tree } from './tree.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
@@ -14,6 +15,10 @@ const POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; bas
 const COOKIE = 'plimsoll_session=mock';
 const started = Date.now() / 1000 - 93_784;
 const streams = new Set();
+let tree = new Tree();
+/** Who is signed in, and what that user may do; tests change it. */
+const WHO = { user: 'admin', may: true, hidden: [] };
+let who = { ...WHO };
 /** Seconds during which the mock pretends not to have measured. */
 let gap = [Math.floor(Date.now() / 1000) - 32, Math.floor(Date.now() / 1000) - 27];
 
@@ -52,11 +57,15 @@ function json(response, code, body, headers = {}) {
 
 const fail = (response, code, tried, failed, hint) => json(response, code, { error: { tried, failed, hint } });
 
-async function bodyOf(request) {
+async function textOf(request) {
   let text = '';
   for await (const chunk of request) text += chunk;
+  return text;
+}
+
+async function bodyOf(request) {
   try {
-    return JSON.parse(text);
+    return JSON.parse(await textOf(request));
   } catch {
     return {};
   }
@@ -110,9 +119,44 @@ function stream(url, request, response) {
   });
 }
 
+/** Server-sent events: `begin` gets a function that sends, and gives one that ends it. */
+function events(request, response, name, begin) {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+  response.flushHeaders();
+  streams.add(response);
+  const end = begin((event) => response.write(`event: ${name}\ndata: ${JSON.stringify(event)}\n\n`));
+  request.on('close', () => {
+    end();
+    streams.delete(response);
+  });
+}
+
+function logs(send) {
+  let n = 60;
+  const timer = setInterval(() => send(logLine((n += 1), now())), 1500);
+  return () => clearInterval(timer);
+}
+
+function changes(send) {
+  tree.listeners.add(send);
+  return () => tree.listeners.delete(send);
+}
+
+const OF_TREE = /^\/(tree|nodes|changes|configuration|audit|logs)(\/|$)/;
+
+async function ofTree(url, request, response) {
+  const path = decodeURIComponent(url.pathname.slice('/api/v1'.length));
+  if (path === '/changes/stream') return events(request, response, 'change', changes);
+  if (path === '/logs/stream') return events(request, response, 'message', logs);
+  const [status, body] = treeAnswer(tree, request.method, path, url.searchParams, await textOf(request), who);
+  if (typeof body !== 'string') return json(response, status, body);
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  return response.end(body);
+}
+
 async function file(path, response) {
   const wanted = normalize(path).replace(/^(\.\.[/\\])+/, '');
-  const found = extname(wanted) ? wanted : '/index.html';
+  const found = wanted.startsWith('/assets/') || wanted === '/favicon.svg' ? wanted : '/index.html';
   try {
     const content = await readFile(join(DIST, found));
     response.writeHead(200, {
@@ -142,6 +186,7 @@ async function answer(request, response) {
     if (answer !== null) return json(response, ...answer);
     return fail(response, 404, 'find the client', 'there is no such client', 'Look among all clients.');
   }
+  if (OF_TREE.test(path)) return ofTree(url, request, response);
   return fail(response, 404, `use ${path}`, 'there is no such request', 'See docs/protocols/api.md.');
 }
 
@@ -156,6 +201,11 @@ export function start(port = 0) {
         gap = [Math.floor(now()) - 1, Math.floor(now()) + seconds];
         for (const response of streams) response.destroy();
       },
+      /** Somebody else commits this. */
+      elsewhere: (changes) => tree.change({ changes }, { user: 'tomas', from: 'local', may: true }),
+      /** What the user who is signed in may do from now on: `may` change, and what is `hidden`. */
+      role: (more) => { who = { ...WHO, ...more }; },
+      reset: () => { tree = new Tree(); },
       close() {
         for (const response of streams) response.destroy();
         server.close();

@@ -40,6 +40,13 @@ const open = async (page, where, sheet) => {
   await drawn(page);
 };
 
+/** A page made from the tree, once its heading and all that it reads are there. */
+async function node(page, { url }, path, heading) {
+  await page.goto(url + path);
+  await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+  await page.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
+}
+
 const PAGES = {
   login: async (page, { url }) => {
     await page.context().clearCookies();
@@ -92,6 +99,70 @@ const PAGES = {
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
     await page.getByRole('dialog').waitFor();
   },
+  configuration: (page, where) => node(page, where, '/configuration', 'Configuration'),
+  service: (page, where) => node(page, where, '/configuration/services/nfs', 'NFS'),
+  pending: async (page, where) => {
+    await node(page, where, '/configuration/services/nfs', 'NFS');
+    await page.getByLabel('Lease', { exact: true }).fill('2 min');
+    await page.getByLabel('Delegations', { exact: true }).uncheck();
+    await page.getByLabel('Reply cache', { exact: true }).fill('3 KiB');
+    await page.getByRole('region', { name: /not committed/ }).waitFor();
+  },
+  users: (page, where) => node(page, where, '/configuration/users', 'Users'),
+  user: (page, where) => node(page, where, '/configuration/users/admin', 'admin'),
+  'user-new': async (page, where) => {
+    await node(page, where, '/configuration/users', 'Users');
+    await page.getByRole('button', { name: 'New user' }).click();
+    await page.getByRole('dialog', { name: 'New user' }).waitFor();
+  },
+  history: async (page, where) => {
+    await node(page, where, '/configuration?view=history', 'History');
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByRole('region', { name: 'Differences' }).waitFor();
+  },
+  restore: async (page, where) => {
+    await node(page, where, '/configuration?view=history', 'History');
+    await page.getByRole('button', { name: 'Restore' }).last().click();
+    await page.getByRole('dialog').getByRole('table').waitFor();
+  },
+  file: (page, where) => node(page, where, '/configuration?view=file', 'Export and import'),
+  shares: async (page, where) => {
+    await node(page, where, '/shares', 'Shares');
+    await page.getByRole('table').first().waitFor();
+  },
+  share: async (page, where) => {
+    await node(page, where, '/shares', 'Shares');
+    await page.getByRole('table').first().getByRole('rowheader').first().getByRole('link').click();
+    await page.getByRole('region', { name: 'Settings' }).waitFor();
+  },
+  'share-new': async (page, where) => {
+    await node(page, where, '/shares', 'Shares');
+    await page.getByRole('button', { name: /^New share/ }).first().click();
+    await page.getByRole('dialog').waitFor();
+  },
+  'share-destroy': async (page, where) => {
+    await PAGES.share(page, where);
+    await page.getByRole('button', { name: 'Destroy' }).click();
+    await page.getByRole('dialog').waitFor();
+  },
+  maintenance: (page, where) => node(page, where, '/maintenance', 'Maintenance'),
+  system: (page, where) => node(page, where, '/maintenance/system', 'System'),
+  log: async (page, where) => {
+    await node(page, where, '/maintenance/logs', /Logs?/);
+    await page.getByRole('log').locator('time').first().waitFor();
+  },
+  sessions: (page, where) => node(page, where, '/maintenance/sessions', 'Sessions'),
+  audit: async (page, where) => {
+    await node(page, where, '/maintenance?view=audit', 'Audit');
+    await page.getByRole('table').waitFor();
+  },
+  'search-setting': async (page, { url }) => {
+    await page.goto(url);
+    await page.getByRole('navigation', { name: 'Places' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('lease');
+    await page.getByRole('option').first().waitFor();
+  },
   search: async (page, { url }) => {
     await page.goto(url);
     await page.getByRole('navigation', { name: 'Places' }).waitFor();
@@ -101,6 +172,8 @@ const PAGES = {
 };
 
 async function all(page, where, name) {
+  // What is pending on one page is given up for the next one.
+  page.on('dialog', (question) => void question.accept());
   await signIn(page, where);
   // The sign-in page last: it is looked at signed out.
   const wanted = only('SHOTS', Object.keys(PAGES)).sort((a, b) => (a === 'login' ? 1 : 0) - (b === 'login' ? 1 : 0));

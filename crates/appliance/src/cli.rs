@@ -22,6 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Serve a directory, and watch it
     Serve(ServeArgs),
+    /// Administer a running server: a shell, single lines, or a script
+    Cli(CliArgs),
     /// Look at statistics of a running server
     Analytics(AnalyticsArgs),
     /// See the NFS clients of a running server and what they hold, and end one
@@ -33,6 +35,7 @@ pub enum Command {
     /// Drive a server to its load limit, and say what sets it
     Lab(lab::cli::LabArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
+    #[command(after_help = "Exit code 3: something is missing that serving uses.")]
     Doctor(DoctorArgs),
 }
 
@@ -77,9 +80,9 @@ pub struct ServeArgs {
     /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// A user who may sign in; @FILE reads the password from a file, which other users of this
-    /// machine cannot see in the list of processes [default: a user "admin" is made at first start
-    /// and its password printed once]
+    /// An administrator for this run; @FILE reads the password from a file, which other users of
+    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
+    /// start and its password printed once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
     /// Print one JSON line on standard output when ready, and nothing else there
@@ -141,6 +144,28 @@ pub enum Switch {
 pub enum Announce {
     /// One JSON line.
     Json,
+}
+
+/// Options of `cli`.
+#[derive(Debug, Args)]
+#[command(after_help = "Without LINE and FILE it takes lines from standard input, and is a shell \
+    with history and completion if that is a terminal. A script ends at its first error, and fails \
+    if it leaves changes that are not committed. `help` in it lists what can be said.")]
+pub struct CliArgs {
+    /// A line to do, for example 'configuration services nfs show'; may be given several times
+    #[arg(short = 'c', long = "command", value_name = "LINE", conflicts_with = "file")]
+    pub lines: Vec<String>,
+    /// A script, one command to a line; - is standard input
+    pub file: Option<PathBuf>,
+    /// Say everything as JSON, one value a line
+    #[arg(long)]
+    pub json: bool,
+    /// Say each command before what it says, as in a transcript
+    #[arg(long)]
+    pub echo: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Options of `analytics`.
@@ -286,6 +311,15 @@ pub struct DoctorArgs {
     /// Directory that would be served
     #[arg(default_value = ".")]
     pub dir: PathBuf,
+    /// Where the state would be kept [default: as for serve]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Address that would be listened on
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// Added to every standard port
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub port_offset: u16,
     /// As JSON
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,7 @@
 //! One file per command, and what they share: how to find a server.
 
 pub mod analytics;
+pub mod cli;
 pub mod demo;
 pub mod doctor;
 pub mod inspect;

@@ -4,6 +4,7 @@ mod cli;
 mod cmd;
 mod out;
 mod services;
+mod shares;
 mod sys;
 mod tree;
 
@@ -22,10 +23,14 @@ fn main() -> ExitCode {
             Err(failure) => Err(failure),
         },
         Command::Serve(args) => cmd::serve::run(&args),
+        Command::Cli(args) => return cmd::cli::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Nfs(args) => cmd::nfs::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
-        Command::Doctor(args) => cmd::doctor::run(&args),
+        Command::Doctor(args) => match cmd::doctor::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

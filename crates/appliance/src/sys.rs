@@ -146,6 +146,98 @@ pub fn try_resolve_cached() -> Result<()> {
     take(fd as RawFd).map(drop)
 }
 
+/// Whether the kernel can encrypt on a TCP connection (kernel TLS); tried on one to ourselves.
+pub fn try_kernel_tls() -> Result<()> {
+    const TCP_ULP: libc::c_int = 31;
+    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+    let stream = std::net::TcpStream::connect(listener.local_addr()?)?;
+    let name = b"tls";
+    // SAFETY: pointer and length describe `name`, which the kernel reads.
+    check(i64::from(unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            TCP_ULP,
+            name.as_ptr().cast(),
+            name.len() as libc::socklen_t,
+        )
+    }))
+}
+
+/// Whether changes of a directory can be watched (inotify).
+pub fn try_watch(dir: &std::path::Path) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: no memory is involved.
+    let inotify = take(unsafe { libc::inotify_init1(libc::IN_CLOEXEC) })?;
+    // SAFETY: `path` is a C string; the watch goes with the descriptor.
+    let watch = unsafe {
+        libc::inotify_add_watch(inotify.as_raw_fd(), path.as_ptr(), libc::IN_DELETE_SELF)
+    };
+    check(watch.into())
+}
+
+/// Whether the kernel's clock is kept right by somebody (adjtimex(2)).
+pub fn clock_is_kept() -> Result<bool> {
+    // SAFETY: plain numbers; all zero asks for the state and changes nothing.
+    let mut clock: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: a live structure that the kernel fills.
+    let state = unsafe { libc::adjtimex(&raw mut clock) };
+    check(state.into())?;
+    Ok(state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0)
+}
+
+/// Bytes that this user may still write on the file system of `path`.
+pub fn bytes_free(path: &std::path::Path) -> Result<u64> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: plain numbers.
+    let mut space: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a C string, and a live structure that the call fills.
+    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut space) }.into())?;
+    Ok(space.f_bavail * space.f_frsize)
+}
+
+/// Whether the files of a directory are in memory, where no read waits.
+pub fn is_in_memory(dir: &File) -> bool {
+    // SAFETY: plain numbers.
+    let mut stats: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a live descriptor and a live structure that the call fills.
+    let done = unsafe { libc::fstatfs(dir.as_raw_fd(), &raw mut stats) };
+    done == 0 && stats.f_type == libc::TMPFS_MAGIC
+}
+
+/// What a network device does by itself (ethtool's SIOCETHTOOL).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offloads {
+    /// It, or the driver just above it, cuts large segments into packets.
+    pub segmentation: bool,
+    /// Packets are joined before the protocol sees them.
+    pub receive: bool,
+}
+
+/// Asks a network device.
+pub fn offloads(device: &str) -> Result<Offloads> {
+    const SIOCETHTOOL: libc::Ioctl = 0x8946;
+    const GET_TSO: u32 = 0x1e;
+    const GET_GRO: u32 = 0x2b;
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+    let get = |what: u32| {
+        let mut value = [what, 0u32];
+        // SAFETY: plain bytes and pointers.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        let room = request.ifr_name.len() - 1;
+        for (to, from) in request.ifr_name.iter_mut().take(room).zip(device.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
+        // SAFETY: the request and the two numbers that it leads to are live.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) }.into())?;
+        Ok::<_, Error>(value[1] != 0)
+    };
+    Ok(Offloads { segmentation: get(GET_TSO)?, receive: get(GET_GRO)? })
+}
+
 /// Writes over each place of this process's command line, as `/proc/PID/cmdline` and `ps` show it,
 /// that ends an argument with `secret`. Where the kernel does not say where it lies, nothing is
 /// done: it was readable until now anyway, and the help says how to avoid that.

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: [&[&str]; 21] = [
     &[],
     &["serve"],
+    &["cli"],
     &["analytics"],
     &["analytics", "list"],
     &["analytics", "show"],

@@ -618,6 +618,14 @@ pub const WATCH_EVENTS_BYTES: usize = 4 << 10;
 /// Bytes of a file of users or groups that are read: some hundred thousand lines.
 pub const NFS4_NAMES_FILE_MAX: u64 = 16 << 20;
 
+// --- the context shell ---------------------------------------------------------------------------
+
+/// Longest script, and longest file that a line reads a value from, in bytes: the largest
+/// configuration with room to spare.
+pub const CLI_SCRIPT_MAX: usize = 4 << 20;
+/// Lines that the shell remembers over its runs.
+pub const CLI_HISTORY_LINES: usize = 1_000;
+
 // --- the one tree of administration --------------------------------------------------------------
 
 /// Names in the path of a node: the deepest branch planned has seven.
@@ -646,6 +654,17 @@ pub const LOG_LINES_MAX: usize = 4_096;
 pub const LOG_LINE_MAX: usize = 2_000;
 /// Characters of the comment of a change.
 pub const COMMENT_MAX: usize = 500;
+
+// --- shares that come and go ---------------------------------------------------------------------
+
+/// How long a change of shares waits for the calls on one that goes: a slow disk answers within it.
+/// What is left then is closed when it ends.
+pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How often it looks.
+pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
+/// Projects: people tell them apart by name.
+pub const PROJECTS_MAX: usize = 256;
+
 /// Wrong passwords for one name, from all addresses together, before addresses that have not
 /// signed in to it must wait: well above what one person mistypes.
 pub const SIGN_IN_NAME_FREE_FAILURES: u32 = 20;
@@ -684,3 +703,5 @@ pub const PASSWORD_MIN: usize = 8;
 /// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
 /// digest, which only what nobody can guess survives.
 pub const TOKEN_MIN: usize = 32;
+/// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
+pub const SHARE_NAME_MAX: usize = 255;

@@ -63,6 +63,8 @@ pub enum ClientError {
         failed: String,
         /// What to do.
         hint: String,
+        /// The property that is at fault, if one is.
+        property: Option<String>,
     },
 }
 
@@ -116,12 +118,20 @@ impl Client {
         self.request("GET", path, None)
     }
 
+    /// `PUT path` with a body of another type than JSON.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn put(&self, path: &str, kind: &str, body: &str) -> Result<Vec<u8>, ClientError> {
+        self.request("PUT", path, Some((kind, body)))
+    }
+
     /// `POST path` with a JSON body.
     ///
     /// # Errors
     /// As [`Client::get`].
     pub fn post(&self, path: &str, json: &str) -> Result<Vec<u8>, ClientError> {
-        self.request("POST", path, Some(json))
+        self.request("POST", path, Some((JSON, json)))
     }
 
     /// `DELETE path`.
@@ -136,10 +146,10 @@ impl Client {
         &self,
         method: &str,
         path: &str,
-        json: Option<&str>,
+        body: Option<(&str, &str)>,
     ) -> Result<Vec<u8>, ClientError> {
         let broken = |source| ClientError::Broken { at: self.at(), source };
-        let mut stream = BufReader::new(self.send(method, path, json)?);
+        let mut stream = BufReader::new(self.send(method, path, body)?);
         let answer = Answer::read_head(&mut stream).map_err(broken)?;
         let status = answer.status;
         let body = answer.read_body(&mut stream).map_err(broken)?;
@@ -184,7 +194,7 @@ impl Client {
         &self,
         method: &str,
         path: &str,
-        json: Option<&str>,
+        body: Option<(&str, &str)>,
     ) -> Result<Box<dyn Read>, ClientError> {
         let unreachable = |source| ClientError::Unreachable { at: self.at(), source };
         let broken = |source| ClientError::Broken { at: self.at(), source };
@@ -192,7 +202,7 @@ impl Client {
             Way::Local(socket) => {
                 let mut stream: UnixStream = local::connect(socket).map_err(unreachable)?;
                 stream.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
-                http::write(&mut stream, method, path, "plimsoll", None, json).map_err(broken)?;
+                http::write(&mut stream, method, path, "plimsoll", None, body).map_err(broken)?;
                 Ok(Box::new(stream))
             }
             Way::Remote { host, port, token, tls } => {
@@ -203,7 +213,7 @@ impl Client {
                 let session = ClientConnection::new(tls.clone(), name)
                     .map_err(|e| ClientError::Tls(e.to_string()))?;
                 let mut stream = StreamOwned::new(session, tcp);
-                http::write(&mut stream, method, path, host, Some(token), json)
+                http::write(&mut stream, method, path, host, Some(token), body)
                     .and_then(|()| stream.flush())
                     .map_err(broken)?;
                 Ok(Box::new(stream))
@@ -216,19 +226,29 @@ impl Client {
 fn refused(status: u16, body: &[u8]) -> ClientError {
     #[derive(serde::Deserialize)]
     struct Envelope {
-        error: crate::api::ErrorBody,
+        error: Words,
+    }
+    #[derive(serde::Deserialize)]
+    struct Words {
+        failed: String,
+        hint: String,
+        property: Option<String>,
     }
     match serde_json::from_slice::<Envelope>(body) {
-        Ok(Envelope { error }) => {
-            ClientError::Refused { status, failed: error.failed, hint: error.hint }
+        Ok(Envelope { error: Words { failed, hint, property } }) => {
+            ClientError::Refused { status, failed, hint, property }
         }
         Err(_) => ClientError::Refused {
             status,
             failed: format!("the server answers with status {status}"),
             hint: "is that a plimsoll server?".to_owned(),
+            property: None,
         },
     }
 }
+
+/// The type of most bodies.
+const JSON: &str = "application/json";
 
 /// The admin port of an appliance with standard ports.
 const ADMIN_PORT: u16 = 215;

@@ -12,11 +12,13 @@
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`client`]: the other side, for the command line.
+//! - [`cli`]: the context shell, on top of it.
 
 pub mod access;
 pub mod accounts;
 pub mod api;
 pub mod appliance;
+pub mod cli;
 pub mod client;
 pub mod listen;
 pub mod nfs;

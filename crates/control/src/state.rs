@@ -138,13 +138,18 @@ pub const SOCKET: &str = "plimsoll.sock";
 /// The refusal of the last candidate.
 pub fn default_dir(served: &Path) -> Result<PathBuf, StateError> {
     let mut refused = None;
-    for base in bases(effective_uid(), &|name| std::env::var_os(name)) {
+    for base in default_bases() {
         match make_private(&base) {
             Ok(()) => return Ok(base.join(folder_name(served))),
             Err(e) => refused = Some(e),
         }
     }
     Err(refused.unwrap_or_else(|| StateError::NotOurs { path: PathBuf::from("/var/tmp") }))
+}
+
+/// The folders below which [`default_dir`] would be, the best first. Nothing is made.
+pub fn default_bases() -> Vec<PathBuf> {
+    bases(effective_uid(), &|name| std::env::var_os(name))
 }
 
 fn bases(uid: u32, env: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Vec<PathBuf> {

@@ -14,7 +14,7 @@ use serve::rpc::{RpcConfig, RpcService};
 use serve::transport::{Runtimes, budget::Limits, raise_descriptor_limit};
 use vfs::flush::FlushGroup;
 use vfs::host::{HostFs, HostOptions};
-use vfs::share::ShareTable;
+use vfs::share::{ShareTable, Shares};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -47,10 +47,10 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-fn shares(dir: &str) -> Result<Arc<ShareTable>, Failure> {
+fn shares(dir: &str) -> Result<Arc<Shares>, Failure> {
     // A key that does not outlive us: nor do the handles of a measurement.
     let options = HostOptions::new(vfs::share::tag("t"), [7; 32]);
     let mut table = ShareTable::default();
     table.add("t", HostFs::open(dir.as_ref(), options)?, false)?;
-    Ok(Arc::new(table))
+    Ok(Shares::new(table))
 }

@@ -11,10 +11,15 @@ use crate::fs::FileSystem;
 use crate::handle::Handle;
 use crate::locks::LockTable;
 
+mod current;
+mod entered;
 mod leasing;
+pub mod node;
 mod read_only;
 pub mod rules;
 
+pub use current::Shares;
+pub use entered::{Entered, Origin};
 pub use leasing::Leasing;
 pub use read_only::ReadOnly;
 
@@ -55,6 +60,9 @@ pub enum ShareError {
     /// No more fit.
     #[error("no more than {SHARES_MAX} shares")]
     TooMany,
+    /// Its number in statistics is another share's, or none.
+    #[error("the number of share {0} in statistics is not its own")]
+    Number(String),
     /// The file system was opened with another tag than the name's.
     #[error("the handles of share {0} do not carry its tag")]
     WrongTag(String),
@@ -73,9 +81,29 @@ pub fn tag_of(handle: &Handle) -> Option<u32> {
     tag.try_into().ok().map(u32::from_le_bytes)
 }
 
-/// All shares. Built at start; a change makes a new table.
+/// Whether a handle has the form of ours: there may have been a share that it was made for.
+pub fn has_form(handle: &Handle) -> bool {
+    crate::host::ids::has_form(handle)
+}
+
+/// What is to become a share.
+pub struct New<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its files, whose handles carry the name's tag.
+    pub fs: Arc<dyn FileSystem>,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// Its number in statistics, which no other share has.
+    pub id: u16,
+    /// Who may use it.
+    pub rules: Arc<rules::Current>,
+}
+
+/// All shares. A change makes a new table, which [`Shares`] then gives to every call.
 #[derive(Default, Clone)]
 pub struct ShareTable {
+    /// By their numbers.
     shares: Vec<Arc<Share>>,
     by_tag: HashMap<u32, Arc<Share>>,
     locks: Option<Arc<LockTable>>,
@@ -88,13 +116,26 @@ impl ShareTable {
         Self { locks: Some(locks), ..Self::default() }
     }
 
-    /// Adds a share; with `read_only` every change is refused. Numbers are given from 1 on.
+    /// Adds a share; with `read_only` every change is refused. Its number is the next one, from 1.
+    ///
+    /// # Errors
+    /// The name is taken, or there are too many.
     pub fn add(
         &mut self,
         name: &str,
         fs: Arc<dyn FileSystem>,
         read_only: bool,
     ) -> Result<Arc<Share>, ShareError> {
+        let id = self.shares.last().map_or(0, |share| share.id) + 1;
+        self.put(New { name, fs, read_only, id, rules: Arc::default() })
+    }
+
+    /// Adds a share.
+    ///
+    /// # Errors
+    /// The name or the number is taken, or there are too many.
+    pub fn put(&mut self, new: New<'_>) -> Result<Arc<Share>, ShareError> {
+        let New { name, fs, read_only, id, rules } = new;
         let tag = tag(name);
         if let Some(other) = self.by_tag.get(&tag) {
             let error = if other.name == name {
@@ -110,18 +151,27 @@ impl ShareTable {
         if tag_of(&fs.root()) != Some(tag) {
             return Err(ShareError::WrongTag(name.to_owned()));
         }
+        let at = match self.shares.binary_search_by_key(&id, |share| share.id) {
+            Err(at) if id != 0 => at,
+            _ => return Err(ShareError::Number(name.to_owned())),
+        };
         let fs: Arc<dyn FileSystem> = match &self.locks {
             // What cannot be changed through us needs no recalls.
             Some(locks) if !read_only => Arc::new(Leasing::new(fs, Arc::clone(locks))),
             _ if read_only => Arc::new(ReadOnly::new(fs)),
             _ => fs,
         };
-        let id = self.shares.len() as u16 + 1;
-        let share =
-            Arc::new(Share { name: name.to_owned(), fs, read_only, id, rules: Arc::default() });
-        self.shares.push(Arc::clone(&share));
+        let share = Arc::new(Share { name: name.to_owned(), fs, read_only, id, rules });
+        self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)
+    }
+
+    /// Takes a share out. Its files stay where they are; its handles are stale from then on.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<Share>> {
+        let at = self.shares.iter().position(|share| share.name == name)?;
+        self.by_tag.remove(&tag(name));
+        Some(self.shares.remove(at))
     }
 
     /// The share of an export path, with or without a slash at the end.
@@ -139,10 +189,16 @@ impl ShareTable {
 
     /// The share with this number in statistics.
     pub fn by_id(&self, id: u16) -> Option<&Arc<Share>> {
-        self.shares.get(usize::from(id).checked_sub(1)?)
+        let at = self.shares.binary_search_by_key(&id, |share| share.id).ok()?;
+        self.shares.get(at)
     }
 
-    /// All, in the order in which they were added.
+    /// The share of this name.
+    pub fn by_name(&self, name: &str) -> Option<&Arc<Share>> {
+        self.shares.iter().find(|share| share.name == name)
+    }
+
+    /// All, by their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Share>> {
         self.shares.iter()
     }

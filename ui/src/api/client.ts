@@ -7,13 +7,18 @@ export class ApiError extends Error {
   readonly tried: string;
   readonly failed: string;
   readonly hint: string;
+  /** Which node and which of its properties it is about, where the server says so. */
+  readonly path: string | null;
+  readonly property: string | null;
 
-  constructor(status: number, tried: string, failed: string, hint: string) {
+  constructor(status: number, tried: string, failed: string, hint: string, path: string | null = null, property: string | null = null) {
     super(`${tried}: ${failed}`);
     this.status = status;
     this.tried = tried;
     this.failed = failed;
     this.hint = hint;
+    this.path = path;
+    this.property = property;
   }
 }
 
@@ -27,21 +32,17 @@ export function onSignedOut(callback: () => void): void {
 async function errorOf(response: Response, tried: string): Promise<ApiError> {
   try {
     const { error } = (await response.json()) as ApiErrorBody;
-    return new ApiError(response.status, error.tried, error.failed, error.hint);
+    return new ApiError(response.status, error.tried, error.failed, error.hint, error.path ?? null, error.property ?? null);
   } catch {
     return new ApiError(response.status, tried, `the server answered ${response.status}`, '');
   }
 }
 
-async function request<T>(method: string, path: string, tried: string, body?: unknown): Promise<T> {
+async function answerOf(method: string, path: string, tried: string, type: string, body: string | null): Promise<string> {
   let response: Response;
   try {
-    response = await fetch(`/api/v1${path}`, {
-      method,
-      credentials: 'same-origin',
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      body: body === undefined ? null : JSON.stringify(body),
-    });
+    const headers: Record<string, string> = body === null ? {} : { 'content-type': type };
+    response = await fetch(`/api/v1${path}`, { method, credentials: 'same-origin', headers, body });
   } catch {
     throw new ApiError(0, tried, 'the server does not answer', 'Check that it is running.');
   }
@@ -50,10 +51,18 @@ async function request<T>(method: string, path: string, tried: string, body?: un
     if (error.status === 401 && path !== '/session') signedOut();
     throw error;
   }
-  if (response.status === 204) return undefined as T;
-  const text = await response.text();
+  return response.text();
+}
+
+/** Sends JSON and reads JSON; `tried` says what it was for, in case that nobody answers. */
+export async function request<T>(method: string, path: string, tried: string, body?: unknown): Promise<T> {
+  const text = await answerOf(method, path, tried, 'application/json', body === undefined ? null : JSON.stringify(body));
   return (text === '' ? undefined : JSON.parse(text)) as T;
 }
+
+/** The same for what is text in both directions. */
+export const requestText = (method: string, path: string, tried: string, body: string | null = null): Promise<string> =>
+  answerOf(method, path, tried, 'application/toml', body);
 
 export const signIn = (user: string, password: string): Promise<Session> =>
   request('POST', '/session', 'sign in', { user, password });

@@ -2,7 +2,7 @@
 
 /** What went wrong, in the words of the server. */
 export interface ApiErrorBody {
-  error: { tried: string; failed: string; hint: string };
+  error: { tried: string; failed: string; hint: string; path?: string | null; property?: string | null };
 }
 
 export interface Session {

@@ -116,3 +116,9 @@ export function zone(at = Date.now()): string {
   const size = Math.abs(minutes);
   return `UTC${minutes < 0 ? '−' : '+'}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Phrases as sentences: a capital, a full stop. */
+export const sentences = (...phrases: string[]): string =>
+  phrases.filter((phrase) => phrase !== '').map((phrase) => capital(/[.!?]$/.test(phrase) ? phrase : `${phrase}.`)).join(' ');

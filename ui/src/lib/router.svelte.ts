@@ -7,12 +7,19 @@ const REPLACE_MS = 150;
 class Router {
   path = $state(location.pathname);
   search = $state(location.search);
+  /** Asked before another page is shown; a page with something unsaved says no, and asks. */
+  guard: (to: string) => boolean = () => true;
   #pending: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     addEventListener('popstate', () => {
       clearTimeout(this.#pending);
       this.#pending = undefined;
+      if (!this.guard(location.pathname + location.search)) {
+        // The step is already made, and which way it went is not told: make one that undoes it.
+        history.pushState(null, '', this.path + this.search);
+        return;
+      }
       this.path = location.pathname;
       this.search = location.search;
     });
@@ -32,6 +39,7 @@ class Router {
   go(to: string, replace = false): void {
     const { pathname, search } = new URL(to, location.origin);
     if (pathname === this.path && search === this.search) return;
+    if (!this.guard(pathname + search)) return;
     const moved = this.path !== pathname;
     if (!replace) {
       this.#flush();

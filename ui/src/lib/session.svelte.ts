@@ -44,6 +44,7 @@ class Session {
   }
 
   async signOut(): Promise<void> {
+    if (!router.guard('/login')) return;
     await api.signOut().catch(() => undefined);
     this.user = null;
     router.go('/login');

@@ -3,6 +3,7 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
+import { tree } from './tree.mjs';
 
 /** Everything has happened within this time, or has failed (ms). */
 const PATIENCE = 15_000;
@@ -46,9 +47,9 @@ async function open(context, where, complaints) {
   page.setDefaultTimeout(PATIENCE);
   page.on('pageerror', (error) => complaints.push(String(error)));
   page.on('console', (message) => {
-    // Refused sign-ins and statistics, and cut streams, are in the console because they are tested;
+    // Refused sign-ins, statistics and changes, and cut streams, are in the console because they are tested;
     // everything else there is a mistake of ours, such as a violated content security policy.
-    if (message.type() === 'error' && !/status of 40[01]|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|ERR_CONNECTION/.test(message.text())) complaints.push(message.text());
+    if (message.type() === 'error' && !/status of 40[01349]|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|ERR_CONNECTION/.test(message.text())) complaints.push(message.text());
   });
   page.on('request', (request) => {
     const url = request.url();
@@ -70,6 +71,7 @@ async function suite() {
   await test('NFS activity', (t) => activity(t, all));
   await test('who is hammering it', (t) => hammering(t, all));
   await test('NFS clients', (t) => nfsClients(t, all));
+  await test('pages made from the tree', (t) => tree(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
@@ -353,7 +355,7 @@ async function phone(t, { where, complaints }) {
   const context = await browser.newContext({ viewport: { width: 390, height: 844 }, ignoreHTTPSErrors: true, hasTouch: true });
   const page = await open(context, where, complaints);
   await signIn(page, where);
-  for (const path of ['/', '/nfs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
+  for (const path of ['/', '/nfs', '/shares', '/configuration', '/configuration/services/nfs', '/configuration?view=history', '/maintenance?view=audit', '/maintenance/logs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
     await t.test(`${path} does not scroll sideways`, async () => {
       await page.goto(where.url + path);
       await page.getByRole('navigation', { name: 'Places' }).waitFor();

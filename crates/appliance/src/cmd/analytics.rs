@@ -145,7 +145,7 @@ fn encode(stat: &str) -> String {
 
 /// Wrong usage, with names that are near, if the server says that the question is at fault.
 fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -> Failure {
-    let ClientError::Refused { status: 400, failed, hint } = error else {
+    let ClientError::Refused { status: 400, failed, hint, .. } = error else {
         return unreachable(tried, error);
     };
     let listed: Vec<Listed> = server

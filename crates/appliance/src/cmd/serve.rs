@@ -65,7 +65,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
     let tls = settings.tls.offer(&keys.identity)?;
-    let storage = Storage::start((&plan, &settings), &state, keys.handle_secret, &hub, tls)?;
+    let storage = Storage::start(
+        (&plan, &settings, &tree.document()),
+        &state,
+        keys.handle_secret,
+        &hub,
+        tls,
+    )?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -80,7 +86,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let nfs = Arc::new(nfs);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    tree.join(rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people));
+    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    tree.join(branches);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
@@ -99,23 +106,28 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: listening.admin(),
         login: control.login_once(&users::for_login(&accounts, &plan)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
-        logged: manager::there(),
+        logged: manager::logged(),
     }
     .print()?;
     manager::tell("READY=1");
-    while sys::wait_for_signal() == Signal::Reload {
-        let tls = nfs.tls(&tree.document());
-        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
-            // The terminal is gone, and there is nothing to read again.
-            break;
-        }
-        reload(&plan, &tls, &running, &keys.identity);
-    }
+    serve_on(&plan, || nfs.tls(&tree.document()), &running, &keys.identity);
     manager::tell("STOPPING=1");
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Waits for the signal that ends it; what only asks for files to be read again is followed.
+fn serve_on(plan: &Plan, tls: impl Fn() -> TlsFiles, running: &Running, own: &Identity) {
+    while sys::wait_for_signal() == Signal::Reload {
+        let tls = tls();
+        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
+            // The terminal is gone, and there is nothing to read again.
+            return;
+        }
+        reload(plan, &tls, running, own);
+    }
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.

@@ -16,7 +16,7 @@ use crate::tree::{Fault, Problem};
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
-    /// Boxed, so that results stay small.
+    /// Boxed, so that results that hold an error stay small.
     body: Box<Body>,
     retry_after: Option<Duration>,
 }

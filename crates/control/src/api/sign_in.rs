@@ -17,6 +17,7 @@ use super::guard::{COOKIE_NAME, session_token};
 use super::{ApiError, Control, Identity, Peer, Way, ui};
 use crate::accounts::Verdict;
 use crate::state::files::random_hex;
+use crate::tree::Who;
 
 /// Body of `POST /api/v1/session`.
 #[derive(Deserialize)]
@@ -27,7 +28,7 @@ pub struct SignIn {
 
 /// Answer about a session.
 #[derive(Serialize)]
-struct Who {
+struct SignedIn {
     user: String,
     /// `session`, `token` or `local`.
     via: &'static str,
@@ -58,17 +59,42 @@ pub async fn sign_in(
     let now = control.clock.monotonic_ns();
     if verdict == Verdict::Wrong {
         control.throttle().failed(peer, &user, now);
+        // People type passwords where the name belongs: only names that exist are written down.
+        let known = control.accounts.source(&user).is_some();
+        let name = if known { &*user } else { "(unknown name)" };
+        note(&control, name, peer, "sign-in refused", "").await;
         return Err(wrong_password());
     }
     drop(turn);
     control.throttle().succeeded(peer, &user, now);
     let rights = match (verdict, control.accounts.rights(&user)) {
         (Verdict::Right, Some(rights)) => rights,
-        _ => return Err(data_only(&user)),
+        _ => {
+            note(&control, &user, peer, "sign-in refused", "uses shares only").await;
+            return Err(data_only(&user));
+        }
     };
+    note(&control, &user, peer, "sign-in", "password").await;
     let cookie = open_session(&control, &user, peer);
-    let who = Who { user, via: "session", permissions: rights.names() };
+    let who = SignedIn { user, via: "session", permissions: rights.names() };
     Ok(([(SET_COOKIE, cookie)], Json(who)).into_response())
+}
+
+/// Writes it into the audit log. Nobody is kept out because the disk is full: he may be the one who
+/// can do something about it.
+async fn note(
+    control: &Control,
+    user: &str,
+    from: IpAddr,
+    action: &'static str,
+    how: &'static str,
+) {
+    let who = Who::new(user, &from.to_string());
+    let tree = control.tree.clone();
+    let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
+    if let Ok(Err(e)) = written {
+        eprintln!("plimsoll: a {action} could not be written into the audit log: {e}");
+    }
 }
 
 fn wrong_password() -> ApiError {
@@ -90,13 +116,22 @@ pub async fn who(Extension(identity): Extension<Identity>) -> Response {
         Way::Token => "token",
         Way::Session(_) => "session",
     };
-    Json(Who { user: identity.user, via, permissions: identity.rights.names() }).into_response()
+    Json(SignedIn { user: identity.user, via, permissions: identity.rights.names() })
+        .into_response()
 }
 
 /// `DELETE /api/v1/session`.
-pub async fn sign_out(State(control): State<Arc<Control>>, headers: HeaderMap) -> Response {
+pub async fn sign_out(
+    State(control): State<Arc<Control>>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
+) -> Response {
     if let Some(token) = session_token(&headers) {
+        let session = control.sessions().find(token, control.clock.monotonic_ns());
         control.sessions().close(token);
+        if let Some(session) = session {
+            note(&control, &session.user, address(peer.map(|p| p.0)), "sign-out", "").await;
+        }
     }
     let gone = format!("{COOKIE_NAME}=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Strict");
     (StatusCode::NO_CONTENT, [(SET_COOKIE, gone)]).into_response()
@@ -119,7 +154,9 @@ pub async fn login(
     let user = control.sessions().take_once(&token, control.clock.monotonic_ns());
     match user {
         Some(user) => {
-            let cookie = open_session(&control, &user, address(peer.map(|p| p.0)));
+            let from = address(peer.map(|p| p.0));
+            note(&control, &user, from, "sign-in", "one-time URL").await;
+            let cookie = open_session(&control, &user, from);
             let to = [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())];
             (StatusCode::SEE_OTHER, to).into_response()
         }

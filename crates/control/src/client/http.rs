@@ -12,18 +12,18 @@ pub(super) fn write(
     path: &str,
     host: &str,
     token: Option<&str>,
-    json: Option<&str>,
+    body: Option<(&str, &str)>,
 ) -> Result<()> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
     if let Some(token) = token {
         head += &format!("authorization: Bearer {token}\r\n");
     }
-    if let Some(json) = json {
-        head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", json.len());
+    if let Some((kind, body)) = body {
+        head += &format!("content-type: {kind}\r\ncontent-length: {}\r\n", body.len());
     }
     head += "\r\n";
     out.write_all(head.as_bytes())?;
-    out.write_all(json.unwrap_or("").as_bytes())
+    out.write_all(body.map_or("", |(_, text)| text).as_bytes())
 }
 
 /// Head of an answer.

@@ -1,8 +1,9 @@
 //! URLs, HTTP framing, and both ways to a real listener.
 
-use std::io::{BufReader, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::clock::SystemClock;
 
@@ -169,4 +170,66 @@ fn a_taken_port_is_an_error_that_names_it() {
     let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");
+}
+
+/// A ClientHello (RFC 5246 §7.4.1.2) of this version with these cipher suites and nothing else
+/// but the curves that its ECDHE suites need.
+fn hello(version: [u8; 2], suites: &[u16]) -> Vec<u8> {
+    let suites: Vec<u8> = suites.iter().flat_map(|suite| suite.to_be_bytes()).collect();
+    // supported_groups with P-256 (RFC 8422 §5.1.1), then signature_algorithms with
+    // ecdsa_secp256r1_sha256 (RFC 5246 §7.4.1.4.1).
+    let extensions = [0, 10, 0, 4, 0, 2, 0, 23, 0, 13, 0, 4, 0, 2, 4, 3];
+    let mut body = version.to_vec();
+    body.extend([7; 32]);
+    body.push(0);
+    body.extend((suites.len() as u16).to_be_bytes());
+    body.extend(suites);
+    body.extend([1, 0]);
+    body.extend((extensions.len() as u16).to_be_bytes());
+    body.extend(extensions);
+    let mut handshake = vec![1, 0];
+    handshake.extend((body.len() as u16).to_be_bytes());
+    handshake.extend(body);
+    let mut record = vec![22, 3, 1];
+    record.extend((handshake.len() as u16).to_be_bytes());
+    record.extend(handshake);
+    record
+}
+
+/// The first record that the server sends: its type and its first bytes.
+fn first_record(server: &Server, hello: &[u8]) -> (u8, Vec<u8>) {
+    let mut stream = TcpStream::connect(server.listening.admin()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.write_all(hello).unwrap();
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).unwrap();
+    let mut body = vec![0; usize::from(u16::from_be_bytes([head[3], head[4]]))];
+    stream.read_exact(&mut body).unwrap();
+    (head[0], body)
+}
+
+#[test]
+fn tls_below_1_2_and_suites_without_authenticated_encryption_are_refused() {
+    const ALERT: u8 = 21;
+    const HANDSHAKE: u8 = 22;
+    let server = serve();
+    // ECDHE_ECDSA with AES-256-GCM, AES-128-GCM, ChaCha20-Poly1305.
+    let good = [0xc02c, 0xc02b, 0xcca9];
+    let (kind, body) = first_record(&server, &hello([3, 3], &[0xc02b, 0xc02c]));
+    assert_eq!(kind, HANDSHAKE, "{body:?}");
+    // ServerHello: its suite stands behind type, length, version, random and an empty session id
+    // or one of 32 bytes.
+    let at = 39 + usize::from(body[38]);
+    assert_eq!(body[at..at + 2], [0xc0, 0x2c], "the server's order, not the client's");
+    for version in [[3, 0], [3, 1], [3, 2]] {
+        let (kind, body) = first_record(&server, &hello(version, &good));
+        assert_eq!((kind, body[0]), (ALERT, 2), "version {version:?}: {body:?}");
+    }
+    // CBC with SHA-1, CBC with SHA-256, RSA key transport, 3DES, RC4, NULL, export, anonymous.
+    let bad = [0xc00a, 0xc009, 0xc023, 0x009c, 0x000a, 0xc012, 0x0005, 0xc006, 0x0003, 0x0034];
+    for suite in bad {
+        let (kind, body) = first_record(&server, &hello([3, 3], &[suite]));
+        assert_eq!((kind, body[0]), (ALERT, 2), "suite {suite:04x}: {body:?}");
+    }
+    server.listening.end();
 }

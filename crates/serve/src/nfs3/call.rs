@@ -5,6 +5,7 @@ use vfs::attr::Attr;
 use vfs::cred::Cred;
 use vfs::fs::{Context, FileSystem, Flush};
 use vfs::handle::Handle;
+use vfs::share::ShareTable;
 use vfs::status::Status;
 use wire::nfs3::{Fattr3, Fh3, Nfsstat3, Res};
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
@@ -19,6 +20,7 @@ use crate::transport::buffers::ReplyBuf;
 /// A call being handled.
 pub(super) struct Call<'a> {
     pub(super) service: &'a Service,
+    pub(super) shares: &'a ShareTable,
     pub(super) cred: &'a Cred,
     pub(super) caller: &'a Caller,
     pub(super) may_block: bool,
@@ -58,7 +60,7 @@ impl<'a> Call<'a> {
     /// The file behind a further handle of the call.
     pub(super) fn second(&self, fh: Fh3<'_>) -> Result<Target<'a>, Status> {
         let handle = Handle::new(fh.0).ok_or(Status::BadHandle)?;
-        let share = self.service.shares.by_handle(&handle).ok_or(Status::Stale)?;
+        let share = self.shares.by_handle(&handle).ok_or(Status::Stale)?;
         Ok(Target { fs: &*share.fs, handle, share: share.id })
     }
 

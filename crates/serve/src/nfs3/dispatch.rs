@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use probe::op::Protocol;
 use vfs::handle::Handle;
-use vfs::share::ShareTable;
+use vfs::share::Shares;
 use vfs::share::rules::Access;
 use vfs::status::Status;
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
@@ -20,7 +20,7 @@ use crate::transport::buffers::ReplyBuf;
 
 /// What both programs share.
 pub(super) struct Service {
-    pub(super) shares: Arc<ShareTable>,
+    pub(super) shares: Arc<Shares>,
     pub(super) mounts: Mutex<Mounts>,
     /// Verifier of unstable writes: another one after each start.
     pub(super) verifier: [u8; 8],
@@ -36,8 +36,11 @@ type Handler = fn(&mut Call<'_>) -> Handled;
 
 impl Service {
     fn run(&self, handler: Option<Handler>, call: &mut rpc::Call<'_>) -> rpc::Handled {
+        // What the call works with to its end, whatever is exchanged meanwhile.
+        let shares = self.shares.load();
         let mut call = Call {
             service: self,
+            shares: &shares,
             cred: call.caller.cred(),
             caller: call.caller,
             may_block: call.may_block,
@@ -81,7 +84,8 @@ impl Program for Nfs3 {
         let first = (procedure.number != Proc::NULL.0)
             .then(|| Fh3::decode(&mut args.clone()).ok())
             .flatten();
-        let share = first.and_then(|fh| self.0.shares.by_handle(&Handle::new(fh.0)?));
+        let shares = self.0.shares.load();
+        let share = first.and_then(|fh| shares.by_handle(&Handle::new(fh.0)?));
         let Some(share) = share else {
             caller.leave();
             return Ok(());

@@ -20,14 +20,14 @@ mod status;
 use std::sync::{Arc, Mutex};
 
 use base::random::{Random, SystemRandom};
-use vfs::share::ShareTable;
+use vfs::share::Shares;
 
 use self::dispatch::{Mount3, Nfs3, Service};
 use self::mount::Mounts;
 use crate::rpc::Program;
 
 /// Both programs, on these shares.
-pub fn programs(shares: Arc<ShareTable>) -> Vec<Arc<dyn Program>> {
+pub fn programs(shares: Arc<Shares>) -> Vec<Arc<dyn Program>> {
     let service = Arc::new(Service {
         shares,
         mounts: Mutex::new(Mounts::default()),

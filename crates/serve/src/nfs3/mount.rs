@@ -8,7 +8,7 @@ use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
 use vfs::share::rules::{self, Access};
-use vfs::share::{EXPORT, Share};
+use vfs::share::{EXPORT, Entered, Share};
 use vfs::status::Status;
 use wire::mount3::{
     Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
@@ -69,9 +69,8 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), S
     let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
     let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
     let (share, sub) = path.split_at(EXPORT.len() + name.len());
-    let share: &Share = call.service.shares.by_path(share).ok_or(Status::NotFound)?;
-    let caller = call.caller;
-    let grant = share.rules.get().grant_over(caller.address, caller.port(), caller.transport());
+    let share: &Share = call.shares.by_path(share).ok_or(Status::NotFound)?;
+    let grant = Entered::new(share, &call.caller.origin()).at_best();
     if grant.access == Access::None {
         return Err(Status::Access);
     }
@@ -118,7 +117,7 @@ pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
 
 pub(super) fn export(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
-    let shares = call.service.shares.iter();
+    let shares = call.shares.iter();
     let clients = |share: &Share| -> Vec<String> {
         share.rules.get().clients().take(MOUNT_GROUPS_MAX).map(str::to_owned).collect()
     };

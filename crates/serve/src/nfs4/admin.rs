@@ -27,6 +27,17 @@ impl Stateful {
         self.state.expire(clientid)
     }
 
+    /// Ends what clients hold through the share with this tag, which is not served any more. Gives
+    /// how many opens and delegations there were.
+    pub fn release_share(&self, tag: u32) -> (usize, usize) {
+        self.state.release_share(tag)
+    }
+
+    /// Addresses of the clients that have something through the share with this tag.
+    pub fn holders(&self, tag: u32) -> Vec<std::net::IpAddr> {
+        self.state.holders(tag)
+    }
+
     /// Remembers from where a client speaks. Only operations that are rare look: those by which it
     /// comes, and those by which it shows itself on a new connection.
     pub(super) fn note_peer(&self, run: &Run<'_>, op: &ArgOp<'_>) {

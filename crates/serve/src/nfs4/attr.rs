@@ -156,7 +156,7 @@ pub(super) fn space_for(run: &Run<'_>, target: &Target, want: &Bitmap4) -> Resul
 }
 
 pub(super) fn pseudo_attr(run: &Run<'_>, pseudo: Pseudo) -> vfs::attr::Attr {
-    pseudo.attr(table_change(&run.service.shares))
+    pseudo.attr(table_change(&run.service.shares.load()))
 }
 
 /// Writes the attributes `want` of a file that was found in a listing.

@@ -40,8 +40,9 @@ pub(super) fn grant(
     };
     match granted {
         Ok(stateid) => {
-            // Who cannot be called must not keep what was reclaimed.
-            let recall = !keeper.state.can_call(client);
+            // The file may have been changed since the server went away, by a program on its
+            // machine or over NFSv3, which knows no grace: what was reclaimed is to be returned.
+            let recall = matches!(args.claim, OpenClaim4::Previous(_));
             OpenDelegation4::Read(OpenReadDelegation4 { stateid, recall, permissions: NOBODY })
         }
         Err(why) if asked != 0 => {

@@ -104,12 +104,14 @@ fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handle
     let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
     let cx = context(run.progress, &run.peer, run.may_block);
     let (service, want) = (run.service, args.attr_request);
-    let change = table_change(&service.shares);
-    let verifier = change.to_be_bytes();
+    let shares = service.shares.load();
+    let change = table_change(&shares);
+    // Cookies are the shares' numbers, which stay as long as the server runs.
+    let verifier = service.verifier;
     if args.cookie != 0 && args.cookieverf != verifier {
         return Err(Nfsstat4::NOT_SAME.into());
     }
-    let mut names = pseudo.list(&service.shares, args.cookie);
+    let mut names = pseudo.list(&shares, args.cookie);
     names.retain(|(.., below)| match below {
         Below::Share(share) => run.may_see(share),
         Below::Pseudo(_) => true,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vfs::handle::Handle;
-use vfs::share::Share;
+use vfs::share::{Share, has_form};
 use wire::nfs4::{Fh4, GetfhResOk4, Nfsstat4, PutfhArgs4};
 
 use super::pseudo::Pseudo;
@@ -63,7 +63,12 @@ pub(super) fn putfh(run: &mut Run<'_>, args: &PutfhArgs4<'_>) -> Handled {
     let place = match Pseudo::from_handle(&handle) {
         Some(pseudo) => Place::Pseudo(pseudo),
         None => {
-            let share = run.service.shares.by_handle(&handle).ok_or(Nfsstat4::BADHANDLE)?;
+            let shares = run.service.shares.load();
+            let Some(share) = shares.by_handle(&handle) else {
+                // A share that was taken away has left handles behind.
+                let of_ours = has_form(&handle);
+                return Err(if of_ours { Nfsstat4::STALE } else { Nfsstat4::BADHANDLE }.into());
+            };
             // A handle that is not understood has no file.
             if share.fs.file_id(&handle) == 0 {
                 return Err(Nfsstat4::BADHANDLE.into());

@@ -39,7 +39,7 @@ mod xattr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs::share::ShareTable;
+use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 pub use dispatch::{Done, Progress, Start};
@@ -53,7 +53,7 @@ pub use status::nfsstat4;
 /// What the operations on files need; one for all connections.
 pub struct Nfs4 {
     /// The shares.
-    pub shares: Arc<ShareTable>,
+    pub shares: Arc<Shares>,
     /// Verifier of unstable writes: another one after each start.
     pub verifier: [u8; 8],
     /// The lease, as `lease_time` tells it.

@@ -42,7 +42,8 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
     match place {
         Place::Pseudo(pseudo) => {
             check_name_in(place, name)?;
-            match pseudo.lookup(&run.service.shares, name) {
+            let shares = run.service.shares.load();
+            match pseudo.lookup(&shares, name) {
                 Some(Below::Pseudo(below)) => Ok(Place::Pseudo(below)),
                 Some(Below::Share(share)) if run.may_see(share) => Ok(root_of(share)),
                 Some(Below::Share(share)) if run.grant(share).too_weak => {
@@ -123,7 +124,8 @@ pub(super) fn secinfo(run: &mut Run<'_>, args: &SecinfoArgs4<'_>) -> Handled {
 /// The root of a share that the caller is not let into as it comes.
 fn share_below(run: &Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
     let Place::Pseudo(pseudo) = place else { return Err(Nfsstat4::WRONGSEC.into()) };
-    match pseudo.lookup(&run.service.shares, name) {
+    let shares = run.service.shares.load();
+    match pseudo.lookup(&shares, name) {
         Some(Below::Share(share)) => Ok(root_of(share)),
         _ => Err(Nfsstat4::NOENT.into()),
     }

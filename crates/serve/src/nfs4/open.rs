@@ -93,6 +93,7 @@ fn finish(
     let key = FileKey::from(&attr);
     let owner = client.owner(args.owner.owner.0)?;
     let stateid = keeper.state.open(client, key, &owner, share, keeper.now())?;
+    keeper.state.opened_through(client, &stateid, &target.handle);
     if let Some(set) = then {
         match target.share.fs.setattr(run.cx(), &target.handle, &set, None) {
             Ok(changed) => run.durable(changed.flush),

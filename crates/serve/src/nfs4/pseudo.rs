@@ -101,13 +101,16 @@ impl Pseudo {
         shares: &'a ShareTable,
         cookie: u64,
     ) -> Vec<(u64, &'a [u8], Below<'a>)> {
-        let all: Vec<(&[u8], Below<'a>)> = match self {
-            Self::Root => vec![(EXPORT_NAME, Below::Pseudo(Self::Export))],
-            Self::Export => shares.iter().map(|s| (s.name.as_bytes(), Below::Share(s))).collect(),
+        // 0 to 2 are reserved (RFC 8881 §18.23.3). Names that come or go between two calls do not
+        // move the others.
+        let all: Vec<(u64, &[u8], Below<'a>)> = match self {
+            Self::Root => vec![(3, EXPORT_NAME, Below::Pseudo(Self::Export))],
+            Self::Export => shares
+                .iter()
+                .map(|s| (2 + u64::from(s.id), s.name.as_bytes(), Below::Share(s)))
+                .collect(),
         };
-        // 0 to 2 are reserved (RFC 8881 §18.23.3).
-        let numbered = (3..).zip(all).map(|(at, (name, below))| (at, name, below));
-        numbered.filter(|(at, ..)| *at > cookie).collect()
+        all.into_iter().filter(|(at, ..)| *at > cookie).collect()
     }
 }
 

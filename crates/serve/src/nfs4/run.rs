@@ -7,8 +7,8 @@ use std::sync::Arc;
 use probe::op::{OpRecord, flag};
 use vfs::cred::Cred;
 use vfs::fs::{Context, Failed, Flush};
-use vfs::share::Share;
 use vfs::share::rules::{Access, Flavor, Flavors, Grant, Transport};
+use vfs::share::{self, Origin, Share};
 use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
@@ -76,11 +76,17 @@ pub struct Peer<'a> {
     pub back: Option<&'a Arc<Back>>,
 }
 
-/// What a share's rules grant to the caller.
+impl Peer<'_> {
+    fn origin(&self) -> Origin {
+        let (address, port) = self.address;
+        Origin { address, port, transport: self.transport }
+    }
+}
+
+/// What a share grants to the caller, who acts as it says.
 #[derive(Debug, Clone)]
 pub struct Entered {
-    /// The share, and which rules of it said so.
-    by: (u16, u64),
+    by: share::Entered,
     /// How far and as whom.
     pub grant: Grant,
     /// The identity to act with, where it is not the claimed one.
@@ -90,15 +96,13 @@ pub struct Entered {
 impl Entered {
     /// What `share` grants.
     pub(super) fn new(share: &Share, peer: &Peer<'_>) -> Self {
-        let by = (share.id, share.rules.generation());
-        let (address, port) = peer.address;
-        let grant = share.rules.get().grant_over(address, port, peer.transport);
-        let grant = grant.with(peer.flavor);
+        let by = share::Entered::new(share, &peer.origin());
+        let grant = by.grant(peer.flavor);
         Self { by, grant, cred: grant.acting(peer.cred) }
     }
 
     fn still_holds(&self, share: &Share) -> bool {
-        self.by == (share.id, share.rules.generation())
+        self.by.holds(share)
     }
 }
 
@@ -173,9 +177,7 @@ impl Run<'_> {
     /// It takes none, whatever the flavour: as [`Run::enter`].
     pub(super) fn flavors(&self, place: &Place) -> Result<Flavors, Nfsstat4> {
         let Place::File(target) = place else { return Ok(Flavors::ALL) };
-        let (address, port) = self.peer.address;
-        let rules = target.share.rules.get();
-        match rules.grant_over(address, port, self.peer.transport) {
+        match share::Entered::new(&target.share, &self.peer.origin()).at_best() {
             Grant { access: Access::None, too_weak: true, .. } => Err(Nfsstat4::WRONGSEC),
             Grant { access: Access::None, .. } => Err(Nfsstat4::NOENT),
             Grant { flavors, .. } => Ok(flavors),

@@ -6,7 +6,7 @@ use vfs::cred::Cred;
 use vfs::fs::FileSystem;
 use vfs::mem::MemFs;
 use vfs::share::rules::{Flavor, Transport};
-use vfs::share::tag;
+use vfs::share::{ShareTable, tag};
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
@@ -85,7 +85,7 @@ impl World {
             shares.add(name, MemFs::new(tag(name), 1 << 30), false).expect("a share");
         }
         let nfs = Nfs4 {
-            shares: Arc::new(shares),
+            shares: Shares::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(90),
             idmap: Arc::default(),
@@ -135,7 +135,7 @@ impl World {
 
     /// 4.0, from the root of the first share on.
     fn at_share(&self, ops: &[ArgOp<'_>]) -> Answer {
-        let name = self.nfs.shares.iter().next().expect("a share").name.clone();
+        let name = self.nfs.shares.load().iter().next().expect("a share").name.clone();
         let mut all = vec![ArgOp::Putrootfh(()), lookup(b"export"), lookup(name.as_bytes())];
         all.extend_from_slice(ops);
         let mut answer = self.run(0, &all);
@@ -146,7 +146,8 @@ impl World {
     /// Makes a file in the share's root, since OPEN is not here.
     fn file(&self, name: &[u8], data: &[u8]) {
         use vfs::fs::{Context, CreateHow, Stable};
-        let fs: &Arc<dyn FileSystem> = &self.nfs.shares.iter().next().expect("a share").fs;
+        let shares = self.nfs.shares.load();
+        let fs: &Arc<dyn FileSystem> = &shares.iter().next().expect("a share").fs;
         let cx = Context { cred: &self.cred, may_block: true };
         let how =
             CreateHow::Guarded(vfs::attr::SetAttr { mode: Some(0o644), ..Default::default() });

@@ -131,6 +131,13 @@ impl Blocks {
         }
     }
 
+    /// Forgets all of a host on one file.
+    pub(super) fn remove_file(&mut self, key: FileKey, host: ClientKey) {
+        if self.by_host.contains_key(&host) {
+            self.remove_where(|wanted, block| wanted.key == key && block.host.key == host);
+        }
+    }
+
     fn remove_where(&mut self, which: impl Fn(&Wanted, &Block) -> bool) {
         let gone: Vec<_> =
             self.by_wanted.iter().filter(|(w, b)| which(w, b)).map(|(w, _)| w.clone()).collect();

@@ -77,7 +77,8 @@ impl Program for Nlm4 {
     ) -> Result<(), Status> {
         let handle = handle_in(Proc(procedure.number), args.rest()).and_then(Handle::new);
         caller.leave();
-        if let Some(share) = handle.and_then(|handle| self.0.shares.by_handle(&handle)) {
+        let shares = self.0.shares.load();
+        if let Some(share) = handle.and_then(|handle| shares.by_handle(&handle)) {
             caller.enter(share);
         }
         Ok(())
@@ -231,7 +232,8 @@ impl Request<'_> {
     /// The file that a call is about, which is then counted for it.
     pub(super) fn find(&mut self, fh: Netobj<'_>) -> Result<(Arc<Share>, Handle), Refusal> {
         let handle = Handle::new(fh.0).ok_or(Nlm4Stat::STALE_FH)?;
-        let share = self.nlm.shares.by_handle(&handle).ok_or(Nlm4Stat::STALE_FH)?;
+        let shares = self.nlm.shares.load();
+        let share = shares.by_handle(&handle).ok_or(Nlm4Stat::STALE_FH)?;
         self.facts.share = share.id;
         self.facts.file = share.fs.file_id(&handle);
         if self.facts.file != 0 {

@@ -37,7 +37,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use vfs::locks::{LockTable, Owner, Protocol};
 use vfs::recovery::{ClientId, ClientRecords, RecordError};
-use vfs::share::ShareTable;
+use vfs::share::{Shares, tag_of};
 use wire::nlm4::Nlm4Stat;
 
 use self::blocks::Blocks;
@@ -56,7 +56,7 @@ pub const PORTMAP_PORT: u16 = 111;
 /// What the service is made of.
 pub struct Config {
     /// The shares.
-    pub shares: Arc<ShareTable>,
+    pub shares: Arc<Shares>,
     /// The table that all protocols share.
     pub locks: Arc<LockTable>,
     /// What time it is.
@@ -78,7 +78,7 @@ pub struct Config {
 
 /// The service.
 pub struct Nlm {
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     locks: Arc<LockTable>,
     clock: Arc<dyn Clock>,
     records: Arc<dyn ClientRecords>,
@@ -254,6 +254,36 @@ impl Nlm {
             // If it stays on record it may reclaim what it does not want any more.
             let _ = self.records.forget(&host.record());
         }
+    }
+
+    /// Addresses of the hosts that hold something through the share with this tag.
+    pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
+        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        let holds = |host: &&Arc<Host>| {
+            lock(&host.gate).files.keys().any(|handle| tag_of(handle) == Some(tag))
+        };
+        hosts.iter().filter(holds).map(|host| host.address).collect()
+    }
+
+    /// Ends what hosts hold through the share with this tag, which is not served any more: locks,
+    /// and waiting for them. A file that a host knows through another share too is left to it.
+    /// Gives on how many files there was something.
+    pub fn release_share(&self, tag: u32) -> usize {
+        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        let mut files = 0;
+        for host in hosts {
+            let mut gate = lock(&host.gate);
+            let gone: Vec<_> =
+                gate.files.extract_if(|handle, _| tag_of(handle) == Some(tag)).collect();
+            for (_, key) in gone {
+                if gate.files.values().all(|other| *other != key) {
+                    self.locks.release_on(key, host.key);
+                    lock(&self.blocks).remove_file(key, host.key);
+                    files += 1;
+                }
+            }
+        }
+        files
     }
 
     /// Forgets the hosts that hold nothing: they need not be told when we restart.

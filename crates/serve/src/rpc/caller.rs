@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use probe::op::OpRecord;
 use vfs::cred::Cred;
-use vfs::share::Share;
 use vfs::share::rules::{Flavor, Grant, NOBODY, Squash, Transport};
+use vfs::share::{Entered, Origin, Share};
 use wire::rpc::{Auth, AuthStat};
 
 use super::back::Back;
@@ -46,10 +46,9 @@ pub struct Caller {
     replaced: Option<Cred>,
     /// How the call at hand says who makes it.
     flavor: Flavor,
-    /// What a share grants to this connection, to the call at hand, and which rules of it said so.
-    granted: Grant,
+    /// What a share grants to this connection, and of that to the call at hand.
+    entered: Option<Entered>,
     grant: Grant,
-    granted_by: Option<(u16, u64)>,
     /// What its first call says that the machine is called, until it is taken.
     machine: Option<Box<[u8]>>,
     named: bool,
@@ -70,9 +69,8 @@ impl Caller {
             claimed: Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
             replaced: None,
             flavor: Flavor::None,
-            granted: Grant::ALL,
+            entered: None,
             grant: Grant::ALL,
-            granted_by: None,
             machine: None,
             named: false,
         }
@@ -114,6 +112,12 @@ impl Caller {
         self.transport
     }
 
+    /// From where its calls come, and how: what export rules go by.
+    #[inline]
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { address: self.address, port: self.port, transport: self.transport }
+    }
+
     /// How the call at hand says who makes it.
     #[inline]
     pub(crate) fn flavor(&self) -> Flavor {
@@ -124,7 +128,7 @@ impl Caller {
     /// its certificate names it, statistics show that name, not the one that its calls claim.
     pub(crate) fn moves_to(&mut self, transport: Transport, name: Option<&[u8]>) {
         self.transport = transport;
-        self.granted_by = None;
+        self.entered = None;
         if let Some(name) = name {
             self.named = true;
             self.machine = Some(name.into());
@@ -152,12 +156,12 @@ impl Caller {
     /// What `share` grants to this caller, who from now on acts as it says.
     #[inline]
     pub(crate) fn enter(&mut self, share: &Share) -> Grant {
-        let rules = Some((share.id, share.rules.generation()));
-        if self.granted_by != rules {
-            self.granted = share.rules.get().grant_over(self.address, self.port, self.transport);
-            self.granted_by = rules;
-        }
-        self.grant = self.granted.with(self.flavor);
+        let entered = match self.entered {
+            Some(entered) if entered.holds(share) => entered,
+            _ => Entered::new(share, &self.origin()),
+        };
+        self.entered = Some(entered);
+        self.grant = entered.grant(self.flavor);
         self.replaced = match self.grant.squash {
             Squash::None => None,
             _ => self.grant.acting(&self.claimed),

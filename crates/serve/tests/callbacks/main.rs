@@ -2,9 +2,12 @@
 //! who does not answer loses what it held, who cannot be called is told and gets nothing.
 
 mod scene;
+mod shares;
 
 use std::net::TcpListener;
 use std::time::Duration;
+
+use serve::nfs4::state::Identity;
 
 use scene::{Called, Client, LEASE, Scene, Wire, in_root, open, opened, read_delegation, wait_for};
 use wire::nfs4::*;
@@ -75,6 +78,34 @@ fn changes_over_nfs3_wait_as_well() {
     holder.wire.answer(&called, &called.done());
     assert_eq!(holder.give_back(id), Nfsstat4::OK);
     assert_eq!(remove(), 0);
+}
+
+/// What was changed in between, over NFSv3 or by a program on the server, it was not called for.
+#[test]
+fn what_is_reclaimed_after_a_restart_is_to_be_returned() {
+    use wire::nfs3::{CreateArgs, CreateHow, DiropArgs, Fh3, Filename3, NFS_PROGRAM, NFS_V3, Proc};
+    let scene = Scene::after(vec![Identity { name: (true, b"holder".to_vec()), principal: 0 }]);
+    let mut holder = Client::back(scene.addr, b"holder", vec![CallbackSec4::None(())]);
+    let (_, results) = holder.at_root(&[ArgOp::Getfh(())]);
+    let Some(ResOp::Getfh(Res4::Ok(root))) = results.last() else { panic!("{results:?}") };
+    let where_ = DiropArgs { dir: Fh3(root.object.0), name: Filename3(b"f") };
+    let args = CreateArgs { where_, how: CreateHow::Guarded(Default::default()) };
+    let made = Wire::connect(scene.addr).call((NFS_PROGRAM, NFS_V3, Proc::CREATE.0), &args);
+    assert_eq!(made.first_chunk(), Some(&[0; 4]), "CREATE");
+    let reclaim = ArgOp::Open(OpenArgs4 {
+        seqid: 0,
+        share_access: READ,
+        share_deny: 0,
+        owner: StateOwner4 { clientid: holder.id, owner: Opaque4(b"o") },
+        openhow: Openflag4::Nocreate(()),
+        claim: OpenClaim4::Previous(delegation4::READ),
+    });
+    let lookup = ArgOp::Lookup(LookupArgs4 { objname: Component4(b"f") });
+    let (status, results) = holder.at_root(&[lookup, reclaim]);
+    let reclaimed = opened(status, results).expect("what was open");
+    let OpenDelegation4::Read(held) = reclaimed.delegation else { panic!("{reclaimed:?}") };
+    assert!(held.recall, "nobody knows what has happened to the file");
+    assert_eq!(holder.give_back(held.stateid), Nfsstat4::OK);
 }
 
 #[test]

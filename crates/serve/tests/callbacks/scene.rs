@@ -10,7 +10,7 @@ use base::clock::{ManualClock, NS_PER_S};
 use base::random::SeededRandom;
 use probe::hub::{Hub, HubOptions};
 use serve::nfs3;
-use serve::nfs4::state::{Config, NoRecords, State};
+use serve::nfs4::state::{Config, Identity, NoRecords, State};
 use serve::nfs4::{self, Nfs4, Stateful};
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService};
@@ -19,7 +19,7 @@ use serve::transport::budget::Limits;
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareTable, Shares, tag};
 use wire::nfs4::*;
 use wire::rpc::{self, Auth, AuthSys, CallHeader, Gids};
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
@@ -35,24 +35,31 @@ pub struct Scene {
     pub addr: SocketAddr,
     pub clock: Arc<ManualClock>,
     pub keeper: Arc<Stateful>,
+    pub shares: Arc<Shares>,
+    pub locks: Arc<LockTable>,
 }
 
 impl Scene {
     pub fn new() -> Self {
+        Self::after(Vec::new())
+    }
+
+    /// After a restart: those held something before.
+    pub fn after(known: Vec<Identity>) -> Self {
         let runtimes = Arc::new(Runtimes::start(2).unwrap());
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let locks = Arc::<LockTable>::default();
         let mut shares = ShareTable::with_locks(Arc::clone(&locks));
         shares.add("t", MemFs::new(tag("t"), 1 << 30), false).unwrap();
-        let shares = Arc::new(shares);
+        let shares = Shares::new(shares);
         let clock = Arc::new(ManualClock::at(NS_PER_S));
         let state = State::new(Config {
             boot: 3,
             lease_ns: LEASE.as_nanos() as u64,
-            grace_until_ns: 0,
-            known: Vec::new(),
+            grace_until_ns: NS_PER_S + LEASE.as_nanos() as u64,
+            known,
             records: Arc::new(NoRecords),
-            locks,
+            locks: Arc::clone(&locks),
             random: Box::new(SeededRandom::new(1)),
         });
         let server_owner = b"here".to_vec();
@@ -60,7 +67,7 @@ impl Scene {
         keeper.call_back(&runtimes);
         let mut programs = nfs3::programs(Arc::clone(&shares));
         programs.push(nfs4::program(Arc::new(Nfs4 {
-            shares,
+            shares: Arc::clone(&shares),
             verifier: [1; 8],
             lease: LEASE,
             state: keeper.clone(),
@@ -78,7 +85,7 @@ impl Scene {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper }
+        Self { _service: service, addr, clock, keeper, shares, locks }
     }
 
     /// Time passes, and the server looks after its clients.
@@ -274,8 +281,16 @@ pub struct Client {
 }
 
 impl Client {
-    /// With `secs` for the callbacks; the connection is the back channel as well.
+    /// One that has nothing to reclaim; as [`Client::back`].
     pub fn new(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
+        let mut client = Self::back(addr, name, secs);
+        let done = ReclaimCompleteArgs4 { one_fs: false };
+        assert_eq!(client.run(&[ArgOp::ReclaimComplete(done)]).0, Nfsstat4::OK);
+        client
+    }
+
+    /// With `secs` for the callbacks; the connection is the back channel as well.
+    pub fn back(addr: SocketAddr, name: &[u8], secs: Vec<CallbackSec4<'_>>) -> Self {
         let mut wire = Wire::connect(addr);
         let args = ExchangeIdArgs4 {
             clientowner: ClientOwner4 { verifier: [1; 8], ownerid: Opaque4(name) },
@@ -307,10 +322,7 @@ impl Client {
         let (_, results) = wire.compound(1, &[ArgOp::CreateSession(args)]);
         let [ResOp::CreateSession(Res4::Ok(ok))] = results[..] else { panic!("{results:?}") };
         assert_eq!(ok.flags, create_session4::CONN_BACK_CHAN);
-        let mut client = Self { wire, id, session: ok.sessionid, sequence: 0, flags: 0 };
-        let done = ReclaimCompleteArgs4 { one_fs: false };
-        assert_eq!(client.run(&[ArgOp::ReclaimComplete(done)]).0, Nfsstat4::OK);
-        client
+        Self { wire, id, session: ok.sessionid, sequence: 0, flags: 0 }
     }
 
     /// Does operations in the session; without SEQUENCE's result.

@@ -19,8 +19,8 @@ use serve::transport::tls::Tls;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
-use vfs::share::ShareTable;
 use vfs::share::rules::{Lookup, Rules};
+use vfs::share::{ShareTable, Shares};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
@@ -33,7 +33,7 @@ pub struct Server {
     service: Option<RpcService>,
     pub addr: SocketAddr,
     pub hub: Arc<Hub>,
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     _runtimes: Arc<Runtimes>,
 }
 
@@ -94,7 +94,7 @@ impl Server {
     /// Exchanges the export rules of the share.
     pub fn set_rules(&self, text: &str) {
         let rules = Rules::parse(text, &Nobody).expect("rules");
-        self.shares.by_path(b"/export/t").expect("the share").rules.set(rules);
+        self.shares.load().by_path(b"/export/t").expect("the share").rules.set(rules);
     }
 
     /// The service.
@@ -118,7 +118,7 @@ impl Server {
 }
 
 /// Version 3, and version 4.0 without state.
-fn programs(shares: &Arc<ShareTable>) -> Vec<Arc<dyn Program>> {
+fn programs(shares: &Arc<Shares>) -> Vec<Arc<dyn Program>> {
     let mut programs = nfs3::programs(Arc::clone(shares));
     programs.push(nfs4::program(Arc::new(Nfs4 {
         shares: Arc::clone(shares),
@@ -167,10 +167,10 @@ pub fn directory() -> Arc<dyn FileSystem> {
     HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap()
 }
 
-fn shares(fs: Arc<dyn FileSystem>) -> Arc<ShareTable> {
+fn shares(fs: Arc<dyn FileSystem>) -> Arc<Shares> {
     let mut table = ShareTable::default();
     table.add("t", fs, false).unwrap();
-    Arc::new(table)
+    Shares::new(table)
 }
 
 /// Asks until there is an answer.

@@ -23,8 +23,8 @@ use vfs::handle::Handle;
 use vfs::locks::{FileKey, LockTable, Owner};
 use vfs::mem::MemFs;
 use vfs::recovery::FileRecords;
-use vfs::share::ShareTable;
 use vfs::share::rules::{Lookup, Rules};
+use vfs::share::{ShareTable, Shares};
 
 use crate::client::PATIENCE;
 
@@ -89,7 +89,7 @@ pub struct Server {
     pub locks: Arc<LockTable>,
     pub clock: Arc<ManualClock>,
     pub hub: Arc<Hub>,
-    pub shares: Arc<ShareTable>,
+    pub shares: Arc<Shares>,
     /// Whether owners of other protocols make way.
     pub gone: Arc<AtomicBool>,
     /// Those who were asked to.
@@ -103,7 +103,7 @@ impl Server {
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let mut shares = ShareTable::default();
         shares.add("t", world.fs.clone(), false).unwrap();
-        let shares = Arc::new(shares);
+        let shares = Shares::new(shares);
         let locks = Arc::new(LockTable::default());
         let clock = Arc::new(ManualClock::at(NS_PER_S));
         let gone = Arc::new(AtomicBool::new(false));
@@ -168,7 +168,7 @@ impl Server {
     /// Exchanges the export rules of the share.
     pub fn set_rules(&self, text: &str) {
         let rules = Rules::parse(text, &Nobody).expect("rules");
-        self.shares.by_path(b"/export/t").expect("the share").rules.set(rules);
+        self.shares.load().by_path(b"/export/t").expect("the share").rules.set(rules);
     }
 
     /// Operations of NLM written down so far, once there are at least `count`.

@@ -115,6 +115,13 @@ impl Keys {
     }
 }
 
+/// Whether it has the form of a handle that a back end makes, whoever made it.
+pub fn has_form(handle: &Handle) -> bool {
+    let bytes = handle.as_bytes();
+    let body = bytes.len().checked_sub(MAC_LEN).and_then(|n| bytes.get(..n));
+    body.and_then(take_apart).is_some()
+}
+
 fn take_apart(body: &[u8]) -> Option<Parsed> {
     let kernel = match *body.first()? {
         KERNEL => true,

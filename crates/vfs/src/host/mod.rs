@@ -184,6 +184,26 @@ pub struct HostCounts {
     pub handles: u64,
 }
 
+impl HostCounts {
+    /// Of two shares together.
+    #[must_use]
+    pub fn and(self, other: &Self) -> Self {
+        Self {
+            nodes: self.nodes + other.nodes,
+            nodes_forgotten: self.nodes_forgotten + other.nodes_forgotten,
+            open_files: self.open_files + other.open_files,
+            cold_found: self.cold_found + other.cold_found,
+            cold_stale: self.cold_stale + other.cold_stale,
+            searches: self.searches + other.searches,
+            dirty: self.dirty + other.dirty,
+            flush_failures: self.flush_failures + other.flush_failures,
+            open_files_max: self.open_files_max + other.open_files_max,
+            names: self.names + other.names,
+            handles: self.handles + other.handles,
+        }
+    }
+}
+
 /// A directory of this machine, served.
 pub struct HostFs {
     root: Arc<Node>,

@@ -155,6 +155,11 @@ impl LockTable {
         self.clear_file(key, &|who| who == owner, true);
     }
 
+    /// Takes everything from a client on one file.
+    pub fn release_on(&self, key: FileKey, client: ClientKey) {
+        self.clear_file(key, &|who| who.client == client, true);
+    }
+
     /// Takes everything from a client that is gone. Looks through the whole table.
     pub fn release_client(&self, client: ClientKey) {
         self.clear(&|owner| owner.client == client, true);

@@ -322,19 +322,35 @@ impl Rules {
     }
 }
 
+/// Numbers of sets of rules, each given once in this process: a share that is taken away and comes
+/// again under its name is not mistaken for the one before.
+static GENERATIONS: AtomicU64 = AtomicU64::new(1);
+
+fn next_generation() -> u64 {
+    GENERATIONS.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The rules of a share as they stand; they may be exchanged while it is in use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Current {
     /// Which rules these are: a caller that knows the number knows what they grant to it.
     generation: AtomicU64,
     rules: Mutex<Arc<Rules>>,
 }
 
+impl Default for Current {
+    /// None: everyone may do everything.
+    fn default() -> Self {
+        Self { generation: AtomicU64::new(next_generation()), rules: Mutex::default() }
+    }
+}
+
 impl Current {
     /// Exchanges the rules; they hold from the next call of each client on.
     pub fn set(&self, rules: Rules) {
-        *self.lock() = Arc::new(rules);
-        self.generation.fetch_add(1, Ordering::Release);
+        let mut stand = self.lock();
+        *stand = Arc::new(rules);
+        self.generation.store(next_generation(), Ordering::Release);
     }
 
     /// The rules.

@@ -44,6 +44,29 @@ fn wrong_shares_are_refused() {
 }
 
 #[test]
+fn numbers_stay_when_others_go() {
+    let mut table = ShareTable::default();
+    for name in ["home", "data", "tank"] {
+        table.add(name, mem(name), false).expect("new");
+    }
+    let gone = table.remove("home").expect("there");
+    assert!(table.remove("home").is_none());
+    assert!(table.by_handle(&gone.fs.root()).is_none() && has_form(&gone.fs.root()));
+    assert!(table.by_id(gone.id).is_none() && table.by_path(b"/export/home").is_none());
+    let numbers = |table: &ShareTable| table.iter().map(|share| share.id).collect::<Vec<_>>();
+    assert_eq!(numbers(&table), [2, 3]);
+    let new = |name, id| New { name, fs: mem(name), read_only: false, id, rules: Arc::default() };
+    for taken in [0, 3] {
+        let error = table.put(new("home", taken)).err();
+        assert_eq!(error, Some(ShareError::Number("home".into())));
+    }
+    let again = table.put(new("home", 1)).expect("new");
+    // What was found out about the one before does not hold for it.
+    assert_ne!(again.rules.generation(), gone.rules.generation());
+    assert_eq!(numbers(&table), [1, 2, 3]);
+}
+
+#[test]
 fn read_only_refuses_every_change() {
     let inner = mem("home");
     let who = root();

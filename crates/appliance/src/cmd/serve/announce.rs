@@ -28,7 +28,7 @@ pub struct Announcement<'a> {
     pub login: String,
     /// Name and password of a user who was made now.
     pub first: Option<(&'a str, &'a str)>,
-    /// Whether a service manager started us, so that standard output is kept and read by others.
+    /// Whether standard output is a log, kept and read by others.
     pub logged: bool,
 }
 
@@ -127,32 +127,46 @@ pub fn host_name(ip: IpAddr) -> String {
     }
 }
 
-/// The mount command of DESIGN's form, ready for a shell. With `locks` the client finds NLM by the
-/// port mapper; without, locks would fail, so that they must stay on the client.
-pub fn mount_command(at: SocketAddr, share: &str, locks: bool) -> String {
+/// A version of NFS that a share is mounted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// 3.
+    V3,
+    /// 4.2, or an older 4.
+    V4,
+}
+
+impl Version {
+    /// In the order in which they are told.
+    pub const ALL: [Self; 2] = [Self::V3, Self::V4];
+
+    /// Its name in URLs and in the API.
+    pub fn protocol(self) -> &'static str {
+        match self {
+            Self::V3 => "nfs3",
+            Self::V4 => "nfs4",
+        }
+    }
+}
+
+/// The mount command of DESIGN's form, ready for a shell. With `locks` an NFSv3 client finds NLM by
+/// the port mapper; without, locks would fail, so that they must stay on the client.
+pub fn mount_command(version: Version, at: SocketAddr, share: &str, locks: bool) -> String {
     let port = at.port();
     let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
-    let nolock = if locks { "" } else { ",nolock" };
-    format!(
-        "mount -t nfs -o vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp{nolock} \
-         {what} /mnt"
-    )
+    let options = match version {
+        Version::V3 => {
+            let nolock = if locks { "" } else { ",nolock" };
+            format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp{nolock}")
+        }
+        Version::V4 => format!("vers=4.2,proto=tcp,port={port}"),
+    };
+    format!("mount -t nfs -o {options} {what} /mnt")
 }
 
-/// The same over NFS version 4.2.
-pub fn mount_command_v4(at: SocketAddr, share: &str) -> String {
-    let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
-    format!("mount -t nfs -o vers=4.2,proto=tcp,port={} {what} /mnt", at.port())
-}
-
-/// The share as `nfs4` URLs have it.
-pub fn nfs4_url(at: SocketAddr, share: &[u8]) -> String {
-    format!("nfs4://{}/export/{}", host(at), out::url_encode(share))
-}
-
-/// The URL of our own tools.
-pub fn nfs3_url(at: SocketAddr, share: &[u8]) -> String {
-    format!("nfs3://{}/export/{}", host(at), out::url_encode(share))
+/// The share as URLs of our own tools have it.
+pub fn url(version: Version, at: SocketAddr, share: &[u8]) -> String {
+    format!("{}://{}/export/{}", version.protocol(), host(at), out::url_encode(share))
 }
 
 #[cfg(test)]

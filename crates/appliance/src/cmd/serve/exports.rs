@@ -1,18 +1,14 @@
 //! Export rules from the command line or a file, and who is meant by the names in them.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use base::limits::EXPORTS_FILE_MAX;
-use vfs::share::rules::{Lookup, RuleError, Rules};
+use vfs::share::rules::{RuleError, Rules};
 
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-
-/// Groups of hosts (netgroup(5)).
-const NETGROUPS: &str = "/etc/netgroup";
+use crate::shares::System;
 
 /// Where the rules of the share come from.
 #[derive(Debug)]
@@ -73,24 +69,3 @@ impl Exports {
 }
 
 const HINT: &str = "write CLIENT(OPTIONS); docs/howto/export-rules.md has examples";
-
-/// This machine's resolver and groups.
-struct System;
-
-impl Lookup for System {
-    fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
-        let found = (name, 0).to_socket_addrs().map_err(|e| e.to_string())?;
-        Ok(found.map(|at| at.ip()).collect())
-    }
-
-    fn netgroups(&self) -> String {
-        // A machine without the file has no groups, and the rule that names one says so.
-        fs::read_to_string(NETGROUPS)
-            .inspect_err(|e| {
-                if e.kind() != ErrorKind::NotFound {
-                    base::tell!("nfs", "cannot read {NETGROUPS}: {e}");
-                }
-            })
-            .unwrap_or_default()
-    }
-}

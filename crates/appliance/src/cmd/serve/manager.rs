@@ -15,6 +15,14 @@ pub fn there() -> bool {
     std::env::var_os(SOCKET).is_some_and(|name| !name.is_empty())
 }
 
+/// The variable that says that standard output is kept in a log, where no service manager is.
+const LOGGED: &str = "PLIMSOLL_LOGGED";
+
+/// Whether standard output is kept, and read by others than who started us.
+pub fn logged() -> bool {
+    there() || std::env::var_os(LOGGED).is_some_and(|value| !value.is_empty())
+}
+
 /// Tells it, as `READY=1`. That it does not listen is no reason not to serve.
 pub fn tell(what: &str) {
     let Some(name) = std::env::var_os(SOCKET).filter(|name| !name.is_empty()) else { return };

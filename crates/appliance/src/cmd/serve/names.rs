@@ -8,11 +8,11 @@ use control::nfs::NfsFile;
 use probe::op::FileId;
 use vfs::fs::FileName;
 use vfs::locks::FileKey;
-use vfs::share::{EXPORT, Share, ShareTable};
+use vfs::share::{EXPORT, Share, Shares};
 
 /// Names of users from `/etc/passwd`, of shares and files from the shares themselves.
 pub struct ShareNames {
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     users: Mutex<Passwd>,
 }
 
@@ -28,7 +28,7 @@ const PASSWD: &str = "/etc/passwd";
 
 impl ShareNames {
     /// Names of what `shares` hold.
-    pub fn new(shares: Arc<ShareTable>) -> Self {
+    pub fn new(shares: Arc<Shares>) -> Self {
         Self { shares, users: Mutex::default() }
     }
 
@@ -40,7 +40,7 @@ impl ShareNames {
             let file = file_name(&share.name, &name);
             Some((known, NfsFile { file, share: Some(share.name.clone()) }))
         };
-        let mut found = self.shares.iter().filter_map(in_share).collect::<Vec<_>>();
+        let mut found = self.shares.load().iter().filter_map(in_share).collect::<Vec<_>>();
         found.sort_by_key(|(known, _)| !known);
         let nameless = || NfsFile { file: format!("inode {}", key.fileid), share: None };
         found.into_iter().next().map_or_else(nameless, |(_, file)| file)
@@ -58,11 +58,12 @@ impl Resolver for ShareNames {
     }
 
     fn share(&self, share: u16) -> Option<String> {
-        self.shares.by_id(share).map(|share| share.name.clone())
+        self.shares.load().by_id(share).map(|share| share.name.clone())
     }
 
     fn path_of(&self, file: FileId) -> Option<String> {
-        self.shares.iter().find_map(|share| Some(file_name(&share.name, &share.fs.describe(file)?)))
+        let named = |share: &Arc<Share>| Some(file_name(&share.name, &share.fs.describe(file)?));
+        self.shares.load().iter().find_map(named)
     }
 }
 

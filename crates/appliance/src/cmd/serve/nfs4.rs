@@ -12,7 +12,7 @@ use serve::nfs4::{IdMap, Nfs4, Stateful, program};
 use serve::rpc::Program;
 use vfs::locks::LockTable;
 use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
-use vfs::share::ShareTable;
+use vfs::share::Shares;
 
 use crate::out::{Failure, chain};
 
@@ -29,7 +29,7 @@ const PRINCIPAL: &[u8] = b"sys:";
 /// # Errors
 /// The records cannot be read.
 pub fn start(
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     locks: Arc<LockTable>,
     (lease, idmap): (Duration, Arc<IdMap>),
     state: &StateDir,

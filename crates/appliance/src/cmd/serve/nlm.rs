@@ -11,7 +11,7 @@ use serve::nlm::{Config, Nlm, PORTMAP_PORT};
 use serve::transport::Runtimes;
 use vfs::locks::LockTable;
 use vfs::recovery::FileRecords;
-use vfs::share::ShareTable;
+use vfs::share::Shares;
 
 use super::status::machine_name;
 use crate::out::Failure;
@@ -25,7 +25,7 @@ const RECORDS: &str = "nlm-clients";
 /// # Errors
 /// The records cannot be read or written.
 pub fn start(
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     locks: Arc<LockTable>,
     lease: Duration,
     state: &StateDir,

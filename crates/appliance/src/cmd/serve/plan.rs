@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
+use base::node::Shape;
 use control::state;
 use control::tree::Override;
 use vfs::share::rules::Rules;
@@ -139,9 +140,11 @@ fn user(text: &str) -> Result<(String, String), Failure> {
         Failure::usage("read --user", failed, "write --user NAME:PASSWORD or --user NAME:@FILE")
     };
     let (name, password) = text.split_once(':').ok_or_else(|| wrong("there is no colon in it"))?;
-    if name.is_empty() || name.len() > USER_NAME_MAX || name.chars().any(char::is_control) {
+    if name.len() > USER_NAME_MAX {
         return Err(wrong(&format!("a name has 1 to {USER_NAME_MAX} bytes")));
     }
+    // As in the configuration, which shows these users too.
+    Shape::Name.check(name).map_err(|why| wrong(&format!("the name is not good: {why}")))?;
     let password = match password.strip_prefix('@') {
         None => password.to_owned(),
         Some(file) => {

@@ -15,6 +15,7 @@ use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
 use crate::out::Failure;
+use crate::shares::room::{PREFIX, Room, Services};
 use crate::tree::LOG_SHOWN;
 
 /// All branches of the tree, each with who answers for it. The one list.
@@ -29,6 +30,7 @@ pub fn branches(
     branches.extend([
         Branch::new(&["configuration", "services", "nfs"], nfs),
         Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
+        Branch::new(PREFIX, shares(running)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(Status { running: running.clone() })),
     ]);
@@ -87,8 +89,8 @@ impl Apply for Nfs {
         if let Err(failure) = usable {
             return vec![Self::problem(&failure, "tls_certificate")];
         }
-        let shares = self.running.storage.table().iter();
-        let wanting = shares.filter_map(|share| files.check(&share.rules.get()).err()).next();
+        let table = self.running.storage.table().load();
+        let wanting = table.iter().filter_map(|share| files.check(&share.rules.get()).err()).next();
         wanting.map(|failure| Self::problem(&failure, "tls_client_ca")).into_iter().collect()
     }
 
@@ -177,4 +179,28 @@ fn uptime(running: &Running) -> i64 {
 
 fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// `/shares`, with what the services on them say.
+pub fn shares(running: &Arc<Running>) -> Arc<Room> {
+    let storage = &running.storage;
+    let services = Box::new(OfShares(running.clone()));
+    let (shares, offline) = storage.all_shares();
+    Arc::new(Room::new(shares.clone(), offline.clone(), services, storage.given()))
+}
+
+struct OfShares(Arc<Running>);
+
+impl Services for OfShares {
+    fn mount(&self, share: &str) -> Vec<String> {
+        self.0.storage.mount_commands(share)
+    }
+
+    fn holders(&self, tag: u32) -> Vec<String> {
+        self.0.storage.holders(tag).iter().map(ToString::to_string).collect()
+    }
+
+    fn knows_clients(&self) -> bool {
+        self.0.storage.knows_clients()
+    }
 }

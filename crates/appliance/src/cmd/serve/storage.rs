@@ -1,6 +1,7 @@
 //! Shares and the protocol services on them.
 
-use std::net::SocketAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use control::appliance::{Access, ActingAs, ShareStatus};
 use control::state::{StateDir, effective_uid};
+use control::tree::Document;
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::nfs3;
@@ -21,12 +23,11 @@ use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
-use vfs::host::{HostFs, HostOptions};
 use vfs::locks::LockTable;
+use vfs::share::node::DEFAULT_PROJECT;
 use vfs::share::rules::Rules;
-use vfs::share::{ShareError, ShareTable, tag};
 
-use super::announce::{mount_command, mount_command_v4, nfs3_url, nfs4_url};
+use super::announce::{Version, mount_command, url};
 use super::names::user_name;
 use super::owners::Owners;
 use super::plan::Plan;
@@ -35,13 +36,16 @@ use super::tls::Teller;
 use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
 use crate::services::NFS;
+use crate::shares::room::{self, Offline};
+use crate::shares::{Kit, Root, ShareConfig, Shares};
 
 /// What is served, and by whom.
 pub struct Storage {
-    files: Arc<HostFs>,
+    shares: Arc<Shares>,
+    offline: Offline,
+    /// The share of the command line.
+    given: String,
     flush: Arc<FlushGroup>,
-    table: Arc<ShareTable>,
-    dir: String,
     nfs: SocketAddr,
     clients: Arc<Stateful>,
     nlm: Arc<Nlm>,
@@ -55,26 +59,44 @@ pub struct Storage {
     service: Mutex<Option<RpcService>>,
 }
 
-/// The table with the one share, under its rules.
-fn shares(
-    plan: &Plan,
-    settings: &NfsSettings,
-    files: &Arc<HostFs>,
-    locks: &Arc<LockTable>,
-) -> Result<Arc<ShareTable>, ShareError> {
-    // Without delegations there is nothing that a change would have to recall.
-    let mut table = ShareTable::default();
-    if settings.delegations {
-        table = ShareTable::with_locks(locks.clone());
-        // Whoever trusts what it has read must hear of programs that change the file here.
-        let locks = locks.clone();
-        files.tell_changes(Box::new(move |file| {
-            locks.may_change(file, None);
-        }));
+/// What every share is opened with.
+fn kit(settings: &NfsSettings, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub>) -> Kit {
+    Kit {
+        state: (state.path().to_owned(), state.identity()),
+        secret,
+        locks: Arc::default(),
+        delegations: settings.delegations,
+        hub: hub.clone(),
     }
-    let share = table.add(&plan.share, files.clone(), plan.read_only)?;
-    share.rules.set(plan.rules.clone());
-    Ok(Arc::new(table))
+}
+
+/// The share of the command line.
+fn given(plan: &Plan) -> ShareConfig {
+    ShareConfig {
+        project: DEFAULT_PROJECT.to_owned(),
+        name: plan.share.clone(),
+        directory: plan.dir.clone(),
+        read_only: plan.read_only,
+        rules: plan.rules.clone(),
+        root: Root::default(),
+    }
+}
+
+/// Serves what is configured; says what cannot be.
+fn start_configured(shares: &Shares, document: &Document) -> Offline {
+    let offline = room::start(shares, document);
+    for (name, problem) in &offline {
+        base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
+    }
+    offline
+}
+
+/// What clients hold through a share ends with it, in both protocols that hold something.
+fn release_by(shares: &Shares, nfs4: Arc<Stateful>, nlm: Arc<Nlm>) {
+    shares.set_release(Box::new(move |tag| {
+        nfs4.release_share(tag);
+        nlm.release_share(tag);
+    }));
 }
 
 impl Storage {
@@ -83,7 +105,7 @@ impl Storage {
     /// # Errors
     /// The directory cannot be opened for serving, or the port is taken.
     pub fn start(
-        (plan, settings): (&Plan, &NfsSettings),
+        (plan, settings, document): (&Plan, &NfsSettings, &Document),
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
@@ -94,16 +116,14 @@ impl Storage {
         // The table of files is sized by it.
         let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?);
         hub.gauges().connections.set_limit(limits.connections as u64);
-        let options = HostOptions {
-            state_dir: Some(state.path().to_owned()),
-            hide: vec![state.identity()],
-            ..HostOptions::new(tag(&plan.share), secret)
-        };
-        let files = HostFs::open(&plan.dir, options).map_err(|e| failure(&e))?;
-        let locks = Arc::<LockTable>::default();
-        let table = shares(plan, settings, &files, &locks).map_err(|e| failure(&e))?;
-        // The same numbers in the same order as in the table of shares.
-        hub.shares().intern(&plan.share);
+        let kit = kit(settings, state, secret, hub);
+        let locks: Arc<LockTable> = kit.locks.clone();
+        let shares = Arc::new(Shares::new(kit));
+        shares
+            .apply(&[], &[given(plan)])
+            .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
+        let offline = start_configured(&shares, document);
+        let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
         let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
         let mut programs = nfs3::programs(table.clone());
@@ -116,6 +136,7 @@ impl Storage {
         programs.push(program);
         let nlm = nlm::start(table.clone(), locks, settings.lease, state, &clients, &runtimes)?;
         programs.extend(nlm.programs());
+        release_by(&shares, clients.clone(), nlm.clone());
         let service = RpcService::start(RpcConfig {
             addr: plan.nfs,
             runtimes: runtimes.clone(),
@@ -133,13 +154,13 @@ impl Storage {
         let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
         let service = Mutex::new(Some(service));
         let portmap = settings.portmap && portmap::start(plan, nfs, &nlm, &runtimes);
-        let dir = plan.dir.display().to_string();
+        let given = plan.share.clone();
         let knows_clients = AtomicBool::new(settings.tls.knows_clients());
         Ok(Self {
-            files,
+            shares,
+            offline,
+            given,
             flush,
-            table,
-            dir,
             nfs,
             clients,
             nlm,
@@ -152,9 +173,9 @@ impl Storage {
         })
     }
 
-    /// The shares, for names in statistics.
-    pub fn table(&self) -> &Arc<ShareTable> {
-        &self.table
+    /// The shares as protocols serve them, for names in statistics.
+    pub fn table(&self) -> &Arc<vfs::share::Shares> {
+        self.shares.table()
     }
 
     /// The keeper of NFSv4 clients' state.
@@ -171,46 +192,37 @@ impl Storage {
     pub fn shares(&self) -> Vec<ShareStatus> {
         let root = Cred::root();
         let context = Context { cred: &root, may_block: true };
-        let one = |share: &Arc<vfs::share::Share>| {
+        let one = |(share, config): (Arc<vfs::share::Share>, ShareConfig)| {
             let space = share.fs.space(context).ok();
             ShareStatus {
                 name: share.name.clone(),
-                dir: self.dir.clone(),
+                dir: config.directory.display().to_string(),
                 read_only: share.read_only,
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
                 exports: share.rules.get().iter().map(ToString::to_string).collect(),
-                access: vec![self.nfs3(&share.name), self.nfs4(&share.name)],
+                access: Version::ALL.map(|version| self.access(version, &share.name)).into(),
             }
         };
-        self.table.iter().map(one).collect()
+        self.shares.list().into_iter().map(one).collect()
     }
 
-    fn nfs3(&self, share: &str) -> Access {
-        Access {
-            protocol: "nfs3".to_owned(),
-            url: nfs3_url(self.nfs, share.as_bytes()),
-            mount: mount_command(self.nfs, share, self.portmap),
-            note: Some(match self.portmap {
-                true => "locks are the server's, if rpcbind and rpc.statd run on the client".into(),
-                false => "nolock: locks stay on the client that takes them".into(),
-            }),
-        }
-    }
-
-    fn nfs4(&self, share: &str) -> Access {
-        Access {
-            protocol: "nfs4".to_owned(),
-            url: nfs4_url(self.nfs, share.as_bytes()),
-            mount: mount_command_v4(self.nfs, share),
-            note: Some(format!(
+    fn access(&self, version: Version, share: &str) -> Access {
+        let note = match version {
+            Version::V3 if self.portmap => {
+                "locks are the server's, if rpcbind and rpc.statd run on the client".to_owned()
+            }
+            Version::V3 => "nolock: locks stay on the client that takes them".to_owned(),
+            Version::V4 => format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
-                if self.knows_clients.load(Relaxed) {
-                    "xprtsec=tls or mtls"
-                } else {
-                    "xprtsec=tls"
-                }
-            )),
+                if self.knows_clients() { "xprtsec=tls or mtls" } else { "xprtsec=tls" }
+            ),
+        };
+        Access {
+            protocol: version.protocol().to_owned(),
+            url: url(version, self.nfs, share.as_bytes()),
+            mount: mount_command(version, self.nfs, share, self.portmap),
+            note: Some(note),
         }
     }
 
@@ -234,9 +246,35 @@ impl Storage {
         self.service.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Exchanges the export rules of all shares.
+    /// Whether clients' certificates can be verified.
+    pub fn knows_clients(&self) -> bool {
+        self.knows_clients.load(Relaxed)
+    }
+
+    /// The shares, to be changed, and those that could not be started.
+    pub fn all_shares(&self) -> (&Arc<Shares>, &Offline) {
+        (&self.shares, &self.offline)
+    }
+
+    /// The name of the share of the command line.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// Addresses of clients that hold something through the share with this tag, each once.
+    pub fn holders(&self, tag: u32) -> BTreeSet<IpAddr> {
+        self.clients.holders(tag).into_iter().chain(self.nlm.holders(tag)).collect()
+    }
+
+    /// Commands that mount a share.
+    pub fn mount_commands(&self, share: &str) -> Vec<String> {
+        let one = |version| mount_command(version, self.nfs, share, self.portmap);
+        Version::ALL.map(one).into()
+    }
+
+    /// Exchanges the export rules of the share of the command line.
     pub fn set_rules(&self, rules: &Rules) {
-        self.table.iter().for_each(|share| share.rules.set(rules.clone()));
+        self.shares.set_rules(&self.given, rules);
     }
 
     /// Where NFS listens.
@@ -248,17 +286,15 @@ impl Storage {
     pub fn acting_as(&self) -> ActingAs {
         let uid = effective_uid();
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        ActingAs {
-            privileged: self.files.privileged(),
-            user: user_name(&passwd, uid).unwrap_or_else(|| uid.to_string()),
-            note: self.files.acting_as(),
-        }
+        let (privileged, note) = self.shares.acting_as();
+        let user = user_name(&passwd, uid).unwrap_or_else(|| uid.to_string());
+        ActingAs { privileged, user, note }
     }
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
         Box::new(Keeper {
-            files: self.files.clone(),
+            shares: self.shares.clone(),
             flush: self.flush.clone(),
             clients: self.clients.clone(),
             nlm: self.nlm.clone(),
@@ -289,7 +325,7 @@ fn limits(descriptors: u64) -> Limits {
 
 /// Has no samples of its own: it moves levels to the gauges, which the collector reads.
 struct Keeper {
-    files: Arc<HostFs>,
+    shares: Arc<Shares>,
     flush: Arc<FlushGroup>,
     clients: Arc<Stateful>,
     nlm: Arc<Nlm>,
@@ -302,10 +338,11 @@ impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.clients.sweep();
         self.nlm.sweep();
+        self.shares.sweep();
         self.owners.look();
         self.teller.look();
         let (files, flushes, gauges) =
-            (self.files.counts(), self.flush.counts(), self.hub.gauges());
+            (self.shares.counts(), self.flush.counts(), self.hub.gauges());
         gauges.open_files.set(files.open_files);
         gauges.open_files.set_limit(files.open_files_max);
         gauges.known_files.set(files.names);

@@ -14,6 +14,18 @@ use vfs::share::rules::{Rules, Transport};
 
 use crate::out::Failure;
 
+/// Refuses rules that nobody could satisfy: they want certificates of clients, and there is nothing
+/// to verify them by.
+///
+/// # Errors
+/// One sentence.
+pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
+    if rules.transport() < Transport::Mtls || knows_clients {
+        return Ok(());
+    }
+    Err("it is not said whose client certificates are good".to_owned())
+}
+
 /// Files that the options name.
 #[derive(Debug, Default)]
 pub struct TlsFiles {
@@ -44,14 +56,10 @@ impl TlsFiles {
     /// # Errors
     /// They want certificates of clients, and there is nothing to verify them by.
     pub fn check(&self, rules: &Rules) -> Result<(), Failure> {
-        if rules.transport() < Transport::Mtls || self.knows_clients() {
-            return Ok(());
-        }
-        Err(Failure::usage(
-            "serve a share with xprtsec=mtls",
-            "it is not said whose client certificates are good",
-            "name their authority with --nfs-tls-client-ca FILE",
-        ))
+        check(rules, self.knows_clients()).map_err(|failed| {
+            let hint = "name their authority with --nfs-tls-client-ca FILE";
+            Failure::usage("serve a share with xprtsec=mtls", &failed, hint)
+        })
     }
 
     /// Reads the files.

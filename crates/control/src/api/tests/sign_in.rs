@@ -15,6 +15,7 @@ use super::{NOW, Server, TOKEN, cookie, post, refusal, users, value};
 use crate::accounts::{Kind, Token, User, token_secret};
 use crate::api::{Peer, router};
 use crate::state::files::digest_hex;
+use crate::tree::audit::Wanted;
 
 #[tokio::test]
 async fn a_password_opens_a_session_and_signing_out_ends_it() {
@@ -194,4 +195,31 @@ async fn a_token_has_its_role_until_it_ends() {
     assert!(!server.fake.switched_off());
     server.clock.advance(Duration::from_secs(60));
     assert_eq!(get("/api/v1/session").await.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn sign_ins_are_in_the_audit_log_and_what_was_typed_is_not() {
+    let server = Server::new();
+    server.sign_in("my secret").await;
+    let mistaken = json!({ "user": "Pa55word!", "password": "admin" }).to_string();
+    server.send(post("/api/v1/session"), mistaken).await;
+    let cookie = cookie(&server.sign_in("right").await);
+    let end = Request::delete("/api/v1/session").header(COOKIE, &cookie);
+    server.send(end, "").await;
+    let wanted = Wanted { limit: 100, ..Wanted::default() };
+    let records = server.tree.audit().read(&wanted).unwrap();
+    let mut seen: Vec<(&str, &str, &str)> =
+        records.iter().map(|r| (&*r.action, &*r.who, &*r.from)).collect();
+    seen.sort_unstable();
+    assert_eq!(
+        seen,
+        [
+            ("sign-in", "admin", "10.0.0.7"),
+            ("sign-in refused", "(unknown name)", "10.0.0.7"),
+            ("sign-in refused", "admin", "10.0.0.7"),
+            ("sign-out", "admin", "10.0.0.7"),
+        ]
+    );
+    let all = format!("{records:?}");
+    assert!(!all.contains("my secret") && !all.contains("Pa55word!"), "{all}");
 }

@@ -16,6 +16,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// From where it spoke last.
+    pub fn latest(&self) -> Option<IpAddr> {
+        self.addresses.first().copied()
+    }
+
     /// It spoke from here.
     fn add(&mut self, minor: u32, address: IpAddr) {
         self.minor = minor;

@@ -273,7 +273,7 @@ impl State {
     }
 
     /// Takes a delegation out of the table of all protocols.
-    fn let_go(&self, client: &Client, deleg: &Deleg) {
+    pub(super) fn let_go(&self, client: &Client, deleg: &Deleg) {
         deleg.set_phase(Phase::Ended);
         if let Ok(owner) = client.owner(OWNER) {
             self.locks.end_lease(deleg.key, &owner);

@@ -6,9 +6,12 @@
 //! to a client that went away: then that client is ended, with our own stateids let go, and the
 //! table asked again.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use vfs::handle::Handle;
 use vfs::locks::{FileKey, Held as HeldLock, Kind, Owner, Protocol, Range, Refused, Share};
+use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
 
 use super::clients::Client;
@@ -88,6 +91,45 @@ impl State {
             }
         }
         Err(Nfsstat4::DELAY)
+    }
+
+    /// An open was made through the share that this handle is of.
+    pub fn opened_through(&self, client: &Client, id: &Stateid4, handle: &Handle) {
+        lock(&client.held).opened_through(id, tag_of(handle));
+    }
+
+    /// Ends the opens, locks and delegations that clients have through the share with this tag,
+    /// which is not served any more. Its handles lead nowhere, so no client can use or give back
+    /// what they stood for. Gives how many opens and delegations there were.
+    pub fn release_share(&self, tag: u32) -> (usize, usize) {
+        let (mut opens, mut delegations) = (0, 0);
+        for client in self.live.all() {
+            let mut held = lock(&client.held);
+            for (number, key, owner) in held.opens_through(tag) {
+                for lock_owner in held.closed(number) {
+                    self.locks.unlock_all(key, &lock_owner);
+                }
+                self.locks.close(key, &owner);
+                opens += 1;
+            }
+            for deleg in held.delegs_through(tag) {
+                held.undelegate(&deleg.stateid);
+                self.let_go(&client, &deleg);
+                delegations += 1;
+            }
+        }
+        (opens, delegations)
+    }
+
+    /// Addresses of the clients that have something through the share with this tag, as far as they
+    /// are known.
+    pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
+        let holds = |client: &Arc<Client>| {
+            let held = lock(&client.held);
+            !held.opens_through(tag).is_empty() || !held.delegs_through(tag).is_empty()
+        };
+        let clients = self.live.all().into_iter().filter(holds);
+        clients.filter_map(|client| lock(&client.seen).latest()).collect()
     }
 
     /// OPEN_DOWNGRADE (RFC 8881 §18.18).

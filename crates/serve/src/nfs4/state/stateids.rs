@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
 use vfs::locks::{FileKey, LeaseKind, Owner, SHARE_READ, SHARE_WRITE, Share};
+use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
 
 use super::deleg::Deleg;
@@ -50,6 +51,8 @@ pub struct Open {
     /// The shares that it was opened with, as bits `access + 4 * deny`: a downgrade must be to a
     /// union of some of them (§18.18.3).
     combos: u16,
+    /// The tag of the share that it was last opened through.
+    through: Option<u32>,
 }
 
 /// One stateid's state.
@@ -293,7 +296,7 @@ impl Held {
         let number = match self.opens.get(&at) {
             Some(number) => *number,
             None => {
-                let open = Open { share: Share::default(), combos: 0 };
+                let open = Open { share: Share::default(), combos: 0, through: None };
                 let number = self.add(key, owner.clone(), What::Open(open))?;
                 self.opens.insert(at, number);
                 number
@@ -304,6 +307,32 @@ impl Held {
             open.combos |= bit(share);
         }
         Ok(self.bump(number))
+    }
+
+    /// An open was made through the share with this tag.
+    pub fn opened_through(&mut self, id: &Stateid4, tag: Option<u32>) {
+        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(&parts(id).2) {
+            open.through = tag;
+        }
+    }
+
+    /// The opens that were made through a share: their numbers, files and owners.
+    pub fn opens_through(&self, tag: u32) -> Vec<(u32, FileKey, Owner)> {
+        let of_share = |entry: &Entry| match &entry.what {
+            What::Open(open) => open.through == Some(tag),
+            _ => false,
+        };
+        let states = self.states.iter().filter(|(_, entry)| of_share(entry));
+        states.map(|(number, entry)| (*number, entry.key, entry.owner.clone())).collect()
+    }
+
+    /// The delegations that were granted on handles of a share.
+    pub fn delegs_through(&self, tag: u32) -> Vec<Arc<Deleg>> {
+        let states = self.states.values().filter_map(|entry| match &entry.what {
+            What::Deleg(deleg) if tag_of(&deleg.handle) == Some(tag) => Some(Arc::clone(deleg)),
+            _ => None,
+        });
+        states.collect()
     }
 
     /// OPEN_CONFIRM: the same state, its next version.

@@ -11,7 +11,7 @@ use vfs::cred::Cred;
 use vfs::fs::CreateHow;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareTable, Shares, tag};
 use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
@@ -52,7 +52,7 @@ impl World {
         let keeper = Stateful { state, clock: clock.clone(), server_owner: b"here".to_vec() };
         let keeper = Arc::new(keeper);
         let nfs = Nfs4 {
-            shares: Arc::new(shares),
+            shares: Shares::new(shares),
             verifier: [1; 8],
             lease: Duration::from_secs(LEASE_S),
             idmap: Arc::default(),
@@ -352,7 +352,8 @@ fn a_41_compound_uses_the_current_stateid_and_is_repeated_from_its_slot() {
 #[test]
 fn who_reclaims_is_not_asked_to_confirm() {
     let world = World::new(vec![Identity { name: (false, b"before".to_vec()), principal: 0 }]);
-    let fs = &world.nfs.shares.iter().next().expect("the share").fs;
+    let shares = world.nfs.shares.load();
+    let fs = &shares.iter().next().expect("the share").fs;
     let how = CreateHow::Guarded(SetAttr::default());
     assert!(fs.create(cx(&world.cred), &fs.root(), b"f", how).is_ok());
     let clientid = world.client40(b"before");

@@ -25,12 +25,13 @@ fn with(rules: &str) -> World {
 }
 
 fn set(world: &World, rules: &str) {
-    let share = world.nfs.shares.iter().next().expect("a share");
+    let shares = world.nfs.shares.load();
+    let share = shares.iter().next().expect("a share");
     share.rules.set(Rules::parse(rules, &Nobody).expect(rules));
 }
 
 fn handle_of_share(world: &World) -> Vec<u8> {
-    world.nfs.shares.iter().next().expect("a share").fs.root().as_bytes().to_vec()
+    world.nfs.shares.load().iter().next().expect("a share").fs.root().as_bytes().to_vec()
 }
 
 #[test]

@@ -13,7 +13,7 @@ use vfs::cred::Cred;
 use vfs::fs::{Context, CreateHow, FileSystem};
 use vfs::locks::{FileKey, LockTable, SHARE_READ, Share, What as Row};
 use vfs::mem::MemFs;
-use vfs::share::{ShareTable, tag};
+use vfs::share::{ShareTable, Shares, tag};
 
 use super::super::super::state::{Config, Identity, NotWritten, Records, State};
 use super::super::super::{Done, Nfs4, Peer, Start, Stateful};
@@ -93,7 +93,7 @@ fn start(
     let lease = Duration::from_nanos(LEASE_NS);
     (
         Nfs4 {
-            shares: Arc::new(shares),
+            shares: Shares::new(shares),
             verifier: [1; 8],
             lease,
             state: keeper.clone(),

@@ -17,7 +17,7 @@ use vfs::handle::Handle;
 use vfs::locks::{Kind, LockTable, What};
 use vfs::mem::MemFs;
 use vfs::recovery::{ClientId, ClientRecords, RecordError};
-use vfs::share::ShareTable;
+use vfs::share::{ShareTable, Shares};
 use wire::nlm4::{
     CancelArgs, HostName, LockArgs, Netobj, Nlm4Lock, Nlm4Res, Nlm4Stat, Proc, UnlockArgs,
 };
@@ -145,13 +145,13 @@ pub struct World {
     pub locks: Arc<LockTable>,
     pub messages: UnboundedReceiver<Message>,
     clock: Arc<ManualClock>,
-    shares: Arc<ShareTable>,
+    shares: Arc<Shares>,
     book: Arc<Book>,
     file: Handle,
 }
 
 fn start(
-    shares: &Arc<ShareTable>,
+    shares: &Arc<Shares>,
     clock: &Arc<ManualClock>,
     book: &Arc<Book>,
 ) -> (Arc<Nlm>, Arc<LockTable>, UnboundedReceiver<Message>) {
@@ -182,7 +182,7 @@ impl World {
         let file = made.unwrap_or_else(|failed| panic!("{:?}", failed.status)).value.handle;
         let mut shares = ShareTable::default();
         shares.add("t", fs, false).unwrap();
-        let shares = Arc::new(shares);
+        let shares = Shares::new(shares);
         let (clock, book) = (Arc::new(ManualClock::at(NS_PER_S)), Arc::<Book>::default());
         let (nlm, locks, messages) = start(&shares, &clock, &book);
         Self { nlm, locks, messages, clock, shares, book, file }

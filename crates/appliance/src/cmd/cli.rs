@@ -1,0 +1,99 @@
+//! `plimsoll cli`: the context shell on a terminal, or its lines from a script. What they mean is
+//! in `control::cli`; here is only where they come from and where what they say goes.
+
+mod history;
+mod outside;
+mod terminal;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use base::limits::CLI_SCRIPT_MAX;
+use control::cli::{CliError, Shell, script};
+
+use crate::cli::CliArgs;
+use crate::out::{self, Failure};
+
+use outside::User;
+
+/// Runs the command.
+pub fn run(args: &CliArgs) -> ExitCode {
+    match try_run(args) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn try_run(args: &CliArgs) -> Result<ExitCode, Failure> {
+    let client = super::server(&args.server)?;
+    let stdin = args.lines.is_empty() && args.file.as_deref().is_none_or(|p| p == Path::new("-"));
+    let asks = stdin && args.file.is_none() && std::io::stdin().is_terminal();
+    let at = client.at();
+    let shell = Shell::open(Box::new(client), Box::new(User { asks }), args.json);
+    let shell = shell.map_err(|e| failed("open the shell", &e))?;
+    if asks {
+        return terminal::run(shell, &at);
+    }
+    match &args.file {
+        Some(path) if !stdin => {
+            let file = File::open(path);
+            let file = file.map_err(|e| Failure::of(&format!("read {}", path.display()), &e))?;
+            from_reader(shell, BufReader::new(file), args)
+        }
+        _ if stdin => from_reader(shell, std::io::stdin().lock(), args),
+        _ => {
+            script(shell, args.lines.iter().flat_map(|line| line.lines()).map(str::to_owned), args)
+        }
+    }
+}
+
+/// Lines as they come, so that a program at the other end of a pipe can read before it goes on.
+fn from_reader(shell: Shell, reader: impl BufRead, args: &CliArgs) -> Result<ExitCode, Failure> {
+    let (mut wrong, mut length) = (None, 0);
+    let lines = reader.take(CLI_SCRIPT_MAX as u64 + 1).lines().map_while(|line| {
+        let line = line.map_err(|e| wrong = Some(e)).ok()?;
+        length += line.len() + 1;
+        if length > CLI_SCRIPT_MAX {
+            let why = format!("it is longer than {CLI_SCRIPT_MAX} bytes");
+            wrong = Some(std::io::Error::new(ErrorKind::InvalidData, why));
+            return None;
+        }
+        Some(line)
+    });
+    let code = script(shell, lines, args)?;
+    match wrong {
+        None => Ok(code),
+        Some(error) => Err(Failure::of("read the script", &error)),
+    }
+}
+
+fn script(
+    mut shell: Shell,
+    lines: impl Iterator<Item = String>,
+    args: &CliArgs,
+) -> Result<ExitCode, Failure> {
+    let mut unwritten = None;
+    let mut say = |text: &str| {
+        if let Err(failure) = out::print(text) {
+            unwritten.get_or_insert(failure);
+        }
+    };
+    let done = script::run(&mut shell, lines, args.echo, &mut say);
+    if let Some(failure) = unwritten {
+        return Err(failure);
+    }
+    match done {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(stopped) => {
+            let what = if args.lines.is_empty() { "line" } else { "-c" };
+            failed(&format!("do {what} {}", stopped.line), &stopped.error).tell();
+            Ok(ExitCode::from(stopped.error.exit_code()))
+        }
+    }
+}
+
+fn failed(tried: &str, error: &CliError) -> Failure {
+    Failure::new(tried, &error.to_string(), error.hint())
+}

@@ -1,0 +1,94 @@
+//! The user and the files of the machine on which the shell runs.
+
+use std::io::{BufRead, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+
+use base::limits::CLI_SCRIPT_MAX;
+use control::cli::Outside;
+
+/// The user behind standard input.
+pub struct User {
+    /// Whether there is somebody to ask.
+    pub asks: bool,
+}
+
+impl Outside for User {
+    fn read(&mut self, path: &str) -> Result<String, String> {
+        let mut text = String::new();
+        let limit = CLI_SCRIPT_MAX as u64;
+        let done = std::fs::File::open(path).and_then(|f| f.take(limit).read_to_string(&mut text));
+        done.map(|_| text).map_err(|e| format!("cannot read {path}: {e}"))
+    }
+
+    fn write(&mut self, path: &str, text: &str) -> Result<(), String> {
+        // A configuration tells much; it is the user's to hand on.
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let done = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+        done.map_err(|e| format!("cannot write {path}: {e}"))
+    }
+
+    fn confirm(&mut self, question: &str) -> Option<bool> {
+        if !self.asks {
+            return None;
+        }
+        let answer = ask(&format!("{question} (y/N) "))?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+
+    fn secret(&mut self, name: &str) -> Option<String> {
+        if !self.asks {
+            return None;
+        }
+        let shown = Echo::off()?;
+        let answer = ask(&format!("{name}: "));
+        drop(shown);
+        // The line end that was not shown either.
+        let _unseen = std::io::stderr().write_all(b"\n");
+        answer.map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
+    }
+}
+
+fn ask(question: &str) -> Option<String> {
+    let mut err = std::io::stderr().lock();
+    err.write_all(question.as_bytes()).and_then(|()| err.flush()).ok()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).ok().filter(|n| *n > 0).map(|_| line)
+}
+
+/// What the terminal was before it stopped showing what is typed.
+struct Echo(libc::termios);
+
+impl Echo {
+    fn off() -> Option<Self> {
+        // SAFETY: all zeros is a termios; tcgetattr fills it.
+        let mut was: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a termios of ours.
+        if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &raw mut was) } != 0 {
+            return None;
+        }
+        let mut now = was;
+        now.c_lflag &= !libc::ECHO;
+        // SAFETY: as above.
+        let done = unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSAFLUSH, &raw const now) };
+        (done == 0).then_some(Self(was))
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        // SAFETY: the termios is what tcgetattr gave.
+        let _kept =
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, &raw const self.0) };
+    }
+}
+
+/// Makes a file that only this user can read, unless it is there.
+pub fn make_private(path: &std::path::Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path).map(drop)
+}

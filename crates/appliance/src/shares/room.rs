@@ -1,0 +1,323 @@
+//! `/shares` of the tree of administration: the configuration as a list of shares, and what is to
+//! be seen of those that are served.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use base::node::{Path, Shape, Value};
+use control::tree::{self, Apply, Document, Fault, Live, Override, Transition};
+use vfs::cred::Cred;
+use vfs::fs::Context;
+use vfs::share::node::DEFAULT_PROJECT;
+use vfs::share::rules::{Lookup, Transport};
+use vfs::share::{Share, tag};
+
+use super::{Base, Problem, Root, ShareConfig, Shares, System, lock};
+
+/// Where the branch begins.
+pub const PREFIX: &[&str] = &["shares"];
+/// Who made the share that is in no configuration.
+const COMMAND_LINE: &str = "command line";
+
+/// Shares that are configured and not served, by name, and why.
+pub type Offline = BTreeMap<String, Problem>;
+
+/// What the room asks of the services on the shares.
+pub trait Services: Send + Sync {
+    /// Commands that mount a share.
+    fn mount(&self, share: &str) -> Vec<String>;
+
+    /// Addresses of clients that hold something through the share with this tag.
+    fn holders(&self, tag: u32) -> Vec<String>;
+
+    /// Whether clients' certificates can be verified.
+    fn knows_clients(&self) -> bool;
+}
+
+/// The branch.
+pub struct Room {
+    shares: Arc<Shares>,
+    services: Box<dyn Services>,
+    /// The share of the command line: whatever the configuration says, it is served.
+    given: String,
+    offline: Mutex<Offline>,
+}
+
+impl Room {
+    /// The branch of these shares, of which some could not be started; `given` names the one of the
+    /// command line.
+    pub fn new(
+        shares: Arc<Shares>,
+        offline: Offline,
+        services: Box<dyn Services>,
+        given: &str,
+    ) -> Self {
+        Self { shares, services, given: given.to_owned(), offline: Mutex::new(offline) }
+    }
+
+    fn served(&self) -> Vec<ShareConfig> {
+        served(&self.shares)
+    }
+
+    fn served_as(&self, path: &Path) -> Option<(Arc<Share>, ShareConfig)> {
+        let (project, name) = parts(path)?;
+        let mut all = self.shares.list().into_iter();
+        all.find(|(_, config)| config.name == name && config.project == project)
+    }
+
+    /// What is to be served under a configuration, and what keeps the rest of it from being so.
+    fn wanted(&self, transition: &Transition<'_>) -> Result<Wanted, Vec<tree::Problem>> {
+        let Transition { old, new, renamed, .. } = transition;
+        let mut wanted = Wanted::default();
+        wanted.shares.extend(self.served().into_iter().filter(|one| one.name == self.given));
+        let mut problems = Vec::new();
+        let nfs = Path::of(&["configuration", "services", "nfs"]);
+        let knows_clients =
+            self.services.knows_clients() || new.text(&nfs, "tls_client_ca").is_some();
+        for path in paths(new).iter().filter(|path| path.name() != Some(&self.given)) {
+            let mut config = match config(new, path, &System) {
+                Ok(config) => config,
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            };
+            // Its root is as it is: it was made before, under another name.
+            if renamed.iter().any(|(_, to)| path.is_in(to)) {
+                config.root = Root::default();
+            }
+            if config.rules.transport() == Transport::Mtls && !knows_clients {
+                let sentence = "it is not said whose client certificates are good";
+                let hint = "set tls_client_ca of /configuration/services/nfs first";
+                let problem = tree::Problem::new(path, sentence, hint);
+                problems.push(problem.property("nfs_exceptions"));
+            }
+            let as_before = old.exists(path)
+                && self::config(old, path, &System).is_ok_and(|before| before == config);
+            let broken = lock(&self.offline).contains_key(&config.name) && as_before;
+            match self.shares.check_one(&config) {
+                // What could not be served before keeps nobody from changing something else.
+                Some(problem) if broken => wanted.offline.push((config.name, problem)),
+                _ => wanted.shares.push(config),
+            }
+        }
+        if problems.is_empty() { Ok(wanted) } else { Err(problems) }
+    }
+}
+
+/// Serves what is configured beside what is served, each share by itself: one whose disk is not
+/// there does not keep the others. To be called before the first client comes, who would be told
+/// that its handles are stale. Gives what is wrong.
+pub fn start(shares: &Shares, document: &Document) -> Offline {
+    let mut offline = Offline::new();
+    for path in paths(document) {
+        let Some(name) = path.name() else { continue };
+        let before = served(shares);
+        // What the command line says goes before what is configured.
+        if before.iter().any(|one| one.name == name) {
+            continue;
+        }
+        let done = match config(document, &path, &System) {
+            Err(problem) => Err(Problem::new(name, "", &problem.sentence, &problem.hint)),
+            Ok(config) => {
+                let root = Root::default();
+                let all = [&before[..], &[ShareConfig { root, ..config }]].concat();
+                shares.apply(&before, &all)
+            }
+        };
+        if let Err(problem) = done {
+            offline.insert(name.to_owned(), problem);
+        }
+    }
+    offline
+}
+
+fn served(shares: &Shares) -> Vec<ShareConfig> {
+    shares.list().into_iter().map(|(_, config)| config).collect()
+}
+
+/// What is to be.
+#[derive(Default)]
+struct Wanted {
+    shares: Vec<ShareConfig>,
+    offline: Vec<(String, Problem)>,
+}
+
+/// Project and name of a share.
+fn parts(path: &Path) -> Option<(&str, &str)> {
+    match path.segments() {
+        [_, project, name] => Some((project, name)),
+        _ => None,
+    }
+}
+
+/// All shares of a configuration.
+fn paths(document: &Document) -> Vec<Path> {
+    let root = Path::of(PREFIX);
+    let projects = document.items(&root).into_iter().map(|project| root.join(&project));
+    let shares = |project: Path| {
+        let names = document.items(&project).into_iter();
+        names.map(move |name| project.join(&name)).collect::<Vec<_>>()
+    };
+    projects.flat_map(shares).collect()
+}
+
+/// A share as it is configured.
+fn config(
+    document: &Document,
+    path: &Path,
+    names: &dyn Lookup,
+) -> Result<ShareConfig, tree::Problem> {
+    let wrong = |property: &str, sentence: &str, hint: &str| {
+        tree::Problem::new(path, sentence, hint).property(property)
+    };
+    let (project, name) =
+        parts(path).ok_or_else(|| tree::Problem::new(path, "it is no share", ""))?;
+    if let Err(sentence) = Shape::Name.check(name) {
+        return Err(tree::Problem::new(path, &sentence, "choose another name"));
+    }
+    let directory = document.text(path, "directory").unwrap_or_default();
+    let base = document.text(path, "nfs").and_then(|word| Base::parse(&word));
+    let base = base.ok_or_else(|| wrong("nfs", "it is none of none, ro, rw", ""))?;
+    let exceptions = document.texts(path, "nfs_exceptions");
+    let rules = base.rules(&exceptions, names).map_err(|e| {
+        let hint = "write CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)";
+        wrong("nfs_exceptions", &e.to_string(), hint)
+    })?;
+    let number = |property| document.integer(path, property).and_then(|n| u32::try_from(n).ok());
+    let mode = match document.text(path, "root_mode") {
+        None => None,
+        Some(text) => Some(mode(&text).ok_or_else(|| {
+            let sentence = format!("{text:?} is no mode in octal, 0 to 7777");
+            wrong("root_mode", &sentence, "write 755, or 2775 so that files get the group")
+        })?),
+    };
+    Ok(ShareConfig {
+        project: project.to_owned(),
+        name: name.to_owned(),
+        directory: PathBuf::from(directory),
+        read_only: document.bool(path, "read_only"),
+        rules,
+        root: Root {
+            make: document.bool(path, "make_directory"),
+            owner: number("root_owner"),
+            group: number("root_group"),
+            mode,
+        },
+    })
+}
+
+fn mode(text: &str) -> Option<u32> {
+    const ALL: u32 = 0o7777;
+    let plain = text.chars().all(|digit| digit.is_digit(8));
+    u32::from_str_radix(text, 8).ok().filter(|mode| plain && *mode <= ALL)
+}
+
+impl Problem {
+    /// As the tree tells it, among the shares of a list.
+    fn at(&self, shares: &[ShareConfig]) -> tree::Problem {
+        let share = shares.iter().rfind(|share| share.name == self.share);
+        let root = Path::of(PREFIX);
+        let path = share.map_or(root.clone(), |one| root.join(&one.project).join(&one.name));
+        let problem = tree::Problem::new(&path, &self.sentence, &self.hint);
+        let problem = if self.conflict { problem.fault(Fault::Conflict) } else { problem };
+        if self.property.is_empty() { problem } else { problem.property(self.property) }
+    }
+}
+
+impl Apply for Room {
+    fn check(&self, transition: &Transition<'_>) -> Vec<tree::Problem> {
+        let made = |path: &&Path| !transition.old.exists(path);
+        if let Some(path) =
+            paths(transition.new).iter().filter(made).find(|path| path.name() == Some(&self.given))
+        {
+            let sentence = format!("{} is served already: the server was started so", self.given);
+            return vec![tree::Problem::conflict(path, &sentence, "choose another name")];
+        }
+        match self.wanted(transition) {
+            Err(problems) => problems,
+            Ok(wanted) => {
+                let problems = self.shares.check(&wanted.shares);
+                problems.iter().map(|problem| problem.at(&wanted.shares)).collect()
+            }
+        }
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), tree::Problem> {
+        let first = |mut problems: Vec<tree::Problem>| problems.remove(0);
+        let Wanted { shares, offline } = self.wanted(transition).map_err(first)?;
+        self.shares.apply(&self.served(), &shares).map_err(|problem| problem.at(&shares))?;
+        *lock(&self.offline) = offline.into_iter().collect();
+        Ok(())
+    }
+}
+
+impl Live for Room {
+    fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
+        let Some((_, name)) = parts(path) else { return Vec::new() };
+        let Some((share, _)) = self.served_as(path) else {
+            let why = lock(&self.offline).get(name).map(|problem| problem.sentence.clone());
+            let mut state = vec![("state", Value::text("offline"))];
+            state.extend(why.map(|why| ("reason", Value::Text(why))));
+            return state;
+        };
+        let root = Cred::root();
+        let space = share.fs.space(Context { cred: &root, may_block: true }).unwrap_or_default();
+        let bytes = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+        vec![
+            ("state", Value::text("online")),
+            ("export_path", Value::Text(share.export_path())),
+            ("mount", Value::texts(self.services.mount(&share.name))),
+            ("total", bytes(space.total_bytes)),
+            ("available", bytes(space.avail_bytes)),
+            ("used", bytes(space.total_bytes.saturating_sub(space.free_bytes))),
+            ("holders", Value::texts(self.services.holders(tag(&share.name)))),
+        ]
+    }
+
+    fn items(&self, path: &Path) -> Vec<String> {
+        let of_given = path.segments() == ["shares", DEFAULT_PROJECT];
+        if of_given { vec![self.given.clone()] } else { Vec::new() }
+    }
+
+    fn overrides(&self, path: &Path) -> Vec<Override> {
+        let Some((_, given)) = self.served_as(path).filter(|(_, one)| one.name == self.given)
+        else {
+            return Vec::new();
+        };
+        let decided = |property, value| Override { property, value, source: COMMAND_LINE };
+        let rules: Vec<String> = given.rules.iter().map(ToString::to_string).collect();
+        // Where there are rules, whoever fits none is refused.
+        let rest = if rules.is_empty() { "rw" } else { "none" };
+        vec![
+            decided("directory", Value::Text(given.directory.display().to_string())),
+            decided("make_directory", Value::Bool(false)),
+            decided("read_only", Value::Bool(given.read_only)),
+            decided("nfs", Value::text(rest)),
+            decided("nfs_exceptions", Value::texts(rules)),
+        ]
+    }
+
+    fn facts(&self, path: &Path) -> Vec<String> {
+        let inside = |config: &ShareConfig| match path.segments() {
+            [_, project] => config.project == *project,
+            [_, project, name] => config.project == *project && config.name == *name,
+            _ => false,
+        };
+        let fact = |(_, config): (Arc<Share>, ShareConfig)| {
+            let holders = self.services.holders(tag(&config.name)).len();
+            let clients = match holders {
+                0 => "no client has files of it open".to_owned(),
+                1 => "1 client has files of it open, which become stale".to_owned(),
+                n => format!("{n} clients have files of it open, which become stale"),
+            };
+            let dir = config.directory.display();
+            format!("{}: {clients}; the files stay in {dir}", config.name)
+        };
+        self.shares.list().into_iter().filter(|(_, one)| inside(one)).map(fact).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! The directory of a share: found good before it is served, made if that is wanted, and given the
+//! owner and the mode that it is to have; taken back if the share does not come about after all.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use super::{Problem, ShareConfig};
+
+/// What was done to a directory, undone when this goes unless it is kept.
+#[derive(Debug, Default)]
+pub struct Undo {
+    made: Option<PathBuf>,
+    /// The directory with its user, group and mode before.
+    was: Option<(PathBuf, u32, u32, u32)>,
+}
+
+impl Undo {
+    /// It stays.
+    pub fn keep(mut self) {
+        self.made = None;
+        self.was = None;
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        // What cannot be taken back stays: the share was not made, which is what is told.
+        if let Some(made) = &self.made {
+            let _ = fs::remove_dir(made);
+        } else if let Some((dir, uid, gid, mode)) = &self.was {
+            let _ = chown(dir, Some(*uid), Some(*gid));
+            let _ = fs::set_permissions(dir, fs::Permissions::from_mode(*mode));
+        }
+    }
+}
+
+/// Whether the directory of a share can be served. Changes nothing.
+///
+/// # Errors
+/// Why not.
+pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
+    let dir = &share.directory;
+    let problem =
+        |sentence: &str, hint: &str| Problem::new(&share.name, "directory", sentence, hint);
+    let shown = dir.display();
+    if !dir.is_absolute() {
+        return Err(problem(
+            &format!("{shown} does not begin with a slash"),
+            "name all of its path",
+        ));
+    }
+    let found = match dir.canonicalize() {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound && share.root.make => {
+            let parent = dir.parent().and_then(|parent| parent.canonicalize().ok());
+            match (parent, dir.file_name()) {
+                (Some(parent), Some(name)) => parent.join(name),
+                _ => {
+                    let sentence = format!("there is no directory that {shown} could be made in");
+                    return Err(problem(&sentence, "make it first, or name another one"));
+                }
+            }
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let hint = "make it, name another one, or set make_directory";
+            return Err(problem(&format!("there is no directory {shown}"), hint));
+        }
+        Err(e) => return Err(problem(&format!("{shown} cannot be opened: {e}"), "")),
+    };
+    // Keys must not be served; a state directory below the share is hidden, one around it cannot
+    // be.
+    if state.canonicalize().is_ok_and(|state| found.starts_with(state)) {
+        let sentence = format!("{shown} lies in the state directory, with its keys");
+        return Err(problem(&sentence, "name another one"));
+    }
+    match fs::metadata(&found) {
+        Ok(meta) if !meta.is_dir() => {
+            return Err(problem(&format!("{shown} is not a directory"), "name one that is"));
+        }
+        // It is going to be made.
+        Err(_) => return Ok(()),
+        Ok(_) => {}
+    }
+    // Found out now, not by the first client.
+    let read = fs::read_dir(&found).map(drop);
+    read.map_err(|e| problem(&format!("{shown} cannot be read: {e}"), "let the server read it"))
+}
+
+/// Makes the directory and its root what they are to be.
+///
+/// # Errors
+/// Why that cannot be; nothing has changed then.
+pub fn prepare(share: &ShareConfig) -> Result<Undo, Problem> {
+    let (dir, root) = (&share.directory, &share.root);
+    let mut undo = Undo::default();
+    let failed = |property, what: &str, e: &io::Error| {
+        let sentence = format!("{} cannot be {what}: {e}", dir.display());
+        Problem::new(&share.name, property, &sentence, "")
+    };
+    if root.make && !dir.exists() {
+        fs::create_dir(dir).map_err(|e| failed("directory", "made", &e))?;
+        undo.made = Some(dir.clone());
+    }
+    if root.owner.is_none() && root.group.is_none() && root.mode.is_none() {
+        return Ok(undo);
+    }
+    let meta = fs::metadata(dir).map_err(|e| failed("directory", "opened", &e))?;
+    undo.was = Some((dir.clone(), meta.uid(), meta.gid(), meta.mode()));
+    if root.owner.is_some() || root.group.is_some() {
+        chown(dir, root.owner, root.group).map_err(|e| failed("root_owner", "given away", &e))?;
+    }
+    if let Some(mode) = root.mode {
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(dir, mode).map_err(|e| failed("root_mode", "given this mode", &e))?;
+    }
+    Ok(undo)
+}

@@ -1,0 +1,223 @@
+//! From one list of shares to another, on directories of this machine: wholly or not at all.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use probe::hub::HubOptions;
+use vfs::share::rules::Access;
+
+use super::*;
+
+/// A folder with a state directory and directories `a` to `e`; it goes with the test.
+pub struct World {
+    folder: PathBuf,
+    pub shares: Arc<Shares>,
+    released: Arc<Mutex<Vec<u32>>>,
+}
+
+impl World {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder =
+            std::env::temp_dir().join(format!("plimsoll-shares-{}-{n}", std::process::id()));
+        for name in ["state", "a", "b", "c", "d", "e"] {
+            std::fs::create_dir_all(folder.join(name)).expect("a folder");
+        }
+        std::fs::write(folder.join("file"), "x").expect("a file");
+        let meta = std::fs::metadata(folder.join("state")).expect("there");
+        let kit = Kit {
+            state: (folder.join("state"), (meta.dev(), meta.ino())),
+            secret: [7; 32],
+            locks: Arc::default(),
+            delegations: true,
+            hub: Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 }),
+        };
+        let (shares, released) = (Arc::new(Shares::new(kit)), Arc::<Mutex<Vec<u32>>>::default());
+        let told = Arc::clone(&released);
+        shares.set_release(Box::new(move |tag| lock(&told).push(tag)));
+        Self { folder, shares, released }
+    }
+
+    pub fn dir(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub fn share(&self, name: &str, dir: &str) -> ShareConfig {
+        ShareConfig {
+            project: "default".into(),
+            name: name.into(),
+            directory: self.dir(dir),
+            read_only: false,
+            rules: Rules::default(),
+            root: Root::default(),
+        }
+    }
+
+    /// Names of what is served, with the directories.
+    fn served(&self) -> Vec<(String, String)> {
+        let table = self.shares.table().load();
+        let list = self.shares.list();
+        assert_eq!(table.iter().count(), list.len(), "all that is served is listed");
+        let dir = |dir: &Path| dir.file_name().expect("a name").to_string_lossy().into_owned();
+        let mut all: Vec<_> = list
+            .into_iter()
+            .map(|(share, config)| (share.name.clone(), dir(&config.directory)))
+            .collect();
+        all.sort();
+        all
+    }
+
+    fn check(&self, names: &[(&str, &str)]) {
+        let names: Vec<_> = names.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+        assert_eq!(self.served(), names);
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn shares_come_change_and_go() {
+    let world = World::new();
+    let (a, b) = (world.share("a", "a"), world.share("b", "b"));
+    world.shares.apply(&[], std::slice::from_ref(&a)).expect("one");
+    let both = [a.clone(), b.clone()];
+    world.shares.apply(std::slice::from_ref(&a), &both).expect("another");
+    world.check(&[("a", "a"), ("b", "b")]);
+    let table = world.shares.table().load();
+    let (first, second) = (table.by_name("a").expect("a").clone(), table.by_name("b").expect("b"));
+    assert_ne!(first.id, second.id);
+    drop(table);
+
+    let closed = ShareConfig {
+        read_only: true,
+        rules: Base::None.rules(&["10.0.0.0/8(ro)".into()], &System).expect("rules"),
+        ..a.clone()
+    };
+    world.shares.apply(&both, &[closed.clone(), b.clone()]).expect("changed");
+    let changed = world.shares.table().load().by_name("a").expect("there").clone();
+    assert!(changed.read_only && changed.id == first.id);
+    assert_eq!(changed.fs.root(), first.fs.root(), "handles stay good");
+    // Whoever found it before is bound by the new rules at its next call.
+    let access = |ip: [u8; 4]| first.rules.get().grant(ip.into(), 1).access;
+    assert_eq!((access([10, 0, 0, 1]), access([11, 0, 0, 1])), (Access::ReadOnly, Access::None));
+    assert!(lock(&world.released).is_empty());
+
+    drop((first, changed));
+    std::fs::write(world.dir("b").join("kept"), "x").expect("a file");
+    world.shares.apply(&[closed.clone(), b], &[closed]).expect("gone");
+    world.check(&[("a", "a")]);
+    assert_eq!(*lock(&world.released), [tag("b")]);
+    assert!(world.dir("b").join("kept").exists(), "files stay");
+}
+
+#[test]
+fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
+    let world = World::new();
+    let a = world.share("a", "a");
+    world.shares.apply(&[], std::slice::from_ref(&a)).expect("one");
+    let under_way = world.shares.table().load().by_name("a").expect("there").clone();
+    std::thread::scope(|scope| {
+        let going = scope.spawn(|| world.shares.apply(std::slice::from_ref(&a), &[]));
+        while world.shares.table().load().by_name("a").is_some() {
+            std::thread::yield_now();
+        }
+        // Clients do not see it any more; what they hold stays until nobody can add to it.
+        assert!(lock(&world.released).is_empty());
+        drop(under_way);
+        going.join().expect("no panic").expect("gone");
+    });
+    assert_eq!(*lock(&world.released), [tag("a")]);
+    world.shares.apply(&[], &[a]).expect("again");
+}
+
+#[test]
+fn a_share_can_move_to_another_directory() {
+    let world = World::new();
+    let (before, after) = (world.share("s", "a"), world.share("s", "b"));
+    world.shares.apply(&[], std::slice::from_ref(&before)).expect("one");
+    world.shares.apply(&[before], std::slice::from_ref(&after)).expect("moved");
+    world.check(&[("s", "b")]);
+    let renamed = world.share("t", "b");
+    world.shares.apply(&[after], &[renamed]).expect("renamed");
+    world.check(&[("t", "b")]);
+    assert_eq!(*lock(&world.released), [tag("s"), tag("s")]);
+}
+
+#[test]
+fn what_is_wrong_changes_nothing() {
+    let world = World::new();
+    let a = world.share("a", "a");
+    let old = [a.clone()];
+    world.shares.apply(&[], &old).expect("one");
+    let elsewhere = ShareConfig { project: "p".into(), ..world.share("a", "b") };
+    let wrong = [
+        (world.share("x", "none"), "there is no directory"),
+        (world.share("x", "file"), "is not a directory"),
+        (world.share("x", "state"), "lies in the state directory"),
+        (ShareConfig { directory: "srv".into(), ..world.share("x", "a") }, "with a slash"),
+        (elsewhere, "there is a share named a already, in /shares/default/a"),
+    ];
+    for (bad, says) in wrong {
+        // A good one beside it does not come either.
+        let new = [a.clone(), world.share("good", "c"), bad];
+        let problem = world.shares.apply(&old, &new).expect_err(says);
+        assert!(problem.sentence.contains(says), "{}", problem.sentence);
+        world.check(&[("a", "a")]);
+    }
+}
+
+#[test]
+fn one_that_fails_half_way_takes_the_others_back() {
+    let world = World::new();
+    let (a, c) = (world.share("a", "a"), world.share("c", "c"));
+    let old = [a.clone(), c.clone()];
+    world.shares.apply(&[], &old).expect("two");
+    // Another server has the table of handles that a share of this name needs.
+    let form = |form: &str| format!("state/handles-{:08x}-{form}.redb", tag("bad"));
+    for form in [form("kernel"), form("table")] {
+        std::fs::create_dir(world.dir(&form)).expect("in the way");
+    }
+    let new = ShareConfig {
+        root: Root { make: true, mode: Some(0o750), ..Root::default() },
+        ..world.share("new", "made")
+    };
+    let moved = world.share("c", "d");
+    let problem = world
+        .shares
+        .apply(&old, &[a.clone(), moved, new.clone(), world.share("bad", "e")])
+        .expect_err("it cannot be opened");
+    assert_eq!((problem.share.as_str(), problem.property), ("bad", "directory"));
+    world.check(&[("a", "a"), ("c", "c")]);
+    assert!(!world.dir("made").exists(), "what was made is taken back");
+    world.shares.apply(&old, &[a, c, new]).expect("without the bad one");
+    let made = std::fs::metadata(world.dir("made")).expect("made");
+    assert_eq!(made.permissions().mode() & 0o7777, 0o750);
+}
+
+#[test]
+fn the_base_holds_for_who_fits_no_exception() {
+    let one = ["10.1.0.0/16(rw,root_squash)".to_owned()];
+    let access = |base: Base, exceptions: &[String], ip: [u8; 4]| {
+        base.rules(exceptions, &System).expect("rules").grant(ip.into(), 1).access
+    };
+    let (in_it, outside) = ([10, 1, 2, 3], [10, 2, 2, 3]);
+    for (base, rest) in [
+        (Base::None, Access::None),
+        (Base::ReadOnly, Access::ReadOnly),
+        (Base::ReadWrite, Access::ReadWrite),
+    ] {
+        assert_eq!(access(base, &one, in_it), Access::ReadWrite);
+        assert_eq!(access(base, &one, outside), rest);
+        assert_eq!(access(base, &[], in_it), rest);
+    }
+    assert!(Base::ReadWrite.rules(&[], &System).expect("rules").is_empty());
+    for bad in ["10.1.0.0/16(wr)", "10.1.0.0/99(rw)", "a(rw)\n*(rw)"] {
+        assert!(Base::None.rules(&[bad.to_owned()], &System).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,60 @@
+//! How the shell asks a server: one request, one answer.
+
+use serde_json::Value as Json;
+
+use super::CliError;
+use crate::client::{Client, ClientError};
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// `GET` of a path below `/api/v1`.
+    Get(String),
+    /// `POST` of JSON to a path below `/api/v1`.
+    Post(String, Json),
+    /// `PUT` of a configuration (TOML) to a path below `/api/v1`.
+    Put(String, String),
+}
+
+/// A server, or in tests what stands for one.
+pub trait Api: Send {
+    /// Asks. Answers that are no JSON come as a string.
+    ///
+    /// # Errors
+    /// [`CliError::Refused`], [`CliError::Lost`].
+    fn ask(&self, request: &Request) -> Result<Json, CliError>;
+}
+
+impl Api for Client {
+    fn ask(&self, request: &Request) -> Result<Json, CliError> {
+        let url = |path: &str| format!("/api/v1{path}");
+        let body = match request {
+            Request::Get(path) => self.get(&url(path)),
+            Request::Post(path, json) => self.post(&url(path), &json.to_string()),
+            Request::Put(path, text) => self.put(&url(path), "text/plain; charset=utf-8", text),
+        }
+        .map_err(error)?;
+        if body.is_empty() {
+            return Ok(Json::Null);
+        }
+        let text = String::from_utf8_lossy(&body);
+        Ok(serde_json::from_str(&text).unwrap_or_else(|_| Json::String(text.into_owned())))
+    }
+}
+
+fn error(error: ClientError) -> CliError {
+    match error {
+        ClientError::Refused { status, failed, hint, property } => {
+            CliError::Refused { status, sentence: failed, hint, property }
+        }
+        error => {
+            let mut sentence = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(error) = source {
+                sentence += &format!(": {error}");
+                source = error.source();
+            }
+            CliError::Lost { sentence }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The tree as the server declares it (`GET /tree`): contexts, properties, actions, and finding a
+//! place in it.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::place::Place;
+
+/// A node of the tree.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Context {
+    /// Its segment of a path.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// What it is for.
+    pub help: String,
+    /// What can be set or looked at here.
+    #[serde(default)]
+    pub properties: Vec<Property>,
+    /// What can be done here.
+    #[serde(default)]
+    pub actions: Vec<Action>,
+    /// Contexts below.
+    #[serde(default)]
+    pub children: Vec<Context>,
+    /// Named things below, which users or the running server make.
+    #[serde(default)]
+    pub items: Option<Items>,
+}
+
+/// Named things of one kind.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Items {
+    /// What one is called: `share`.
+    pub noun: String,
+    /// What several are called.
+    pub plural: String,
+    /// Who makes them: `configured`, or `live` for what the running server has.
+    #[serde(default)]
+    pub origin: String,
+    /// What each of them is.
+    pub context: Box<Context>,
+}
+
+impl Items {
+    /// Whether users make and destroy them.
+    pub fn configured(&self) -> bool {
+        !self.origin.eq_ignore_ascii_case("live")
+    }
+}
+
+/// What a property or a parameter is.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Property {
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    #[serde(default)]
+    pub title: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its unit; empty if it has none.
+    #[serde(default)]
+    pub unit: String,
+    /// What it is unless it is set; null if it has to be.
+    #[serde(default)]
+    pub default: Json,
+    /// `setting`, `state`, `secret` or `at-create`.
+    #[serde(default)]
+    pub role: String,
+    /// What it does.
+    #[serde(default)]
+    pub help: String,
+    /// A value that makes sense.
+    #[serde(default)]
+    pub example: String,
+    /// Whether an item cannot be made without it.
+    #[serde(default)]
+    pub required: bool,
+    /// `restart` if a change waits for the next start.
+    #[serde(default)]
+    pub effect: String,
+}
+
+impl Property {
+    /// Read only: what the server says about itself.
+    pub fn is_state(&self) -> bool {
+        self.role.eq_ignore_ascii_case("state")
+    }
+
+    /// Write only: never shown, never kept.
+    pub fn is_secret(&self) -> bool {
+        self.role.eq_ignore_ascii_case("secret")
+    }
+
+    /// Can be given when the item is made, and not changed later.
+    pub fn is_at_create(&self) -> bool {
+        let role = self.role.to_ascii_lowercase();
+        matches!(role.as_str(), "at-create" | "at_create" | "atcreate")
+    }
+}
+
+/// The kind of a value.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Kind {
+    /// `bool`, `integer`, `bytes`, `seconds`, `time`, `choice`, `text`, `list`.
+    #[serde(rename = "type")]
+    pub base: String,
+    /// Smallest number.
+    #[serde(default)]
+    pub min: Json,
+    /// Largest number; most elements of a list.
+    #[serde(default)]
+    pub max: Json,
+    /// The values of a choice.
+    #[serde(default)]
+    pub choices: Option<Vec<Choice>>,
+    /// What a list is of.
+    #[serde(default)]
+    pub of: Option<Box<Kind>>,
+    /// What a text must look like.
+    #[serde(default)]
+    pub shape: Option<String>,
+    /// What its values are, in words.
+    #[serde(default)]
+    pub described: Option<String>,
+}
+
+/// One value of a choice.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Pair")]
+pub struct Choice {
+    /// The value.
+    pub value: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Pair {
+    Fields { value: String, meaning: String },
+    Tuple(String, String),
+}
+
+impl From<Pair> for Choice {
+    fn from(pair: Pair) -> Self {
+        match pair {
+            Pair::Fields { value, meaning } | Pair::Tuple(value, meaning) => {
+                Self { value, meaning }
+            }
+        }
+    }
+}
+
+/// Something that can be done.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Action {
+    /// Its name.
+    pub name: String,
+    /// Its title.
+    #[serde(default)]
+    pub title: String,
+    /// What it does.
+    #[serde(default)]
+    pub help: String,
+    /// Whether it takes away something that somebody may miss.
+    #[serde(default)]
+    pub destructive: bool,
+    /// What it needs to know.
+    #[serde(default)]
+    pub parameters: Vec<Property>,
+}
+
+/// A place that the declaration has.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// What is there.
+    pub context: &'a Context,
+    /// The items that it is one of, if it is one.
+    pub item_of: Option<&'a Items>,
+}
+
+impl Context {
+    /// What is at `place`, names of items being taken on trust.
+    pub fn find(&self, place: &Place) -> Option<Found<'_>> {
+        let mut found = Found { context: self, item_of: None };
+        for name in &place.0 {
+            found = found.context.step(name)?;
+        }
+        Some(found)
+    }
+
+    /// What is called `name` right below this context.
+    pub fn step(&self, name: &str) -> Option<Found<'_>> {
+        if let Some(context) = self.child(name) {
+            return Some(Found { context, item_of: None });
+        }
+        let items = self.items.as_ref()?;
+        Some(Found { context: &items.context, item_of: Some(items) })
+    }
+
+    /// The child called `name`.
+    pub fn child(&self, name: &str) -> Option<&Context> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// The property called `name`.
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|property| property.name == name)
+    }
+
+    /// The action called `name`.
+    pub fn action(&self, name: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+
+    /// Whether `test` holds for a property or parameter anywhere below here.
+    pub fn any_property(&self, test: &dyn Fn(&Property) -> bool) -> bool {
+        let parameters = self.actions.iter().flat_map(|action| &action.parameters);
+        self.properties.iter().chain(parameters).any(test)
+            || self.children.iter().any(|child| child.any_property(test))
+            || self.items.as_ref().is_some_and(|items| items.context.any_property(test))
+    }
+}
+
+/// What sounds like `name` among `names`, as a hint; empty if nothing does.
+pub fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let near = names
+        .map(|other| (distance(name, other), other))
+        .filter(|(distance, other)| *distance <= 2.min(other.len() / 2))
+        .min();
+    near.map_or_else(String::new, |(_, other)| format!("did you mean '{other}'?"))
+}
+
+/// Letters to change, add or leave out (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, cb) in row.iter_mut().skip(1).zip(&b) {
+            let above = *cell;
+            left = (diagonal + usize::from(ca != *cb)).min(above + 1).min(left + 1);
+            diagonal = above;
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(usize::MAX)
+}

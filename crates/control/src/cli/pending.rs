@@ -1,0 +1,275 @@
+//! Changes that wait for `commit`: what they are, how a later one joins an earlier one, and what
+//! a place is once they are done.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+
+use super::place::Place;
+
+/// One change, as the API takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A property gets a value.
+    Set {
+        /// Where.
+        at: Place,
+        /// Which property.
+        property: String,
+        /// Its value.
+        value: Json,
+    },
+    /// A property gets its default or what is inherited.
+    Unset {
+        /// Where.
+        at: Place,
+        /// Which property.
+        property: String,
+    },
+    /// An item is made.
+    Create {
+        /// Below what.
+        parent: Place,
+        /// Its name.
+        name: String,
+        /// What it is given.
+        properties: BTreeMap<String, Json>,
+    },
+    /// An item goes.
+    Destroy {
+        /// Which.
+        at: Place,
+        /// Whether somebody has read what goes with it.
+        confirm: bool,
+    },
+    /// An item is renamed.
+    Rename {
+        /// Which.
+        at: Place,
+        /// Its new name.
+        to: String,
+    },
+}
+
+impl Change {
+    /// For the API.
+    pub fn json(&self) -> Json {
+        match self {
+            Self::Set { at, property, value } => {
+                json!({"set": at.to_string(), "property": property, "value": value})
+            }
+            Self::Unset { at, property } => {
+                json!({"unset": at.to_string(), "property": property})
+            }
+            Self::Create { parent, name, properties } => {
+                json!({"create": parent.to_string(), "name": name, "properties": properties})
+            }
+            Self::Destroy { at, confirm } => {
+                json!({"destroy": at.to_string(), "confirm": confirm})
+            }
+            Self::Rename { at, to } => json!({"rename": at.to_string(), "to": to}),
+        }
+    }
+
+    /// The place that it makes, if it makes one.
+    pub fn creates(&self) -> Option<Place> {
+        match self {
+            Self::Create { parent, name, .. } => Some(parent.child(name)),
+            _ => None,
+        }
+    }
+
+    /// Whether it says something of `place` or of what is below.
+    fn is_within(&self, place: &Place) -> bool {
+        match self {
+            Self::Set { at, .. } | Self::Unset { at, .. } => at.within(place),
+            Self::Create { parent, name, .. } => parent.child(name).within(place),
+            Self::Destroy { at, .. } | Self::Rename { at, .. } => at.within(place),
+        }
+    }
+
+    fn is_for(&self, place: &Place, name: &str) -> bool {
+        match self {
+            Self::Set { at, property, .. } | Self::Unset { at, property } => {
+                at == place && property == name
+            }
+            _ => false,
+        }
+    }
+
+    /// The same after `from` was renamed.
+    fn moved(self, from: &Place, to: &Place) -> Self {
+        match self {
+            Self::Set { at, property, value } => {
+                Self::Set { at: at.moved(from, to), property, value }
+            }
+            Self::Unset { at, property } => Self::Unset { at: at.moved(from, to), property },
+            Self::Create { parent, name, properties } => {
+                let place = parent.child(&name).moved(from, to);
+                let name = place.name().to_owned();
+                Self::Create { parent: place.parent(), name, properties }
+            }
+            Self::Destroy { at, confirm } => Self::Destroy { at: at.moved(from, to), confirm },
+            Self::Rename { at, to: name } => Self::Rename { at: at.moved(from, to), to: name },
+        }
+    }
+}
+
+/// What a place is once the changes are done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Before {
+    /// The server has it, under this name still.
+    Server(Place),
+    /// A change makes it, or makes what it is in.
+    New,
+    /// A change takes it away.
+    Gone,
+}
+
+/// The changes that wait.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pending {
+    changes: Vec<Change>,
+    /// The revision of the configuration that the first of them was made on.
+    pub revision: Option<u64>,
+}
+
+impl Pending {
+    /// All of them, in order.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// These changes and one more.
+    #[must_use]
+    pub fn with(mut self, change: Change) -> Self {
+        match change {
+            Change::Set { at, property, value } => match self.created(&at) {
+                Some(properties) => {
+                    properties.insert(property, value);
+                }
+                None => {
+                    self.changes.retain(|earlier| !earlier.is_for(&at, &property));
+                    self.changes.push(Change::Set { at, property, value });
+                }
+            },
+            Change::Unset { at, property } => match self.created(&at) {
+                Some(properties) => {
+                    properties.remove(&property);
+                }
+                None => {
+                    self.changes.retain(|earlier| !earlier.is_for(&at, &property));
+                    self.changes.push(Change::Unset { at, property });
+                }
+            },
+            Change::Destroy { at, confirm } => self.destroy(at, confirm),
+            Change::Rename { at, to } => self.rename(at, to),
+            create @ Change::Create { .. } => self.changes.push(create),
+        }
+        self
+    }
+
+    fn destroy(&mut self, at: Place, confirm: bool) {
+        let new = self.before(&at) == Before::New;
+        let moved = self.changes.iter().any(|change| matches!(change, Change::Rename { .. }));
+        if new || !moved {
+            // A name that was free before an earlier change keeps that change.
+            let kept =
+                |change: &Change| matches!(change, Change::Destroy { at: gone, .. } if *gone == at);
+            self.changes.retain(|change| kept(change) || !change.is_within(&at));
+        }
+        if !new {
+            self.changes.push(Change::Destroy { at, confirm });
+        }
+    }
+
+    fn rename(&mut self, at: Place, to: String) {
+        if self.before(&at) != Before::New {
+            self.changes.push(Change::Rename { at, to });
+            return;
+        }
+        let target = at.parent().child(&to);
+        let made = self.changes.iter().rposition(|change| change.creates().as_ref() == Some(&at));
+        let later = self.changes.split_off(made.unwrap_or(0));
+        self.changes.extend(later.into_iter().map(|change| change.moved(&at, &target)));
+    }
+
+    /// What the item at `place` is given, if a change makes it.
+    pub fn created(&mut self, place: &Place) -> Option<&mut BTreeMap<String, Json>> {
+        if self.before(place) != Before::New {
+            return None;
+        }
+        self.changes.iter_mut().rev().find_map(|change| match change {
+            Change::Create { parent, name, properties } if parent.child(name) == *place => {
+                Some(properties)
+            }
+            _ => None,
+        })
+    }
+
+    /// What `place` is once the changes are done.
+    pub fn before(&self, place: &Place) -> Before {
+        let mut place = place.clone();
+        for change in self.changes.iter().rev() {
+            match change {
+                Change::Create { parent, name, .. } if place.within(&parent.child(name)) => {
+                    return Before::New;
+                }
+                Change::Destroy { at, .. } if place.within(at) => return Before::Gone,
+                Change::Rename { at, to } => {
+                    let renamed = at.parent().child(to);
+                    if place.within(&renamed) {
+                        place = place.moved(&renamed, at);
+                    } else if place.within(at) {
+                        return Before::Gone;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Before::Server(place)
+    }
+
+    /// The value that a change gives a property: `Some(None)` if it takes the value away.
+    pub fn value(&self, place: &Place, name: &str) -> Option<Option<&Json>> {
+        self.changes.iter().rev().find_map(|change| match change {
+            Change::Set { at, property, value } if at == place && property == name => {
+                Some(Some(value))
+            }
+            Change::Unset { at, property } if at == place && property == name => Some(None),
+            Change::Create { parent, name: item, properties } if parent.child(item) == *place => {
+                properties.get(name).map(Some)
+            }
+            _ => None,
+        })
+    }
+
+    /// The names of the items below `place`, from those that the server has.
+    pub fn items(&self, place: &Place, names: Vec<String>) -> Vec<String> {
+        let mut names = names;
+        for change in &self.changes {
+            match change {
+                Change::Create { parent, name, .. } if parent == place => {
+                    names.push(name.clone());
+                }
+                Change::Destroy { at, .. } if at.parent() == *place && !at.0.is_empty() => {
+                    names.retain(|name| name != at.name());
+                }
+                Change::Rename { at, to } if at.parent() == *place => {
+                    for name in names.iter_mut().filter(|name| *name == at.name()) {
+                        name.clone_from(to);
+                    }
+                }
+                _ => {}
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+}

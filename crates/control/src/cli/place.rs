@@ -1,0 +1,71 @@
+//! Where one is in the tree: the names from the root down.
+
+use std::fmt;
+
+/// A path in the tree; the root is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub Vec<String>);
+
+impl Place {
+    /// A path as the API prints it: `/shares/default`.
+    pub fn parse(text: &str) -> Self {
+        Self(text.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// The place called `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        let mut names = self.0.clone();
+        names.push(name.to_owned());
+        Self(names)
+    }
+
+    /// The place above, the root being above itself.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        Self(self.0.split_last().map_or(Vec::new(), |(_, above)| above.to_vec()))
+    }
+
+    /// Its own name; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.last().map_or("", String::as_str)
+    }
+
+    /// Whether this is `other` or lies below it.
+    pub fn within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
+    /// The same place after `from` was renamed to `to`.
+    #[must_use]
+    pub fn moved(&self, from: &Self, to: &Self) -> Self {
+        match self.0.strip_prefix(from.0.as_slice()) {
+            Some(rest) => Self(to.0.iter().chain(rest).cloned().collect()),
+            None => self.clone(),
+        }
+    }
+
+    /// As a path of a URL: `/shares/a%20b` (RFC 3986 §3.3).
+    pub fn url(&self) -> String {
+        self.0.iter().fold(String::new(), |url, name| url + "/" + &escape(name))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_empty() {
+            true => f.write_str("/"),
+            false => self.0.iter().try_for_each(|name| write!(f, "/{name}")),
+        }
+    }
+}
+
+/// A name as one segment of a URL's path: everything but unreserved characters is escaped.
+pub fn escape(name: &str) -> String {
+    name.bytes().fold(String::new(), |text, byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            text + char::from(byte).encode_utf8(&mut [0; 4])
+        }
+        _ => text + &format!("%{byte:02X}"),
+    })
+}

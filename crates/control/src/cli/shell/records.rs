@@ -1,0 +1,102 @@
+//! Earlier configurations, the whole configuration as a file, and the audit log.
+
+use serde_json::json;
+
+use super::{CliError, Output, Said, Shell};
+use crate::cli::api::Request;
+use crate::cli::place::escape;
+use crate::cli::show;
+
+/// Entries of the audit log that are shown.
+const AUDIT_SHOWN: usize = 50;
+
+impl Shell {
+    pub(super) fn history(&self, revision: Option<&str>) -> Said {
+        match revision {
+            None => {
+                let history = self.get("/configuration/history")?;
+                Ok(Output::new(show::history(&history), history))
+            }
+            Some(revision) => {
+                let number = number(revision)?;
+                let text = self.get(&format!("/configuration/history/{number}"))?;
+                Ok(Output::new(show::plain(&text), text))
+            }
+        }
+    }
+
+    pub(super) fn compare(&self, words: &[&str]) -> Said {
+        let from = number(words.first().copied().unwrap_or_default())?;
+        let to = match words.get(1) {
+            Some(word) => number(word)?,
+            None => super::read::<super::Node>(self.get("/nodes")?)?.revision,
+        };
+        let answer = self.get(&format!("/configuration/compare?from={from}&to={to}"))?;
+        Ok(Output::new(show::changes(&answer), answer))
+    }
+
+    pub(super) fn restore(&mut self, word: &str) -> Said {
+        self.nothing_waits()?;
+        let body = json!({"revision": number(word)?});
+        let answer = self.api.ask(&Request::Post("/configuration/restore".to_owned(), body))?;
+        self.back_to_what_is_there()?;
+        Ok(Output::new(show::changed(&answer), answer))
+    }
+
+    pub(super) fn export(&mut self, path: Option<&str>) -> Said {
+        let text = self.get("/configuration")?;
+        let plain = show::plain(&text);
+        match path {
+            None => Ok(Output::new(plain, text)),
+            Some(path) => {
+                let wrong = |why| CliError::refused(why, "");
+                self.outside.write(path, &plain).map_err(wrong)?;
+                Ok(Output::nothing())
+            }
+        }
+    }
+
+    pub(super) fn import(&mut self, words: &[&str]) -> Said {
+        self.nothing_waits()?;
+        let dry = words.contains(&"--dry-run");
+        let names: Vec<&&str> = words.iter().filter(|word| **word != "--dry-run").collect();
+        let [path] = names.as_slice() else {
+            return Err(CliError::usage(
+                "`import` takes one file",
+                "usage: import FILE [--dry-run]",
+            ));
+        };
+        let wrong = |why| CliError::refused(why, "");
+        let text = self.outside.read(path).map_err(wrong)?;
+        let url = if dry { "/configuration?dry_run=1" } else { "/configuration" };
+        let answer = self.api.ask(&Request::Put(url.to_owned(), text))?;
+        self.back_to_what_is_there()?;
+        Ok(Output::new(show::changed(&answer), answer))
+    }
+
+    pub(super) fn audit(&self, path: Option<&str>) -> Said {
+        let path = path.map_or_else(String::new, |path| format!("&path={}", escape(path)));
+        let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{path}"))?;
+        Ok(Output::new(show::audit(&answer), answer))
+    }
+
+    fn nothing_waits(&self) -> Result<(), CliError> {
+        match self.lost() {
+            None => Ok(()),
+            Some(lost) => Err(CliError::refused(lost, "`commit` or `abort` first")),
+        }
+    }
+
+    /// The place where we are may have gone.
+    fn back_to_what_is_there(&mut self) -> Result<(), CliError> {
+        while !self.place.0.is_empty() && !self.exists(&self.place)? {
+            self.place = self.place.parent();
+        }
+        Ok(())
+    }
+}
+
+fn number(word: &str) -> Result<u64, CliError> {
+    let wrong = |_| CliError::usage(format!("'{word}' is no revision"), "`history` lists them");
+    word.parse::<u64>().map_err(wrong)
+}

@@ -1,0 +1,151 @@
+//! The commands that the shell itself knows.
+
+/// A command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is told by its line of VERBS")]
+pub enum Verb {
+    Help,
+    Show,
+    Get,
+    Set,
+    Unset,
+    Commit,
+    Abort,
+    Pending,
+    List,
+    Select,
+    Create,
+    Destroy,
+    Rename,
+    Cd,
+    Up,
+    Top,
+    Done,
+    Exit,
+    Json,
+    History,
+    Compare,
+    Restore,
+    Export,
+    Import,
+    Audit,
+}
+
+/// How a command is said.
+#[derive(Debug)]
+pub struct Line {
+    /// Which.
+    pub verb: Verb,
+    /// Its name.
+    pub name: &'static str,
+    /// What can be said instead.
+    pub also: &'static [&'static str],
+    /// Its arguments.
+    pub arguments: &'static str,
+    /// Fewest and most of them.
+    pub count: (usize, usize),
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// No limit to the number of arguments but the length of a line.
+const MANY: usize = usize::MAX;
+
+const fn line(
+    verb: Verb,
+    name: &'static str,
+    arguments: &'static str,
+    count: (usize, usize),
+    help: &'static str,
+) -> Line {
+    Line { verb, name, also: &[], arguments, count, help }
+}
+
+const fn also(line: Line, also: &'static [&'static str]) -> Line {
+    Line { also, ..line }
+}
+
+/// All commands, in the order in which `help` tells them.
+pub const VERBS: [Line; 25] = [
+    line(Verb::Help, "help", "[WORD]", (0, 1), "what can be said here, or what WORD is"),
+    line(Verb::Show, "show", "", (0, 0), "this place with all that is in it"),
+    line(Verb::Get, "get", "[PROPERTY]…", (0, MANY), "values of properties"),
+    line(
+        Verb::Set,
+        "set",
+        "PROPERTY=VALUE…",
+        (1, MANY),
+        "change properties; += and -= add to a list and take from it, =@FILE reads a file",
+    ),
+    line(Verb::Unset, "unset", "PROPERTY…", (1, MANY), "back to the default or what is inherited"),
+    line(Verb::Commit, "commit", "[--force] [COMMENT]", (0, MANY), "do all that waits, or nothing"),
+    line(Verb::Abort, "abort", "", (0, 0), "forget what waits"),
+    line(Verb::Pending, "pending", "", (0, 0), "what waits for commit"),
+    also(line(Verb::List, "list", "", (0, 0), "contexts and items below"), &["ls"]),
+    line(Verb::Select, "select", "NAME", (1, 1), "go to an item"),
+    line(Verb::Create, "create", "NAME [PROPERTY=VALUE]…", (1, MANY), "make an item and go to it"),
+    line(Verb::Destroy, "destroy", "[NAME] [--yes]", (0, 2), "destroy an item, or the one here"),
+    line(Verb::Rename, "rename", "[NAME] NEW", (1, 2), "rename an item, or the one here"),
+    line(Verb::Cd, "cd", "PATH", (0, 1), "go to a place; / is the top"),
+    also(line(Verb::Up, "up", "", (0, 0), "go one up"), &[".."]),
+    line(Verb::Top, "top", "", (0, 0), "go to the top"),
+    line(Verb::Done, "done", "", (0, 0), "go one up"),
+    also(line(Verb::Exit, "exit", "", (0, 0), "leave"), &["quit"]),
+    line(Verb::Json, "json", "[on|off]", (0, 1), "say everything as JSON, one value a line"),
+    line(Verb::History, "history", "[REVISION]", (0, 1), "earlier configurations, or one of them"),
+    line(Verb::Compare, "compare", "A [B]", (1, 2), "what changed from revision A to B or now"),
+    line(Verb::Restore, "restore", "REVISION", (1, 1), "go back to an earlier configuration"),
+    line(Verb::Export, "export", "[FILE]", (0, 1), "the whole configuration as a file"),
+    line(Verb::Import, "import", "FILE [--dry-run]", (1, 2), "take a whole configuration"),
+    line(Verb::Audit, "audit", "[PATH]", (0, 1), "who changed what, when and from where"),
+];
+
+impl Verb {
+    /// The command called `name`.
+    pub fn of(name: &str) -> Option<Self> {
+        let called = |line: &&Line| line.name == name || line.also.contains(&name);
+        VERBS.iter().find(called).map(|line| line.verb)
+    }
+
+    /// Whether it means the same everywhere. The others give way to actions of their name.
+    pub fn is_core(self) -> bool {
+        !matches!(
+            self,
+            Self::Json
+                | Self::History
+                | Self::Compare
+                | Self::Restore
+                | Self::Export
+                | Self::Import
+                | Self::Audit
+                | Self::Pending
+                | Self::Top
+        )
+    }
+
+    fn line(self) -> Option<&'static Line> {
+        VERBS.iter().find(|line| line.verb == self)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.line().map_or("", |line| line.name)
+    }
+
+    /// Fewest and most arguments.
+    pub fn arguments(self) -> (usize, usize) {
+        self.line().map_or((0, MANY), |line| line.count)
+    }
+
+    /// How it is said.
+    pub fn usage(self) -> String {
+        self.line().map_or_else(String::new, Line::usage)
+    }
+}
+
+impl Line {
+    /// How it is said.
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.name, self.arguments).trim_end().to_owned()
+    }
+}

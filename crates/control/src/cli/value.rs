@@ -1,0 +1,206 @@
+//! Property values: from what is typed to the JSON that the API takes, and back to what can be
+//! typed again. Ranges and shapes are the server's to check.
+
+use std::net::Ipv6Addr;
+
+use serde_json::Value as Json;
+
+use super::declared::{Kind, did_you_mean};
+
+/// Factors of sizes; powers of two, as storage people mean them.
+const BYTES: [(&str, u64); 6] =
+    [("P", 1 << 50), ("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10), ("", 1)];
+/// Factors of spans of time.
+const SECONDS: [(&str, u64); 5] =
+    [("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+/// The value that `text` means.
+///
+/// # Errors
+/// One sentence: what it should be.
+pub fn parse(kind: &Kind, text: &str) -> Result<Json, String> {
+    match kind.base.as_str() {
+        "bool" => match text {
+            "on" | "true" | "yes" => Ok(Json::Bool(true)),
+            "off" | "false" | "no" => Ok(Json::Bool(false)),
+            _ => Err(format!("'{text}' is neither on nor off")),
+        },
+        "integer" => {
+            text.parse::<i64>().map(Json::from).map_err(|_| format!("'{text}' is not a number"))
+        }
+        "time" => time(text).map(Json::from).ok_or_else(|| {
+            format!("'{text}' is not a point of time such as 2030-01-31 or '2030-01-31 23:59:59'")
+        }),
+        "bytes" => scaled(text, &BYTES)
+            .map(Json::from)
+            .ok_or_else(|| format!("'{text}' is not a size such as 512, 64K or 10G")),
+        "seconds" => scaled(text, &SECONDS)
+            .map(Json::from)
+            .ok_or_else(|| format!("'{text}' is not a time such as 90, 90s, 15m or 2h")),
+        "choice" => choice(kind, text),
+        "list" => list(kind, text),
+        _ => Ok(Json::String(text.to_owned())),
+    }
+}
+
+fn choice(kind: &Kind, text: &str) -> Result<Json, String> {
+    let choices = kind.choices.as_deref().unwrap_or_default();
+    if choices.iter().any(|choice| choice.value == text) {
+        return Ok(Json::String(text.to_owned()));
+    }
+    let values = || choices.iter().map(|choice| choice.value.as_str());
+    let hint = did_you_mean(text, values());
+    let all: Vec<&str> = values().collect();
+    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    Err(format!("'{text}' is none of {}{hint}", all.join(", ")))
+}
+
+/// A number with a unit's letter, which may be small, and may be followed by `B` or `iB`.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let unit = unit.trim();
+    if unit.is_empty() {
+        return Some(number);
+    }
+    let bytes = units == BYTES;
+    let unit = match bytes {
+        true => unit.trim_end_matches(['B', 'b']).trim_end_matches('i'),
+        false => unit,
+    };
+    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    number.checked_mul(*factor)
+}
+
+/// Seconds since the epoch from themselves, or from a date with or without a time of day, UTC.
+fn time(text: &str) -> Option<i64> {
+    if let Ok(seconds) = text.parse() {
+        return Some(seconds);
+    }
+    let (date, clock) = text.split_once([' ', 'T']).unwrap_or((text, "0:0:0"));
+    let numbers = |text: &str, between: char| -> Option<Vec<i64>> {
+        text.split(between).map(|part| part.parse::<u16>().ok().map(i64::from)).collect()
+    };
+    let (date, clock) = (numbers(date, '-')?, numbers(clock.trim_end_matches('Z'), ':')?);
+    let (&[year, month @ 1..=12, day @ 1..=31], [hour @ 0..=23, minute @ 0..=59, rest @ ..]) =
+        (date.as_slice(), clock.as_slice())
+    else {
+        return None;
+    };
+    let second = match rest {
+        [] => 0,
+        [second @ 0..=59] => *second,
+        _ => return None,
+    };
+    // Howard Hinnant's days_from_civil: years that begin on 1 March.
+    let y = year - i64::from(month <= 2);
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let doy = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468;
+    Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
+/// Elements between commas, or a JSON array.
+fn list(kind: &Kind, text: &str) -> Result<Json, String> {
+    let text = text.trim();
+    if text.starts_with('[')
+        && let Ok(Json::Array(elements)) = serde_json::from_str(text)
+    {
+        return Ok(Json::Array(elements));
+    }
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let text = match inner {
+        Some(inner) if inner.parse::<Ipv6Addr>().is_err() => inner,
+        _ => text,
+    };
+    let any = Kind { base: "text".to_owned(), ..Kind::default() };
+    let of = kind.of.as_deref().unwrap_or(&any);
+    let elements = elements(text).into_iter().map(|element| parse(of, &element));
+    Ok(Json::Array(elements.collect::<Result<_, _>>()?))
+}
+
+/// Splits at commas outside parentheses and double quotes: `10.0.0.0/8(rw,sync),"a, b"` has two
+/// elements. Empty ones are left out.
+fn elements(text: &str) -> Vec<String> {
+    let (mut depth, mut quoted, mut parts) = (0_usize, false, vec![(String::new(), false)]);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        let Some((part, was_quoted)) = parts.last_mut() else { break };
+        match letter {
+            '\\' if quoted => part.extend(letters.next()),
+            '"' if quoted => quoted = false,
+            '"' if part.trim().is_empty() => {
+                part.clear();
+                (quoted, *was_quoted) = (true, true);
+            }
+            ',' if depth == 0 && !quoted => parts.push((String::new(), false)),
+            // Blanks between the quotes and the comma.
+            _ if *was_quoted && !quoted && letter.is_whitespace() => {}
+            _ => {
+                depth = match letter {
+                    '(' if !quoted => depth + 1,
+                    ')' if !quoted => depth.saturating_sub(1),
+                    _ => depth,
+                };
+                part.push(letter);
+            }
+        }
+    }
+    let whole = |(part, quoted): (String, bool)| match quoted {
+        true => part,
+        false => part.trim().to_owned(),
+    };
+    parts.into_iter().map(whole).filter(|part| !part.is_empty()).collect()
+}
+
+/// An element so that [`elements`] finds it again.
+fn element(text: String) -> String {
+    if elements(&text) == [text.as_str()] && !text.starts_with('"') {
+        return text;
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A value as it can be typed again; a time as a person reads it.
+pub fn print(kind: &Kind, value: &Json) -> String {
+    match (kind.base.as_str(), value) {
+        (_, Json::Null) => "-".to_owned(),
+        (_, Json::Bool(on)) => if *on { "on" } else { "off" }.to_owned(),
+        ("bytes", Json::Number(n)) => n.as_u64().map_or_else(|| n.to_string(), bytes),
+        ("seconds", Json::Number(n)) => format!("{n}s"),
+        ("time", Json::Number(n)) => n.as_i64().map_or_else(|| n.to_string(), utc),
+        (_, Json::String(text)) => text.clone(),
+        (_, Json::Array(elements)) => {
+            let any = Kind::default();
+            let of = kind.of.as_deref().unwrap_or(&any);
+            let texts = elements.iter().map(|one| element(print(of, one)));
+            texts.collect::<Vec<_>>().join(",")
+        }
+        (_, other) => other.to_string(),
+    }
+}
+
+/// Exactly, with the largest unit that allows it.
+fn bytes(n: u64) -> String {
+    let fits = |factor: u64| n != 0 && n.is_multiple_of(factor);
+    let (unit, factor) = BYTES.into_iter().find(|(_, f)| fits(*f)).unwrap_or(("", 1));
+    format!("{}{unit}", n / factor)
+}
+
+/// Seconds since the epoch as `2026-11-20 23:59:59`, UTC.
+pub fn utc(epoch: i64) -> String {
+    let (days, second) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400));
+    // Howard Hinnant's civil_from_days: eras of 400 years that begin on 1 March.
+    let z = days + 719_468;
+    let era = z.div_euclid(146_097);
+    let doe = z.rem_euclid(146_097);
+    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
+}

@@ -1,0 +1,167 @@
+//! What can be configured and seen of shares: projects, and the shares in them, which take over
+//! what their project says unless they say something else.
+
+use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};
+use base::node::{Context, Default, Items, Kind, Property, Shape};
+
+/// The project that is always there.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// `/shares`.
+pub static NODE: Context = Context::new(
+    "shares",
+    "Shares",
+    "The directories that clients can mount, sorted into projects.",
+    SCOPE,
+)
+.items(&PROJECTS);
+
+const SCOPE: &str = "shares";
+
+static PROJECTS: Items =
+    Items::configured("project", "projects", &PROJECT_NAME, PROJECTS_MAX, &PROJECT)
+        .fixed(&[DEFAULT_PROJECT]);
+
+static PROJECT_NAME: Kind = Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Name };
+
+static PROJECT: Context = Context::new(
+    "project",
+    "Project",
+    "Shares that belong together. What is set here holds for each of them that does not say \
+     otherwise.",
+    SCOPE,
+)
+.properties(&[
+    read_only(Default::Bool(false)),
+    nfs(Default::Text("rw")),
+    nfs_exceptions(Default::List(&[])),
+])
+.items(&SHARES);
+
+static SHARES: Items = Items::configured("share", "shares", &SHARE_NAME, SHARES_MAX, &SHARE);
+
+/// The directory given on the command line names its share, and may hold spaces.
+static SHARE_NAME: Kind = Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Line };
+
+static SHARE: Context = Context::new(
+    "share",
+    "Share",
+    "A directory of this machine that clients mount as /export/NAME. To destroy a share is to stop \
+     serving it: its clients get stale handles, its files stay where they are. A share that is \
+     renamed must be mounted anew under its new name.",
+    SCOPE,
+)
+.properties(&[
+    Property::setting(
+        "directory",
+        "Directory",
+        PATH,
+        Default::None,
+        "What is served. Directories of shares may lie within one another; the state directory of \
+         the server may not hold one.",
+    )
+    .at_create()
+    .required()
+    .example("/srv/projects"),
+    Property::setting(
+        "make_directory",
+        "Make the directory",
+        Kind::Bool,
+        Default::Bool(false),
+        "Makes the directory with the share if there is none; what is above it must be there.",
+    )
+    .at_create(),
+    Property::setting(
+        "root_owner",
+        "Owner of the root",
+        ID,
+        Default::None,
+        "Number of the user to whom the directory is given when the share is made.",
+    )
+    .at_create()
+    .example("1000"),
+    Property::setting(
+        "root_group",
+        "Group of the root",
+        ID,
+        Default::None,
+        "Number of the group to which the directory is given when the share is made.",
+    )
+    .at_create()
+    .example("100"),
+    Property::setting(
+        "root_mode",
+        "Mode of the root",
+        Kind::Text { max: 4, shape: Shape::Name },
+        Default::None,
+        "Permissions that the directory gets when the share is made, in octal.",
+    )
+    .at_create()
+    .example("2775"),
+    read_only(Default::Inherited),
+    nfs(Default::Inherited),
+    nfs_exceptions(Default::Inherited),
+    Property::state(
+        "state",
+        "State",
+        Kind::Choice(&[("online", "Clients can use it."), ("offline", "It cannot be served.")]),
+        "Whether it is served.",
+    ),
+    Property::state("reason", "Reason", LINE, "Why it is offline."),
+    Property::state("export_path", "Export path", LINE, "What clients mount."),
+    Property::state("mount", "Mount", COMMANDS, "Commands that mount it, by version of NFS."),
+    Property::state("total", "Size", BYTES, "Size of the file system that it lies on."),
+    Property::state("available", "Available", BYTES, "What clients can still write on it."),
+    Property::state("used", "Used", BYTES, "What is taken of the file system that it lies on."),
+    Property::state(
+        "holders",
+        "Holders",
+        Kind::List { of: &LINE, max: 10_000 },
+        "Addresses of clients that have files of it open, locked or delegated.",
+    ),
+])
+.statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
+
+const LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
+const PATH: Kind = Kind::Text { max: 4_096, shape: Shape::Path };
+const ID: Kind = Kind::Integer { min: 0, max: u32::MAX as i64 - 1 };
+const BYTES: Kind = Kind::Bytes { min: 0, max: u64::MAX };
+const COMMANDS: Kind = Kind::List { of: &LINE, max: 8 };
+
+const fn read_only(default: Default) -> Property {
+    Property::setting(
+        "read_only",
+        "Read only",
+        Kind::Bool,
+        default,
+        "Refuses every change by clients, whatever else says that they may.",
+    )
+}
+
+const fn nfs(default: Default) -> Property {
+    Property::setting(
+        "nfs",
+        "NFS",
+        Kind::Choice(&[
+            ("none", "Nobody may use it over NFS but those of the exceptions."),
+            ("ro", "Everybody may read."),
+            ("rw", "Everybody may read and change."),
+        ]),
+        default,
+        "What clients may do over NFS that no exception fits.",
+    )
+}
+
+const fn nfs_exceptions(default: Default) -> Property {
+    Property::setting(
+        "nfs_exceptions",
+        "Exceptions",
+        Kind::List { of: &RULE, max: EXPORT_RULES_MAX - 1 },
+        default,
+        "Export rules, CLIENT(OPTIONS), for hosts, networks and groups. The first one that fits a \
+         client decides.",
+    )
+    .example("10.0.0.0/24(rw,root_squash)")
+}
+
+static RULE: Kind = Kind::Text { max: 4_096, shape: Shape::ExportRule };

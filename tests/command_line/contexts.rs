@@ -1,0 +1,109 @@
+//! Every context of the tree: how it reads, and that all in it can be reached.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use e2e::api::Api;
+use serde_json::Value;
+
+use crate::{Scene, compare, golden, same};
+
+/// Makes one item of each kind that the tree has, where none is there from the start.
+const ITEMS: &str = "configuration tokens create backup role=operator ends=2030-01-31\n";
+
+/// The paths of all contexts that are there, items included, each with its declaration.
+fn contexts(api: &Api) -> Vec<(String, Value)> {
+    let (code, tree) = api.get("/api/v1/tree");
+    assert_eq!(code, 200, "{tree}");
+    let mut found = Vec::new();
+    walk(api, String::new(), &tree, &mut found);
+    found
+}
+
+fn walk(api: &Api, path: String, declared: &Value, found: &mut Vec<(String, Value)>) {
+    for child in declared["children"].as_array().into_iter().flatten() {
+        let name = child["name"].as_str().expect("a name");
+        walk(api, format!("{path}/{name}"), child, found);
+    }
+    let items = &declared["items"];
+    if items.is_object() {
+        let (code, node) = api.get(&format!("/api/v1/nodes{path}"));
+        assert_eq!(code, 200, "{path}: {node}");
+        // One of a kind is enough.
+        if let Some(name) = node["items"].as_array().and_then(|all| all.first()) {
+            let name = name.as_str().expect("a name");
+            walk(api, format!("{path}/{name}"), &items["context"], found);
+        }
+    }
+    found.push((path, declared.clone()));
+}
+
+fn names<'a>(declared: &'a Value, list: &str) -> impl Iterator<Item = &'a str> {
+    let list = declared[list].as_array().into_iter().flatten();
+    list.map(|one| one["name"].as_str().expect("a name"))
+}
+
+fn file_of(path: &str) -> String {
+    let name = path.trim_start_matches('/').replace('/', "-");
+    let name = if name.is_empty() { "root".to_owned() } else { name };
+    format!("contexts/{name}.txt")
+}
+
+#[test]
+fn every_context_reads_as_agreed() {
+    let scene = Scene::new("cli-contexts");
+    let (_, wrong, code) = scene.run(&[], ITEMS);
+    assert_eq!(code, 0, "{wrong}");
+    let contexts = contexts(&Api::new(&scene.state()));
+    assert!(contexts.len() > 5, "a tree");
+    let mut script = String::new();
+    for (path, _) in &contexts {
+        let _infallible = writeln!(script, "cd {}/\nshow\nhelp", path);
+    }
+    let (said, wrong, code) = scene.run(&["--echo"], &script);
+    assert_eq!(code, 0, "{wrong}");
+    let said = scene.settled(&said);
+    let parts: Vec<&str> = said.split("> cd ").skip(1).collect();
+    assert_eq!(parts.len(), contexts.len());
+    let mut differs = Vec::new();
+    let mut files = BTreeSet::new();
+    for ((path, _), part) in contexts.iter().zip(parts) {
+        let file = file_of(path);
+        compare(&file, &format!("> cd {part}"), &mut differs);
+        files.insert(file);
+    }
+    same(&differs);
+    for entry in golden().join("contexts").read_dir().expect("golden contexts") {
+        let name = entry.expect("an entry").file_name();
+        let name = format!("contexts/{}", name.to_string_lossy());
+        assert!(files.contains(&name), "{name} is of no context any more: remove it");
+    }
+}
+
+#[test]
+fn every_property_and_action_is_in_reach() {
+    let scene = Scene::new("cli-reach");
+    let (_, wrong, code) = scene.run(&[], ITEMS);
+    assert_eq!(code, 0, "{wrong}");
+    let mut script = String::new();
+    let mut wanted = Vec::new();
+    for (path, declared) in contexts(&Api::new(&scene.state())) {
+        let _infallible = writeln!(script, "cd {path}/");
+        for property in names(&declared, "properties") {
+            let _infallible = writeln!(script, "get {property}\nhelp {property}");
+            wanted.push((path.clone(), property.to_owned()));
+        }
+        for action in names(&declared, "actions") {
+            let _infallible = writeln!(script, "help {action}");
+        }
+    }
+    let (said, wrong, code) = scene.run(&["--json"], &script);
+    assert_eq!(code, 0, "{wrong}");
+    let lines: Vec<Value> =
+        said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let values: Vec<&Value> = lines.iter().filter(|line| line.get("help").is_none()).collect();
+    assert_eq!(values.len(), wanted.len());
+    for ((path, property), value) in wanted.iter().zip(values) {
+        assert!(value.get(property).is_some(), "{path} {property}: {value}");
+    }
+}

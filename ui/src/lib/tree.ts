@@ -1,0 +1,115 @@
+// Finding one's way in the tree: paths, addresses of pages, and what is declared at a path.
+import type { Action, Context, Items, Node, NodeProperty, Property } from '../api/tree.ts';
+import { encodePath } from '../api/tree.ts';
+
+/** What a path leads to. */
+export interface Place {
+  context: Context;
+  /** If it is an item: of which kind. */
+  item: Items | null;
+  path: string;
+}
+
+/** The segments of `/shares/default/a`; none for the root. */
+export const segments = (path: string): string[] => path.split('/').filter((part) => part !== '');
+
+export const join = (path: string, name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`);
+
+export const nameOf = (path: string): string => segments(path).at(-1) ?? '';
+
+export const parentOf = (path: string): string => `/${segments(path).slice(0, -1).join('/')}`;
+
+/** The address of the page of a node is its path. */
+export const href = (path: string): string => encodePath(path);
+
+/** The path of the node whose page has this address. */
+export function pathOf(address: string): string {
+  try {
+    return `/${segments(address).map(decodeURIComponent).join('/')}`;
+  } catch {
+    return address;
+  }
+}
+
+/** Every place from the root to a path, or null if the declaration has no such path. */
+export function way(tree: Context, path: string): Place[] | null {
+  const found: Place[] = [{ context: tree, item: null, path: '/' }];
+  for (const segment of segments(path)) {
+    const { context, path: above } = found.at(-1) as Place;
+    const child = context.children.find(({ name }) => name === segment);
+    const items = child === undefined ? context.items : null;
+    if (child === undefined && !items) return null;
+    found.push({ context: child ?? (items as Items).context, item: items, path: join(above, segment) });
+  }
+  return found;
+}
+
+export const placeAt = (tree: Context, path: string): Place | null => way(tree, path)?.at(-1) ?? null;
+
+export const propertyAt = (tree: Context, path: string, name: string): Property | undefined =>
+  placeAt(tree, path)?.context.properties.find((property) => property.name === name);
+
+/** What a place is called: items by their own name. */
+export const titleOf = (place: Place): string => (place.item === null ? place.context.title : nameOf(place.path));
+
+export const valueOf = (node: Node | undefined, name: string): NodeProperty | undefined =>
+  node?.properties.find((property) => property.name === name);
+
+/** Where a value comes from, in words. */
+export function sourceOf(property: NodeProperty | undefined, declared: Property): string {
+  if (property === undefined) return '';
+  if (declared.role === 'secret') return property.set ? 'set, not shown' : 'not set';
+  if (declared.role === 'at-create') return 'chosen when it was made';
+  if (property.source === 'inherited') return property.from ? `inherited from ${property.from}` : 'inherited';
+  return property.source;
+}
+
+/** Why a property cannot be changed now, or null if it can. */
+export function fixedBy(node: Node, property: NodeProperty | undefined, declared: Property): string | null {
+  if (declared.role === 'at-create') return 'This is chosen when it is made, and stays.';
+  if (!node.may.change) return node.may.why || 'Your role may only look at this.';
+  if (property?.why) return property.why;
+  if (property?.source === 'command line') return 'It was given on the command line, which wins as long as this server runs.';
+  return null;
+}
+
+/** Actions of a node that its state offers, as they are declared. */
+export const actionsOf = (context: Context, node: Node): Action[] =>
+  context.actions.filter(({ name }) => node.actions.includes(name));
+
+/** At most so many columns beside the name fit into a table. */
+const COLUMNS_MAX = 5;
+/** Longer texts belong on the page of the item, not in a table. */
+const isBroad = ({ kind, role }: Property): boolean =>
+  role === 'secret' || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
+
+/** Which properties of items stand in their table. */
+export const columns = (context: Context): Property[] => context.properties.filter((property) => !isBroad(property)).slice(0, COLUMNS_MAX);
+
+/** A page or a property that the search can jump to. */
+export interface TreeHit {
+  kind: 'Page' | 'Setting' | 'State';
+  name: string;
+  detail: string;
+  href: string;
+}
+
+function below(context: Context, path: string, titles: string[], into: TreeHit[]): void {
+  const here = [...titles, context.title];
+  into.push({ kind: 'Page', name: here.join(' › '), detail: context.help, href: href(path) });
+  for (const property of context.properties) {
+    const kind = property.role === 'state' ? 'State' : 'Setting';
+    into.push({ kind, name: `${context.title}: ${property.title}`, detail: `${path.slice(1).replaceAll('/', ' ')} ${property.name}`,
+      href: `${href(path)}?property=${encodeURIComponent(property.name)}` });
+  }
+  for (const child of context.children) below(child, join(path, child.name), here, into);
+}
+
+/** All pages and properties below those contexts of the root that have pages made from the tree. */
+export function treeHits(tree: Context | null, places: readonly string[]): TreeHit[] {
+  const found: TreeHit[] = [];
+  for (const context of tree?.children ?? []) {
+    if (places.includes(context.name)) below(context, `/${context.name}`, [], found);
+  }
+  return found;
+}
