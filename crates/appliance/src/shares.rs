@@ -13,8 +13,8 @@ mod root;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
 
+use base::clock::monotonic_ns;
 use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX};
 use probe::hub::Hub;
 use vfs::host::{HostCounts, HostFs, HostOptions};
@@ -122,8 +122,8 @@ impl Shares {
         root::check(share, &self.kit.state.0).err()
     }
 
-    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go; must
-    /// not be called on a connection's thread.
+    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go;
+    /// must not be called on a connection's thread.
     ///
     /// # Errors
     /// The first thing that is wrong; `old` is served then, as before.
@@ -317,10 +317,10 @@ impl Shares {
     /// Waits for the calls on what was taken away, for a while: what is left then is closed by
     /// [`Self::sweep`].
     fn drain(&self) {
-        let until = Instant::now() + SHARE_DRAIN_MAX;
+        let until = monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
         loop {
             self.sweep();
-            if lock(&self.leaving).is_empty() || Instant::now() > until {
+            if lock(&self.leaving).is_empty() || monotonic_ns() > until {
                 return;
             }
             std::thread::sleep(SHARE_DRAIN_STEP);

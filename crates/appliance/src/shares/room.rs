@@ -1,5 +1,5 @@
-//! `/shares` of the tree of administration: the configuration as a list of shares, and what is to be
-//! seen of those that are served.
+//! `/shares` of the tree of administration: the configuration as a list of shares, and what is to
+//! be seen of those that are served.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -106,9 +106,9 @@ impl Room {
     }
 }
 
-/// Serves what is configured beside what is served, each share by itself: one whose disk is not there
-/// does not keep the others. To be called before the first client comes, who would be told that its
-/// handles are stale. Gives what is wrong.
+/// Serves what is configured beside what is served, each share by itself: one whose disk is not
+/// there does not keep the others. To be called before the first client comes, who would be told
+/// that its handles are stale. Gives what is wrong.
 pub fn start(shares: &Shares, document: &Document) -> Offline {
     let mut offline = Offline::new();
     for path in paths(document) {

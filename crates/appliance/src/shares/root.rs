@@ -69,7 +69,8 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
         }
         Err(e) => return Err(problem(&format!("{shown} cannot be opened: {e}"), "")),
     };
-    // Keys must not be served; a state directory below the share is hidden, one around it cannot be.
+    // Keys must not be served; a state directory below the share is hidden, one around it cannot
+    // be.
     if state.canonicalize().is_ok_and(|state| found.starts_with(state)) {
         let sentence = format!("{shown} lies in the state directory, with its keys");
         return Err(problem(&sentence, "name another one"));

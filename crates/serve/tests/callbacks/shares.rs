@@ -1,5 +1,5 @@
-//! A share that is taken away while clients use it: its handles are stale, what they hold through it
-//! ends, and nothing is heard of it on another share.
+//! A share that is taken away while clients use it: its handles are stale, what they hold through
+//! it ends, and nothing is heard of it on another share.
 
 use vfs::locks::LockCounts;
 use vfs::mem::MemFs;

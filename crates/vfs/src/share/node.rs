@@ -1,5 +1,5 @@
-//! What can be configured and seen of shares: projects, and the shares in them, which take over what
-//! their project says unless they say something else.
+//! What can be configured and seen of shares: projects, and the shares in them, which take over
+//! what their project says unless they say something else.
 
 use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};
 use base::node::{Context, Default, Items, Kind, Property, Shape};
