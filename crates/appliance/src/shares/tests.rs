@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use probe::hub::HubOptions;
@@ -85,9 +86,9 @@ impl Drop for World {
 fn shares_come_change_and_go() {
     let world = World::new();
     let (a, b) = (world.share("a", "a"), world.share("b", "b"));
-    world.shares.apply(&[], &[a.clone()]).expect("one");
+    world.shares.apply(&[], from_ref(&a)).expect("one");
     let both = [a.clone(), b.clone()];
-    world.shares.apply(&[a.clone()], &both).expect("another");
+    world.shares.apply(from_ref(&a), &both).expect("another");
     world.check(&[("a", "a"), ("b", "b")]);
     let table = world.shares.table().load();
     let (first, second) = (table.by_name("a").expect("a").clone(), table.by_name("b").expect("b"));
@@ -120,10 +121,10 @@ fn shares_come_change_and_go() {
 fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
     let world = World::new();
     let a = world.share("a", "a");
-    world.shares.apply(&[], &[a.clone()]).expect("one");
+    world.shares.apply(&[], from_ref(&a)).expect("one");
     let under_way = world.shares.table().load().by_name("a").expect("there").clone();
     std::thread::scope(|scope| {
-        let going = scope.spawn(|| world.shares.apply(&[a.clone()], &[]));
+        let going = scope.spawn(|| world.shares.apply(from_ref(&a), &[]));
         while world.shares.table().load().by_name("a").is_some() {
             std::thread::yield_now();
         }
@@ -140,8 +141,8 @@ fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
 fn a_share_can_move_to_another_directory() {
     let world = World::new();
     let (before, after) = (world.share("s", "a"), world.share("s", "b"));
-    world.shares.apply(&[], &[before.clone()]).expect("one");
-    world.shares.apply(&[before], &[after.clone()]).expect("moved");
+    world.shares.apply(&[], from_ref(&before)).expect("one");
+    world.shares.apply(&[before], from_ref(&after)).expect("moved");
     world.check(&[("s", "b")]);
     let renamed = world.share("t", "b");
     world.shares.apply(&[after], &[renamed]).expect("renamed");
