@@ -256,7 +256,7 @@ fn refusal<T: std::fmt::Debug>(outcome: Outcome<T>) -> Nfsstat4 {
     }
 }
 
-/// Everything that must wait for the end of the grace period, each by itself; `more` is another file.
+/// Everything that must wait for the end of the grace period, one by one; `more` is a file, too.
 fn all_wait(client: &mut Client, root: &[u8], file: &[u8], more: &[u8]) {
     let anonymous = Opened { handle: file.to_vec(), stateid: Stateid4::ANONYMOUS };
     let from = Opened { handle: more.to_vec(), stateid: Stateid4::ANONYMOUS };

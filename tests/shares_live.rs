@@ -18,7 +18,8 @@ use wire::nfs4::Nfsstat4;
 
 /// Longest pause that a client may see.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// How often each of the four kinds of changes is made; `PLIMSOLL_SHARES_ROUNDS` says otherwise.
+/// How often each of the four kinds of changes is made; `PLIMSOLL_SHARES_ROUNDS` has another
+/// number.
 const ROUNDS: usize = 25;
 /// How long clients are watched before the first change: what they wait for then is the machine's.
 const BEFORE: Duration = Duration::from_secs(2);

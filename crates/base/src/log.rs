@@ -1,7 +1,7 @@
 //! What the server tells people while it runs: on standard error, and kept for the API's log page.
 //!
-//! Not for the request path: nothing is told per operation. What is kept is bounded; a line that was
-//! pushed out is counted by the gap in the numbers.
+//! Not for the request path: nothing is told per operation. What is kept is bounded; a line that
+//! was pushed out is counted by the gap in the numbers.
 
 use std::collections::VecDeque;
 use std::io::Write;

@@ -3,7 +3,8 @@
 //!
 //! - [`document`]: what was set, at which node. [`text`]: the same as a file.
 //! - [`change`]: what a transaction asks for, checked against the declarations.
-//! - [`store`]: the revisions on disk. [`secrets`]: what is in no document. [`audit`]: who did what.
+//! - [`store`]: the revisions on disk. [`secrets`]: what is in no document. [`audit`]: who did
+//!   what.
 //! - [`engine`]: [`Tree`], which joins them. [`view`]: a node and the declarations as JSON.
 //!
 //! Rooms take part by [`Apply`] (the configuration changes) and [`Live`] (what runs now); each is
@@ -139,8 +140,9 @@ pub trait Apply: Send + Sync {
     /// What is wrong with the new configuration, beyond what the declarations say. Changes nothing.
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem>;
 
-    /// Takes the new configuration, wholly or not at all. Called after [`Self::check`] found nothing,
-    /// one call at a time; also with `old` and `new` exchanged, when a later branch failed.
+    /// Takes the new configuration, wholly or not at all. Called after [`Self::check`] found
+    /// nothing, one call at a time; also with `old` and `new` exchanged, when a later branch
+    /// failed.
     ///
     /// # Errors
     /// Why not; the old configuration is in force then.

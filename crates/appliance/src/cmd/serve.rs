@@ -110,19 +110,24 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     manager::tell("READY=1");
-    while sys::wait_for_signal() == Signal::Reload {
-        let tls = nfs.tls(&tree.document());
-        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
-            // The terminal is gone, and there is nothing to read again.
-            break;
-        }
-        reload(&plan, &tls, &running, &keys.identity);
-    }
+    serve_on(&plan, || nfs.tls(&tree.document()), &running, &keys.identity);
     manager::tell("STOPPING=1");
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Waits for the signal that ends it; what only asks for files to be read again is followed.
+fn serve_on(plan: &Plan, tls: impl Fn() -> TlsFiles, running: &Running, own: &Identity) {
+    while sys::wait_for_signal() == Signal::Reload {
+        let tls = tls();
+        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
+            // The terminal is gone, and there is nothing to read again.
+            return;
+        }
+        reload(plan, &tls, running, own);
+    }
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.

@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::slice::from_ref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use probe::hub::HubOptions;
@@ -86,9 +85,9 @@ impl Drop for World {
 fn shares_come_change_and_go() {
     let world = World::new();
     let (a, b) = (world.share("a", "a"), world.share("b", "b"));
-    world.shares.apply(&[], from_ref(&a)).expect("one");
+    world.shares.apply(&[], std::slice::from_ref(&a)).expect("one");
     let both = [a.clone(), b.clone()];
-    world.shares.apply(from_ref(&a), &both).expect("another");
+    world.shares.apply(std::slice::from_ref(&a), &both).expect("another");
     world.check(&[("a", "a"), ("b", "b")]);
     let table = world.shares.table().load();
     let (first, second) = (table.by_name("a").expect("a").clone(), table.by_name("b").expect("b"));
@@ -121,10 +120,10 @@ fn shares_come_change_and_go() {
 fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
     let world = World::new();
     let a = world.share("a", "a");
-    world.shares.apply(&[], from_ref(&a)).expect("one");
+    world.shares.apply(&[], std::slice::from_ref(&a)).expect("one");
     let under_way = world.shares.table().load().by_name("a").expect("there").clone();
     std::thread::scope(|scope| {
-        let going = scope.spawn(|| world.shares.apply(from_ref(&a), &[]));
+        let going = scope.spawn(|| world.shares.apply(std::slice::from_ref(&a), &[]));
         while world.shares.table().load().by_name("a").is_some() {
             std::thread::yield_now();
         }
@@ -141,8 +140,8 @@ fn a_share_in_use_is_let_go_of_when_its_last_call_has_ended() {
 fn a_share_can_move_to_another_directory() {
     let world = World::new();
     let (before, after) = (world.share("s", "a"), world.share("s", "b"));
-    world.shares.apply(&[], from_ref(&before)).expect("one");
-    world.shares.apply(&[before], from_ref(&after)).expect("moved");
+    world.shares.apply(&[], std::slice::from_ref(&before)).expect("one");
+    world.shares.apply(&[before], std::slice::from_ref(&after)).expect("moved");
     world.check(&[("s", "b")]);
     let renamed = world.share("t", "b");
     world.shares.apply(&[after], &[renamed]).expect("renamed");

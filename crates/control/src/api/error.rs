@@ -16,7 +16,8 @@ use crate::tree::{Fault, Problem};
 #[derive(Debug)]
 pub struct ApiError {
     status: StatusCode,
-    body: Body,
+    /// Boxed, so that results that hold an error stay small.
+    body: Box<Body>,
     retry_after: Option<Duration>,
 }
 
@@ -47,7 +48,7 @@ impl ApiError {
     pub fn new(status: StatusCode, tried: &str, failed: &str, hint: &str) -> Self {
         let (tried, failed, hint) = (tried.to_owned(), failed.to_owned(), hint.to_owned());
         let body = Body { tried, failed, hint, path: None, property: None };
-        Self { status, body, retry_after: None }
+        Self { status, body: Box::new(body), retry_after: None }
     }
 
     /// 400: the caller's arguments are at fault.

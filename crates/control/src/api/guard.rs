@@ -1,5 +1,5 @@
-//! What every request passes: who is it, may he do that, may it come from another site, and the headers that tell
-//! the browser what our pages may do.
+//! What every request passes: who is it, may he do that, may it come from another site, and the
+//! headers that tell the browser what our pages may do.
 
 use std::sync::Arc;
 

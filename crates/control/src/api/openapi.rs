@@ -127,7 +127,10 @@ fn error() -> Value {
 
 fn changes() -> Value {
     let text = json!({ "type": "string" });
-    let one = |required: [&str; 2], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
+    let one = |required: [&str; 2], fields: Value| {
+        let kind = "object";
+        json!({ "type": kind, "required": required, "properties": fields })
+    };
     json!({
         "type": "object",
         "required": ["changes"],

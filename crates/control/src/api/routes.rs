@@ -84,6 +84,7 @@ impl Route {
 pub fn table() -> Vec<Route> {
     let mut table = session();
     table.extend(observation());
+    table.extend(nfs_clients());
     table.extend(nodes());
     table.extend(configurations());
     table
@@ -191,7 +192,7 @@ fn session() -> Vec<Route> {
 }
 
 fn observation() -> Vec<Route> {
-    let (look, clients) = (May("analytics", Read), May("clients", Read));
+    let look = May("analytics", Read);
     vec![
         Route::new(
             Method::GET,
@@ -237,6 +238,12 @@ fn observation() -> Vec<Route> {
             "Switch the breakdowns on or off",
             analytics::collect,
         ),
+    ]
+}
+
+fn nfs_clients() -> Vec<Route> {
+    let clients = May("clients", Read);
+    vec![
         Route::new(
             Method::GET,
             "/services/nfs/clients",

@@ -82,7 +82,13 @@ pub async fn sign_in(
 
 /// Writes it into the audit log. Nobody is kept out because the disk is full: he may be the one who
 /// can do something about it.
-async fn note(control: &Control, user: &str, from: IpAddr, action: &'static str, how: &'static str) {
+async fn note(
+    control: &Control,
+    user: &str,
+    from: IpAddr,
+    action: &'static str,
+    how: &'static str,
+) {
     let who = Who::new(user, &from.to_string());
     let tree = control.tree.clone();
     let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
@@ -110,7 +116,8 @@ pub async fn who(Extension(identity): Extension<Identity>) -> Response {
         Way::Token => "token",
         Way::Session(_) => "session",
     };
-    Json(SignedIn { user: identity.user, via, permissions: identity.rights.names() }).into_response()
+    Json(SignedIn { user: identity.user, via, permissions: identity.rights.names() })
+        .into_response()
 }
 
 /// `DELETE /api/v1/session`.

@@ -41,7 +41,8 @@ pub static PREFERENCES: Context = Context::new(
 pub static SESSIONS: Context = Context::new(
     "sessions",
     "Sessions",
-    "Who is signed in with a browser. Programs with a token, and the local socket, have no session.",
+    "Who is signed in with a browser. Programs with a token, and the local socket, have no \
+     session.",
     "sessions",
 )
 .items(&Items::live("session", "sessions", &ID, SESSIONS_MAX, &SESSION));

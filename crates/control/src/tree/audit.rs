@@ -101,7 +101,8 @@ impl Audit {
         Ok(Self { disk, clock, size: Mutex::new(size) })
     }
 
-    /// Writes something down that is no change of the configuration: a sign-in, one that was refused.
+    /// Writes something down that is no change of the configuration: a sign-in, or one that was
+    /// refused.
     ///
     /// # Errors
     /// The disk refuses.

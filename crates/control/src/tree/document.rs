@@ -7,8 +7,8 @@ use base::node::{Context, Default, Origin, Path, Place, Property, Value};
 /// Properties of a node that were set.
 pub type Settings = BTreeMap<String, Value>;
 
-/// A configuration over the declarations of a tree. A secret's value in it is the number under which
-/// [`super::Secrets`] keeps it.
+/// A configuration over the declarations of a tree. A secret's value in it is the number under
+/// which [`super::Secrets`] keeps it.
 #[derive(Debug, Clone)]
 pub struct Document {
     root: &'static Context,

@@ -1,7 +1,7 @@
 //! The tree itself: what is in force, one transaction at a time.
 //!
-//! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way is
-//! applied back; what the disk refuses, too.
+//! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way
+//! is applied back; what the disk refuses, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,9 +1,9 @@
 //! The revisions of the configuration on disk: `STATE/configuration/NNNNNN.toml`, the highest is in
 //! force; `current.toml` points to it, for people.
 //!
-//! A revision is written aside, flushed, renamed, and its folder flushed, before anybody is told that
-//! it is in force. The few operations on files that this takes are a trait, so that a test can cut
-//! the power between any two of them.
+//! A revision is written aside, flushed, renamed, and its folder flushed, before anybody is told
+//! that it is in force. The few operations on files that this takes are a trait, so that a test can
+//! cut the power between any two of them.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};

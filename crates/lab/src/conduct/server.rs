@@ -19,7 +19,8 @@ pub struct ServerSample {
     pub process: Option<ProcessCpu>,
     /// Its machine.
     pub machine: MachineCounters,
-    /// Bytes per connection waiting at the server: to be sent, to be read; and how many connections.
+    /// Bytes per connection waiting at the server: to be sent, to be read; and how many
+    /// connections.
     pub queues: Option<(f64, f64, u32)>,
 }
 

@@ -30,8 +30,8 @@ pub static NODE: Context = Context::new(
         "Lease",
         Kind::Seconds { min: 1, max: 3_600 },
         Default::Integer(90),
-        "How long an NFSv4 client may be silent before others may take what it holds; as long after \
-         a start clients may reclaim.",
+        "How long an NFSv4 client may be silent before others may take what it holds; as long \
+         after a start clients may reclaim.",
     )
     .unit("s")
     .example("60")
@@ -69,8 +69,8 @@ pub static NODE: Context = Context::new(
         "TLS certificate",
         FILE,
         Default::None,
-        "A file with the certificate for clients that ask for TLS, and those between it and a root; \
-         PEM. Without it the certificate of the administration is shown.",
+        "A file with the certificate for clients that ask for TLS, and those between it and a \
+         root; PEM. Without it the certificate of the administration is shown.",
     )
     .example("/etc/ssl/nas.pem"),
     Property::setting(
@@ -86,8 +86,8 @@ pub static NODE: Context = Context::new(
         "Authorities of clients",
         FILE,
         Default::None,
-        "A file with the authorities whose certificates clients may show; a share asks for one with \
-         xprtsec=mtls in its rules. PEM.",
+        "A file with the authorities whose certificates clients may show; a share asks for one \
+         with xprtsec=mtls in its rules. PEM.",
     )
     .example("/etc/ssl/clients.pem"),
 ]);

@@ -86,7 +86,9 @@ pub fn why_not(error: &Error) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied => "not allowed for this user".into(),
         // A protocol or module that the kernel would have to load is not found.
-        ErrorKind::Unsupported | ErrorKind::NotFound => "this kernel or file system does not have it".into(),
+        ErrorKind::Unsupported | ErrorKind::NotFound => {
+            "this kernel or file system does not have it".into()
+        }
         _ if error.raw_os_error() == Some(libc::ENOSYS) => "this kernel does not have it".into(),
         _ => error.to_string(),
     }

@@ -6,7 +6,8 @@ use super::finding::{Finding, State};
 use super::ports::listeners;
 use super::{Report, table};
 
-const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid
+const TCP: &str =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid
    0: 0100007F:2F11 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1
    1: 0100007F:2F11 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 4712 1
    2: 00000000:0801 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1

@@ -206,18 +206,24 @@ impl Held {
             return Err(refused(404, "no such item", None));
         }
         let set = self.nodes.get(place);
-        let properties: Vec<Json> = found.context.properties.iter().map(|property| {
-            let value = set.and_then(|set| set.get(&property.name));
-            let above = self.nodes.get(&place.parent()).and_then(|set| set.get(&property.name));
-            let (value, source, from) = match (value, above) {
-                (Some(value), _) => (value, "set", Json::Null),
-                (None, Some(above)) => (above, "inherited", json!(place.parent().to_string())),
-                (None, None) => (&property.default, "default", Json::Null),
-            };
-            let secret = property.is_secret();
-            json!({"name": property.name, "value": if secret { &Json::Null } else { value },
-                "set": secret && source == "set", "source": source, "from": from, "role": property.role})
-        }).collect();
+        let properties: Vec<Json> = found
+            .context
+            .properties
+            .iter()
+            .map(|property| {
+                let value = set.and_then(|set| set.get(&property.name));
+                let above = self.nodes.get(&place.parent()).and_then(|set| set.get(&property.name));
+                let (value, source, from) = match (value, above) {
+                    (Some(value), _) => (value, "set", Json::Null),
+                    (None, Some(above)) => (above, "inherited", json!(place.parent().to_string())),
+                    (None, None) => (&property.default, "default", Json::Null),
+                };
+                let secret = property.is_secret();
+                json!({"name": property.name, "value": if secret { &Json::Null } else { value },
+                "set": secret && source == "set", "source": source, "from": from,
+                "role": property.role})
+            })
+            .collect();
         let items: Vec<&str> = self
             .nodes
             .keys()

@@ -31,7 +31,7 @@ fn changes_are_written_down_with_their_values() {
     assert_eq!((lease.who.as_str(), lease.from.as_str(), lease.when), ("anna", "10.0.0.7", NOW_S));
     assert_eq!((first.action.as_str(), first.revision), ("set", Some(1)));
     let nfs = Wanted { path: Some("/services".to_owned()), limit: 1, ..Wanted::default() };
-    assert_eq!(tree.audit().read(&nfs).unwrap(), [lease.clone()]);
+    assert_eq!(tree.audit().read(&nfs).unwrap(), std::slice::from_ref(lease));
     assert!(tree.audit().read(&Wanted { to: Some(NOW_S), ..all() }).unwrap().is_empty());
 }
 

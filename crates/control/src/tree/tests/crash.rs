@@ -91,7 +91,8 @@ fn a_cut_at_any_moment_leaves_a_committed_configuration() {
 
 #[test]
 fn every_flush_is_needed() {
-    let kinds: [(&str, fn(&Op) -> bool); 4] = [
+    type IsIt = fn(&Op) -> bool;
+    let kinds: [(&str, IsIt); 4] = [
         ("content of a revision", |op| matches!(op, Op::Flush(n) if n.starts_with("conf"))),
         ("name of a revision", |op| matches!(op, Op::FlushNames(n) if n.starts_with("conf"))),
         ("content of the secrets", |op| matches!(op, Op::Flush(n) if n.starts_with("secr"))),

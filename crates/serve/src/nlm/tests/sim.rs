@@ -1,7 +1,7 @@
 //! A seeded simulation of NLM: processes at several hosts lock, wait, poll, cancel and unlock;
 //! calls to hosts and answers in either direction are lost or repeated; hosts restart, and so does
-//! the server. No two processes may ever believe that they hold what excludes the other, the table of
-//! locks holds what they believe and nothing else, and when all have let go nothing is left.
+//! the server. No two processes may ever believe that they hold what excludes the other, the table
+//! of locks holds what they believe and nothing else, and when all have let go nothing is left.
 //!
 //! `PLIMSOLL_SIM_SEED=N` runs one seed, `PLIMSOLL_SIM_SEEDS=N` runs so many.
 

@@ -1,4 +1,5 @@
-//! A table that is exchanged: seen at once by every thread, let go of when its calls have ended.
+//! A table that is exchanged: seen at once by every thread, and let go of when its calls have
+//! ended.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
