@@ -134,7 +134,15 @@ fn load_moves_every_gauge_and_every_file_can_be_inspected() {
     files_below(&scratch.state(), &mut files);
     files_below(&out, &mut files);
     let names: Vec<String> = files.iter().map(|p| p.display().to_string()).collect();
-    for part in ["/second/", "/users.json", "/handles-", "/result.json", "/report.html"] {
+    for part in [
+        "/second/",
+        "/configuration/",
+        "/secrets.json",
+        "/audit.log",
+        "/handles-",
+        "/result.json",
+        "/report.html",
+    ] {
         assert!(names.iter().any(|name| name.contains(part)), "no {part} among {names:?}");
     }
     for path in &files {
