@@ -124,8 +124,10 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // With its first process everything in the machine ends.
+        // With its first process everything in the machine ends, and unshare with that: then the
+        // group is empty.
         process::signal(self.init, libc::SIGKILL);
+        let _ended = process::wait(&mut self.child, DEADLINE);
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
         remove_cgroup(&self.cgroup);
