@@ -90,10 +90,15 @@ fn element(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Whether what follows a text still has its commas: every parenthesis is closed.
+/// Whether what follows a text still has its commas: every parenthesis is closed after it was
+/// opened.
 fn balanced(text: &str) -> bool {
-    let count = |letter| text.matches(letter).count();
-    count('(') == count(')')
+    let depth = text.chars().try_fold(0_usize, |depth, letter| match letter {
+        '(' => Some(depth + 1),
+        ')' => depth.checked_sub(1),
+        _ => Some(depth),
+    });
+    depth == Some(0)
 }
 
 /// The elements of a list in a text: divided by commas, not by those in quotes or parentheses,
