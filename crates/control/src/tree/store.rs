@@ -258,6 +258,8 @@ impl Disk for Folder {
 
     fn make_folder(&self, name: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.at(name))?;
+        // Its owner and mode, too: without them a server without privilege is shut out of it.
+        File::open(self.at(name))?.sync_all()?;
         self.flush_names(name)
     }
 
