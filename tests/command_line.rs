@@ -68,7 +68,11 @@ impl Scene {
     /// A text without what differs from run to run.
     fn settled(&self, text: &str) -> String {
         let scratch = self.scratch.path().to_string_lossy();
-        let text = text.replace(&*scratch, "/scratch");
+        let mut text = text.replace(&*scratch, "/scratch");
+        // A table may have cut it off.
+        for end in (2..scratch.len()).rev() {
+            text = text.replace(&format!("{}…", &scratch[..end]), "/scratch…");
+        }
         // Further lines of a value stand behind its equals sign.
         let further = |line: &str| line.starts_with(&" ".repeat(33));
         let (mut lines, mut masked) = (String::new(), false);
