@@ -284,16 +284,25 @@ static void do_sync(struct file *f) {
     check_size(f);
 }
 
-/* Renames, and is content if it finds that done before. */
-static void rename_to(struct file *f, const char *from, const char *to) {
+/*
+ * Linux 6.1 asks no server for a rename onto a name that it holds in a silly rename of its own
+ * (nfs_rename: ETXTBSY), as after one whose reply went with a killed server. NFSv3 has no such
+ * status. Else the rename is done, now or before: it may be repeated over a restart.
+ */
+static int refused_by_client(const char *from, const char *to) {
     struct stat before, after;
     must(stat(from, &before) == 0, "stat");
-    if (rename(from, to) != 0) {
-        int why = errno;
-        int there = stat(to, &after) == 0 && after.st_ino == before.st_ino;
-        errno = why;
-        must(why == ENOENT && there, "rename");
-    }
+    if (rename(from, to) == 0)
+        return 0;
+    int why = errno;
+    int there = stat(to, &after) == 0 && after.st_ino == before.st_ino;
+    errno = why;
+    must(why == ETXTBSY || (why == ENOENT && there), "rename");
+    return why == ETXTBSY && !there;
+}
+
+static void rename_to(struct file *f, const char *from, const char *to) {
+    must(!refused_by_client(from, to), "rename");
     if (f->path != to)
         snprintf(f->path, sizeof f->path, "%s", to);
 }
@@ -321,7 +330,11 @@ static void do_replace(struct file *f) {
         n += more;
     }
     must(below(2) || fsync(fd) == 0, "fsync");
-    rename_to(f, fresh, path);
+    if (refused_by_client(fresh, path)) {
+        note("%s not replaced: ETXTBSY of the client", f->path);
+        must(unlink(fresh) == 0 && close(fd) == 0, "unlink of what was not to replace it");
+        return;
+    }
     must(close(f->fd) == 0, "close of what was replaced");
     f->fd = fd;
     f->flags = 0;
