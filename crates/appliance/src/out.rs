@@ -113,21 +113,5 @@ pub fn url_encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Seconds since the epoch as `2026-11-20 23:59:59`, UTC.
-pub fn utc(epoch: i64) -> String {
-    let (days, second) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400));
-    // Howard Hinnant's civil_from_days: eras of 400 years that begin on 1 March.
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let year = yoe + era * 400 + i64::from(month <= 2);
-    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
-}
-
 #[cfg(test)]
 mod tests;

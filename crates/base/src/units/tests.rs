@@ -14,3 +14,11 @@ fn figures_read_as_written_by_hand() {
     assert_eq!(time_ns(3_200_000.0), "3.2 ms");
     assert_eq!(time_ns(1.5e9), "1.5 s");
 }
+
+#[test]
+fn dates() {
+    assert_eq!(utc(0), "1970-01-01 00:00:00");
+    assert_eq!(utc(951_782_400), "2000-02-29 00:00:00");
+    assert_eq!(utc(1_795_219_199), "2026-11-20 23:59:59");
+    assert_eq!(utc(-1), "1969-12-31 23:59:59");
+}

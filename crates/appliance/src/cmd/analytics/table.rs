@@ -1,9 +1,8 @@
 //! A statistic for people: averages with sparklines, or a heat map of shaded cells.
 
-use base::units;
+use base::units::{self, utc};
 
 use super::data::{Bucket, Data};
-use crate::out::utc;
 
 /// Cells of a sparkline or heat map: with labels it fits a terminal of 100 columns.
 const CELLS: usize = 60;

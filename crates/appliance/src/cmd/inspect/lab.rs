@@ -3,11 +3,10 @@
 
 use ::lab::limits::Summary;
 use ::lab::record::{RunResult, Step};
-use base::units;
+use base::units::{self, utc};
 use serde_json::Value;
 
 use super::Found;
-use crate::out::utc;
 
 /// Where a report has its data.
 const DATA: &str = "<script type=\"application/json\" id=\"data\">";

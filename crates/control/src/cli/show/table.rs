@@ -1,8 +1,7 @@
 //! Tables: items, earlier configurations, the audit log, and whatever an action answers.
 
+use base::units::utc;
 use serde_json::Value as Json;
-
-use crate::cli::value::utc;
 
 /// Lines of cells with their columns aligned; the last column is as long as it is.
 pub fn align(lines: &[Vec<String>]) -> String {
