@@ -308,10 +308,14 @@ pub const DEPTH_MAX: usize = 2_048;
 pub const COLD_SEARCH_ENTRIES_MAX: usize = 65_536;
 /// Further directories known to hold a file: renamed or linked across directories.
 pub const KNOWN_PARENTS_MAX: usize = 8;
-/// Directories in the durable table (no kernel handles): about 100 bytes of memory each.
+/// Directories in the durable table (no kernel handles), about 200 bytes of memory each: one that
+/// is removed through us leaves it, the others stay until this many have come after them.
 pub const KNOWN_DIRS_MAX: usize = 262_144;
-/// Files in the durable table: those renamed or linked across directories.
+/// Files in the durable table: those renamed or linked across directories, as long as they last.
 pub const KNOWN_MOVED_MAX: usize = 262_144;
+/// Memory in which the durable table's file is cached, in bytes: it is read once, at the start, and
+/// written in groups; the database itself would take up to a gibibyte.
+pub const TABLE_CACHE: usize = 4 << 20;
 /// How long a newly met directory may wait before it is written to the durable table.
 pub const TABLE_WRITE_EVERY: Duration = Duration::from_secs(1);
 /// Names remembered for statistics: some 100 bytes each.

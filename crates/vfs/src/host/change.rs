@@ -13,6 +13,7 @@ use crate::handle::Handle;
 use crate::host::acting::Acting;
 use crate::host::create::Place;
 use crate::host::durable::{AllFlush, NodeFlush, Waiter};
+use crate::host::ids::Ident;
 use crate::host::node::{Node, lock};
 use crate::host::open::Stamp;
 use crate::host::table::TableFlush;
@@ -25,7 +26,12 @@ const SET_ID_BITS: u32 = 0o6000;
 
 /// A file that is about to lose a name.
 struct Victim {
-    node: Arc<Node>,
+    ino: u64,
+    /// What the tables know it by, so far as we know.
+    ident: Option<Ident>,
+    is_dir: bool,
+    /// If we hold it.
+    node: Option<Arc<Node>>,
     /// Whether it is its last.
     last: bool,
 }
@@ -227,7 +233,7 @@ impl HostFs {
             sys::unlink_at(place.dir.fd(), name.as_cstr(), is_dir)?;
             place.dir.touched();
             drop(caller);
-            self.let_go(gone);
+            self.let_go(&gone);
             let mut flush = Flush::NONE;
             let site = if is_dir { FlushSite::RmdirDirectory } else { FlushSite::RemoveDirectory };
             self.flush_file(&mut flush, site, &place.dir, None);
@@ -237,23 +243,43 @@ impl HostFs {
     }
 
     /// What a name leads to that may be about to lose it; hidden ones are not there.
-    fn victim(&self, place: &Place, name: &Name) -> Result<Option<Victim>> {
-        let (attr, _) = self.child_attr(place.dir.fd(), name.as_cstr())?;
-        let last = attr.kind == FileType::Directory || attr.nlink <= 1;
-        Ok(self.nodes.by_ino(attr.fileid).map(|node| Victim { node, last }))
+    fn victim(&self, place: &Place, name: &Name) -> Result<Victim> {
+        let (attr, birth) = self.child_attr(place.dir.fd(), name.as_cstr())?;
+        let (ino, is_dir) = (attr.fileid, attr.kind == FileType::Directory);
+        let node = self.nodes.by_ino(ino);
+        let ident = match &node {
+            Some(node) => Some(node.ident),
+            None => (!self.kernel).then_some(Ident::Inode { ino, birth }),
+        };
+        Ok(Victim { ino, ident, is_dir, node, last: is_dir || attr.nlink <= 1 })
     }
 
     /// Lets go of a file that has lost a name, if it was the last.
-    fn let_go(&self, victim: Option<Victim>) {
-        match victim {
+    fn let_go(&self, gone: &Victim) {
+        self.forget(gone);
+        match &gone.node {
             // If somebody has linked it meanwhile it is found again by its handle.
-            Some(gone) if gone.last => self.nodes.forget(&gone.node),
+            Some(node) if gone.last => self.nodes.forget(node),
             // Taking the attributes of a removed file lets it go.
-            Some(gone) => {
-                gone.node.touched();
-                let _ = self.attr(&gone.node);
+            Some(node) => {
+                node.touched();
+                let _ = self.attr(node);
             }
             None => {}
+        }
+    }
+
+    /// Takes it out of the table of handles: its handle leads nowhere any more. A file that we do
+    /// not hold may have been linked meanwhile; it stays, until the table needs the room.
+    fn forget(&self, gone: &Victim) {
+        let Some(ident) = gone.ident.filter(|_| gone.last) else { return };
+        if gone.is_dir {
+            self.table.forget_dir(&ident);
+        } else if self.table.hint(&ident).is_some() {
+            let held = gone.node.as_ref().and_then(|node| sys::stat(node.fd()).ok());
+            if held.is_some_and(|st| st.st_nlink == 0) {
+                self.table.forget_moved(&ident);
+            }
         }
     }
 
@@ -285,10 +311,10 @@ impl HostFs {
         let gone = match self.victim(target, to) {
             Err(Status::NotFound) if self.is_hidden(target, to) => return Err(Status::Access),
             Err(Status::NotFound) => None,
-            other => other?,
+            other => Some(other?),
         };
         // Two names of one file: nothing happens (RFC 1813 §3.3.14, rename(2)).
-        if gone.as_ref().is_some_and(|gone| gone.node.ino == moved.0.ino) {
+        if gone.as_ref().is_some_and(|gone| gone.ino == moved.0.ino) {
             return Ok(Flush::NONE);
         }
         let across = source.dir.ino != target.dir.ino;
@@ -299,7 +325,9 @@ impl HostFs {
         sys::rename_at((source.dir.fd(), from.as_cstr()), (target.dir.fd(), to.as_cstr()))?;
         [&source.dir, &target.dir, &moved.0].into_iter().for_each(|node| node.touched());
         drop(caller);
-        self.let_go(gone);
+        if let Some(gone) = gone {
+            self.let_go(&gone);
+        }
         self.paths.note(moved.0.id, target.dir.id, to.as_bytes());
         if !self.kernel && moved.0.kind == FileType::Directory {
             self.table.note_dir(&moved.0.ident, target.dir.ident, to.as_bytes());

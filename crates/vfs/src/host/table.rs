@@ -5,20 +5,25 @@
 //! files before the reply of the operation that moved them. `docs/formats/handles.md` says what
 //! the two tables of the file hold. An entry too many does no harm: it is a place to look.
 
-use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 
-use base::limits::{KNOWN_DIRS_MAX, KNOWN_MOVED_MAX, KNOWN_PARENTS_MAX, TABLE_WRITE_EVERY};
+use base::limits::{
+    KNOWN_DIRS_MAX, KNOWN_MOVED_MAX, KNOWN_PARENTS_MAX, TABLE_CACHE, TABLE_WRITE_EVERY,
+};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::fs::{Durable, Result};
 use crate::host::ids::Ident;
 use crate::host::node::lock;
+use crate::host::table::aged::Aged;
+use crate::host::table::waiting::Waiting;
 use crate::status::Status;
 
+mod aged;
 pub mod inspect;
+mod waiting;
 
 /// Inode of a directory → where it is.
 const DIRS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("dirs");
@@ -47,18 +52,39 @@ struct Moved {
 
 #[derive(Default)]
 struct Pending {
-    dirs: HashMap<u64, Option<Vec<u8>>>,
-    moved: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    dirs: Waiting<u64>,
+    moved: Waiting<Ident>,
 }
 
-#[derive(Default)]
 struct State {
-    dirs: HashMap<u64, DirRecord>,
-    dir_order: VecDeque<u64>,
-    moved: HashMap<Ident, Moved>,
-    moved_order: VecDeque<Ident>,
+    dirs: Aged<u64, DirRecord>,
+    moved: Aged<Ident, Moved>,
     pending: Pending,
     closing: bool,
+}
+
+impl State {
+    fn new() -> Self {
+        Self {
+            dirs: Aged::new(KNOWN_DIRS_MAX),
+            moved: Aged::new(KNOWN_MOVED_MAX),
+            pending: Pending::default(),
+            closing: false,
+        }
+    }
+
+    /// What has to leave for it leaves the file as well.
+    fn add_dir(&mut self, ino: u64, record: DirRecord) {
+        if let Some(old) = self.dirs.insert(ino, record) {
+            self.pending.dirs.remove(old);
+        }
+    }
+
+    fn add_moved(&mut self, ident: Ident, moved: Moved) {
+        if let Some(old) = self.moved.insert(ident, moved) {
+            self.pending.moved.remove(old);
+        }
+    }
 }
 
 /// The table of one share.
@@ -73,12 +99,13 @@ pub struct Table {
 impl Table {
     /// Reads the table in `path`, or makes it; without a path it lives as long as the server.
     pub fn open(path: Option<&Path>, kernel: bool) -> std::result::Result<Arc<Self>, redb::Error> {
-        let db = path.map(Database::create).transpose()?;
+        let create = |path| Database::builder().set_cache_size(TABLE_CACHE).create(path);
+        let db = path.map(create).transpose()?;
         // The database flushes its file, not the name of a file that it has just made.
         if let Some(dir) = path.and_then(Path::parent) {
             std::fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(redb::Error::Io)?;
         }
-        let mut state = State::default();
+        let mut state = State::new();
         if let Some(db) = &db {
             load(db, &mut state, kernel)?;
         }
@@ -103,9 +130,6 @@ impl Table {
     /// The directory that the handle of this file tells, if it is not the one it is met in.
     pub fn hint(&self, ident: &Ident) -> Option<Ident> {
         let state = lock(&self.state);
-        if state.moved.is_empty() {
-            return None;
-        }
         state.moved.get(ident).map(|moved| moved.hint)
     }
 
@@ -136,15 +160,9 @@ impl Table {
             return hint;
         }
         let record = DirRecord { birth, parent, hint, name: name.to_vec() };
-        state.pending.dirs.insert(ino, Some(put_dir(&record)));
-        if state.dirs.insert(ino, record).is_none() {
-            state.dir_order.push_back(ino);
-        }
-        while state.dir_order.len() > KNOWN_DIRS_MAX {
-            let Some(old) = state.dir_order.pop_front() else { break };
-            state.dirs.remove(&old);
-            state.pending.dirs.insert(old, None);
-        }
+        let new = state.dirs.get(&ino).is_none();
+        state.pending.dirs.put(ino, put_dir(&record), new);
+        state.add_dir(ino, record);
         hint
     }
 
@@ -158,14 +176,26 @@ impl Table {
             moved.parents.insert(0, *place);
         }
         moved.parents.truncate(KNOWN_PARENTS_MAX);
-        state.pending.moved.insert(ident.to_bytes(), Some(put_moved(&moved)));
-        if state.moved.insert(*ident, moved).is_none() {
-            state.moved_order.push_back(*ident);
+        let new = state.moved.get(ident).is_none();
+        state.pending.moved.put(*ident, put_moved(&moved), new);
+        state.add_moved(*ident, moved);
+    }
+
+    /// A directory is gone. If another one bears its inode number by now, that one stays.
+    pub fn forget_dir(&self, ident: &Ident) {
+        let Ident::Inode { ino, birth } = *ident else { return };
+        let mut state = lock(&self.state);
+        if state.dirs.get(&ino).is_some_and(|known| known.birth == birth) && state.dirs.remove(&ino)
+        {
+            state.pending.dirs.remove(ino);
         }
-        while state.moved_order.len() > KNOWN_MOVED_MAX {
-            let Some(old) = state.moved_order.pop_front() else { break };
-            state.moved.remove(&old);
-            state.pending.moved.insert(old.to_bytes(), None);
+    }
+
+    /// A file is gone.
+    pub fn forget_moved(&self, ident: &Ident) {
+        let mut state = lock(&self.state);
+        if state.moved.remove(ident) {
+            state.pending.moved.remove(*ident);
         }
     }
 
@@ -182,9 +212,8 @@ impl Table {
         }
         // Nothing of it was written: it stays pending, under what came meanwhile.
         let mut state = lock(&self.state);
-        let newer = std::mem::replace(&mut state.pending, pending);
-        state.pending.dirs.extend(newer.dirs);
-        state.pending.moved.extend(newer.moved);
+        state.pending.dirs.put_back(pending.dirs);
+        state.pending.moved.put_back(pending.moved);
         Err(Status::Io)
     }
 
@@ -232,17 +261,18 @@ fn store(db: &Database, pending: &Pending) -> std::result::Result<(), redb::Erro
     let txn = db.begin_write()?;
     {
         let mut dirs = txn.open_table(DIRS)?;
-        for (ino, record) in &pending.dirs {
+        for (ino, record) in pending.dirs.iter() {
             match record {
-                Some(record) => dirs.insert(ino, record.as_slice())?,
+                Some(record) => dirs.insert(ino, record)?,
                 None => dirs.remove(ino)?,
             };
         }
         let mut moved = txn.open_table(MOVED)?;
-        for (ident, record) in &pending.moved {
+        for (ident, record) in pending.moved.iter() {
+            let key = ident.to_bytes();
             match record {
-                Some(record) => moved.insert(ident.as_slice(), record.as_slice())?,
-                None => moved.remove(ident.as_slice())?,
+                Some(record) => moved.insert(key.as_slice(), record)?,
+                None => moved.remove(key.as_slice())?,
             };
         }
     }
@@ -258,16 +288,14 @@ fn load(db: &Database, state: &mut State, kernel: bool) -> std::result::Result<(
         let (ino, record) = row?;
         // What we cannot read was written by another version: it is only a place to look.
         let Some(record) = take_dir(record.value(), kernel) else { continue };
-        state.dir_order.push_back(ino.value());
-        state.dirs.insert(ino.value(), record);
+        state.add_dir(ino.value(), record);
     }
     for row in txn.open_table(MOVED)?.iter()? {
         let (ident, record) = row?;
         let ident = Ident::from_bytes(ident.value(), kernel);
         let moved = take_moved(record.value(), kernel);
         let Some((ident, moved)) = ident.zip(moved) else { continue };
-        state.moved_order.push_back(ident);
-        state.moved.insert(ident, moved);
+        state.add_moved(ident, moved);
     }
     Ok(())
 }
@@ -316,3 +344,6 @@ fn take_moved(bytes: &[u8], kernel: bool) -> Option<Moved> {
     }
     Some(Moved { hint, parents })
 }
+
+#[cfg(test)]
+mod tests;

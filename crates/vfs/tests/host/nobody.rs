@@ -134,3 +134,40 @@ fn no_owner_bits_after_a_restart() {
         assert_eq!(fs.read(cx, &file, 0, &mut buf).expect("readable").count, 4);
     });
 }
+
+/// The table of handles holds what is there: directories that are removed, or replaced by another,
+/// and files that were moved and removed leave it.
+#[test]
+fn the_table_holds_what_is_there() {
+    without_privilege("the_table_holds_what_is_there", || {
+        let scratch = Scratch::new(&disk(), "nobody-leaves");
+        let fs = scratch.open(true);
+        let me = vfs::conformance::user(65_534, 65_534);
+        let cx = vfs::conformance::cx(&me);
+        let set = vfs::attr::SetAttr { mode: Some(0o755), ..Default::default() };
+        let root = fs.root();
+        let mkdir = |name: &[u8]| fs.mkdir(cx, &root, name, &set).expect("made").value.handle;
+        let (a, _) = (mkdir(b"a"), mkdir(b"b"));
+        let known = fs.counts().handles;
+        for _ in 0..100 {
+            mkdir(b"comes");
+            fs.rmdir(cx, &root, b"comes").expect("removed");
+            mkdir(b"replaces");
+            fs.rename(cx, (&root, b"replaces"), (&root, b"b")).expect("renamed");
+            let how = vfs::fs::CreateHow::Guarded(set);
+            fs.create(cx, &root, b"file", how).expect("made");
+            fs.rename(cx, (&root, b"file"), (&a, b"file")).expect("renamed");
+            assert_eq!(fs.counts().handles, known + 1, "where the file went");
+            fs.remove(cx, &a, b"file").expect("removed");
+        }
+        assert_eq!(fs.counts().handles, known);
+        // One of two names: the file is there, and its handle has to lead to it.
+        let how = vfs::fs::CreateHow::Guarded(set);
+        let file = fs.create(cx, &root, b"file", how).expect("made").value.handle;
+        fs.link(cx, &file, &a, b"other").expect("linked");
+        fs.remove(cx, &root, b"file").expect("removed");
+        assert_eq!(fs.counts().handles, known + 1);
+        drop(fs);
+        assert!(scratch.open(true).getattr(cx, &file).is_ok());
+    });
+}
