@@ -190,7 +190,6 @@ pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
     if set.size.is_some() {
         run.check_write(&args.stateid)?;
     }
-    run.service.state.check_change(run, &Place::File(target.clone()))?;
     if set != SetAttr::default() {
         let changed = target.share.fs.setattr(run.cx(), &target.handle, &set, None)?;
         run.durable(changed.flush);

@@ -70,7 +70,7 @@ pub(super) fn create(run: &mut Run<'_>, args: &CreateArgs4<'_>) -> Handled {
 pub(super) fn remove(run: &mut Run<'_>, args: &RemoveArgs4<'_>) -> Handled {
     let name = args.target.0;
     let dir = in_directory(run, name)?;
-    check_holder(run, &dir, name)?;
+    check_name(run, &dir, name)?;
     let (cx, fs) = (run.cx(), &dir.share.fs);
     let removed = match fs.remove(cx, &dir.handle, name) {
         Err(failed) if failed.status == Status::IsDirectory => fs.rmdir(cx, &dir.handle, name),
@@ -81,16 +81,16 @@ pub(super) fn remove(run: &mut Run<'_>, args: &RemoveArgs4<'_>) -> Handled {
     run.ok(&RemoveResOk4 { cinfo })
 }
 
-/// Whether a delegation stands against what is about to happen to a name, if it is there.
-fn check_holder(run: &mut Run<'_>, dir: &Target, name: &[u8]) -> Result<(), Fail> {
+/// Whether what has a name may lose it now, if it is there. Directories are never open, and their
+/// handles outlive their names.
+fn check_name(run: &Run<'_>, dir: &Target, name: &[u8]) -> Handled {
+    // Nothing is looked up unless it matters.
+    let Err(status) = run.service.state.check_names() else { return Ok(()) };
     match dir.share.fs.lookup(run.cx(), &dir.handle, name) {
-        Ok((entry, _)) => {
-            let place: Place = dir.beside(entry.handle);
-            Ok(run.service.state.check_change(run, &place)?)
-        }
+        Ok((entry, _)) if entry.attr.kind != FileType::Directory => Err(status.into()),
         Err(failed) if failed.status == Status::WouldBlock => Err(Fail::WouldBlock),
         // What is wrong with it is for the operation to say.
-        Err(_) => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -120,8 +120,8 @@ pub(super) fn rename(run: &mut Run<'_>, args: &RenameArgs4<'_>) -> Handled {
     let place = Place::File(to.clone());
     check_name_in(&place, oldname)?;
     check_name_in(&place, newname)?;
-    check_holder(run, &from, oldname)?;
-    check_holder(run, &to, newname)?;
+    check_name(run, &from, oldname)?;
+    check_name(run, &to, newname)?;
     let fs = &from.share.fs;
     let renamed = fs
         .rename(run.cx(), (&from.handle, oldname), (&to.handle, newname))
@@ -144,7 +144,8 @@ pub(super) fn link(run: &mut Run<'_>, args: &LinkArgs4<'_>) -> Handled {
         return Err(Nfsstat4::ISDIR.into());
     }
     check_name_in(&Place::File(dir.clone()), name)?;
-    run.service.state.check_change(run, &Place::File(file.clone()))?;
+    // A file with two names is one that no delegation stands for.
+    run.service.state.check_names()?;
     let linked = dir.share.fs.link(run.cx(), &file.handle, &dir.handle, name)?;
     let cinfo = change_info(&linked.wcc);
     run.durable(linked.flush);

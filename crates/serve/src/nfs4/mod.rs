@@ -108,11 +108,12 @@ pub trait StateOps: Send + Sync {
         Ok(())
     }
 
-    /// Whether a change of the current file's attributes or name must wait for a delegation.
+    /// Whether files may lose, change or get names now: what has been open before a restart must be
+    /// there, and be that file, when it is reclaimed.
     ///
     /// # Errors
-    /// NFS4ERR_DELAY after the recall was sent.
-    fn check_change(&self, _run: &Run<'_>, _place: &Place) -> Result<(), Fail> {
+    /// NFS4ERR_GRACE in the grace period.
+    fn check_names(&self) -> Result<(), Nfsstat4> {
         Ok(())
     }
 

@@ -231,6 +231,10 @@ impl StateOps for Stateful {
         Ok(self.state.check_special(key, access as u8, self.now())?)
     }
 
+    fn check_names(&self) -> Result<(), Nfsstat4> {
+        if self.state.in_grace() { Err(Nfsstat4::GRACE) } else { Ok(()) }
+    }
+
     fn finish(&self, slot: Slot, results: &[u8]) {
         // The session may have been destroyed by this very compound.
         if let Ok(session) = self.state.session(&slot.session) {

@@ -11,7 +11,7 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer, padding};
 
 use super::attr::change_info;
-use super::fh::{Place, Target};
+use super::fh::Target;
 use super::run::{Fail, Handled, Run};
 
 /// Bytes of LISTXATTRS4resok without names: cookie, count, eof.
@@ -49,7 +49,6 @@ pub(super) fn set(run: &mut Run<'_>, args: &SetxattrArgs4<'_>) -> Handled {
         setxattr4::REPLACE => SetXattr::Replace,
         _ => return Err(Nfsstat4::BADXDR.into()),
     };
-    run.service.state.check_change(run, &Place::File(target.clone()))?;
     let (fs, at) = (&target.share.fs, &target.handle);
     let done = fs.set_xattr(run.cx(), at, name, args.value, how).map_err(|f| failed(f.status))?;
     let wcc: Wcc = done.wcc;
@@ -59,7 +58,6 @@ pub(super) fn set(run: &mut Run<'_>, args: &SetxattrArgs4<'_>) -> Handled {
 
 pub(super) fn remove(run: &mut Run<'_>, args: &RemovexattrArgs4<'_>) -> Handled {
     let (target, name) = name_of(run, args.name.0)?;
-    run.service.state.check_change(run, &Place::File(target.clone()))?;
     let (fs, at) = (&target.share.fs, &target.handle);
     let done = fs.remove_xattr(run.cx(), at, name).map_err(|f| failed(f.status))?;
     let wcc: Wcc = done.wcc;

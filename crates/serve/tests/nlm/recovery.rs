@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use vfs::handle::Handle;
 use vfs::locks::{Protocol, Refused};
 use wire::nlm4::*;
 use wire::nsm;
 
-use crate::host::{Host, Services, notify_by_datagram};
+use crate::host::{COOKIE, Host, Services, args, notify_by_datagram};
 use crate::server::{GRACE, Server, World, wait_for};
 
 #[test]
@@ -78,6 +79,51 @@ fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
     assert_eq!(two.lock(&file, 0, 1), Nlm4Stat::DENIED, "it was reclaimed");
     assert_eq!(two.lock(&file, 50, 1), Nlm4Stat::GRANTED);
     assert_eq!(one.reclaim(&file, 20, 1), Nlm4Stat::DENIED, "too late");
+}
+
+/// Every call that could be given something, and what it is answered.
+fn asks(host: &mut Host, file: &Handle) -> [(&'static str, Nlm4Stat); 6] {
+    let alock = host.alock(file, 50, 1);
+    let test = TestArgs { cookie: COOKIE, exclusive: true, alock };
+    let tested = host.call(Proc::TEST, &test).results::<TestRes<'_>>().stat.stat();
+    [
+        ("TEST", tested),
+        ("LOCK", host.lock(file, 50, 1)),
+        ("LOCK, shared", host.lock_shared(file, 50, 1)),
+        ("LOCK, waiting", host.lock_waiting(file, 50, 1)),
+        ("NM_LOCK", host.stat(Proc::NM_LOCK, &args(alock))),
+        ("SHARE", host.share(Proc::SHARE, file, 1, 0)),
+    ]
+}
+
+#[test]
+fn grace_gates_each_call_that_gives_something_and_no_other() {
+    // While hosts of this protocol may reclaim, and while clients of NFSv4 may.
+    for protocol in [Protocol::Nlm, Protocol::Nfs4] {
+        let world = World::new(1);
+        let (server, file) = (Server::start(&world), world.file("f", 0o644));
+        let (mut one, mut two) = (Host::new(server.addr, "one"), Host::new(server.addr, "two"));
+        assert_eq!(one.lock(&file, 0, 10), Nlm4Stat::GRANTED);
+        server.locks.begin_grace(protocol);
+        for (what, stat) in asks(&mut two, &file) {
+            assert_eq!(stat, Nlm4Stat::DENIED_GRACE_PERIOD, "{what} in grace of {protocol:?}");
+        }
+        let given_back = [
+            ("UNLOCK", one.unlock(&file, 0, 10)),
+            ("UNLOCK of nothing", two.unlock(&file, 50, 1)),
+            ("UNSHARE", two.share(Proc::UNSHARE, &file, 1, 0)),
+        ];
+        for (what, stat) in given_back {
+            assert_eq!(stat, Nlm4Stat::GRANTED, "{what} in grace of {protocol:?}");
+        }
+        assert_ne!(two.cancel(&file, 50, 1), Nlm4Stat::DENIED_GRACE_PERIOD);
+        let bye = NotifyArgs { name: HostName(b"one"), state: 0 };
+        one.call(Proc::FREE_ALL, &bye).results::<()>();
+        server.locks.end_grace(protocol);
+        for (what, stat) in asks(&mut two, &file) {
+            assert_eq!(stat, Nlm4Stat::GRANTED, "{what} after it");
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::*;
 use crate::transport::buffers::ReplyBuf;
 
 mod answers;
+mod grace;
 mod records;
 
 const LEASE_S: u64 = 90;
