@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use e2e::scratch::Scratch;
-use e2e::tls::Authority;
 use e2e::server::{Options, Server, binary};
+use e2e::tls::Authority;
 
 /// A server with its share and its state, which go with it.
 struct Scene {

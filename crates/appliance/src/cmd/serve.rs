@@ -40,7 +40,6 @@ use announce::Announcement;
 use clients::NfsClients;
 use engine::Statistics;
 use plan::Plan;
-use rooms::Nfs;
 use settings::NfsSettings;
 use status::Running;
 use storage::Storage;
@@ -86,12 +85,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
-    let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
-    certificates::follow(&certificates, &nfs, &tree);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
-    tree.join(branches);
+    let nfs = rooms::join(&running, state.path().to_owned(), &plan, &people, &tree);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =

@@ -8,9 +8,11 @@ use base::node::{Path, Value};
 use control::accounts::People;
 use control::appliance::Appliance;
 use control::state::keys::Identity;
-use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition};
+use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree};
 use serve::transport::tls::Tls;
 
+use super::certificates;
+use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
@@ -18,8 +20,22 @@ use crate::out::Failure;
 use crate::shares::room::{PREFIX, Room, Services};
 use crate::tree::LOG_SHOWN;
 
+/// Joins all rooms to the tree; NFS hears of other certificates from now on.
+pub fn join(
+    running: &Arc<Running>,
+    state: PathBuf,
+    plan: &Plan,
+    people: &Arc<People>,
+    tree: &Arc<Tree>,
+) -> Arc<Nfs> {
+    let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
+    certificates::follow(&running.certificates, &nfs, tree);
+    tree.join(branches(running, state, nfs.clone(), people));
+    nfs
+}
+
 /// All branches of the tree, each with who answers for it. The one list.
-pub fn branches(
+fn branches(
     running: &Arc<Running>,
     state: PathBuf,
     nfs: Arc<Nfs>,
