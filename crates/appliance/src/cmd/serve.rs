@@ -25,8 +25,7 @@ use std::sync::{Arc, OnceLock};
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::accounts::People;
 use control::api::Control;
-use control::certificates::keeper::Keeper;
-use control::listen::{self, ListenConfig, ListenError, Listening};
+use control::listen::{self, ListenError, Listening};
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
@@ -92,11 +91,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
-    let shown = certificates.shown().clone();
-    let config = ListenConfig { admin: plan.admin, shown, socket: state.socket() };
+    let config = certificates::listen(&certificates, &plan, &state);
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
-    let keeper = Keeper::start(certificates)
-        .map_err(|e| Failure::of("start the thread that renews certificates", &e))?;
+    let keeper = certificates::keep(certificates)?;
     // Set once, here.
     let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use base::clock::SystemClock;
 use control::certificates::Certificates;
+use control::certificates::keeper::Keeper;
 use control::certificates::own::is_private;
 use control::certificates::room::Host;
+use control::listen::ListenConfig;
 use control::state::{StateDir, StateError};
 use control::tree::Tree;
 
 use super::plan::Plan;
 use super::rooms::Nfs;
 use super::status::machine_name;
+use crate::out::Failure;
 
 /// Certificates by the configuration.
 ///
@@ -25,6 +28,20 @@ pub fn open(
 ) -> Result<Arc<Certificates>, StateError> {
     let host = Host { names: names(plan.address), address: plan.address };
     Certificates::start(state.path(), host, tree, Arc::new(SystemClock))
+}
+
+/// Where the administration listens, and what it shows there.
+pub fn listen(certificates: &Certificates, plan: &Plan, state: &StateDir) -> ListenConfig {
+    ListenConfig { admin: plan.admin, shown: certificates.shown().clone(), socket: state.socket() }
+}
+
+/// Renews them from now on.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
+    let tried = "start the thread that renews certificates";
+    Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
 }
 
 /// NFS shows what the administration shows, if it has nothing else.
