@@ -3,6 +3,7 @@
 
 use base::node::{Context, Kind, Property, Shape};
 use control::accounts::node;
+use control::certificates::node::CERTIFICATES;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 
 /// The root.
@@ -20,7 +21,7 @@ static CONFIGURATION: Context = Context::new(
     "What is decided once: services, and who may do what.",
     "configuration",
 )
-.children(&[&SERVICES, &node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
+.children(&[&SERVICES, &node::USERS, &node::ROLES, &node::TOKENS, &CERTIFICATES, &PREFERENCES]);
 
 static SERVICES: Context = Context::new(
     "services",

@@ -4,6 +4,7 @@
 //!
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
 //! - [`random`]: where randomness comes from; the same seed gives the same run.
+//! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
 //! - [`log`]: what the server tells people while it runs.
@@ -12,6 +13,7 @@
 
 pub mod buckets;
 pub mod clock;
+pub mod der;
 pub mod limits;
 pub mod log;
 pub mod node;

@@ -709,3 +709,42 @@ pub const PASSWORD_MIN: usize = 8;
 pub const TOKEN_MIN: usize = 32;
 /// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
 pub const SHARE_NAME_MAX: usize = 255;
+
+// --- control: certificates ------------------------------------------------------------------------
+
+/// Certificates that can be configured at once: one for each name that a host may have.
+pub const CERTIFICATES_MAX: usize = 64;
+/// Bytes of a certificate chain in the configuration: four certificates of RSA with 4096 bits and
+/// many names take 12 KB, and a request body has room for it.
+pub const CERTIFICATE_CHAIN_MAX: usize = 32 << 10;
+/// Bytes of a private key: RSA with 16384 bits takes 13 KB.
+pub const CERTIFICATE_KEY_MAX: usize = 16 << 10;
+/// Certificates in a chain: the host's, two between, and a root; with room.
+pub const CERTIFICATE_CHAIN_LENGTH_MAX: usize = 8;
+/// Names in one certificate: what public authorities sign at most.
+pub const CERTIFICATE_NAMES_MAX: usize = 100;
+/// Contacts of an ACME account.
+pub const ACME_CONTACTS_MAX: usize = 8;
+/// Life of a certificate that the appliance makes for itself: as long as a public authority may
+/// give since 2026-03-15 (CA/Browser Forum, ballot SC-081), so that no client thinks it too long.
+pub const OWN_CERTIFICATE_LIFE: Duration = Duration::from_secs(200 * 24 * 3600);
+/// Life of the appliance's own authority, which people trust by hand: once in ten years.
+pub const OWN_AUTHORITY_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// How long before now a certificate of our own begins: clients' clocks go wrong by some hours.
+pub const OWN_CERTIFICATE_BACKDATE: Duration = Duration::from_secs(24 * 3600);
+/// Longest pause between two looks at what is to be renewed: clocks are set, machines sleep.
+pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(600);
+/// Time for a whole order by ACME: authorities look from several places, one after the other.
+pub const ACME_ORDER_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time for one request to an ACME server.
+pub const ACME_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest answer of an ACME server, in bytes: a chain, or a directory.
+pub const ACME_ANSWER_MAX: usize = 256 << 10;
+/// Pause after the first order that fails, and the longest one; each is four times that before.
+/// Public authorities allow five failures an hour.
+pub const ACME_RETRY: (Duration, Duration) =
+    (Duration::from_secs(60), Duration::from_secs(6 * 3600));
+/// Connections at once to the listener that proves a name over HTTP, and bytes of a request to it.
+pub const ACME_HTTP_CONNECTIONS_MAX: usize = 16;
+/// Bytes of such a request: a path and some headers.
+pub const ACME_HTTP_HEAD_MAX: usize = 8 << 10;

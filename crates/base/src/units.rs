@@ -61,5 +61,16 @@ pub fn utc(epoch: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
 }
 
+/// Days from the epoch to a date of the Gregorian calendar. The day may be beyond the month's end.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    // Howard Hinnant's days_from_civil: years that begin on 1 March.
+    let y = year - i64::from(month <= 2);
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let doy = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+    era * 146_097 + doe - 719_468
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The other side of the API, for the command line: HTTP/1.1 over the local socket or over TLS.
 //!
 //! Blocking, one request per connection (`Connection: close`), answers bounded. A server is
-//! trusted if it shows exactly the pinned certificate (what a self-signed server has), or one that
-//! the pinned certificate has signed.
+//! trusted if it shows exactly the pinned certificate, or one that the authorities in the same file
+//! have signed: a server's own certificate is renewed, its authority stays.
 
 mod http;
 mod pin;

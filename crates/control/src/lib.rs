@@ -9,6 +9,7 @@
 //! - [`sessions`], [`throttle`]: who is signed in, and the patience with wrong passwords; two pure
 //!   state machines.
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
+//! - [`certificates`]: what TLS shows, where it comes from, and its renewal.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`client`]: the other side, for the command line.
@@ -18,6 +19,7 @@ pub mod access;
 pub mod accounts;
 pub mod api;
 pub mod appliance;
+pub mod certificates;
 pub mod cli;
 pub mod client;
 pub mod listen;

@@ -23,7 +23,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::{Control, Peer, router};
-use crate::state::keys::Identity;
+use crate::certificates::shown::Shown;
 
 /// Why the API cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -44,21 +44,17 @@ pub enum ListenError {
         /// Why not.
         source: std::io::Error,
     },
-    /// The certificate or key is not usable.
-    #[error("the certificate or its key cannot be used: {0}")]
-    Certificate(String),
     /// The thread or its runtime did not start.
     #[error("cannot start the thread of the admin interface")]
     Thread(#[source] std::io::Error),
 }
 
 /// Where to listen.
-#[derive(Debug)]
 pub struct ListenConfig {
     /// HTTPS address; port 0 takes a free one.
     pub admin: SocketAddr,
-    /// Certificate and key.
-    pub identity: Identity,
+    /// Certificate and key, as they are at each moment.
+    pub shown: Arc<Shown>,
     /// Path of the local socket. A left-over of a killed server is replaced: the caller holds the
     /// lock of the state directory.
     pub socket: PathBuf,
@@ -107,7 +103,6 @@ impl Drop for Listening {
 /// # Errors
 /// As named; nothing is left running then.
 pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, ListenError> {
-    let tls = https::acceptor(&config.identity)?;
     let (tcp, admin) = bind_tcp(config.admin)
         .map_err(|source| ListenError::Address { address: config.admin, source })?;
     let unix = local::bind(&config.socket)
@@ -124,7 +119,7 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
             places: Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX)),
             stopped,
         };
-        serve(tcp, unix, tls, &shared).await;
+        serve(tcp, unix, config.shown, &shared).await;
         control.end();
         drain(&shared.places).await;
     };
@@ -154,12 +149,7 @@ struct Shared {
     stopped: watch::Receiver<bool>,
 }
 
-async fn serve(
-    tcp: TcpListener,
-    unix: UnixListener,
-    tls: tokio_rustls::TlsAcceptor,
-    shared: &Shared,
-) {
+async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &Shared) {
     let (Ok(tcp), Ok(unix)) =
         (tokio::net::TcpListener::from_std(tcp), tokio::net::UnixListener::from_std(unix))
     else {

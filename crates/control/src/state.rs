@@ -3,7 +3,9 @@
 //! | File | Holds |
 //! |---|---|
 //! | `lock` | the pid of the server that owns the folder (advisory lock) |
-//! | `certificate.pem`, `key.pem` | the admin listener's identity, self-signed at first start |
+//! | `certificate.pem`, `key.pem` | the server's own certificate, made at first start |
+//! | `authority.pem`, `authority-key.pem` | who signs it |
+//! | `certificates/` | what other authorities have given |
 //! | `api-token` | the bearer token for scripts |
 //! | `handle-secret` | 32 bytes that authenticate file handles |
 //! | `users.json` | names and Argon2id hashes |

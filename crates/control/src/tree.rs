@@ -131,8 +131,22 @@ pub struct Transition<'a> {
     pub renamed: &'a [(Path, Path)],
     /// What is in no document.
     pub secrets: &'a Secrets,
+    /// Secrets that come with it: number, node, property, as they were given.
+    pub given: &'a [(i64, Path, String, String)],
     /// Who asks for it.
     pub who: &'a Who,
+}
+
+impl Transition<'_> {
+    /// A secret of the configuration that is to be: as it was given, if it comes with this
+    /// transition, and as it was sealed otherwise.
+    pub fn secret(&self, path: &Path, property: &str) -> Option<String> {
+        let id = self.new.set_value(path, property)?.as_integer()?;
+        let given = self.given.iter().find(|(number, ..)| *number == id);
+        given
+            .map(|(.., plain)| plain.clone())
+            .or_else(|| self.secrets.get(self.new, path, property))
+    }
 }
 
 /// A room whose branch of the configuration can change while it runs.

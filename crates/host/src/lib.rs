@@ -7,8 +7,9 @@
 //!   pressure.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
 //! - [`sampler`]: all of it as statistics, once a second.
-//! - [`inventory`]: the machine for reports.
+//! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
 
+pub mod addresses;
 pub mod counters;
 pub mod inventory;
 pub mod process;

@@ -103,15 +103,10 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let user = text?.split_once("user ")?.1.split(',').next()?;
             Some(json!({ "format": "first sign-in, to be read once", "user": user }))
         }
-        "key.pem" => text?
-            .contains("PRIVATE KEY")
-            .then(|| json!({ "format": "private key of the admin listener" })),
-        "certificate.pem" => {
-            let names = text?.lines().next()?.strip_prefix("# made by plimsoll for: ");
-            let names: Option<Vec<&str>> = names.map(|n| n.split(' ').collect());
-            let ours = names.is_some();
-            Some(json!({ "format": "certificate", "made_by_plimsoll": ours, "names": names }))
+        "key.pem" | "authority-key.pem" => {
+            text?.contains("PRIVATE KEY").then(|| json!({ "format": "private key", "of": name }))
         }
+        "certificate.pem" | "authority.pem" => certificate(text?),
         "users.json" => {
             let users: BTreeMap<String, String> = serde_json::from_slice(bytes).ok()?;
             let names: Vec<&String> = users.keys().collect();
@@ -122,8 +117,37 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
         "clients" | "nlm-clients" => clients(bytes),
-        _ => registered(bytes),
+        _ => registered(bytes).or_else(|| issued(bytes)),
     }
+}
+
+/// The first certificate in a file.
+fn certificate(pem: &str) -> Option<Value> {
+    let facts = control::certificates::x509::Facts::of_pem(pem)?;
+    Some(json!({
+        "format": "certificate",
+        "made_by_plimsoll": pem.starts_with("# made by plimsoll "),
+        "subject": facts.subject,
+        "issuer": facts.issuer,
+        "names": facts.names,
+        "begins": base::units::utc(facts.begins.cast_signed()),
+        "ends": base::units::utc(facts.ends.cast_signed()),
+        "fingerprint": facts.fingerprint,
+    }))
+}
+
+/// What an authority has given by ACME: `STATE/certificates/NAME.json`.
+fn issued(bytes: &[u8]) -> Option<Value> {
+    let issued: control::certificates::acme::issued::Issued = serde_json::from_slice(bytes).ok()?;
+    let mut value = json!({
+        "format": "certificate given by ACME, with its key and account",
+        "directory": issued.directory,
+        "domains": issued.domains,
+    });
+    if let Some(shown) = issued.chain.as_deref().and_then(certificate) {
+        value.as_object_mut()?.insert("certificate".into(), shown);
+    }
+    Some(value)
 }
 
 /// Who held state when the server ended (`docs/formats/clients.md`).

@@ -1,6 +1,7 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
+mod certificates;
 mod clients;
 mod configuration;
 mod engine;
@@ -24,8 +25,8 @@ use std::sync::{Arc, OnceLock};
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::accounts::People;
 use control::api::Control;
-use control::listen::{self, ListenConfig, ListenError, Listening};
-use control::state::keys::{Identity, Keys};
+use control::listen::{self, ListenError, Listening};
+use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
@@ -38,7 +39,6 @@ use announce::Announcement;
 use clients::NfsClients;
 use engine::Statistics;
 use plan::Plan;
-use rooms::Nfs;
 use settings::NfsSettings;
 use status::Running;
 use storage::Storage;
@@ -55,16 +55,17 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = Plan::from_args(args)?;
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
-    let keys = Keys::open(&state, plan.address).map_err(|e| state_failure(&e))?;
+    let keys = Keys::open(&state).map_err(|e| state_failure(&e))?;
     let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
+    let certificates = certificates::open(&state, &plan, &tree).map_err(|e| state_failure(&e))?;
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
     settings.tls.check(&plan.rules)?;
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let tls = settings.tls.offer(&keys.identity)?;
+    let tls = settings.tls.offer(&certificates.shown().identity())?;
     let storage = Storage::start(
         (&plan, &settings, &tree.document()),
         &state,
@@ -79,22 +80,20 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         hub,
         statistics,
         storage,
+        certificates: certificates.clone(),
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
-    let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
-    let nfs = Arc::new(nfs);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
-    tree.join(branches);
+    let nfs = rooms::join(&running, state.path().to_owned(), &plan, &people, &tree);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
-    let config =
-        ListenConfig { admin: plan.admin, identity: keys.identity.clone(), socket: state.socket() };
+    let config = certificates::listen(&certificates, &plan, &state);
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
+    let keeper = certificates::keep(certificates)?;
     // Set once, here.
     let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);
@@ -110,8 +109,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     manager::tell("READY=1");
-    serve_on(&plan, || nfs.tls(&tree.document()), &running, &keys.identity);
+    serve_on(&plan, || nfs.tls(&tree.document()), &running);
     manager::tell("STOPPING=1");
+    keeper.end();
     end(registration, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
@@ -119,25 +119,26 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
-fn serve_on(plan: &Plan, tls: impl Fn() -> TlsFiles, running: &Running, own: &Identity) {
+fn serve_on(plan: &Plan, tls: impl Fn() -> TlsFiles, running: &Running) {
     while sys::wait_for_signal() == Signal::Reload {
         let tls = tls();
         if plan.exports.file().is_none() && !tls.any() && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             return;
         }
-        reload(plan, &tls, running, own);
+        reload(plan, &tls, running);
     }
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
-fn reload(plan: &Plan, tls: &TlsFiles, running: &Running, own: &Identity) {
+fn reload(plan: &Plan, tls: &TlsFiles, running: &Running) {
     let rules = plan.exports.read().and_then(|rules| tls.check(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
     }
-    if let Err(failure) = tls.renew(running.storage.tls(), own) {
+    if let Err(failure) = tls.renew(running.storage.tls(), &running.certificates.shown().identity())
+    {
         failure.tell();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use base::units::utc;
+use base::units::{days_from_civil, utc};
 use serde_json::Value as Json;
 
 use super::declared::{Kind, did_you_mean};
@@ -94,12 +94,7 @@ fn time(text: &str) -> Option<i64> {
         [second @ 0..=59] => *second,
         _ => return None,
     };
-    // Howard Hinnant's days_from_civil: years that begin on 1 March.
-    let y = year - i64::from(month <= 2);
-    let era = y.div_euclid(400);
-    let yoe = y.rem_euclid(400);
-    let doy = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let days = era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468;
+    let days = days_from_civil(year, month, day);
     Some(days * 86_400 + hour * 3_600 + minute * 60 + second)
 }
 

@@ -10,13 +10,18 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 
 use super::ClientError;
 
-/// TLS that trusts the first certificate of `pem`.
+/// TLS that trusts the first certificate of `pem` as it is, and whatever one of them has signed.
 pub(super) fn config(pem: &str) -> Result<Arc<ClientConfig>, ClientError> {
     let bad = |e: &dyn std::fmt::Display| ClientError::Tls(e.to_string());
-    let pinned = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| bad(&e))?;
+    let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|e| bad(&e))?;
+    let pinned = all.first().ok_or_else(|| bad(&"there is no certificate in the file"))?.clone();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
-    roots.add(pinned.clone()).map_err(|e| bad(&e))?;
+    // Behind a certificate may stand who has signed it, and will sign the next one.
+    for one in all {
+        roots.add(one).map_err(|e| bad(&e))?;
+    }
     let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .build()
         .map_err(|e| bad(&e))?;

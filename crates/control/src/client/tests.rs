@@ -12,6 +12,8 @@ use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table};
 use crate::api::Control;
 use crate::api::tests::appliance::Fake;
+use crate::certificates::own::Own;
+use crate::certificates::shown::Shown;
 use crate::listen::{self, ListenConfig, Listening};
 use crate::state::StateDir;
 use crate::state::keys::Keys;
@@ -79,19 +81,25 @@ fn tree(state: &StateDir) -> Arc<Tree> {
     Arc::new(Tree::open(disk, &ROOT, Arc::new(SystemClock)).unwrap())
 }
 
+fn shown(state: &StateDir) -> Arc<Shown> {
+    let names = ["localhost", "127.0.0.1"].map(str::to_owned);
+    let now = base::clock::wall_ns() / base::clock::NS_PER_S;
+    Shown::new(&Own::open(state.path(), &names, now, false).unwrap().identity).unwrap()
+}
+
 fn serve() -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
     let path = scratch.path().join("deep".repeat(30));
     let state = StateDir::open(&path).unwrap();
-    let keys = Keys::open(&state, Ipv4Addr::LOCALHOST.into()).unwrap();
+    let keys = Keys::open(&state).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let fake = Arc::new(Fake::default());
     let control =
         Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
         admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        identity: keys.identity,
+        shown: shown(&state),
         socket: state.socket(),
     };
     let listening = listen::start(control, config).unwrap();
@@ -158,7 +166,7 @@ fn a_taken_port_is_an_error_that_names_it() {
     let admin = server.listening.admin();
     let scratch = Scratch::new();
     let state = StateDir::open(scratch.path()).unwrap();
-    let keys = Keys::open(&state, admin.ip()).unwrap();
+    let keys = Keys::open(&state).unwrap();
     let accounts = Arc::new(Accounts::new(Table::default()).unwrap());
     let control = Control::new(
         Arc::new(Fake::default()),
@@ -167,7 +175,7 @@ fn a_taken_port_is_an_error_that_names_it() {
         &keys.api_token,
         Arc::new(SystemClock),
     );
-    let config = ListenConfig { admin, identity: keys.identity, socket: state.socket() };
+    let config = ListenConfig { admin, shown: shown(&state), socket: state.socket() };
     let error = listen::start(control, config).unwrap_err();
     assert!(error.to_string().contains(&admin.to_string()), "{error}");
 }

@@ -2,15 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::keys::Keys;
 use super::registry::{self, Entry};
 use super::{StateDir, StateError, bases, files, folder_name, make_private};
-
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A folder that goes with the test.
 pub struct Scratch(PathBuf);
@@ -100,34 +97,17 @@ fn secrets_survive_a_restart_and_are_private() {
     let scratch = Scratch::new();
     let first = {
         let state = StateDir::open(scratch.path()).unwrap();
-        Keys::open(&state, HERE).unwrap()
+        Keys::open(&state).unwrap()
     };
     let state = StateDir::open(scratch.path()).unwrap();
-    let second = Keys::open(&state, HERE).unwrap();
+    let second = Keys::open(&state).unwrap();
     assert_eq!(first.handle_secret, second.handle_secret);
     assert_eq!(first.api_token, second.api_token);
-    assert_eq!(first.identity.certificate_pem, second.identity.certificate_pem);
-    for name in ["certificate.pem", "key.pem", "api-token", "handle-secret", "lock"] {
+    for name in ["api-token", "handle-secret", "lock"] {
         assert_eq!(mode(&state.file(name)), 0o600, "{name}");
     }
     fs::write(state.file("handle-secret"), "short").unwrap();
-    assert!(matches!(Keys::open(&state, HERE), Err(StateError::Damaged { .. })));
-}
-
-#[test]
-fn the_certificate_follows_the_address_unless_it_is_the_administrators() {
-    let scratch = Scratch::new();
-    let state = StateDir::open(scratch.path()).unwrap();
-    let first = Keys::open(&state, HERE).unwrap().identity;
-    let there = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
-    let second = Keys::open(&state, there).unwrap().identity;
-    assert_ne!(first.certificate_pem, second.certificate_pem);
-    assert!(second.certificate_pem.lines().next().unwrap().contains("192.0.2.7"));
-
-    let (_, theirs) = first.certificate_pem.split_once('\n').unwrap();
-    fs::write(state.file("certificate.pem"), theirs).unwrap();
-    fs::write(state.file("key.pem"), &first.key_pem).unwrap();
-    assert_eq!(Keys::open(&state, there).unwrap().identity.certificate_pem, theirs);
+    assert!(matches!(Keys::open(&state), Err(StateError::Damaged { .. })));
 }
 
 #[test]

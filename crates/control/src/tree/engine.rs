@@ -445,6 +445,7 @@ impl Tree {
             new: &new,
             renamed: &proposal.renamed,
             secrets: &self.secrets,
+            given: &proposal.secrets,
             who: proposal.who,
         };
         if problems.is_empty() {

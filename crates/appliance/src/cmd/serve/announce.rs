@@ -65,6 +65,8 @@ impl Announcement<'_> {
             }
         }
         text += &field("watch it", &admin);
+        text +=
+            &field("", &format!("certificate SHA-256 {}", self.running.certificates.fingerprint()));
         text += &self.sign_in(&login)?;
         text += &field("files", &status.acting_as.note);
         text += &field("state", &self.state.display().to_string());

@@ -8,9 +8,11 @@ use base::node::{Path, Value};
 use control::accounts::People;
 use control::appliance::Appliance;
 use control::state::keys::Identity;
-use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition};
+use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree};
 use serve::transport::tls::Tls;
 
+use super::certificates;
+use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
@@ -18,8 +20,22 @@ use crate::out::Failure;
 use crate::shares::room::{PREFIX, Room, Services};
 use crate::tree::LOG_SHOWN;
 
+/// Joins all rooms to the tree; NFS hears of other certificates from now on.
+pub fn join(
+    running: &Arc<Running>,
+    state: PathBuf,
+    plan: &Plan,
+    people: &Arc<People>,
+    tree: &Arc<Tree>,
+) -> Arc<Nfs> {
+    let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
+    certificates::follow(&running.certificates, &nfs, tree);
+    tree.join(branches(running, state, nfs.clone(), people));
+    nfs
+}
+
 /// All branches of the tree, each with who answers for it. The one list.
-pub fn branches(
+fn branches(
     running: &Arc<Running>,
     state: PathBuf,
     nfs: Arc<Nfs>,
@@ -28,6 +44,7 @@ pub fn branches(
     let system = System { running: running.clone(), state };
     let mut branches = people.branches();
     branches.extend([
+        running.certificates.branch(),
         Branch::new(&["configuration", "services", "nfs"], nfs),
         Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::new(PREFIX, shares(running)),
@@ -40,16 +57,24 @@ pub fn branches(
 /// NFS's settings. TLS can change while it runs; the rest takes a start.
 pub struct Nfs {
     running: Arc<Running>,
-    /// What is shown when there is no other certificate.
-    own: Identity,
     /// What the options decide.
     given: Vec<Override>,
 }
 
 impl Nfs {
     /// With what the options decide.
-    pub fn new(running: Arc<Running>, own: Identity, given: Vec<Override>) -> Self {
-        Self { running, own, given }
+    pub fn new(running: Arc<Running>, given: Vec<Override>) -> Self {
+        Self { running, given }
+    }
+
+    /// What is shown when it has no certificate of its own.
+    fn own(&self) -> Identity {
+        self.running.certificates.shown().identity()
+    }
+
+    /// Another certificate is shown by the administration: here too, if there is no other.
+    pub fn renew(&self, own: &Identity, document: &Document) -> Result<(), Failure> {
+        self.tls(document).renew(self.running.storage.tls(), own)
     }
 
     /// TLS's files by this configuration.
@@ -82,7 +107,7 @@ impl Apply for Nfs {
             return vec![Problem::new(&at, sentence, hint).property("tls_key")];
         }
         let files = self.tls(transition.new);
-        let usable = files.read(&self.own).and_then(|credentials| {
+        let usable = files.read(&self.own()).and_then(|credentials| {
             let made = Tls::new(&credentials).map(drop);
             made.map_err(|e| Failure::of("offer TLS to NFS clients", &e))
         });
@@ -97,7 +122,7 @@ impl Apply for Nfs {
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         let files = self.tls(transition.new);
         files
-            .renew(self.running.storage.tls(), &self.own)
+            .renew(self.running.storage.tls(), &self.own())
             .map_err(|failure| Self::problem(&failure, "tls_certificate"))?;
         self.running.storage.set_knows_clients(files.knows_clients());
         Ok(())

@@ -1,10 +1,11 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use base::clock::{NS_PER_S, wall_ns};
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use control::certificates::Certificates;
 use control::nfs::NfsState;
 use probe::hub::Hub;
 
@@ -26,6 +27,8 @@ pub struct Running {
     pub storage: Storage,
     /// Who uses them over NFS.
     pub nfs: NfsClients,
+    /// What TLS shows.
+    pub certificates: Arc<Certificates>,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.
@@ -82,6 +85,7 @@ impl Running {
             problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }
         problems.extend(self.statistics.queries().problem());
+        problems.extend(self.certificates.problem());
         problems
     }
 

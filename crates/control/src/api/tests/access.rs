@@ -9,11 +9,12 @@ use axum::http::{Method, Request, StatusCode};
 use base::node::{Context, Path};
 use serde_json::json;
 
-use super::{Server, refusal, users};
+use super::{Server, TOKEN, refusal, users};
 use crate::access::{BUILT_IN, Level, Permission, SCOPES, built_in};
 use crate::accounts::{Token, token_secret};
 use crate::api::routes::{Needs, Route, table};
 use crate::state::files::digest_hex;
+use crate::tree::audit::Wanted;
 
 /// A path of the route that a handler could be asked for.
 fn path(route: &Route) -> String {
@@ -177,4 +178,31 @@ fn no_route_is_there_twice() {
     let names: Vec<String> =
         table().iter().map(|route| format!("{} {}", route.method, route.path)).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
+}
+
+#[tokio::test]
+async fn nothing_that_can_be_asked_for_changes_the_audit_log_but_at_its_end() {
+    let server = Server::new();
+    server.sign_in("wrong").await;
+    let wanted = Wanted { limit: usize::MAX, ..Wanted::default() };
+    let before = server.tree.audit().read(&wanted).unwrap();
+    assert!(!before.is_empty());
+    // Whatever an administrator can send: each route, and each method on the log's own.
+    let mut asked: Vec<(Method, String)> =
+        table().iter().map(|route| (route.method.clone(), path(route))).collect();
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+        asked.push((method, "/api/v1/audit".to_owned()));
+    }
+    for (method, path) in asked {
+        let what = format!("{method} {path}");
+        let is_log = path == "/api/v1/audit" && method != Method::GET;
+        let request = Request::builder().method(method).uri(path);
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .header(AUTHORIZATION, format!("Bearer {TOKEN}"));
+        let status = server.send(request, "{}").await.status();
+        assert_eq!(is_log, status == StatusCode::METHOD_NOT_ALLOWED, "{what}: {status}");
+        let after = server.tree.audit().read(&wanted).unwrap();
+        assert!(after.ends_with(&before), "{what}: what was written down is another");
+    }
 }

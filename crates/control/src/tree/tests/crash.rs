@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::disk::{MemoryDisk, Op, left};
 use super::{ROOT, commit, create, open, path, set};
+use crate::tree::audit::Wanted;
 use crate::tree::{Document, Tree};
 
 const CUTS: u64 = 200;
@@ -68,6 +69,12 @@ fn fault(run: &Run, cut: usize, random: &mut SeededRandom) -> Option<String> {
             return Some(format!("{at} has lost its password"));
         }
     }
+    let all = Wanted { limit: usize::MAX, ..Wanted::default() };
+    let told: Vec<Option<u64>> =
+        tree.audit().read(&all).unwrap().iter().map(|record| record.revision).collect();
+    if let Some(untold) = (1..=least as u64).find(|number| !told.contains(&Some(*number))) {
+        return Some(format!("the audit log has lost who made revision {untold}"));
+    }
     // The next change must go through.
     let next = commit(
         &tree,
@@ -92,7 +99,8 @@ fn a_cut_at_any_moment_leaves_a_committed_configuration() {
 #[test]
 fn every_flush_is_needed() {
     type IsIt = fn(&Op) -> bool;
-    let kinds: [(&str, IsIt); 4] = [
+    let kinds: [(&str, IsIt); 5] = [
+        ("content of the audit log", |op| matches!(op, Op::Flush(n) if n.starts_with("audit"))),
         ("content of a revision", |op| matches!(op, Op::Flush(n) if n.starts_with("conf"))),
         ("name of a revision", |op| matches!(op, Op::FlushNames(n) if n.starts_with("conf"))),
         ("content of the secrets", |op| matches!(op, Op::Flush(n) if n.starts_with("secr"))),

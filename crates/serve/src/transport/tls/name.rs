@@ -3,10 +3,9 @@
 //! The certificate was verified, so this is only about finding the place; whatever is not as
 //! expected has no name.
 
-/// SEQUENCE, SET, INTEGER and OBJECT IDENTIFIER in DER, and the version's tag.
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT: u8 = 0x06;
+use base::der::{OBJECT, SEQUENCE, SET, next};
+
+/// The version's tag.
 const VERSION: u8 = 0xa0;
 /// id-at-commonName, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -35,23 +34,6 @@ pub fn common_name(certificate: &[u8]) -> Option<&[u8]> {
         }
     }
     None
-}
-
-/// Tag and content of the value at the front, and what is behind it.
-fn next(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
-    let (length, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81 => (usize::from(*rest.first()?), rest.get(1..)?),
-        0x82 => {
-            let (length, rest) = rest.split_first_chunk::<2>()?;
-            (usize::from(u16::from_be_bytes(*length)), rest)
-        }
-        // No certificate is that long.
-        _ => return None,
-    };
-    let (content, behind) = rest.split_at_checked(length)?;
-    Some((tag, content, behind))
 }
 
 #[cfg(test)]

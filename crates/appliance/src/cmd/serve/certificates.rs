@@ -1,0 +1,74 @@
+//! What this host's certificate is made out to, and who hears of a new one.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::clock::SystemClock;
+use control::certificates::Certificates;
+use control::certificates::keeper::Keeper;
+use control::certificates::own::is_private;
+use control::certificates::room::Host;
+use control::listen::ListenConfig;
+use control::state::{StateDir, StateError};
+use control::tree::Tree;
+
+use super::plan::Plan;
+use super::rooms::Nfs;
+use super::status::machine_name;
+use crate::out::Failure;
+
+/// Certificates by the configuration.
+///
+/// # Errors
+/// The state directory cannot be used.
+pub fn open(
+    state: &StateDir,
+    plan: &Plan,
+    tree: &Arc<Tree>,
+) -> Result<Arc<Certificates>, StateError> {
+    let host = Host { names: names(plan.address), address: plan.address };
+    Certificates::start(state.path(), host, tree, Arc::new(SystemClock))
+}
+
+/// Where the administration listens, and what it shows there.
+pub fn listen(certificates: &Certificates, plan: &Plan, state: &StateDir) -> ListenConfig {
+    ListenConfig { admin: plan.admin, shown: certificates.shown().clone(), socket: state.socket() }
+}
+
+/// Renews them from now on.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
+    let tried = "start the thread that renews certificates";
+    Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
+}
+
+/// NFS shows what the administration shows, if it has nothing else.
+pub fn follow(certificates: &Certificates, nfs: &Arc<Nfs>, tree: &Arc<Tree>) {
+    let (nfs, tree) = (Arc::downgrade(nfs), Arc::downgrade(tree));
+    certificates.shown().on_change(move |identity| {
+        let (Some(nfs), Some(tree)) = (nfs.upgrade(), tree.upgrade()) else { return };
+        if let Err(failure) = nfs.renew(identity, &tree.document()) {
+            failure.tell();
+        }
+    });
+}
+
+/// The host's name, and the addresses that it listens on. If that is all of them: the private ones,
+/// because a public one is seldom kept, and a new one would take a new authority.
+fn names(address: IpAddr) -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    let host = machine_name();
+    names.extend(host.is_ascii().then_some(host));
+    if address.is_unspecified() {
+        let all = host::addresses::addresses(&host::Root::default());
+        let all = all.iter().map(ToString::to_string);
+        names.extend(all.filter(|address| is_private(address)));
+    } else {
+        names.push(address.to_string());
+    }
+    names.sort();
+    names.dedup();
+    names
+}

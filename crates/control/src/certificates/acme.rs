@@ -1,0 +1,207 @@
+//! One order by ACME (RFC 8555): account, proofs, certificate. What is kept of it is `issued`'s.
+
+mod http;
+pub mod issued;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base::limits::ACME_ORDER_TIMEOUT;
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount,
+    NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use serde_json::Value as Json;
+
+use super::answers::{self, Answer, Answers};
+
+/// What is asked of which authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acme {
+    /// The authority's directory.
+    pub directory: String,
+    /// That its terms are agreed to.
+    pub agreed: bool,
+    /// Whom it may write to.
+    pub contacts: Vec<String>,
+    /// Names and addresses.
+    pub domains: Vec<String>,
+    /// How they are proved.
+    pub proof: Proof,
+    /// Who has signed the directory's own certificate, PEM; none: whom this machine trusts.
+    pub authorities: Option<String>,
+}
+
+/// How a name is proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// tls-alpn-01 (RFC 8737).
+    Tls,
+    /// http-01 on this port (RFC 8555 §8.3).
+    Http(u16),
+}
+
+/// What came out of it.
+pub struct Given {
+    /// The certificate, and those behind it; PEM.
+    pub chain: String,
+    /// Its private key, PEM.
+    pub key: String,
+}
+
+/// Orders a certificate. `account` is what `keep` was handed before; it is called as soon as there
+/// is an account, which must not be lost.
+///
+/// # Errors
+/// One sentence: who said no, and why.
+pub async fn order(
+    acme: &Acme,
+    account: Option<Json>,
+    answers: &Arc<Answers>,
+    here: IpAddr,
+    keep: impl FnOnce(Json),
+) -> Result<Given, String> {
+    let account = open(acme, account, keep).await?;
+    let identifiers: Vec<Identifier> = acme.domains.iter().map(|name| identifier(name)).collect();
+    let mut order = account
+        .new_order(&NewOrder::new(&identifiers))
+        .await
+        .map_err(|e| told("the authority takes no order", &e))?;
+    let ready = async {
+        let _kept = proofs(acme.proof, &mut order, answers).await?;
+        wait_until_ready(&mut order).await
+    };
+    match acme.proof {
+        Proof::Tls => ready.await?,
+        Proof::Http(port) => {
+            let at = SocketAddr::new(here, port);
+            let listening = answers::serve(at, Arc::clone(answers))
+                .await
+                .map_err(|e| format!("cannot listen on {at} for the proof over HTTP: {e}"))?;
+            tokio::select! {
+                ready = ready => ready?,
+                never = listening => match never {},
+            }
+        }
+    }
+    let key = order.finalize().await.map_err(|e| told("the authority signs nothing", &e))?;
+    let chain = order
+        .poll_certificate(&patience())
+        .await
+        .map_err(|e| told("the certificate does not come", &e))?;
+    Ok(Given { chain, key })
+}
+
+async fn open(
+    acme: &Acme,
+    known: Option<Json>,
+    keep: impl FnOnce(Json),
+) -> Result<Account, String> {
+    let http = http::Http::new(acme.authorities.as_deref())?;
+    let builder = Account::builder_with_http(Box::new(http));
+    if let Some(known) = known.and_then(|known| serde_json::from_value(known).ok()) {
+        let known: AccountCredentials = known;
+        return builder
+            .from_credentials(known)
+            .await
+            .map_err(|e| told("the authority cannot be asked", &e));
+    }
+    let contacts: Vec<String> = acme.contacts.iter().map(|one| format!("mailto:{one}")).collect();
+    let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
+    let new = NewAccount {
+        contact: &contacts,
+        terms_of_service_agreed: acme.agreed,
+        only_return_existing: false,
+    };
+    let (account, credentials) = builder
+        .create(&new, acme.directory.clone(), None)
+        .await
+        .map_err(|e| told("the authority gives no account", &e))?;
+    let credentials = serde_json::to_value(&credentials)
+        .map_err(|e| format!("the account cannot be written down: {e}"))?;
+    keep(credentials);
+    Ok(account)
+}
+
+/// Puts a proof where the authority looks for it, for each name that is not proved yet.
+async fn proofs(
+    proof: Proof,
+    order: &mut Order,
+    answers: &Arc<Answers>,
+) -> Result<Vec<Answer>, String> {
+    let mut kept = Vec::new();
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization =
+            authorization.map_err(|e| told("the authority does not say what to prove", &e))?;
+        if authorization.status == AuthorizationStatus::Valid {
+            continue;
+        }
+        let name = authorization.identifier().to_string();
+        let (kind, called) = match proof {
+            Proof::Tls => (ChallengeType::TlsAlpn01, "tls-alpn-01"),
+            Proof::Http(_) => (ChallengeType::Http01, "http-01"),
+        };
+        let mut challenge = authorization
+            .challenge(kind)
+            .ok_or_else(|| format!("the authority takes no proof of {name} by {called}"))?;
+        let answer = challenge.key_authorization();
+        kept.push(match proof {
+            Proof::Tls => answers.over_tls(&name, answer.digest().as_ref())?,
+            Proof::Http(_) => answers.over_http(&challenge.token, answer.as_str()),
+        });
+        challenge
+            .set_ready()
+            .await
+            .map_err(|e| told("the authority does not look for the proof", &e))?;
+    }
+    Ok(kept)
+}
+
+async fn wait_until_ready(order: &mut Order) -> Result<(), String> {
+    let status = order
+        .poll_ready(&patience())
+        .await
+        .map_err(|e| told("the authority does not come to an end", &e))?;
+    match status {
+        OrderStatus::Ready | OrderStatus::Valid => Ok(()),
+        _ => Err(refusal(order).await),
+    }
+}
+
+/// Which name was not proved, in the authority's words.
+async fn refusal(order: &mut Order) -> String {
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        // What cannot be asked again has nothing to tell.
+        let _ = authorization.refresh().await;
+        let name = authorization.identifier().to_string();
+        let error = authorization.challenges.iter().find_map(|one| one.error.as_ref());
+        if let Some(error) = error {
+            let why = error.detail.as_deref().unwrap_or("it does not say why");
+            return format!("the authority could not see that {name} is this host: {why}");
+        }
+    }
+    "the authority refuses the order and does not say why".to_owned()
+}
+
+fn identifier(name: &str) -> Identifier {
+    match name.parse::<IpAddr>() {
+        Ok(address) => Identifier::Ip(address),
+        Err(_) => Identifier::Dns(name.trim_end_matches('.').to_ascii_lowercase()),
+    }
+}
+
+fn patience() -> RetryPolicy {
+    RetryPolicy::new().timeout(ACME_ORDER_TIMEOUT)
+}
+
+fn told(what: &str, error: &Error) -> String {
+    match error {
+        Error::Api(problem) => {
+            let why = problem.detail.as_deref().unwrap_or("it does not say why");
+            format!("{what}: {why}")
+        }
+        other => format!("{what}: {other}"),
+    }
+}
