@@ -88,7 +88,7 @@ impl Scene {
 }
 
 /// Properties whose values are another in each run.
-const VOLATILE: [&str; 17] = [
+const VOLATILE: [&str; 24] = [
     "total",
     "available",
     "used",
@@ -106,6 +106,13 @@ const VOLATILE: [&str; 17] = [
     "problems",
     "lines",
     "recent",
+    "size",
+    "seconds_size",
+    "minutes_size",
+    "hours_size",
+    "seconds_since",
+    "minutes_since",
+    "hours_since",
 ];
 
 /// Whether a property has another value in each run.

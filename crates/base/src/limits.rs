@@ -741,6 +741,9 @@ pub const ALERT_NAME_MAX: usize = 64;
 pub const ALERT_TEXT_MAX: usize = 2_048;
 /// Bytes of a syslog message, which every receiver takes (RFC 5424 §6.1 has 2048 as what it SHOULD).
 pub const SYSLOG_MESSAGE_MAX: usize = 2_048;
+/// Free bytes on the file system of the state directory below which it is nearly full: minutes of
+/// statistics on a busy server, and room for what must be written down.
+pub const STATE_SPACE_LOW: u64 = 256 << 20;
 /// Saved worksheets at once.
 pub const WORKSHEETS_MAX: usize = 1_000;
 /// Panels of one worksheet: what a browser keeps smooth.

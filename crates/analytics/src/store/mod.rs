@@ -413,6 +413,11 @@ impl Store {
         self.inner().folders[fidelity as usize].bytes()
     }
 
+    /// How long what is kept now.
+    pub fn retention(&self) -> Retention {
+        self.inner().retention
+    }
+
     /// How long what is kept from now on. What is too old goes with the next minute: a change that
     /// is taken back at once has cost nothing.
     pub fn set_retention(&self, retention: Retention) {

@@ -18,6 +18,7 @@ mod status;
 mod storage;
 mod tls;
 mod users;
+mod watch;
 
 use std::sync::{Arc, OnceLock};
 
@@ -81,12 +82,14 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         storage,
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
+        alerts: OnceLock::new(),
     });
     let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
     let nfs = Arc::new(nfs);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    let mut branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    branches.extend(watch::start(&running, &state, &tree)?);
     tree.join(branches);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
@@ -147,6 +150,7 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     drop(registration);
     running.storage.drain();
     listening.end();
+    running.alerts().inspect(|alerts| alerts.end());
     running.statistics.end();
 }
 

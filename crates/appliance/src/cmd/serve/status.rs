@@ -1,9 +1,10 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::clock::{NS_PER_S, wall_ns};
+use control::alerts::Alerts;
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
 use control::nfs::NfsState;
 use probe::hub::Hub;
@@ -30,6 +31,8 @@ pub struct Running {
     pub started: u64,
     /// Where the admin interface listens, once it does.
     pub admin: OnceLock<SocketAddr>,
+    /// What people are told of, once it is watched. It knows us in turn.
+    pub alerts: OnceLock<Weak<Alerts>>,
 }
 
 impl Appliance for Running {
@@ -63,6 +66,11 @@ impl Appliance for Running {
 }
 
 impl Running {
+    /// What people are told of.
+    pub fn alerts(&self) -> Option<Arc<Alerts>> {
+        self.alerts.get().and_then(Weak::upgrade)
+    }
+
     fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
         let mut problems = Vec::new();
         for share in shares {
@@ -82,6 +90,7 @@ impl Running {
             problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }
         problems.extend(self.statistics.queries().problem());
+        problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
         problems
     }
 
