@@ -147,19 +147,23 @@ fn an_alert_fires_clears_and_fires_again_and_everyone_is_told() {
     let syslog = UdpSocket::bind("127.0.0.1:0").expect("a port");
     syslog.set_read_timeout(Some(WAIT)).expect("a deadline");
     let at = "/configuration/alerts";
-    let set = |property: &str, value: Value| json!({ "set": at, "property": property, "value": value });
-    change(&api, json!([
-        set("smtp_host", json!("127.0.0.1")),
-        set("smtp_port", json!(mail.port)),
-        set("smtp_security", json!("none")),
-        set("mail_from", json!("plimsoll@example.org")),
-        { "create": at, "name": "calls", "properties": {
-            "statistic": "nfs3.ops[op=getattr]", "limit": LIMIT, "for": 1, "clear_for": 1,
-            "mail": ["ops@example.org"],
-            "webhook": format!("http://127.0.0.1:{}/hook", web.port),
-            "syslog": format!("udp://{}", syslog.local_addr().expect("its address")),
-        } },
-    ]));
+    let set =
+        |property: &str, value: Value| json!({ "set": at, "property": property, "value": value });
+    change(
+        &api,
+        json!([
+            set("smtp_host", json!("127.0.0.1")),
+            set("smtp_port", json!(mail.port)),
+            set("smtp_security", json!("none")),
+            set("mail_from", json!("plimsoll@example.org")),
+            { "create": at, "name": "calls", "properties": {
+                "statistic": "nfs3.ops[op=getattr]", "limit": LIMIT, "for": 1, "clear_for": 1,
+                "mail": ["ops@example.org"],
+                "webhook": format!("http://127.0.0.1:{}/hook", web.port),
+                "syslog": format!("udp://{}", syslog.local_addr().expect("its address")),
+            } },
+        ]),
+    );
     assert_eq!(problems(&api), Vec::<String>::new());
     for round in 1..=2_u64 {
         let load = Load::start(&server);

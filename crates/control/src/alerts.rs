@@ -135,7 +135,9 @@ impl Alerts {
     pub fn firing(&self) -> Vec<String> {
         let inner = self.inner();
         let firing = inner.watched.iter().filter(|(_, w)| w.machine.firing_since().is_some());
-        firing.map(|(name, w)| format!("alert {name}: {}", message::state(&w.rule, &w.seen))).collect()
+        firing
+            .map(|(name, w)| format!("alert {name}: {}", message::state(&w.rule, &w.seen)))
+            .collect()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -153,7 +153,11 @@ fn address(document: &Document, path: &Path) -> String {
     if span != 60 {
         parts.push(format!("span={span}"));
     }
-    if parts.is_empty() { "/analytics".to_owned() } else { format!("/analytics?{}", parts.join("&")) }
+    if parts.is_empty() {
+        "/analytics".to_owned()
+    } else {
+        format!("/analytics?{}", parts.join("&"))
+    }
 }
 
 #[cfg(test)]

@@ -71,16 +71,11 @@ fn what_lasts_is_repeated_as_often_as_wanted() {
 #[test]
 fn a_clock_that_was_set_back_begins_anew() {
     let mut machine = Machine::default();
-    let mut at = |second| {
-        machine.step(TIMING, Reading { second, met: Some(true), open: true })
-    };
-    assert_eq!([at(100), at(101), at(50), at(51), at(52)], [
-        None,
-        None,
-        None,
-        None,
-        Some(Happening::Fired)
-    ]);
+    let mut at = |second| machine.step(TIMING, Reading { second, met: Some(true), open: true });
+    assert_eq!(
+        [at(100), at(101), at(50), at(51), at(52)],
+        [None, None, None, None, Some(Happening::Fired)]
+    );
 }
 
 #[test]

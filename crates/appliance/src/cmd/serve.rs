@@ -150,7 +150,9 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     drop(registration);
     running.storage.drain();
     listening.end();
-    running.alerts().inspect(|alerts| alerts.end());
+    if let Some(alerts) = running.alerts() {
+        alerts.end();
+    }
     running.statistics.end();
 }
 

@@ -95,7 +95,8 @@ impl Wire {
                     let limits = stream
                         .set_read_timeout(Some(ALERT_STEP_TIMEOUT))
                         .and_then(|()| stream.set_write_timeout(Some(ALERT_STEP_TIMEOUT)));
-                    limits.map_err(|source| DeliveryError::Unreachable { at: at.clone(), source })?;
+                    limits
+                        .map_err(|source| DeliveryError::Unreachable { at: at.clone(), source })?;
                     return Ok(Self {
                         way: Some(Way::Plain(stream)),
                         until: Deadline::after(ALERT_STEP_TIMEOUT * STEPS),

@@ -91,7 +91,7 @@ pub(super) fn send(
 
 /// Says who we are; what the server offers, in capitals.
 fn hello(wire: &mut Wire, message: &Message) -> Result<Vec<String>, DeliveryError> {
-    let host = &message.appliance;
+    let host = message.appliance.as_str();
     let host = if Shape::Domain.check(host).is_ok() { host } else { "localhost" };
     let offers = command(wire, &format!("EHLO {host}"), "EHLO", b'2')?;
     Ok(offers.iter().map(|offer| offer.to_ascii_uppercase()).collect())

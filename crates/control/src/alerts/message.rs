@@ -122,7 +122,15 @@ impl Message {
         let mut query = String::new();
         for byte in stat.to_string().bytes() {
             match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'[' | b']' | b'=' => {
+                b'a'..=b'z'
+                | b'A'..=b'Z'
+                | b'0'..=b'9'
+                | b'.'
+                | b'_'
+                | b'-'
+                | b'['
+                | b']'
+                | b'=' => {
                     query.push(char::from(byte));
                 }
                 _ => query += &format!("%{byte:02X}"),
@@ -161,7 +169,8 @@ impl Message {
         const DAEMON: u8 = 3;
         let priority = DAEMON * 8 + self.kind.severity();
         let time = utc(self.second.cast_signed()).replace(' ', "T");
-        let host: String = self.appliance.chars().filter(char::is_ascii_graphic).take(255).collect();
+        let host: String =
+            self.appliance.chars().filter(char::is_ascii_graphic).take(255).collect();
         let host = if host.is_empty() { "-" } else { &host };
         let (pid, text) = (std::process::id(), plain(&self.line()));
         let mut message = format!("<{priority}>1 {time}Z {host} plimsoll {pid} alert - {text}");

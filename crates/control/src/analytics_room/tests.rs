@@ -11,12 +11,12 @@ use probe::hub::{Hub, HubOptions};
 use serde_json::json;
 
 use super::*;
+use crate::tree::Branch;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set};
-use crate::tree::Branch;
 
-static ROOT: Context = Context::new("", "Test", "A tree.", "status")
-    .children(&[&analytics::node::ANALYTICS]);
+static ROOT: Context =
+    Context::new("", "Test", "A tree.", "status").children(&[&analytics::node::ANALYTICS]);
 
 fn tree() -> (Arc<Tree>, Arc<AnalyticsRoom>, crate::state::tests::Scratch) {
     let scratch = crate::state::tests::Scratch::new();
@@ -51,7 +51,10 @@ fn a_panel_that_nothing_shows_is_refused() {
         let problems = made.expect_err(panel);
         assert_eq!(problems[0].property.as_deref(), Some("panels"), "{panel}: {problems:?}");
     }
-    assert_eq!(divided("nfs3.ops[file=a!b\\]c!d][op]!line"), ("nfs3.ops[file=a!b\\]c!d][op]", "!line"));
+    assert_eq!(
+        divided("nfs3.ops[file=a!b\\]c!d][op]!line"),
+        ("nfs3.ops[file=a!b\\]c!d][op]", "!line")
+    );
 }
 
 #[test]
@@ -62,7 +65,10 @@ fn what_is_kept_is_a_setting() {
     let states = room.state(&path("/analytics/datasets"));
     assert!(states.iter().any(|(name, value)| *name == "size" && value.as_integer().is_some()));
     let retention = room.engine.store().unwrap().retention();
-    assert_eq!(retention.keep, [day as u64, Retention::default().keep[1], Retention::default().keep[2]]);
+    assert_eq!(
+        retention.keep,
+        [day as u64, Retention::default().keep[1], Retention::default().keep[2]]
+    );
     let problems = commit(&tree, json!([set("/analytics/datasets", "size_max", 1)])).unwrap_err();
     assert_eq!(problems[0].property.as_deref(), Some("size_max"));
 }

@@ -52,7 +52,7 @@ impl Mailbox {
     }
 
     fn serve(tls: Option<Arc<ServerConfig>>) -> Self {
-        let listener = TcpListener::bind("localhost:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, mails) = channel();
         std::thread::spawn(move || {
