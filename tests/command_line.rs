@@ -90,7 +90,7 @@ impl Scene {
 }
 
 /// Properties whose values are another in each run.
-const VOLATILE: [&str; 22] = [
+const VOLATILE: [&str; 29] = [
     "fingerprint",
     "names_in_it",
     "issuer",
@@ -113,6 +113,13 @@ const VOLATILE: [&str; 22] = [
     "problems",
     "lines",
     "recent",
+    "size",
+    "seconds_size",
+    "minutes_size",
+    "hours_size",
+    "seconds_since",
+    "minutes_since",
+    "hours_since",
 ];
 
 /// Whether a property has another value in each run.

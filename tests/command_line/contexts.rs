@@ -9,7 +9,11 @@ use serde_json::Value;
 use crate::{Scene, compare, golden, same};
 
 /// Makes one item of each kind that the tree has, where none is there from the start.
-const ITEMS: &str = "configuration tokens create backup role=operator ends=2030-01-31\n";
+const ITEMS: &str = "\
+configuration tokens create backup role=operator ends=2030-01-31
+configuration alerts create reads when=store for=5m
+analytics worksheets create who panels=nfs.ops[client] span=1h
+";
 
 /// The paths of all contexts that are there, items included, each with its declaration.
 fn contexts(api: &Api) -> Vec<(String, Value)> {

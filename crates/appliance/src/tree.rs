@@ -13,7 +13,13 @@ pub static ROOT: Context = Context::new(
     "The appliance: its configuration, what it serves, and what it does now.",
     "status",
 )
-.children(&[&CONFIGURATION, &vfs::share::node::NODE, &MAINTENANCE, &STATUS]);
+.children(&[
+    &CONFIGURATION,
+    &vfs::share::node::NODE,
+    &analytics::node::ANALYTICS,
+    &MAINTENANCE,
+    &STATUS,
+]);
 
 static CONFIGURATION: Context = Context::new(
     "configuration",
@@ -21,7 +27,15 @@ static CONFIGURATION: Context = Context::new(
     "What is decided once: services, and who may do what.",
     "configuration",
 )
-.children(&[&SERVICES, &node::USERS, &node::ROLES, &node::TOKENS, &CERTIFICATES, &PREFERENCES]);
+.children(&[
+    &SERVICES,
+    &node::USERS,
+    &node::ROLES,
+    &node::TOKENS,
+    &CERTIFICATES,
+    &analytics::alert::node::ALERTS,
+    &PREFERENCES,
+]);
 
 static SERVICES: Context = Context::new(
     "services",

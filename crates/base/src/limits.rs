@@ -103,6 +103,11 @@ pub const KEEP_MINUTES_S: u64 = 92 * 86_400;
 pub const KEEP_HOURS_S: u64 = 5 * 366 * 86_400;
 /// Statistics on disk, all fidelities together, in bytes; beyond it the oldest seconds go first.
 pub const STORE_BYTES_MAX: u64 = 4 << 30;
+/// Bounds of how long statistics are kept, as an administrator may set it, in s: an hour, which is
+/// the shortest segment, to fifty years.
+pub const KEEP_RANGE_S: (u64, u64) = (3_600, 50 * 366 * 86_400);
+/// Bounds of what statistics may take on disk, in bytes: some hours of seconds to a petabyte.
+pub const STORE_BYTES_RANGE: (u64, u64) = (64 << 20, 1 << 50);
 /// Switchings of collection that are remembered, to mark what the recorder has not seen.
 pub const PAUSES_MAX: usize = 256;
 
@@ -748,3 +753,40 @@ pub const ACME_RETRY: (Duration, Duration) =
 pub const ACME_HTTP_CONNECTIONS_MAX: usize = 16;
 /// Bytes of such a request: a path and some headers.
 pub const ACME_HTTP_HEAD_MAX: usize = 8 << 10;
+// --- alerts and worksheets ------------------------------------------------------------------------
+
+/// Alerts at once: each is evaluated every second, in microseconds, or in milliseconds when only the
+/// flight recorder can answer it.
+pub const ALERTS_MAX: usize = 200;
+/// Seconds without data after which what an alert saw before them no longer counts.
+pub const ALERT_GAP_MAX_S: u64 = 10;
+/// Longest time that a condition must last, that it must be gone, or between two messages, in
+/// seconds: a week.
+pub const ALERT_TIME_MAX_S: u64 = 7 * 24 * 3600;
+/// Happenings that are kept in memory to be shown; older ones are in the log.
+pub const ALERT_RECENT_MAX: usize = 200;
+/// Addresses that one alert mails to.
+pub const ALERT_MAIL_MAX: usize = 16;
+/// Messages waiting for one kind of delivery; the oldest makes room, and its alert says so.
+pub const ALERT_QUEUE_MAX: usize = 256;
+/// How often a message is tried before it is given up.
+pub const ALERT_ATTEMPTS_MAX: u32 = 5;
+/// The wait before the second attempt; each further one is four times as long (5, 20, 80, 320 s).
+pub const ALERT_RETRY: Duration = Duration::from_secs(5);
+/// How long a mail server or a web server may take for a step.
+pub const ALERT_STEP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes that a mail server or a web server may answer: more is no answer to what we ask.
+pub const ALERT_ANSWER_MAX: usize = 64 << 10;
+/// Longest name of an alert or worksheet, in bytes.
+pub const ALERT_NAME_MAX: usize = 64;
+/// Longest URL, address or statistic of an alert or worksheet, in bytes.
+pub const ALERT_TEXT_MAX: usize = 2_048;
+/// Bytes of a syslog message, which every receiver takes (RFC 5424 §6.1 has 2048 as what it SHOULD).
+pub const SYSLOG_MESSAGE_MAX: usize = 2_048;
+/// Free bytes on the file system of the state directory below which it is nearly full: minutes of
+/// statistics on a busy server, and room for what must be written down.
+pub const STATE_SPACE_LOW: u64 = 256 << 20;
+/// Saved worksheets at once.
+pub const WORKSHEETS_MAX: usize = 1_000;
+/// Panels of one worksheet: what a browser keeps smooth.
+pub const WORKSHEET_PANELS_MAX: usize = 24;

@@ -49,7 +49,7 @@ function parsePanel(text: string): PanelState | null {
   return found.rest.split('!').slice(1).reduce(option, panel(found.id));
 }
 
-function formatPanel(state: PanelState): string {
+export function formatPanel(state: PanelState): string {
   let text = format(state.stat);
   if (state.plot === 'line') text += '!line';
   if (state.crop > 0) text += `!crop=${state.crop}`;

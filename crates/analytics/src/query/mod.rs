@@ -101,6 +101,19 @@ impl Engine {
         &self.names
     }
 
+    /// The history on disk, if there is one.
+    pub fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
+    /// Every finished second from now on.
+    ///
+    /// # Errors
+    /// When too many ask already.
+    pub fn ticks(&self) -> Result<Ticks, QueryError> {
+        self.bus.subscribe().ok_or(QueryError::Busy)
+    }
+
     /// What stands in the way of keeping history, if anything does: a sentence.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(|e| e.into_inner()).clone()

@@ -81,7 +81,7 @@ impl Fidelity {
 }
 
 /// How long what is kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Seconds of time that frames of a second, a minute, an hour are kept.
     pub keep: [u64; 3],
@@ -406,6 +406,22 @@ impl Store {
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
         self.inner().folders.iter().map(Folder::bytes).sum()
+    }
+
+    /// Bytes on disk of one fidelity.
+    pub fn bytes_of(&self, fidelity: Fidelity) -> u64 {
+        self.inner().folders[fidelity as usize].bytes()
+    }
+
+    /// How long what is kept now.
+    pub fn retention(&self) -> Retention {
+        self.inner().retention
+    }
+
+    /// How long what is kept from now on. What is too old goes with the next minute: a change that
+    /// is taken back at once has cost nothing.
+    pub fn set_retention(&self, retention: Retention) {
+        self.inner().retention = retention;
     }
 
     /// Brings everything to the disk.

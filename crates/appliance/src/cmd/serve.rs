@@ -19,6 +19,7 @@ mod status;
 mod storage;
 mod tls;
 mod users;
+mod watch;
 
 use std::sync::{Arc, OnceLock};
 
@@ -83,10 +84,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         certificates: certificates.clone(),
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
+        alerts: OnceLock::new(),
     });
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let nfs = rooms::join(&running, state.path().to_owned(), &plan, &people, &tree);
+    let nfs = rooms::join(&running, &state, &plan, &people, &tree)?;
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
@@ -148,6 +150,9 @@ fn end(registration: Option<Registration>, listening: Listening, running: &Runni
     drop(registration);
     running.storage.drain();
     listening.end();
+    if let Some(alerts) = running.alerts() {
+        alerts.end();
+    }
     running.statistics.end();
 }
 

@@ -7,6 +7,7 @@ use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use control::accounts::People;
 use control::appliance::Appliance;
+use control::state::StateDir;
 use control::state::keys::Identity;
 use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree};
 use serve::transport::tls::Tls;
@@ -16,22 +17,28 @@ use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
+use super::watch;
 use crate::out::Failure;
 use crate::shares::room::{PREFIX, Room, Services};
 use crate::tree::LOG_SHOWN;
 
 /// Joins all rooms to the tree; NFS hears of other certificates from now on.
+///
+/// # Errors
+/// When the system gives no threads.
 pub fn join(
     running: &Arc<Running>,
-    state: PathBuf,
+    state: &StateDir,
     plan: &Plan,
     people: &Arc<People>,
     tree: &Arc<Tree>,
-) -> Arc<Nfs> {
+) -> Result<Arc<Nfs>, Failure> {
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
     certificates::follow(&running.certificates, &nfs, tree);
-    tree.join(branches(running, state, nfs.clone(), people));
-    nfs
+    let mut branches = branches(running, state.path().to_owned(), nfs.clone(), people);
+    branches.extend(watch::start(running, state, tree)?);
+    tree.join(branches);
+    Ok(nfs)
 }
 
 /// All branches of the tree, each with who answers for it. The one list.

@@ -1,9 +1,10 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::clock::{NS_PER_S, wall_ns};
+use control::alerts::Alerts;
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
 use control::nfs::NfsState;
@@ -33,6 +34,8 @@ pub struct Running {
     pub started: u64,
     /// Where the admin interface listens, once it does.
     pub admin: OnceLock<SocketAddr>,
+    /// What people are told of, once it is watched. It knows us in turn.
+    pub alerts: OnceLock<Weak<Alerts>>,
 }
 
 impl Appliance for Running {
@@ -66,6 +69,11 @@ impl Appliance for Running {
 }
 
 impl Running {
+    /// What people are told of.
+    pub fn alerts(&self) -> Option<Arc<Alerts>> {
+        self.alerts.get().and_then(Weak::upgrade)
+    }
+
     fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
         let mut problems = Vec::new();
         for share in shares {
@@ -86,6 +94,7 @@ impl Running {
         }
         problems.extend(self.statistics.queries().problem());
         problems.extend(self.certificates.problem());
+        problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
         problems
     }
 

@@ -1,0 +1,126 @@
+//! Saved worksheets and what is kept on disk, as nodes of the tree.
+
+use base::limits::{
+    ALERT_NAME_MAX, ALERT_TEXT_MAX, KEEP_HOURS_S, KEEP_MINUTES_S, KEEP_RANGE_S, KEEP_SECONDS_S,
+    STORE_BYTES_MAX, STORE_BYTES_RANGE, WORKSHEET_PANELS_MAX, WORKSHEETS_MAX,
+};
+use base::node::{Context, Default, Items, Kind, Property, Shape};
+
+const SCOPE: &str = "analytics";
+
+static NAME: Kind = Kind::Text { max: ALERT_NAME_MAX, shape: Shape::Name };
+static LINE: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
+const BYTES: Kind = Kind::Bytes { min: 0, max: i64::MAX as u64 };
+const KEEP: Kind = Kind::Seconds { min: KEEP_RANGE_S.0, max: KEEP_RANGE_S.1 };
+
+/// `/analytics`.
+pub static ANALYTICS: Context = Context::new(
+    "analytics",
+    "Analytics",
+    "What is kept of the statistics, and worksheets that were saved.",
+    SCOPE,
+)
+.children(&[&DATASETS, &WORKSHEETS]);
+
+/// `/analytics/datasets`.
+pub static DATASETS: Context = Context::new(
+    "datasets",
+    "Datasets",
+    "What is kept on disk: every statistic with each of its breakdowns and the pairs in \
+     schema/breakdowns.toml, by the second, the minute and the hour. When it grows too large the \
+     oldest seconds go first.",
+    SCOPE,
+)
+.properties(&[
+    keep(
+        "keep_seconds",
+        "Keep seconds",
+        KEEP_SECONDS_S,
+        "How long values of each second are kept.",
+    )
+    .example("7d"),
+    keep(
+        "keep_minutes",
+        "Keep minutes",
+        KEEP_MINUTES_S,
+        "How long values of each minute are kept.",
+    )
+    .example("90d"),
+    keep("keep_hours", "Keep hours", KEEP_HOURS_S, "How long values of each hour are kept.")
+        .example("730d"),
+    Property::setting(
+        "size_max",
+        "Size at most",
+        Kind::Bytes { min: STORE_BYTES_RANGE.0, max: STORE_BYTES_RANGE.1 },
+        Default::Integer(STORE_BYTES_MAX as i64),
+        "Bytes on disk, all together.",
+    )
+    .example("2G"),
+    Property::state("size", "Size", BYTES, "Bytes on disk now, all together."),
+    Property::state("seconds_size", "Size of seconds", BYTES, "Bytes on disk of the seconds."),
+    Property::state("minutes_size", "Size of minutes", BYTES, "Bytes on disk of the minutes."),
+    Property::state("hours_size", "Size of hours", BYTES, "Bytes on disk of the hours."),
+    Property::state("seconds_since", "Seconds since", Kind::Time, "The oldest second on disk."),
+    Property::state("minutes_since", "Minutes since", Kind::Time, "The oldest minute on disk."),
+    Property::state("hours_since", "Hours since", Kind::Time, "The oldest hour on disk."),
+])
+.statistics(&["analytics.dropped", "analytics.missed_seconds"]);
+
+const fn keep(
+    name: &'static str,
+    title: &'static str,
+    default: u64,
+    help: &'static str,
+) -> Property {
+    Property::setting(name, title, KEEP, Default::Integer(default as i64), help).unit("s")
+}
+
+/// `/analytics/worksheets`.
+pub static WORKSHEETS: Context = Context::new(
+    "worksheets",
+    "Worksheets",
+    "Graphs that belong together, under a name. Everyone who may see statistics can open them.",
+    SCOPE,
+)
+.items(&Items::configured("worksheet", "worksheets", &NAME, WORKSHEETS_MAX, &WORKSHEET));
+
+static WORKSHEET: Context = Context::new(
+    "worksheet",
+    "Worksheet",
+    "A column of graphs on one time axis, as the Analytics page shows it.",
+    SCOPE,
+)
+.properties(&[
+    Property::setting(
+        "title",
+        "Title",
+        Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line },
+        Default::Text(""),
+        "What people read; without one, its name.",
+    )
+    .example("Who is on it"),
+    Property::setting(
+        "panels",
+        "Panels",
+        Kind::List { of: &LINE, max: WORKSHEET_PANELS_MAX },
+        Default::List(&[]),
+        "A statistic id each, from top to bottom, with what the address of the page adds to it: \
+         !line, !crop=PERCENT, !hl=KEY,KEY.",
+    )
+    .example("nfs.ops[client], nfs.ops[latency]!crop=1"),
+    Property::setting(
+        "span",
+        "Span",
+        Kind::Seconds { min: 10, max: KEEP_RANGE_S.1 },
+        Default::Integer(60),
+        "How much time it shows, up to now.",
+    )
+    .unit("s")
+    .example("1h"),
+    Property::state(
+        "address",
+        "Address",
+        Kind::Text { max: 1 << 16, shape: Shape::Line },
+        "The page that shows it.",
+    ),
+]);

@@ -1,0 +1,256 @@
+//! Alerts while the server runs: takes them from the configuration, has each judged every second,
+//! and has people told. Nothing on the request path waits for any of it.
+//!
+//! - `watch`: reads the statistics of a finished second, on a thread of its own.
+//! - `message`: what people are told, in each form that it leaves in.
+//! - `outbox`: bounded queues with retries, one thread for each way.
+//! - `mail`, `webhook`, `syslog`: the ways. `connect`: TCP and TLS under deadlines.
+//! - `room`: alerts as a room of the tree.
+
+mod connect;
+mod mail;
+mod message;
+mod outbox;
+mod room;
+mod syslog;
+mod watch;
+mod webhook;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use analytics::alert::{Event, Happening, Machine, Rule};
+use analytics::query::Engine;
+use base::limits::{ALERT_RECENT_MAX, ALERT_RETRY};
+use base::node::Path;
+
+use crate::tree::{Document, Secrets, Tree};
+use mail::{Security, Smtp};
+use message::{Kind, Message};
+use outbox::{Outbox, Target};
+
+/// What an alert knows of the server beyond its statistics.
+pub trait Facts: Send + Sync {
+    /// What is wrong, one sentence, if this happens now. Asked every second while an alert waits
+    /// for it; must not ask alerts in turn.
+    fn now(&self, event: Event) -> Option<String>;
+}
+
+/// Where the branch is.
+fn prefix() -> Path {
+    Path::of(&["configuration", "alerts"])
+}
+
+/// One alert and how it stands.
+struct Watched {
+    rule: Arc<Rule>,
+    webhook_secret: Option<String>,
+    machine: Machine,
+    seen: Seen,
+    last_fired: u64,
+    fired: u64,
+}
+
+/// What was seen in a second.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Seen {
+    value: Option<f64>,
+    /// The element that it is of, or what is wrong.
+    detail: Option<String>,
+}
+
+/// How messages leave.
+#[derive(Default)]
+struct Settings {
+    smtp: Option<Arc<Smtp>>,
+    /// Authorities beside the machine's own.
+    trusted: Option<PathBuf>,
+}
+
+#[derive(Default)]
+struct Inner {
+    watched: BTreeMap<String, Watched>,
+    settings: Settings,
+    /// The newest last.
+    recent: VecDeque<String>,
+}
+
+/// All alerts of the running server.
+pub struct Alerts {
+    engine: Arc<Engine>,
+    facts: Box<dyn Facts>,
+    host: String,
+    inner: Mutex<Inner>,
+    outbox: Outbox,
+    stop: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Alerts {
+    /// Takes what `tree` has now, and begins to watch.
+    ///
+    /// # Errors
+    /// When there are too many subscribers of statistics already, or the system gives no thread.
+    pub fn start(
+        engine: Arc<Engine>,
+        facts: Box<dyn Facts>,
+        host: &str,
+        tree: &Tree,
+    ) -> std::io::Result<Arc<Self>> {
+        let ticks = engine.ticks().map_err(std::io::Error::other)?;
+        let alerts = Arc::new(Self::new(engine, facts, host, Outbox::start(ALERT_RETRY)?));
+        alerts.take(&tree.document(), tree.secrets(), &[]);
+        let watching = alerts.clone();
+        let thread = std::thread::Builder::new().name("alerts".into());
+        let thread = thread.spawn(move || watching.watch(ticks))?;
+        *alerts.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(alerts)
+    }
+
+    fn new(engine: Arc<Engine>, facts: Box<dyn Facts>, host: &str, outbox: Outbox) -> Self {
+        Self {
+            engine,
+            facts,
+            host: host.to_owned(),
+            inner: Mutex::default(),
+            outbox,
+            stop: AtomicBool::new(false),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Stops watching. What waits to be delivered is given up.
+    pub fn end(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.outbox.end();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Its panic was reported by the hook.
+        drop(thread.map(JoinHandle::join));
+    }
+
+    /// What is firing, one sentence each: problems of the status page.
+    pub fn firing(&self) -> Vec<String> {
+        let inner = self.inner();
+        let firing = inner.watched.iter().filter(|(_, w)| w.machine.firing_since().is_some());
+        firing
+            .map(|(name, w)| format!("alert {name}: {}", message::state(&w.rule, &w.seen)))
+            .collect()
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a configuration that was checked. What is watched as before goes on as it stands.
+    fn take(&self, document: &Document, secrets: &Secrets, renamed: &[(Path, Path)]) {
+        let mut inner = self.inner();
+        for (from, to) in renamed.iter().filter(|(from, _)| from.parent() == Some(prefix())) {
+            let (Some(from), Some(to)) = (from.name(), to.name()) else { continue };
+            if let Some(watched) = inner.watched.remove(from) {
+                inner.watched.insert(to.to_owned(), watched);
+            }
+            self.outbox.renamed(from, to);
+        }
+        let mut before = std::mem::take(&mut inner.watched);
+        for name in document.items(&prefix()) {
+            let at = prefix().join(&name);
+            let Ok(rule) = Rule::read(&|property| document.value(&at, property)) else { continue };
+            let webhook_secret = secrets.get(document, &at, "webhook_secret");
+            let old = before.remove(&name);
+            let same = old.as_ref().is_some_and(|old| old.rule.watches_as(&rule));
+            let (last_fired, fired) = old.as_ref().map_or((0, 0), |w| (w.last_fired, w.fired));
+            let (machine, seen) = match old {
+                Some(old) if same => (old.machine, old.seen),
+                _ => Default::default(),
+            };
+            let rule = Arc::new(rule);
+            let watched = Watched { rule, webhook_secret, machine, seen, last_fired, fired };
+            inner.watched.insert(name, watched);
+        }
+        before.keys().for_each(|gone| self.outbox.forget(gone));
+        inner.settings = settings(document, secrets);
+    }
+
+    /// Everyone whom an alert tells.
+    fn targets(inner: &Inner, watched: &Watched) -> Vec<Target> {
+        let rule = &watched.rule;
+        let trusted = &inner.settings.trusted;
+        let mut targets = Vec::new();
+        if let Some(smtp) = inner.settings.smtp.as_ref().filter(|_| !rule.mail.is_empty()) {
+            let to = rule.mail.clone();
+            targets.push(Target::Mail { smtp: smtp.clone(), to, trusted: trusted.clone() });
+        }
+        if let Some(url) = rule.webhook.clone() {
+            let (secret, trusted) = (watched.webhook_secret.clone(), trusted.clone());
+            targets.push(Target::Webhook { url, secret, trusted });
+        }
+        targets.extend(rule.syslog.clone().map(Target::Syslog));
+        targets
+    }
+
+    fn message(&self, name: &str, watched: &Watched, kind: Kind, second: u64) -> Message {
+        Message {
+            appliance: self.host.clone(),
+            alert: name.to_owned(),
+            kind,
+            rule: watched.rule.clone(),
+            seen: watched.seen.clone(),
+            second,
+        }
+    }
+
+    /// Tells people what has happened: the log at once, others through the outbox.
+    fn tell(&self, inner: &mut Inner, name: &str, happening: Happening, second: u64) {
+        let kind = match happening {
+            Happening::Fired => Kind::Fired,
+            Happening::Again => Kind::Again,
+            Happening::Cleared => Kind::Cleared,
+        };
+        let Some(watched) = inner.watched.get_mut(name) else { return };
+        if kind == Kind::Fired {
+            watched.last_fired = second;
+            watched.fired += 1;
+        }
+        let Some(watched) = inner.watched.get(name) else { return };
+        let message = Arc::new(self.message(name, watched, kind, second));
+        for target in Self::targets(inner, watched) {
+            self.outbox.post(name, target, message.clone());
+        }
+        base::tell!("alerts", "{}", message.line());
+        if inner.recent.len() >= ALERT_RECENT_MAX {
+            inner.recent.pop_front();
+        }
+        let at = base::units::utc(second.cast_signed());
+        inner.recent.push_back(format!("{at} {}", message.line()));
+    }
+}
+
+fn settings(document: &Document, secrets: &Secrets) -> Settings {
+    let at = prefix();
+    let text = |name| document.text(&at, name);
+    let smtp = text("smtp_host").zip(text("mail_from")).map(|(host, from)| {
+        Arc::new(Smtp {
+            host,
+            port: document
+                .integer(&at, "smtp_port")
+                .and_then(|port| u16::try_from(port).ok())
+                .unwrap_or(mail::SUBMISSION),
+            security: match text("smtp_security").as_deref() {
+                Some("tls") => Security::Tls,
+                Some("none") => Security::None,
+                _ => Security::StartTls,
+            },
+            user: text("smtp_user").map(|user| {
+                (user, secrets.get(document, &at, "smtp_password").unwrap_or_default())
+            }),
+            from,
+        })
+    });
+    Settings { smtp, trusted: text("trusted_certificates").map(PathBuf::from) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What people are told of an alert: as a line, a mail, JSON, and a syslog message.
+
+use std::sync::Arc;
+
+use analytics::alert::rule::figure;
+use analytics::alert::{Rule, Subject};
+use base::limits::SYSLOG_MESSAGE_MAX;
+use base::units::utc;
+use serde_json::{Value as Json, json};
+
+use super::Seen;
+
+/// What has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Fired,
+    Again,
+    Cleared,
+    Test,
+}
+
+impl Kind {
+    /// As the JSON message has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fired => "fired",
+            Self::Again => "repeated",
+            Self::Cleared => "cleared",
+            Self::Test => "test",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Fired => "fired",
+            Self::Again => "goes on",
+            Self::Cleared => "has cleared",
+            Self::Test => "is tested",
+        }
+    }
+
+    /// Severity of RFC 5424 §6.2.1: warning, notice, informational.
+    fn severity(self) -> u8 {
+        match self {
+            Self::Fired | Self::Again => 4,
+            Self::Cleared => 5,
+            Self::Test => 6,
+        }
+    }
+}
+
+/// A message.
+pub(super) struct Message {
+    /// The host's name.
+    pub appliance: String,
+    /// The alert's name.
+    pub alert: String,
+    pub kind: Kind,
+    pub rule: Arc<Rule>,
+    pub seen: Seen,
+    /// Of which second, since the epoch.
+    pub second: u64,
+}
+
+/// How things stand, as a part of a sentence: `… is 12 345 ops/s (10.0.0.7)`.
+pub(super) fn state(rule: &Rule, seen: &Seen) -> String {
+    let detail = seen.detail.as_deref().map(clean);
+    match (&rule.subject, seen.value) {
+        (Subject::Event(event), _) => detail.unwrap_or_else(|| event.sentence().to_owned()),
+        (Subject::Statistic { .. }, None) => rule.condition(),
+        (Subject::Statistic { .. }, Some(value)) => {
+            let of = detail.map_or_else(String::new, |detail| format!(" ({detail})"));
+            format!("{}: it is {}{of}", rule.condition(), figure(value, rule.unit()))
+        }
+    }
+}
+
+/// A text from a peer, such as the name of a file, without what could end a line.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// As far as it can be said in ASCII without loss of meaning.
+fn plain(text: &str) -> String {
+    text.replace('\u{a0}', " ").replace('–', "-")
+}
+
+impl Message {
+    /// One line for the log.
+    pub fn line(&self) -> String {
+        let state = match self.kind {
+            // What cleared is what was, not what is.
+            Kind::Cleared => match self.seen.value {
+                Some(value) => format!("it is {}", figure(value, self.rule.unit())),
+                None => "all is well again".to_owned(),
+            },
+            Kind::Test => "this is a trial message, nothing is wrong".to_owned(),
+            _ => state(&self.rule, &self.seen),
+        };
+        format!("alert {} {}: {state}", self.alert, self.kind.words())
+    }
+
+    /// The subject of a mail.
+    pub fn subject(&self) -> String {
+        plain(&format!("[{}] alert {} {}", self.appliance, self.alert, self.kind.words()))
+    }
+
+    /// The text of a mail, lines divided by `\n`.
+    pub fn text(&self) -> String {
+        let mut lines = vec![format!("{}.", self.line()), String::new(), self.rule.sentence()];
+        lines.push(format!("Time: {} UTC", utc(self.second.cast_signed())));
+        lines.push(format!("Appliance: {}", self.appliance));
+        if let Some(link) = self.link() {
+            lines.push(format!("Graph: {link} on the page of the appliance"));
+        }
+        plain(&(lines.join("\n") + "\n"))
+    }
+
+    /// The graph that shows it, below the address of the appliance.
+    fn link(&self) -> Option<String> {
+        let Subject::Statistic { stat, .. } = &self.rule.subject else { return None };
+        let mut query = String::new();
+        for byte in stat.to_string().bytes() {
+            match byte {
+                b'a'..=b'z'
+                | b'A'..=b'Z'
+                | b'0'..=b'9'
+                | b'.'
+                | b'_'
+                | b'-'
+                | b'['
+                | b']'
+                | b'=' => {
+                    query.push(char::from(byte));
+                }
+                _ => query += &format!("%{byte:02X}"),
+            }
+        }
+        const BEFORE: u64 = 300;
+        let (from, to) = (self.second.saturating_sub(BEFORE), self.second + 60);
+        Some(format!("/analytics?w={query}&from={from}&to={to}"))
+    }
+
+    /// For a webhook (`docs/howto/alerts.md` has the fields).
+    pub fn json(&self) -> Json {
+        let mut body = json!({
+            "appliance": self.appliance,
+            "alert": self.alert,
+            "event": self.kind.name(),
+            "sentence": self.rule.sentence(),
+            "text": self.line(),
+            "time": self.second,
+            "link": self.link(),
+            "statistic": Json::Null,
+        });
+        if let Subject::Statistic { stat, above, limit } = &self.rule.subject {
+            body["statistic"] = json!(stat.to_string());
+            body["condition"] = json!(if *above { "above" } else { "below" });
+            body["limit"] = json!(limit);
+            body["unit"] = json!(self.rule.unit());
+            body["value"] = json!(self.seen.value);
+            body["element"] = json!(self.seen.detail);
+        }
+        body
+    }
+
+    /// RFC 5424 §6, facility daemon.
+    pub fn syslog(&self) -> String {
+        const DAEMON: u8 = 3;
+        let priority = DAEMON * 8 + self.kind.severity();
+        let time = utc(self.second.cast_signed()).replace(' ', "T");
+        let host: String =
+            self.appliance.chars().filter(char::is_ascii_graphic).take(255).collect();
+        let host = if host.is_empty() { "-" } else { &host };
+        let (pid, text) = (std::process::id(), plain(&self.line()));
+        let mut message = format!("<{priority}>1 {time}Z {host} plimsoll {pid} alert - {text}");
+        while message.len() > SYSLOG_MESSAGE_MAX {
+            message.pop();
+        }
+        message
+    }
+
+    /// RFC 5322 §3.3.
+    pub fn date(&self) -> String {
+        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let utc = utc(self.second.cast_signed());
+        let (date, time) = utc.split_once(' ').unwrap_or((&utc, ""));
+        let mut parts = date.split('-');
+        let year = parts.next().unwrap_or_default();
+        let month = parts.next().and_then(|m| m.parse::<usize>().ok()).unwrap_or(1);
+        let day = parts.next().unwrap_or_default();
+        // The epoch began on a Thursday.
+        let weekday = DAYS[(self.second / 86_400 % 7) as usize];
+        let month = MONTHS.get(month.saturating_sub(1)).unwrap_or(&"Jan");
+        format!("{weekday}, {day} {month} {year} {time} +0000")
+    }
+}

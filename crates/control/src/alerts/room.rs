@@ -1,0 +1,147 @@
+//! Alerts as a room of the tree.
+
+use std::collections::BTreeMap;
+
+use analytics::alert::rule::figure;
+use analytics::alert::{Rule, Subject};
+use base::clock::{NS_PER_S, wall_ns};
+use base::node::{Path, Value};
+use serde_json::{Value as Json, json};
+
+use super::message::Kind;
+use super::{Alerts, Inner, Watched, prefix};
+use crate::tree::{Apply, Document, Live, Problem, Transition, Who};
+
+impl Apply for Alerts {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
+        check(transition.new)
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        self.take(transition.new, transition.secrets, transition.renamed);
+        Ok(())
+    }
+}
+
+/// What the declarations cannot say.
+fn check(document: &Document) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut mails = None;
+    for name in document.items(&prefix()) {
+        let at = prefix().join(&name);
+        match Rule::read(&|property| document.value(&at, property)) {
+            Ok(rule) if !rule.mail.is_empty() => mails = Some(name),
+            Ok(_) => {}
+            Err(wrong) => {
+                let problem = Problem::new(&at, &wrong.why, &wrong.hint);
+                problems.push(problem.property(wrong.property));
+            }
+        }
+    }
+    let at = prefix();
+    let lacks = |property| document.text(&at, property).is_none();
+    if let (Some(alert), true) = (mails, lacks("smtp_host") || lacks("mail_from")) {
+        let property = if lacks("smtp_host") { "smtp_host" } else { "mail_from" };
+        let sentence = format!("alert {alert} mails, and there is no mail server or no sender");
+        let hint = "set smtp_host and mail_from in configuration/alerts";
+        problems.push(Problem::new(&at, &sentence, hint).property(property));
+    }
+    let open = document.text(&at, "smtp_security").as_deref() == Some("none");
+    if open && !lacks("smtp_user") {
+        let sentence = "a password is not sent in the clear";
+        let hint = "set smtp_security to starttls or tls, or unset smtp_user";
+        problems.push(Problem::new(&at, sentence, hint).property("smtp_security"));
+    }
+    problems
+}
+
+impl Live for Alerts {
+    fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
+        let inner = self.inner();
+        if *path == prefix() {
+            let recent = inner.recent.iter().rev();
+            let recent = Value::texts(recent);
+            drop(inner);
+            return vec![("firing", Value::texts(self.firing())), ("recent", recent)];
+        }
+        let Some((name, watched)) = named(&inner, path) else { return Vec::new() };
+        let standing = self.outbox.standing(name);
+        let count = |n: u64| Value::Integer(n.cast_signed());
+        vec![
+            ("sentence", Value::Text(watched.rule.sentence())),
+            ("state", Value::text(stand(watched))),
+            ("last_fired", count(watched.last_fired)),
+            ("value", Value::Text(shown(watched))),
+            ("since", count(watched.machine.firing_since().unwrap_or(0))),
+            ("fired", count(watched.fired)),
+            ("delivered", count(standing.delivered)),
+            ("waiting", count(standing.waiting)),
+            ("delivery_error", Value::Text(standing.error())),
+        ]
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        _who: &Who,
+    ) -> Result<Json, Problem> {
+        if action != "test" {
+            return Err(Problem::unknown(path, &format!("nothing does {action} here"), ""));
+        }
+        let gone = || Problem::unknown(path, "there is no such alert any more", "list the alerts");
+        let (targets, message) = {
+            let inner = self.inner();
+            let (name, watched) = named(&inner, path).ok_or_else(gone)?;
+            let message = self.message(name, watched, Kind::Test, wall_ns() / NS_PER_S);
+            (Self::targets(&inner, watched), message)
+        };
+        if targets.is_empty() {
+            let hint = "set mail, webhook or syslog";
+            return Err(Problem::conflict(path, "it tells nobody but the log", hint));
+        }
+        // All are tried before anything is said of one.
+        let (mut delivered, mut failed) = (Vec::new(), Vec::new());
+        for target in targets {
+            match target.deliver(&message) {
+                Ok(()) => delivered.push(target.name()),
+                Err(error) => failed.push(format!("{}: {error}", target.name())),
+            }
+        }
+        if failed.is_empty() {
+            return Ok(json!({ "delivered": delivered }));
+        }
+        let hint = match delivered.as_slice() {
+            [] => "nothing arrived".to_owned(),
+            arrived => format!("{} arrived", arrived.join(", ")),
+        };
+        Err(Problem::conflict(path, &failed.join("; "), &hint))
+    }
+}
+
+fn named<'a>(inner: &'a Inner, path: &'a Path) -> Option<(&'a str, &'a Watched)> {
+    let name = path.name().filter(|_| path.parent() == Some(prefix()))?;
+    inner.watched.get(name).map(|watched| (name, watched))
+}
+
+fn stand(watched: &Watched) -> &'static str {
+    let machine = &watched.machine;
+    match (watched.rule.enabled, machine.firing_since(), machine.waiting_since()) {
+        (false, ..) => "disabled",
+        (_, Some(_), _) => "firing",
+        (_, _, Some(_)) => "waiting",
+        _ => "quiet",
+    }
+}
+
+fn shown(watched: &Watched) -> String {
+    match (&watched.rule.subject, watched.seen.value) {
+        (Subject::Event(_), _) => watched.seen.detail.clone().unwrap_or_default(),
+        (_, None) => String::new(),
+        (_, Some(value)) => {
+            let of = watched.seen.detail.as_ref().map_or_else(String::new, |d| format!(" ({d})"));
+            format!("{}{of}", figure(value, watched.rule.unit()))
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Each finished second: what every alert sees of it, and what follows.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use analytics::alert::{Event, Local, Reading, Rule, Subject};
+use analytics::bus::Ticks;
+use analytics::model::Frame;
+
+use super::{Alerts, Seen};
+
+/// How often it looks whether the server ends, when no seconds come.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl Alerts {
+    /// Judges every second until the server ends.
+    pub(super) fn watch(&self, mut ticks: Ticks) {
+        while !self.stop.load(Ordering::Acquire) {
+            match ticks.recv_timeout(LOOK) {
+                Some(tick) => self.second(&tick.frame),
+                // Also when statistics have ended before us, and it returns at once.
+                None => std::thread::park_timeout(LOOK / 10),
+            }
+        }
+    }
+
+    /// Judges one second. Statistics are read without the lock: a page never waits for them.
+    pub(super) fn second(&self, frame: &Frame) {
+        let rules: Vec<(String, Arc<Rule>)> = {
+            let inner = self.inner();
+            let enabled = inner.watched.iter().filter(|(_, watched)| watched.rule.enabled);
+            enabled.map(|(name, watched)| (name.clone(), watched.rule.clone())).collect()
+        };
+        let local = (!rules.is_empty()).then(|| local(frame.time));
+        for (name, rule) in rules {
+            let (met, seen) = self.look(&rule, frame);
+            let open = local.is_none_or(|local| rule.hours.contains(local));
+            let reading = Reading { second: frame.time, met, open };
+            let mut inner = self.inner();
+            let Some(watched) = inner.watched.get_mut(&name) else { continue };
+            // Changed meanwhile: the next second is the first of the new one.
+            if !Arc::ptr_eq(&watched.rule, &rule) {
+                continue;
+            }
+            if met.is_some() {
+                watched.seen = seen;
+            }
+            if let Some(happening) = watched.machine.step(rule.timing, reading) {
+                self.tell(&mut inner, &name, happening, frame.time);
+            }
+        }
+    }
+
+    /// Whether the condition is met in a second, and what was seen; nothing when there are no data.
+    fn look(&self, rule: &Rule, frame: &Frame) -> (Option<bool>, Seen) {
+        let (stat, above, limit) = match &rule.subject {
+            Subject::Event(event) => {
+                let wrong = match event {
+                    Event::Dropped if frame.dropped > 0 => {
+                        Some(format!("{} operations of one second were not counted", frame.dropped))
+                    }
+                    Event::Dropped => None,
+                    event => self.facts.now(*event),
+                };
+                return (Some(wrong.is_some()), Seen { value: None, detail: wrong });
+            }
+            Subject::Statistic { stat, above, limit } => (stat, *above, *limit),
+        };
+        // It was checked when it was configured; a chain that nobody can answer has no data.
+        let Ok(data) = self.engine.at(stat, frame, 1) else { return (None, Seen::default()) };
+        let seen = match &stat.breakdown {
+            None => Seen { value: data.total.first().copied().flatten(), detail: None },
+            Some(_) => {
+                let greatest = data.rows.as_ref().and_then(|rows| rows.first());
+                let value = greatest.and_then(|row| row.values.first().copied().flatten());
+                // Without any element, none is above.
+                let value = value.or(data.total.first().copied().flatten().map(|_| 0.0));
+                Seen { value, detail: greatest.map(|row| row.label.clone()) }
+            }
+        };
+        let met = seen.value.map(|value| if above { value > limit } else { value < limit });
+        (met, seen)
+    }
+}
+
+/// A second in the time zone of this machine.
+pub(super) fn local(second: u64) -> Local {
+    let time = libc::time_t::try_from(second).unwrap_or(0);
+    // SAFETY: plain data, for which all zeros is a value.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to values of this function; the result is one of them or null, and
+    // not used.
+    unsafe { libc::localtime_r(&raw const time, &raw mut parts) };
+    // tm_wday counts from Sunday.
+    let weekday = u8::try_from((parts.tm_wday + 6) % 7).unwrap_or(0);
+    let minute = u16::try_from(parts.tm_hour * 60 + parts.tm_min).unwrap_or(0);
+    Local { weekday, minute }
+}
