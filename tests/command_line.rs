@@ -88,7 +88,7 @@ impl Scene {
 }
 
 /// Properties whose values are another in each run.
-const VOLATILE: [&str; 17] = [
+const VOLATILE: [&str; 20] = [
     "total",
     "available",
     "used",
@@ -106,6 +106,9 @@ const VOLATILE: [&str; 17] = [
     "problems",
     "lines",
     "recent",
+    "log",
+    "socket",
+    "sessions",
 ];
 
 /// Whether a property has another value in each run.
@@ -129,7 +132,7 @@ fn settled(line: &str, offset: u16) -> String {
             line = line.replace(&here, &there);
         }
     }
-    let line = times(&line);
+    let line = nobody(&times(&line));
     // Records of who did what: the name is that of who runs the test, and as wide as it is.
     let record = line.contains("0000-00-00") && !line.contains(" = ");
     if record || line.contains("WHEN (UTC)") {
@@ -140,6 +143,14 @@ fn settled(line: &str, offset: u16) -> String {
         return words.iter().enumerate().map(word).collect::<Vec<_>>().join("  ");
     }
     line
+}
+
+/// Who has done it is who runs the test.
+fn nobody(line: &str) -> String {
+    const BY: &str = "disabled by ";
+    let at = line.find(BY).map(|at| at + BY.len());
+    let parts = at.and_then(|at| Some((&line[..at], line[at..].split_once(" at ")?.1)));
+    parts.map_or_else(|| line.to_owned(), |(before, after)| format!("{before}USER at {after}"))
 }
 
 /// Points of time, `2026-11-20 23:59:59`, are all the same one.

@@ -7,6 +7,7 @@ mod engine;
 mod exports;
 mod manager;
 mod names;
+mod nfs;
 mod nfs4;
 mod nlm;
 mod owners;
@@ -59,6 +60,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
+    settings::set_log_levels(&tree.document());
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
     settings.tls.check(&plan.rules)?;
 
@@ -86,7 +88,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let nfs = Arc::new(nfs);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    nfs.tell_who_disabled(&tree);
+    let branches = rooms::branches(&running, &state, nfs.clone(), &people);
     tree.join(branches);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
@@ -160,7 +163,7 @@ fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            base::tell!("server", "local commands will need --state: {}", chain(e));
+            base::warning!("server", "local commands will need --state: {}", chain(e));
         })
         .ok()
 }
