@@ -18,10 +18,13 @@ const inherited = (more) => ({ default: null, ...more });
 const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4, with MOUNT and NLM on the same port.', {
   statistics: ['nfs.ops[client]', 'nfs.ops[latency]'],
   properties: [
-    state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'it answers' }] }),
+    state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'it answers' }, { value: 'disabled', meaning: 'somebody wants it so' }] }),
+    state('reason', 'Reason', text('line')),
     state('uptime', 'Up for', { type: 'seconds', min: 0, max: 1e9 }),
     state('listen', 'Listens at', text('line')),
     state('connections', 'Connections', { type: 'integer', min: 0, max: 1e6 }),
+    state('clients', 'Clients', { type: 'integer', min: 0, max: 1e6 }),
+    state('log', 'Log', { type: 'list', max_length: 20, of: text('line', 4096) }),
     property('enabled', 'Enabled', { type: 'bool' }, { default: true, help: 'Whether the service answers.' }),
     property('lease', 'Lease', { type: 'seconds', min: 10, max: 3600 }, { default: 90, help: 'How long a client of NFSv4 keeps its opens and locks without saying anything.', example: '90 s' }),
     property('domain', 'Domain of owners', text('host'), { default: 'localdomain', help: 'What follows the @ in owners of NFSv4.', example: 'example.org' }),
@@ -29,6 +32,7 @@ const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4
     property('reply_cache', 'Reply cache', { type: 'bytes', min: 2 ** 20, max: 2 ** 30 }, { default: 64 * 2 ** 20, effect: 'restart', help: 'Memory for replies that may be asked for again.', example: '64 MiB' }),
     property('tls', 'RPC with TLS', { type: 'choice', choices: [{ value: 'off', meaning: 'never' }, { value: 'offered', meaning: 'for clients that ask' }, { value: 'required', meaning: 'for everyone' }] }, { default: 'offered', help: 'Whether connections are encrypted.' }),
   ],
+  actions: [{ name: 'restart', title: 'Restart', help: 'Ends the service and begins it again.', destructive: true, parameters: [], result: 'Nothing.' }],
 });
 
 const user = context('', 'User', 'users', 'Somebody who can sign in.', {

@@ -87,6 +87,12 @@ export class Tree {
     if (parts[1] === 'sessions') return this.sessions[parts[2]]?.[name] ?? null;
     if (path === '/maintenance/system') return { version: '0.1.0', state_folder: '/var/lib/plimsoll/tank', pid: 4711, uptime: now() - START }[name];
     if (parts[0] === 'shares') return this.ofShare(parts[2], name);
+    if (parts[1] === 'services') {
+      const on = this.document[path]?.enabled ?? true;
+      const log = ['2026-11-21 09:12:44 warning: 1 TLS connections to NFS failed, the last from 192.0.2.24: no certificate', '2026-11-21 11:40:02 info: mia restarts NFS'];
+      const told = { state: on ? 'online' : 'disabled', reason: on ? null : 'disabled by mia at 2026-11-21 12:00:00 UTC', connections: on ? 9 : 0, clients: on ? 3 : 0, log };
+      if (name in told) return told[name];
+    }
     return { state: 'online', uptime: now() - START, listen: '192.0.2.10:12049', connections: 9, last_sign_in: START }[name] ?? null;
   }
 
@@ -191,6 +197,8 @@ export class Tree {
       if (both) throw new Problem(409, `${both} was changed by tomas a moment ago (revision ${this.revision})`, 'Look at it, then commit again.', both);
     }
     for (const change of body.changes ?? []) this.one(document, secrets, change, told);
+    const ends = told.changes.some(({ path, property, after }) => path === '/configuration/services/nfs' && property === 'enabled' && after === false);
+    if (ends) told.notes.push('NFS is disabled: 3 clients with 9 connections are cut off');
     if (body.dry_run) return told;
     return this.keep(document, secrets, told, body.comment ?? '', who);
   }
@@ -259,7 +267,8 @@ export class Tree {
 
 const SAID = ['listening at 192.0.2.10:12049', 'client 192.0.2.21 (anna) has a lease', 'client 192.0.2.24 (dora) was silent for 90 s: its lease is over, it keeps what nobody else needs',
   'share projects: rules read', 'signed in: admin from 192.0.2.7', 'flush of /tank/home took 1.2 s'];
-export const logLine = (number, when) => ({ number, when: Math.floor(when), service: ['nfs', 'nfs', 'nfs', 'shares', 'admin', 'nfs'][number % 6], text: SAID[number % 6] });
+const LEVEL = ['info', 'debug', 'warning', 'info', 'info', 'error'];
+export const logLine = (number, when) => ({ number, when: Math.floor(when), service: ['nfs', 'nfs', 'nfs', 'shares', 'administration', 'nfs'][number % 6], level: LEVEL[number % 6], text: SAID[number % 6] });
 
 /** Answers what belongs to the tree: [status, body]; null for what does not. */
 export function answer(tree, method, path, query, body, who) {

@@ -58,7 +58,11 @@ impl Failure {
         }
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
-        base::log::keep("server", text.trim_end().trim_start_matches("plimsoll: "));
+        base::log::keep(
+            "server",
+            base::log::Level::Error,
+            text.trim_end().trim_start_matches("plimsoll: "),
+        );
     }
 
     /// Tells the user, and is the exit code.

@@ -40,8 +40,8 @@ impl Service {
         match error.kind() {
             std::io::ErrorKind::AddrInUse => Failure::new(
                 &tried,
-                &format!("port {} is in use", at.port()),
-                "another server runs there; choose other ports with --port-offset N",
+                &format!("port {} is in use by another program", at.port()),
+                "end that program, or choose other ports with --port-offset N",
             ),
             std::io::ErrorKind::PermissionDenied => Failure::new(
                 &tried,

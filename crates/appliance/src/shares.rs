@@ -33,10 +33,8 @@ pub struct Kit {
     pub state: (PathBuf, (u64, u64)),
     /// Key of the handles.
     pub secret: [u8; 32],
-    /// The table of all protocols; with delegations every change through us recalls them.
+    /// The table of all protocols; every change through us recalls delegations in it.
     pub locks: Arc<LockTable>,
-    /// Whether clients may be given delegations.
-    pub delegations: bool,
     /// Where shares have their numbers.
     pub hub: Arc<Hub>,
 }
@@ -68,11 +66,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shares {
     /// No share yet.
     pub fn new(kit: Kit) -> Self {
-        // Without delegations there is nothing that a change would have to recall.
-        let table = match kit.delegations {
-            true => ShareTable::with_locks(Arc::clone(&kit.locks)),
-            false => ShareTable::default(),
-        };
+        let table = ShareTable::with_locks(Arc::clone(&kit.locks));
         Self {
             table: vfs::share::Shares::new(table),
             kit,
@@ -284,13 +278,11 @@ impl Shares {
             let hint = "see that the server may read it, and that no other server serves it";
             Problem::new(&config.name, "directory", &e.to_string(), hint)
         })?;
-        if self.kit.delegations {
-            // Whoever trusts what it has read must hear of programs that change the file here.
-            let locks = Arc::clone(&self.kit.locks);
-            files.tell_changes(Box::new(move |file| {
-                locks.may_change(file, None);
-            }));
-        }
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = Arc::clone(&self.kit.locks);
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
         Ok((Served { config: config.clone(), files }, undo))
     }
 

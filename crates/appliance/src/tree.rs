@@ -1,7 +1,9 @@
 //! The one tree of administration: the declarations of all rooms under one root. A new node is
 //! declared in its room, and named here once.
 
-use base::node::{Context, Kind, Property, Shape};
+use base::log::Level;
+use base::node::service::LOG_SHOWN;
+use base::node::{Context, Default, Kind, Property, Shape};
 use control::accounts::node;
 use control::certificates::node::CERTIFICATES;
 use control::sessions::node::{PREFERENCES, SESSIONS};
@@ -43,7 +45,7 @@ static SERVICES: Context = Context::new(
     "What the appliance offers to other machines.",
     "services",
 )
-.children(&[&serve::rpc::node::NODE]);
+.children(&[&serve::rpc::node::NODE, &control::listen::node::NODE]);
 
 static MAINTENANCE: Context = Context::new(
     "maintenance",
@@ -61,6 +63,14 @@ static LOGS: Context = Context::new(
     "maintenance",
 )
 .properties(&[
+    Property::setting(
+        "level",
+        "Level",
+        Kind::Choice(Level::CHOICES),
+        Default::Text(Level::Info.name()),
+        "How much the program tells of itself, from now on; services have a log_level each.",
+    )
+    .example("debug"),
     Property::state("lines", "Lines", COUNT, "How many lines were told since the start."),
     Property::state(
         "recent",
@@ -69,9 +79,6 @@ static LOGS: Context = Context::new(
         "The newest lines, each with the service that tells it.",
     ),
 ]);
-
-/// Newest lines of the log that its node shows.
-pub const LOG_SHOWN: usize = 20;
 
 static SYSTEM: Context =
     Context::new("system", "System", "The running program and its state directory.", "maintenance")

@@ -1,14 +1,52 @@
 //! What the server tells people while it runs: on standard error, and kept for the API's log page.
 //!
 //! Not for the request path: nothing is told per operation. What is kept is bounded; a line that
-//! was pushed out is counted by the gap in the numbers.
+//! was pushed out is counted by the gap in the numbers. How much is told is set for each service
+//! while it runs.
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::wall_ns;
 use crate::limits::{LOG_LINE_MAX, LOG_LINES_MAX};
+
+/// How much a line matters; the names are those of syslog (RFC 5424 §6.2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something does not work.
+    Error,
+    /// Something works in part, or soon will not.
+    Warning,
+    /// What people want to know afterwards.
+    Info,
+    /// What helps to find a fault: each connection that comes and goes.
+    Debug,
+}
+
+impl Level {
+    /// From the least to the most that is told.
+    pub const ALL: [Self; 4] = [Self::Error, Self::Warning, Self::Info, Self::Debug];
+
+    /// As values of a property: how much is told at each.
+    pub const CHOICES: &'static [(&'static str, &'static str)] = &[
+        ("error", "what does not work"),
+        ("warning", "and what works in part, or soon will not"),
+        ("info", "and what people want to know afterwards"),
+        ("debug", "and what helps to find a fault: each connection that comes and goes"),
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        Self::CHOICES[self as usize].0
+    }
+
+    /// The level of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,51 +55,111 @@ pub struct Line {
     pub number: u64,
     /// Nanoseconds since the epoch.
     pub when_ns: u64,
-    /// Who tells it: `nfs`, `admin`, `server`, …
+    /// Who tells it: `nfs`, `administration`, `server`, …
     pub service: &'static str,
+    /// How much it matters.
+    pub level: Level,
     /// What it tells.
     pub text: String,
 }
 
-#[derive(Default)]
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Those after this number.
+    pub after: u64,
+    /// Of this service, or of all.
+    pub service: Option<&'a str>,
+    /// Those that matter at least so much.
+    pub level: Level,
+    /// The newest so many of them.
+    pub limit: usize,
+}
+
+impl Wanted<'_> {
+    /// The newest `limit` lines of all services.
+    pub const fn newest(limit: usize) -> Self {
+        Self { after: 0, service: None, level: Level::Debug, limit }
+    }
+}
+
 struct Kept {
     lines: VecDeque<Line>,
     told: u64,
+    /// Of services that have one of their own.
+    levels: Vec<(&'static str, Level)>,
+    /// Of all others.
+    level: Level,
 }
 
 /// As standard error: there is one for the process.
-static KEPT: Mutex<Kept> = Mutex::new(Kept { lines: VecDeque::new(), told: 0 });
+static KEPT: Mutex<Kept> =
+    Mutex::new(Kept { lines: VecDeque::new(), told: 0, levels: Vec::new(), level: Level::Info });
+
+/// The most that any service tells, so that what nobody wants costs no lock.
+static MOST: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
 fn kept() -> MutexGuard<'static, Kept> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Kept {
+    fn level_of(&self, service: &str) -> Level {
+        let own = self.levels.iter().find(|(name, _)| *name == service);
+        own.map_or(self.level, |(_, level)| *level)
+    }
+}
+
+/// How much a service tells from now on; without a name, all that have no level of their own.
+pub fn set_level(service: Option<&'static str>, level: Level) {
+    let mut kept = kept();
+    match service {
+        None => kept.level = level,
+        Some(service) => {
+            kept.levels.retain(|(name, _)| *name != service);
+            kept.levels.push((service, level));
+        }
+    }
+    let most = kept.levels.iter().map(|(_, level)| *level).max();
+    MOST.store(most.unwrap_or(level).max(kept.level) as u8, Ordering::Relaxed);
+}
+
+/// Whether a service tells what matters so much.
+pub fn wants(service: &str, level: Level) -> bool {
+    level as u8 <= MOST.load(Ordering::Relaxed) && level <= kept().level_of(service)
+}
+
 /// Tells something: on standard error after `plimsoll: `, and to who reads the log.
-pub fn tell(service: &'static str, text: &str) {
-    // Without a standard error there is still the log.
-    let _ = writeln!(std::io::stderr().lock(), "plimsoll: {text}");
-    keep(service, text);
+pub fn tell(service: &'static str, level: Level, text: &str) {
+    if wants(service, level) {
+        // Without a standard error there is still the log.
+        let _ = writeln!(std::io::stderr().lock(), "plimsoll: {text}");
+        keep(service, level, text);
+    }
 }
 
 /// Keeps a line that standard error has already.
-pub fn keep(service: &'static str, text: &str) {
+pub fn keep(service: &'static str, level: Level, text: &str) {
     let text = text.chars().take(LOG_LINE_MAX).collect();
     let mut kept = kept();
     kept.told += 1;
-    let line = Line { number: kept.told, when_ns: wall_ns(), service, text };
+    let line = Line { number: kept.told, when_ns: wall_ns(), service, level, text };
     kept.lines.push_back(line);
     if kept.lines.len() > LOG_LINES_MAX {
         kept.lines.pop_front();
     }
 }
 
-/// The newest `limit` lines after this number, of one service or of all; the oldest first.
-pub fn since(number: u64, service: Option<&str>, limit: usize) -> Vec<Line> {
+/// The lines that are wanted, the oldest first.
+pub fn lines(wanted: &Wanted<'_>) -> Vec<Line> {
     let kept = kept();
     let fits = |line: &&Line| {
-        line.number > number && service.is_none_or(|service| line.service == service)
+        line.number > wanted.after
+            && line.level <= wanted.level
+            && wanted.service.is_none_or(|service| line.service == service)
     };
-    let mut lines: Vec<Line> = kept.lines.iter().rev().filter(fits).take(limit).cloned().collect();
+    let newest = kept.lines.iter().rev().filter(fits).take(wanted.limit);
+    let mut lines: Vec<Line> = newest.cloned().collect();
     lines.reverse();
     lines
 }
@@ -71,11 +169,48 @@ pub fn newest() -> u64 {
     kept().told
 }
 
-/// Tells something in the form of `format!`: `tell!("nfs", "{peer} has gone")`.
+/// Tells what people want to know afterwards, in the form of `format!`:
+/// `tell!("nfs", "{peer} has gone")`.
 #[macro_export]
 macro_rules! tell {
     ($service:expr, $($text:tt)*) => {
-        $crate::log::tell($service, &::std::format!($($text)*))
+        $crate::told!(Info, $service, $($text)*)
+    };
+}
+
+/// Tells that something does not work.
+#[macro_export]
+macro_rules! error {
+    ($service:expr, $($text:tt)*) => {
+        $crate::told!(Error, $service, $($text)*)
+    };
+}
+
+/// Tells that something works in part, or soon will not.
+#[macro_export]
+macro_rules! warning {
+    ($service:expr, $($text:tt)*) => {
+        $crate::told!(Warning, $service, $($text)*)
+    };
+}
+
+/// Tells what helps to find a fault. Costs next to nothing where nobody wants it.
+#[macro_export]
+macro_rules! debug {
+    ($service:expr, $($text:tt)*) => {
+        $crate::told!(Debug, $service, $($text)*)
+    };
+}
+
+/// What the others are made of.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! told {
+    ($level:ident, $service:expr, $($text:tt)*) => {
+        if $crate::log::wants($service, $crate::log::Level::$level) {
+            let text = ::std::format!($($text)*);
+            $crate::log::tell($service, $crate::log::Level::$level, &text);
+        }
     };
 }
 

@@ -7,6 +7,7 @@
 mod builders;
 mod kind;
 mod path;
+pub mod service;
 mod shape;
 mod value;
 
@@ -126,6 +127,8 @@ pub enum Role {
 pub enum Effect {
     /// At once.
     Now,
+    /// When the service restarts.
+    Service,
     /// When the server starts again.
     Restart,
 }

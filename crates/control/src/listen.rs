@@ -3,6 +3,7 @@
 
 pub mod https;
 pub mod local;
+pub mod node;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;

@@ -162,6 +162,12 @@ pub trait Apply: Send + Sync {
     /// Why not; the old configuration is in force then.
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem>;
 
+    /// What is to be known about the change, one sentence each: before it is `done` (and in a dry
+    /// run) what it will bring about, afterwards what came of it.
+    fn notes(&self, _transition: &Transition<'_>, _done: bool) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is kept of a secret: as it is, or a hash of it.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use probe::hub::{Hub, HubOptions};
 use serve::nfs3;
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService};
-use serve::transport::{Runtimes, budget::Limits, raise_descriptor_limit};
+use serve::rpc::{self, RpcConfig, RpcService};
+use serve::transport::{Budgets, Runtimes, budget::Limits, raise_descriptor_limit};
 use vfs::flush::FlushGroup;
 use vfs::host::{HostFs, HostOptions};
 use vfs::share::{ShareTable, Shares};
@@ -31,13 +31,13 @@ fn main() -> Result<(), Failure> {
     let runtimes = Arc::new(runtimes);
     let hub = Hub::new(HubOptions { cores: runtimes.cores(), recorder_bytes: 64 << 20 });
     let service = RpcService::start(RpcConfig {
-        addr,
+        socket: rpc::listen(addr)?,
         runtimes,
         programs: nfs3::programs(shares(&dir)?),
         hub,
         flush: Arc::new(FlushGroup::start()?),
         pool: Pool::start(PoolLimits::default())?,
-        limits: Limits::default(),
+        budgets: Arc::new(Budgets::new(Limits::default())),
         tls: None,
     })?;
     println!("pid {} nfs://{}/export/t", std::process::id(), service.local_addr());

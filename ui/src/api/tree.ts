@@ -26,7 +26,7 @@ export interface Property {
   required?: boolean;
   /** Its default is the value of the node above. */
   inherited?: boolean;
-  /** `restart`: a change takes effect when the server starts again. */
+  /** `service-restart`: a change takes effect when the service restarts; `restart`: when the server starts again. */
   effect?: string;
 }
 
@@ -134,6 +134,7 @@ export interface LogLine {
   number: number;
   when: number;
   service: string;
+  level: string;
   text: string;
 }
 

@@ -32,6 +32,8 @@ class Config {
   turn = $state(0);
   #said = $state('');
   notes = $state.raw<string[]>([]);
+  /** What the server says would come of what is pending. */
+  coming = $state.raw<string[]>([]);
   /** Where one wanted to go while changes were pending. */
   wanted = $state<string | null>(null);
   /** Fields whose text cannot be read as a value; nothing is committed while there are some. */
@@ -189,6 +191,7 @@ class Config {
   #clear(): void {
     this.#wrong = {};
     this.error = null;
+    this.coming = [];
   }
 
   #fail(failed: unknown): void {
@@ -202,8 +205,10 @@ class Config {
   async #check(): Promise<void> {
     const asked = this.pending;
     try {
-      await tree.change({ dry_run: true, changes: pending.requests(asked) });
-      if (asked === this.pending) this.#clear();
+      const { notes } = await tree.change({ dry_run: true, changes: pending.requests(asked) });
+      if (asked !== this.pending) return;
+      this.#clear();
+      this.coming = notes;
     } catch (failed) {
       if (asked === this.pending) this.#fail(failed);
     }

@@ -83,6 +83,24 @@ async function settings(t, { page, where }) {
     await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 77);
   });
+  await t.test('a service is disabled after one question that has the facts, and enabled again', async () => {
+    await node(page, where, NFS, 'NFS');
+    const condition = (word) => page.getByRole('status').filter({ hasText: word }).first();
+    await condition('online').waitFor();
+    await page.getByRole('button', { name: 'Disable', exact: true }).click();
+    const question = page.getByRole('dialog', { name: 'Disable NFS?' });
+    await question.getByText(/\d+ clients with \d+ connections are cut off/).waitFor();
+    await question.getByRole('button', { name: 'Leave it' }).click();
+    assert.equal((await valueOf(page, NFS, 'state')).value, 'online');
+    await page.getByRole('button', { name: 'Disable', exact: true }).click();
+    await question.getByRole('button', { name: 'Disable it' }).click();
+    await condition(/Disabled by .* at .* UTC/).waitFor();
+    await page.getByRole('button', { name: 'Enable', exact: true }).click();
+    await condition('online').waitFor();
+    assert.equal((await valueOf(page, NFS, 'state')).value, 'online');
+    await node(page, where, '/configuration/services', 'Services');
+    await page.getByRole('listitem').filter({ hasText: 'NFS' }).getByText('online', { exact: true }).waitFor();
+  });
   await t.test('the search jumps to a setting', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('nfs: lease');

@@ -8,6 +8,7 @@ mod engine;
 mod exports;
 mod manager;
 mod names;
+mod nfs;
 mod nfs4;
 mod nlm;
 mod owners;
@@ -61,6 +62,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let tree = configuration::open(&state, args.config.as_deref())?;
     let certificates = certificates::open(&state, &plan, &tree).map_err(|e| state_failure(&e))?;
+    settings::set_log_levels(&tree.document());
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
     settings.tls.check(&plan.rules)?;
 
@@ -166,7 +168,7 @@ fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            base::tell!("server", "local commands will need --state: {}", chain(e));
+            base::warning!("server", "local commands will need --state: {}", chain(e));
         })
         .ok()
 }

@@ -138,7 +138,7 @@ impl Lookup for System {
         fs::read_to_string(NETGROUPS)
             .inspect_err(|e| {
                 if e.kind() != ErrorKind::NotFound {
-                    base::tell!("nfs", "cannot read {NETGROUPS}: {e}");
+                    base::error!("nfs", "cannot read {NETGROUPS}: {e}");
                 }
             })
             .unwrap_or_default()

@@ -31,7 +31,6 @@ impl World {
             state: (folder.join("state"), (meta.dev(), meta.ino())),
             secret: [7; 32],
             locks: Arc::default(),
-            delegations: true,
             hub: Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 }),
         };
         let (shares, released) = (Arc::new(Shares::new(kit)), Arc::<Mutex<Vec<u32>>>::default());

@@ -170,6 +170,12 @@ impl Property {
         self
     }
 
+    /// A change takes effect when the service restarts.
+    pub const fn at_service_restart(mut self) -> Self {
+        self.effect = Effect::Service;
+        self
+    }
+
     /// A change takes effect when the server starts again.
     pub const fn at_restart(mut self) -> Self {
         self.effect = Effect::Restart;

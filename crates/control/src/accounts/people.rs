@@ -90,6 +90,11 @@ impl People {
         });
     }
 
+    /// How many browsers are signed in.
+    pub fn signed_in(&self) -> usize {
+        self.sessions().len()
+    }
+
     fn sessions(&self) -> Vec<Seen> {
         self.accounts.sessions().list(self.clock.monotonic_ns())
     }

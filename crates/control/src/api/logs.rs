@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
 use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, LOG_LINES_MAX};
-use base::log::{self, Line};
+use base::log::{self, Level, Line, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::channel;
 
@@ -21,6 +21,7 @@ use super::{ApiError, Control, answer};
 #[derive(Deserialize)]
 pub struct Which {
     service: Option<String>,
+    level: Option<String>,
     from: Option<u64>,
     limit: Option<usize>,
 }
@@ -31,13 +32,14 @@ struct Row {
     number: u64,
     when: u64,
     service: &'static str,
+    level: &'static str,
     text: String,
 }
 
 impl From<Line> for Row {
     fn from(line: Line) -> Self {
-        let Line { number, when_ns, service, text } = line;
-        Self { number, when: when_ns / NS_PER_S, service, text }
+        let Line { number, when_ns, service, level, text } = line;
+        Self { number, when: when_ns / NS_PER_S, service, level: level.name(), text }
     }
 }
 
@@ -51,28 +53,42 @@ struct Rows {
 
 type WhichQuery = Result<Query<Which>, QueryRejection>;
 
-/// `GET /api/v1/logs[?service&from&limit]`: lines after the number `from`, the newest `limit` of
+/// The least level that is asked for.
+fn level(tried: &str, asked: Option<&str>) -> Result<Level, ApiError> {
+    let Some(name) = asked else { return Ok(Level::Debug) };
+    Level::named(name).ok_or_else(|| {
+        let known = Level::ALL.map(Level::name).join(", ");
+        ApiError::wrong(tried, &format!("there is no level {name:?}"), &format!("one of {known}"))
+    })
+}
+
+/// `GET /api/v1/logs[?service&level&from&limit]`: lines after the number `from`, the newest `limit` of
 /// them, the oldest first.
 pub async fn get(query: WhichQuery) -> Result<Response, ApiError> {
     let tried = "read the log";
-    let Query(Which { service, from, limit }) = query
-        .map_err(|e| ApiError::wrong(tried, &e.body_text(), "?service=NAME&from=N&limit=N"))?;
+    let hint = "?service=NAME&level=LEVEL&from=N&limit=N";
+    let Query(Which { service, level: least, from, limit }) =
+        query.map_err(|e| ApiError::wrong(tried, &e.body_text(), hint))?;
+    let level = level(tried, least.as_deref())?;
     let limit = limit.unwrap_or(LOG_LINES_MAX).min(LOG_LINES_MAX);
-    let mut lines = log::since(from.unwrap_or(0), service.as_deref(), limit + 1);
+    let (after, service) = (from.unwrap_or(0), service.as_deref());
+    let mut lines = log::lines(&Wanted { after, service, level, limit: limit + 1 });
     let more = lines.len() > limit;
     lines.drain(..lines.len().saturating_sub(limit));
     answer(tried, &Rows { rows: lines.into_iter().map(Row::from).collect(), more })
 }
 
-/// `GET /api/v1/logs/stream[?service]`: one `data:` for each line. A reader that is too slow misses
+/// `GET /api/v1/logs/stream[?service&level]`: one `data:` for each line. A reader that is too slow misses
 /// lines, which the gap in their numbers shows.
 pub async fn stream(
     State(control): State<Arc<Control>>,
     query: WhichQuery,
 ) -> Result<Response, ApiError> {
     let tried = "follow the log";
-    let Query(Which { service, .. }) =
-        query.map_err(|e| ApiError::wrong(tried, &e.body_text(), "?service=NAME"))?;
+    let hint = "?service=NAME&level=LEVEL";
+    let Query(Which { service, level: least, .. }) =
+        query.map_err(|e| ApiError::wrong(tried, &e.body_text(), hint))?;
+    let level = level(tried, least.as_deref())?;
     let place = control
         .streams
         .clone()
@@ -86,7 +102,8 @@ pub async fn stream(
         while !control.ending.load(Ordering::Relaxed) && !sender.is_closed() {
             tokio::time::sleep(NOTICE).await;
             let newest = log::newest();
-            let lines = log::since(seen, service.as_deref(), LOG_LINES_MAX);
+            let (service, limit) = (service.as_deref(), LOG_LINES_MAX);
+            let lines = log::lines(&Wanted { after: seen, service, level, limit });
             seen = newest.max(seen);
             let mut events: String = lines
                 .into_iter()

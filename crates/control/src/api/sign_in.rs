@@ -16,6 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::guard::{COOKIE_NAME, session_token};
 use super::{ApiError, Control, Identity, Peer, Way, ui};
 use crate::accounts::Verdict;
+use crate::listen::node::ADMINISTRATION;
 use crate::state::files::random_hex;
 use crate::tree::Who;
 
@@ -89,11 +90,16 @@ async fn note(
     action: &'static str,
     how: &'static str,
 ) {
+    match (action, how) {
+        ("sign-in refused", _) => base::warning!(ADMINISTRATION, "{action}: {user} from {from}"),
+        (_, "") => base::tell!(ADMINISTRATION, "{action}: {user} from {from}"),
+        _ => base::tell!(ADMINISTRATION, "{action}: {user} from {from} by {how}"),
+    }
     let who = Who::new(user, &from.to_string());
     let tree = control.tree.clone();
     let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
     if let Ok(Err(e)) = written {
-        eprintln!("plimsoll: a {action} could not be written into the audit log: {e}");
+        base::error!(ADMINISTRATION, "a {action} could not be written into the audit log: {e}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use base::clock::{Clock, NS_PER_S};
 use base::limits::CONFIGURATION_REVISIONS_MAX;
-use base::node::{Context, Path, Role};
+use base::node::{Context, Effect, Path, Role};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::broadcast;
@@ -467,6 +467,7 @@ impl Tree {
             notes: proposal.notes.clone(),
         };
         done.notes.extend(self.at_restart(&new, &differences));
+        done.notes.extend(self.notes(&transition, false));
         if proposal.dry_run || differences.is_empty() {
             return Ok(done);
         }
@@ -480,6 +481,7 @@ impl Tree {
         };
         self.seal(&proposal).map_err(one)?;
         self.apply(&transition).map_err(one)?;
+        done.notes.extend(self.notes(&transition, true));
         if let Err(problem) = self.keep(store, &proposal, &done, &next) {
             self.apply_back(&transition);
             return Err(one(problem));
@@ -521,6 +523,16 @@ impl Tree {
         Ok(())
     }
 
+    /// What the rooms that it concerns have to say about it.
+    fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
+        let differs = |branch: &&Branch| transition.old.differs_in(transition.new, &branch.prefix);
+        let rooms = self.branches().iter().filter(differs);
+        rooms
+            .filter_map(|branch| branch.apply.as_ref())
+            .flat_map(|room| room.notes(transition, done))
+            .collect()
+    }
+
     fn apply_back(&self, transition: &Transition<'_>) {
         self.back(transition, self.branches().len());
     }
@@ -542,7 +554,7 @@ impl Tree {
             }
             if let Err(problem) = room.apply(&back) {
                 // What was in force a moment ago is refused: people must know.
-                base::tell!("configuration", "a change could not be taken back: {problem}");
+                base::error!("configuration", "a change could not be taken back: {problem}");
             }
         }
     }
@@ -591,8 +603,12 @@ impl Tree {
         let late = |one: &Difference| {
             let name = one.property.as_deref()?;
             let property = document.place(&one.path)?.context.property(name)?;
-            (property.effect == base::node::Effect::Restart)
-                .then(|| format!("{} {name} takes effect when the server starts again", one.path))
+            let when = match property.effect {
+                Effect::Now => return None,
+                Effect::Service => "when the service restarts",
+                Effect::Restart => "when the server starts again",
+            };
+            Some(format!("{} {name} takes effect {when}", one.path))
         };
         differences.iter().filter_map(late).collect()
     }

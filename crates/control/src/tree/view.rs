@@ -54,6 +54,7 @@ fn property(property: &Property) -> Json {
         "required": property.required,
         "effect": match property.effect {
             Effect::Now => "now",
+            Effect::Service => "service-restart",
             Effect::Restart => "restart",
         },
         "help": property.help,

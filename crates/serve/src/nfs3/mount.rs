@@ -38,6 +38,10 @@ impl Mounts {
         self.known.retain(|(c, p)| *c != client || p != path);
     }
 
+    fn keep(&mut self, is_served: impl Fn(&[u8]) -> bool) {
+        self.known.retain(|(_, path)| is_served(path));
+    }
+
     fn remove_all(&mut self, client: IpAddr) {
         self.known.retain(|(c, _)| *c != client);
     }
@@ -63,13 +67,18 @@ pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
     Ok(Outcome::Done)
 }
 
+/// The share of `/export/NAME/sub/dir`, and `/sub/dir`.
+fn share_of<'a, 'p>(call: &Call<'a>, path: &'p [u8]) -> Option<(&'a Share, &'p [u8])> {
+    let rest = path.strip_prefix(EXPORT.as_bytes())?;
+    let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
+    let (share, sub) = path.split_at(EXPORT.len() + name.len());
+    Some((call.shares.by_path(share)?, sub))
+}
+
 /// The directory at `/export/NAME/sub/dir`. Symbolic links are the client's to follow, and `..` is
 /// refused, so nothing leads out. With it the flavours that the share takes: any will do to ask.
 fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), Status> {
-    let rest = path.strip_prefix(EXPORT.as_bytes()).ok_or(Status::NotFound)?;
-    let name = rest.split(|b| *b == b'/').next().unwrap_or_default();
-    let (share, sub) = path.split_at(EXPORT.len() + name.len());
-    let share: &Share = call.shares.by_path(share).ok_or(Status::NotFound)?;
+    let (share, sub) = share_of(call, path).ok_or(Status::NotFound)?;
     let grant = Entered::new(share, &call.caller.origin()).at_best();
     if grant.access == Access::None {
         return Err(Status::Access);
@@ -94,7 +103,12 @@ fn find(call: &Call<'_>, path: &[u8]) -> Result<(u16, Handle, rules::Flavors), S
 
 pub(super) fn dump(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
-    let known: Vec<_> = lock(call).known.iter().map(|(c, p)| (c.to_string(), p.clone())).collect();
+    let known: Vec<_> = {
+        let mut mounts = lock(call);
+        // Nobody says UMNT for a share that was taken away, and another one may get its name.
+        mounts.keep(|path| share_of(call, path).is_some());
+        mounts.known.iter().map(|(c, p)| (c.to_string(), p.clone())).collect()
+    };
     let entries = known.iter().map(|(client, path)| MountEntry {
         hostname: Name(client.as_bytes()),
         directory: Dirpath(path),

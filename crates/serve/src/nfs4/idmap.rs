@@ -5,7 +5,8 @@
 //! numbers; both are taken from clients.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use wire::nfs4::Nfsstat4;
 use wire::xdr::Writer;
@@ -24,13 +25,15 @@ pub enum Whose {
 struct Names {
     by_id: HashMap<u32, Box<str>>,
     by_name: HashMap<Box<str>, u32>,
+    /// They are names in this domain.
+    domain: Box<str>,
 }
 
 impl Names {
     /// The lines of passwd(5) or group(5): the first field is the name, the third the number. Of
     /// several names for a number the first is told; lines that make no sense are passed over.
-    fn parse(text: &str) -> Self {
-        let mut names = Self::default();
+    fn parse(text: &str, domain: &str) -> Self {
+        let mut names = Self { domain: domain.into(), ..Self::default() };
         for line in text.lines() {
             let mut fields = line.split(':');
             let (Some(name), Some(id)) = (fields.next(), fields.nth(1)) else { continue };
@@ -48,7 +51,9 @@ impl Names {
 /// Between owners on the wire and numbers.
 #[derive(Debug, Default)]
 pub struct IdMap {
-    domain: Option<String>,
+    /// Whether there is a domain: owners that are numbers cost no lock.
+    named: AtomicBool,
+    domain: Mutex<Option<String>>,
     users: RwLock<Names>,
     groups: RwLock<Names>,
 }
@@ -61,12 +66,29 @@ impl IdMap {
 
     /// Owners are names in `domain`, once [`IdMap::set`] has told which there are.
     pub fn names(domain: &str) -> Self {
-        Self { domain: Some(domain.to_owned()), ..Self::default() }
+        let map = Self::default();
+        map.set_domain(Some(domain));
+        map
+    }
+
+    /// From now on owners are names in this domain, once [`IdMap::set`] has told which there are;
+    /// without one they are numbers.
+    pub fn set_domain(&self, domain: Option<&str>) {
+        let mut ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
+        *ours = domain.map(str::to_owned);
+        self.named.store(domain.is_some(), Ordering::Relaxed);
+        for whose in [Whose::User, Whose::Group] {
+            let names = Names { domain: domain.unwrap_or_default().into(), ..Names::default() };
+            *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
+        }
     }
 
     /// Which users or groups there are from now on, in the form of passwd(5) or group(5).
     pub fn set(&self, whose: Whose, text: &str) {
-        let names = Names::parse(text);
+        let ours = self.domain.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without a domain nobody has a name.
+        let Some(domain) = &*ours else { return };
+        let names = Names::parse(text, domain);
         *self.table(whose).write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
@@ -79,9 +101,10 @@ impl IdMap {
 
     /// Writes an owner.
     pub(super) fn put(&self, w: &mut Writer<'_>, whose: Whose, id: u32) {
-        if let Some(domain) = &self.domain {
+        if self.named.load(Ordering::Relaxed) {
             let names = self.table(whose).read().unwrap_or_else(PoisonError::into_inner);
             if let Some(name) = names.by_id.get(&id) {
+                let domain = &names.domain;
                 return w.opaque(format!("{name}@{domain}").as_bytes());
             }
         }
@@ -101,12 +124,9 @@ impl IdMap {
             return text.parse().map_err(|_| Nfsstat4::BADOWNER);
         }
         let (name, domain) = text.split_once('@').unwrap_or((text, ""));
-        let ours = match &self.domain {
-            Some(ours) => domain.eq_ignore_ascii_case(ours),
-            // Then only "root" is known, and it is so everywhere.
-            None => true,
-        };
         let names = self.table(whose).read().unwrap_or_else(PoisonError::into_inner);
+        // Without a domain only "root" is known, and it is so everywhere.
+        let ours = names.domain.is_empty() || domain.eq_ignore_ascii_case(&names.domain);
         let known = names.by_name.get(name).copied();
         let known = known.or((name == "root").then_some(0)).filter(|_| ours);
         known.ok_or(Nfsstat4::BADOWNER)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::clock::Clock;
 use vfs::attr::FileType;
 use vfs::handle::Handle;
-use vfs::locks::{FileKey, Owner};
+use vfs::locks::{FileKey, Owner, Protocol};
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
@@ -34,6 +34,14 @@ impl Stateful {
     pub fn sweep(&self) {
         self.state.sweep(self.now());
         self.sweep_recalls();
+    }
+
+    /// Ends the service: nothing is held for clients any more. Those on record stay there, and may
+    /// reclaim after the next start. To be called when no call can come in.
+    pub fn end(&self) {
+        let locks = &self.state.locks;
+        locks.clients(Protocol::Nfs4).into_iter().for_each(|client| locks.release_client(client));
+        locks.end_grace(Protocol::Nfs4);
     }
 
     /// Ends a client whose lock is in another protocol's way, if it went away; false if not.

@@ -20,6 +20,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, UdpSocket};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use wire::nlm4::{HostName, NLM_PROGRAM, NLM_V4, Netobj, Nlm4Lock, Nlm4Res, Nlm4Stat, TestArgs};
 use wire::portmap::{
@@ -34,6 +35,7 @@ use super::blocks::{Block, Wanted};
 use super::hosts::owner_parts;
 use super::{Nlm, lock};
 use crate::transport::small::{framed, read_record};
+use crate::transport::tasks::Ending;
 
 /// How long a datagram is waited for before it is sent again.
 const DATAGRAM_AGAIN: Duration = Duration::from_secs(1);
@@ -82,12 +84,23 @@ struct Peer {
     vers: u32,
 }
 
-/// Sends messages for as long as the runtime lasts.
-pub(super) async fn run(nlm: Arc<Nlm>, mut messages: UnboundedReceiver<Message>) {
+/// Sends messages until it is told to end; what is under way then is left.
+pub(super) async fn run(
+    nlm: Arc<Nlm>,
+    mut messages: UnboundedReceiver<Message>,
+    mut ending: Ending,
+) -> bool {
     let places = Arc::new(Semaphore::new(NLM_CALLS_MAX));
-    while let Some(message) = messages.recv().await {
+    let mut under_way = JoinSet::new();
+    loop {
+        let message = tokio::select! {
+            message = messages.recv() => message,
+            Some(_) = under_way.join_next() => continue,
+            _ = ending.wait_for(|end| *end) => return true,
+        };
+        let Some(message) = message else { return true };
         let calls = Calls { nlm: Arc::clone(&nlm), places: Arc::clone(&places) };
-        tokio::task::spawn_local(async move {
+        under_way.spawn_local(async move {
             match message {
                 Message::Granted { id } => calls.granted(id).await,
                 Message::Answer { address, local, proc, results, place } => {

@@ -45,8 +45,8 @@ use self::conn::Message;
 use self::hosts::{Gate, Host, Hosts};
 use self::status::Refusal;
 use crate::rpc::Program;
-use crate::transport::Runtimes;
 use crate::transport::small::Answers;
+use crate::transport::{Runtimes, Tasks};
 
 /// The number of NLM in the records of clients.
 const RECORDED_AS: u8 = 3;
@@ -100,6 +100,8 @@ pub struct Nlm {
     /// Itself, for what outlives a call.
     me: Weak<Self>,
     swept_ns: Mutex<u64>,
+    /// What sends messages, while it runs.
+    tasks: Mutex<Option<Tasks>>,
 }
 
 /// A host, for the administrator.
@@ -127,9 +129,25 @@ impl Nlm {
     pub fn start(config: Config, runtimes: &Runtimes) -> Result<Arc<Self>, RecordError> {
         let (nlm, messages) = Self::new(config)?;
         let service = Arc::clone(&nlm);
+        let mut tasks = Tasks::default();
         // That the runtimes end ends it, too.
-        runtimes.spawn_on(0, move || conn::run(service, messages));
+        tasks.spawn(runtimes, 0, move |ending| conn::run(service, messages, ending));
+        *lock(&nlm.tasks) = Some(tasks);
         Ok(nlm)
+    }
+
+    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more. Those
+    /// on record stay there, and may reclaim after the next start. To be called when no call can
+    /// come in; waits.
+    pub fn end(&self) {
+        let tasks = lock(&self.tasks).take();
+        // Without a timer they end all the same.
+        let _ = tasks.map(Tasks::end_blocking);
+        for host in self.locks.clients(Protocol::Nlm) {
+            self.locks.release_client(host);
+            lock(&self.blocks).remove_host(host);
+        }
+        self.locks.end_grace(Protocol::Nlm);
     }
 
     /// The service, and what it wants to be told to hosts.
@@ -164,6 +182,7 @@ impl Nlm {
             messages: Arc::new(Semaphore::new(NLM_MESSAGES_MAX)),
             me: Weak::clone(me),
             swept_ns: Mutex::default(),
+            tasks: Mutex::default(),
         });
         for address in addresses {
             nlm.send(Message::Restarted { address });

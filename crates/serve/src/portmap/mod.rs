@@ -20,8 +20,8 @@ use wire::rpc::{self, CallHeader};
 use wire::xdr::{Decode, DecodeError, Reader};
 
 use crate::rpc::plain;
-use crate::transport::Runtimes;
 use crate::transport::small::{self, Answer, Answers, Origin};
+use crate::transport::{Runtimes, Tasks};
 
 /// A program that is served, by one transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,17 +183,22 @@ impl Answers for PortMap {
     }
 }
 
-/// Serves it over TCP and UDP for as long as the runtimes last.
+/// Serves it over TCP and UDP, as two of `tasks`.
 ///
 /// # Errors
 /// One of the sockets cannot be had.
-pub fn start(at: SocketAddr, map: PortMap, runtimes: &Runtimes) -> io::Result<()> {
+pub fn start(
+    at: SocketAddr,
+    map: PortMap,
+    runtimes: &Runtimes,
+    tasks: &mut Tasks,
+) -> io::Result<()> {
     let (udp, tcp) = (small::bind(at)?, small::listen(at)?);
     let service: Arc<dyn Answers> = Arc::new(map);
     let other = Arc::clone(&service);
     // Both sockets are good; that the runtimes end ends them, too.
-    runtimes.spawn_on(0, move || async move { drop(small::datagrams(udp, other).await) });
-    runtimes.spawn_on(0, move || async move { drop(small::connections(tcp, service).await) });
+    tasks.spawn_endless(runtimes, 0, move || small::datagrams(udp, other));
+    tasks.spawn_endless(runtimes, 0, move || small::connections(tcp, service));
     Ok(())
 }
 

@@ -38,6 +38,7 @@ use super::caller::Caller;
 use super::core::Core;
 use super::dispatch::{Sheet, Step};
 use super::later::{Later, Letter, Span};
+use super::node;
 use super::program::Resume;
 use super::replay::Key;
 use crate::transport::buffers::ReplyBuf;
@@ -169,7 +170,11 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         timer: None,
         begun_ns: 0,
     };
+    base::debug!(node::NODE.name, "{address} has connected from port {}", accepted.peer.port());
     let ended = conn.run().await.err();
+    if let Some(why) = &ended {
+        base::debug!(node::NODE.name, "a connection of {address} has ended: {why}");
+    }
     conn.count(ended.as_ref());
     conn.settle().await;
 }

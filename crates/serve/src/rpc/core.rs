@@ -13,7 +13,7 @@ use base::limits::{CORE_BURST_OPS, CORE_TICK, CORE_TICK_SLICES, DRAIN_TIME_MAX, 
 use probe::core::CoreProbe;
 use probe::hub::Hub;
 use probe::op::flag;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::conn;
@@ -23,6 +23,7 @@ use crate::transport::budget::CoreBudget;
 use crate::transport::buffers::CoreBuffers;
 use crate::transport::listener::Accepted;
 use crate::transport::mailbox::Mailbox;
+use crate::transport::tasks::Ending;
 
 /// One core's state.
 pub(super) struct Core {
@@ -108,7 +109,7 @@ impl Core {
 pub(super) async fn run(
     core: Rc<Core>,
     mut accepted: mpsc::Receiver<Accepted>,
-    mut ending: watch::Receiver<bool>,
+    mut ending: Ending,
 ) -> bool {
     let mut connections = JoinSet::new();
     let mut mailboxes: HashMap<tokio::task::Id, Weak<Mailbox<Letter>>> = HashMap::new();
@@ -133,6 +134,8 @@ pub(super) async fn run(
     drop(accepted);
     let all = async { while connections.join_next().await.is_some() {} };
     let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();
+    // The core's writing end must be free when the service starts again.
+    connections.shutdown().await;
     core.idle();
     drained
 }

@@ -21,15 +21,13 @@ pub(crate) mod plain;
 pub mod program;
 pub mod replay;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::base::clock;
-use ::base::limits::{ACCEPT_QUEUE, DRAIN_TIME_MAX};
+use ::base::limits::ACCEPT_QUEUE;
 use probe::hub::Hub;
-use tokio::sync::{oneshot, watch};
 use vfs::flush::FlushGroup;
 
 pub use self::back::Back;
@@ -40,15 +38,14 @@ use self::dispatch::Service;
 pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
 use self::replay::{ReplayCache, ReplayLimits};
 use crate::pool::Pool;
-use crate::transport::budget::Limits;
 use crate::transport::buffers::LargeBuffers;
 use crate::transport::tls::Tls;
-use crate::transport::{Budgets, Runtimes, listener};
+use crate::transport::{Budgets, Runtimes, Tasks, listener};
 
 /// What the service is made of.
 pub struct RpcConfig {
-    /// Where it listens; port 0 takes a free one.
-    pub addr: SocketAddr,
+    /// Where it listens; see [`listen`].
+    pub socket: TcpListener,
     /// The cores that serve it.
     pub runtimes: Arc<Runtimes>,
     /// What it serves, those asked for most first.
@@ -59,8 +56,8 @@ pub struct RpcConfig {
     pub flush: Arc<FlushGroup>,
     /// Threads for operations that block.
     pub pool: Arc<Pool>,
-    /// Budgets.
-    pub limits: Limits,
+    /// Budgets, and what is counted in them: the same over several starts.
+    pub budgets: Arc<Budgets>,
     /// TLS, if it is offered to clients that ask for it.
     pub tls: Option<Arc<Tls>>,
 }
@@ -76,17 +73,29 @@ pub enum StartError {
         /// What the kernel says.
         source: std::io::Error,
     },
+    /// The socket is none, or not one that listens.
+    #[error("the listening socket is not good")]
+    Socket(#[source] std::io::Error),
     /// The runtimes have ended.
     #[error("the runtimes have ended")]
     NoRuntime,
 }
 
+/// Takes the address, before anything is begun that a taken one would make vain. Port 0 takes a
+/// free one.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
+    listener::listen(addr).map_err(|source| StartError::Listen { addr, source })
+}
+
 /// The running service. Dropping it stops it without waiting.
 pub struct RpcService {
     addr: SocketAddr,
-    budgets: Arc<Budgets>,
-    ending: watch::Sender<bool>,
-    cores: Vec<oneshot::Receiver<bool>>,
+    service: Arc<Service>,
+    hub: Arc<Hub>,
+    tasks: Tasks,
     /// Kept as long as the service runs on them.
     _runtimes: Arc<Runtimes>,
 }
@@ -95,13 +104,12 @@ impl RpcService {
     /// Starts the service.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or the runtimes have ended.
+    /// When the socket is not good, or the runtimes have ended.
     pub fn start(config: RpcConfig) -> Result<Self, StartError> {
         clock::calibrate();
-        let listen = |source| StartError::Listen { addr: config.addr, source };
-        let socket = listener::listen(config.addr).map_err(listen)?;
-        let addr = socket.local_addr().map_err(listen)?;
-        let budgets = Arc::new(Budgets::new(config.limits));
+        let socket = config.socket;
+        let addr = socket.local_addr().map_err(StartError::Socket)?;
+        let budgets = config.budgets;
         let service = Arc::new(Service {
             programs: config.programs,
             flush: config.flush,
@@ -112,35 +120,25 @@ impl RpcService {
             tls: config.tls,
         });
         service.show_limits(config.hub.gauges());
-        let (ending, ends) = watch::channel(false);
-        let count = config.runtimes.cores();
-        let (mut senders, mut cores) = (Vec::new(), Vec::new());
+        let (count, hub) = (config.runtimes.cores(), config.hub);
+        let (mut tasks, mut senders, mut started) = (Tasks::default(), Vec::new(), true);
         for id in 0..count {
             let (sender, accepted) = tokio::sync::mpsc::channel(ACCEPT_QUEUE);
-            let (done, is_done) = oneshot::channel();
-            let (service, hub) = (Arc::clone(&service), Arc::clone(&config.hub));
-            let ends = ends.clone();
-            let started = config.runtimes.spawn_on(id, move || async move {
+            let (service, hub) = (Arc::clone(&service), Arc::clone(&hub));
+            started &= tasks.spawn(&config.runtimes, id, move |ends| async move {
                 let core = Rc::new(Core::new(id, count, service, hub));
-                let drained = core::run(core, accepted, ends).await;
-                // Nobody may want to know any more.
-                let _ = done.send(drained);
+                core::run(core, accepted, ends).await
             });
-            if !started {
-                return Err(StartError::NoRuntime);
-            }
             senders.push(sender);
-            cores.push(is_done);
         }
-        let accept_budgets = Arc::clone(&budgets);
-        let started = config.runtimes.spawn_on(0, move || async move {
+        started &= tasks.spawn(&config.runtimes, 0, move |ends| async move {
             // The socket was good a moment ago; if not, nobody can connect, and clients say so.
-            let _ = listener::accept(socket, senders, accept_budgets, ends).await;
+            listener::accept(socket, senders, budgets, ends).await.is_ok()
         });
-        if !started {
-            return Err(StartError::NoRuntime);
+        match started {
+            true => Ok(Self { addr, service, hub, tasks, _runtimes: config.runtimes }),
+            false => Err(StartError::NoRuntime),
         }
-        Ok(Self { addr, budgets, ending, cores, _runtimes: config.runtimes })
     }
 
     /// Where it listens.
@@ -150,20 +148,15 @@ impl RpcService {
 
     /// What is in use, and what went wrong so far.
     pub fn budgets(&self) -> &Arc<Budgets> {
-        &self.budgets
+        &self.service.budgets
     }
 
     /// Stops accepting and reading, answers what was taken, and closes: at most
-    /// [`DRAIN_TIME_MAX`]. Returns whether everything was answered.
+    /// [`DRAIN_TIME_MAX`](::base::limits::DRAIN_TIME_MAX). Returns whether everything was answered.
     pub async fn drain(self) -> bool {
-        self.ending.send_replace(true);
-        let mut drained = true;
-        // A little more than a core gives itself.
-        let patience = DRAIN_TIME_MAX + Duration::from_secs(1);
-        for core in self.cores {
-            let done = tokio::time::timeout(patience, core).await;
-            drained &= matches!(done, Ok(Ok(true)));
-        }
+        let drained = self.tasks.end().await;
+        // A core that ended early has shown what the others still had.
+        self.service.show(self.hub.gauges());
         drained
     }
 

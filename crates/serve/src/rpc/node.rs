@@ -1,6 +1,6 @@
 //! NFS in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
 
-use ::base::node::{Context, Default, Kind, Property, Shape};
+use ::base::node::{Context, Default, Kind, Property, Shape, service};
 
 const FILE: Kind = Kind::Text { max: 4096, shape: Shape::Path };
 
@@ -12,19 +12,8 @@ pub static NODE: Context = Context::new(
     "services",
 )
 .statistics(&["nfs3.ops[op]", "nfs4.ops[op]", "nfs4.clients", "server.connections"])
-.properties(&[
-    Property::state(
-        "state",
-        "State",
-        Kind::Choice(&[
-            ("online", "it serves"),
-            ("draining", "it answers what it has taken, and takes no more"),
-        ]),
-        "Whether it serves.",
-    ),
-    Property::state("uptime", "Uptime", SECONDS, "How long it has been online.").unit("s"),
-    Property::state("listen", "Listens on", LINE, "Address and port."),
-    Property::state("connections", "Connections", COUNT, "Connections of clients now."),
+.actions(&[service::RESTART])
+.properties(::base::service_properties![
     Property::setting(
         "lease",
         "Lease",
@@ -35,7 +24,7 @@ pub static NODE: Context = Context::new(
     )
     .unit("s")
     .example("60")
-    .at_restart(),
+    .at_service_restart(),
     Property::setting(
         "delegations",
         "Delegations",
@@ -44,7 +33,7 @@ pub static NODE: Context = Context::new(
         "Whether NFSv4 clients may be told that nobody else changes a file, so that they need not \
          ask; they are called back when somebody does.",
     )
-    .at_restart(),
+    .at_service_restart(),
     Property::setting(
         "domain",
         "Domain of owners",
@@ -53,8 +42,7 @@ pub static NODE: Context = Context::new(
         "Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd \
          and /etc/group have them. Without it they are numbers.",
     )
-    .example("example.org")
-    .at_restart(),
+    .example("example.org"),
     Property::setting(
         "portmap",
         "Port mapper",
@@ -62,8 +50,7 @@ pub static NODE: Context = Context::new(
         Default::Bool(true),
         "Whether the port mapper runs, where NFSv3 clients look for locks; without it they mount \
          with nolock.",
-    )
-    .at_restart(),
+    ),
     Property::setting(
         "tls_certificate",
         "TLS certificate",
@@ -91,7 +78,3 @@ pub static NODE: Context = Context::new(
     )
     .example("/etc/ssl/clients.pem"),
 ]);
-
-const SECONDS: Kind = Kind::Seconds { min: 0, max: u32::MAX as u64 };
-const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
-const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };

@@ -4,7 +4,11 @@
 //! so that no counter moves between cores on the request path. Their sums are published each tick.
 
 use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
     BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
@@ -34,6 +38,8 @@ pub struct Budgets {
     connections: AtomicI64,
     requests: AtomicI64,
     bytes: AtomicI64,
+    /// Connections by address; as many at most as there may be connections.
+    peers: Mutex<HashMap<IpAddr, usize>>,
     /// Requests taken from sockets so far.
     pub taken: AtomicU64,
     /// Bytes received and sent so far.
@@ -67,20 +73,36 @@ impl Budgets {
         self.limits
     }
 
-    /// Takes one connection, or counts a refusal.
-    pub fn connect(&self) -> bool {
+    /// Takes one connection from this address, or counts a refusal.
+    pub fn connect(&self, from: IpAddr) -> bool {
         let before = self.connections.fetch_add(1, Relaxed);
         if before >= self.limits.connections as i64 {
             self.connections.fetch_sub(1, Relaxed);
             self.refused.fetch_add(1, Relaxed);
             return false;
         }
+        *self.peers().entry(from).or_default() += 1;
         true
     }
 
-    /// Gives one connection back.
-    pub fn disconnect(&self) {
+    /// Gives one connection from this address back.
+    pub fn disconnect(&self, from: IpAddr) {
         self.connections.fetch_sub(1, Relaxed);
+        if let Entry::Occupied(mut peer) = self.peers().entry(from) {
+            *peer.get_mut() -= 1;
+            if *peer.get() == 0 {
+                peer.remove();
+            }
+        }
+    }
+
+    fn peers(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Addresses from which there are connections now.
+    pub fn clients(&self) -> usize {
+        self.peers().len()
     }
 
     /// Connections open now.

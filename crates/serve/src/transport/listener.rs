@@ -1,7 +1,7 @@
 //! Accepts connections and deals them to the cores in turn, within the budget.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use base::limits::{ACCEPT_PAUSE, KEEPALIVE_IDLE, LISTEN_BACKLOG, SEND_TIME_MAX};
@@ -20,12 +20,12 @@ pub struct Accepted {
     pub place: Place,
 }
 
-/// A place among the connections.
-pub struct Place(Arc<Budgets>);
+/// A place among the connections, for who called.
+pub struct Place(Arc<Budgets>, IpAddr);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.disconnect();
+        self.0.disconnect(self.1);
     }
 }
 
@@ -68,10 +68,11 @@ pub async fn accept(
                 continue;
             }
         };
-        if !budgets.connect() {
+        let from = peer.ip().to_canonical();
+        if !budgets.connect(from) {
             continue;
         }
-        let place = Place(Arc::clone(&budgets));
+        let place = Place(Arc::clone(&budgets), from);
         let Ok(stream) = prepare(stream) else { continue };
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };

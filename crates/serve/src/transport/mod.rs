@@ -7,6 +7,7 @@
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
 //! - [`small`]: services that are asked a few times: a question, an answer.
+//! - [`tasks`]: what runs for a service, and its end.
 //! - [`send`]: bytes, and parts of files, to the peer.
 
 pub mod budget;
@@ -17,10 +18,12 @@ pub mod mailbox;
 pub mod runtimes;
 pub mod send;
 pub mod small;
+pub mod tasks;
 pub mod tls;
 
 pub use budget::Budgets;
 pub use runtimes::Runtimes;
+pub use tasks::Tasks;
 
 /// Raises the soft limit on descriptors to the hard one; returns the limit that now holds.
 ///

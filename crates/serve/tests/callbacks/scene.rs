@@ -13,9 +13,9 @@ use serve::nfs3;
 use serve::nfs4::state::{Config, Identity, NoRecords, State};
 use serve::nfs4::{self, Nfs4, Stateful};
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService};
-use serve::transport::Runtimes;
+use serve::rpc::{RpcConfig, RpcService, listen};
 use serve::transport::budget::Limits;
+use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
@@ -74,13 +74,13 @@ impl Scene {
             idmap: Arc::default(),
         })));
         let service = RpcService::start(RpcConfig {
-            addr: ([127, 0, 0, 1], 0).into(),
+            socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes,
             programs,
             hub,
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 }).unwrap(),
-            limits: Limits::default(),
+            budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
         })
         .unwrap();

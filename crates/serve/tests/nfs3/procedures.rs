@@ -364,6 +364,13 @@ fn mount_knows_exports_subdirectories_and_mounts() {
     assert!(!mounted(&mut client).contains(&b"/export/t/sub/deep".to_vec()));
     client.mount_call(mount3::Proc::UMNTALL, &()).results::<()>();
     assert!(mounted(&mut client).is_empty());
+    // Who mounted a share that went need not say so; one that comes back is another one.
+    client.mount("/export/t");
+    assert_eq!(mounted(&mut client), [b"/export/t"]);
+    let share = server.take_share_away();
+    assert!(mounted(&mut client).is_empty());
+    server.put_share_back(&share);
+    assert!(mounted(&mut client).is_empty());
 }
 
 #[test]

@@ -12,15 +12,15 @@ use probe::op::OpRecord;
 use serve::nfs3;
 use serve::nfs4::{self, Nfs4, NoState};
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{Program, RpcConfig, RpcService};
-use serve::transport::Runtimes;
+use serve::rpc::{Program, RpcConfig, RpcService, listen};
 use serve::transport::budget::Limits;
 use serve::transport::tls::Tls;
+use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
 use vfs::share::rules::{Lookup, Rules};
-use vfs::share::{ShareTable, Shares};
+use vfs::share::{Share, ShareTable, Shares};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
@@ -59,13 +59,13 @@ impl Server {
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let shares = shares(fs);
         let service = RpcService::start(RpcConfig {
-            addr: ([127, 0, 0, 1], 0).into(),
+            socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes: Arc::clone(&runtimes),
             programs: programs(&shares),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),
-            limits: options.limits,
+            budgets: Arc::new(Budgets::new(options.limits)),
             tls: options.tls,
         })
         .unwrap();
@@ -95,6 +95,21 @@ impl Server {
     pub fn set_rules(&self, text: &str) {
         let rules = Rules::parse(text, &Nobody).expect("rules");
         self.shares.load().by_path(b"/export/t").expect("the share").rules.set(rules);
+    }
+
+    /// Serves no share any more; the one that was.
+    pub fn take_share_away(&self) -> Arc<Share> {
+        let mut table = ShareTable::clone(&self.shares.load());
+        let share = table.remove("t").expect("the share");
+        self.shares.replace(table);
+        share
+    }
+
+    /// Serves it again.
+    pub fn put_share_back(&self, share: &Share) {
+        let mut table = ShareTable::clone(&self.shares.load());
+        table.add("t", Arc::clone(&share.fs), false).expect("there is none of its name");
+        self.shares.replace(table);
     }
 
     /// The service.

@@ -12,9 +12,9 @@ use probe::hub::{Hub, HubOptions};
 use probe::op::{OpRecord, Protocol};
 use serve::nlm::{Config, Nlm};
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService};
+use serve::rpc::{self, RpcConfig, RpcService};
 use serve::transport::budget::Limits;
-use serve::transport::{Runtimes, small};
+use serve::transport::{Budgets, Runtimes, small};
 use vfs::attr::SetAttr;
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
@@ -130,13 +130,13 @@ impl Server {
         };
         let nlm = Nlm::start(config, &runtimes).unwrap();
         let service = RpcService::start(RpcConfig {
-            addr: ([127, 0, 0, 1], 0).into(),
+            socket: rpc::listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes: Arc::clone(&runtimes),
             programs: nlm.programs(),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(PoolLimits { threads: 4, queue: 1000, per_client: 1000 }).unwrap(),
-            limits: Limits::default(),
+            budgets: Arc::new(Budgets::new(Limits::default())),
             tls: None,
         })
         .unwrap();

@@ -13,20 +13,19 @@ use base::limits::API_STATE_ROWS_MAX;
 use control::nfs::{Listing, NfsClient, NfsLock, NfsOpen, NfsState};
 use probe::hub::Hub;
 use probe::names::NO_USER;
-use serve::nfs4::Stateful;
 use serve::nfs4::state::ClientInfo;
-use serve::nlm::{HostInfo, Nlm};
+use serve::nlm::HostInfo;
 use vfs::locks::{ClientKey, LockTable, Owner, Protocol, Row, Tally, What};
 
 use super::names::ShareNames;
+use super::nfs::NfsService;
 use super::storage::Storage;
 
 pub use levels::Levels;
 
 /// All clients of all versions of NFS.
 pub struct NfsClients {
-    nfs4: Arc<Stateful>,
-    nlm: Arc<Nlm>,
+    nfs: Arc<NfsService>,
     names: ShareNames,
     hub: Arc<Hub>,
 }
@@ -35,19 +34,27 @@ impl NfsClients {
     /// The clients of what is served.
     pub fn new(storage: &Storage, hub: &Arc<Hub>) -> Self {
         let names = ShareNames::new(storage.table().clone());
-        let (nfs4, nlm) = (storage.clients().clone(), storage.nlm().clone());
-        Self { nfs4, nlm, names, hub: hub.clone() }
+        Self { nfs: storage.nfs().clone(), names, hub: hub.clone() }
     }
 
     fn locks(&self) -> &LockTable {
-        &self.nfs4.state.locks
+        &self.nfs.parts().locks
+    }
+
+    /// A client of NFSv4 that is there.
+    fn nfs4_info(&self, id: u64) -> Option<ClientInfo> {
+        self.nfs.up()?.clients.client(id)
+    }
+
+    fn nlm_hosts(&self) -> Vec<HostInfo> {
+        self.nfs.up().map_or_else(Vec::new, |up| up.nlm.hosts())
     }
 
     /// The client that an id means, if it is there.
     fn find(&self, id: &str) -> Option<ClientKey> {
         let key = show::key(id)?;
         let there = match key.protocol {
-            Protocol::Nfs4 => self.nfs4.client(key.id).is_some(),
+            Protocol::Nfs4 => self.nfs4_info(key.id).is_some(),
             _ => self.locks().tally().contains_key(&key),
         };
         there.then_some(key)
@@ -94,9 +101,9 @@ impl NfsClients {
 
     fn client_of(&self, key: ClientKey, tally: Tally) -> Option<NfsClient> {
         match key.protocol {
-            Protocol::Nfs4 => Some(self.nfs4_client(&self.nfs4.client(key.id)?, tally)),
+            Protocol::Nfs4 => Some(self.nfs4_client(&self.nfs4_info(key.id)?, tally)),
             Protocol::Nlm => {
-                let hosts = self.nlm.hosts();
+                let hosts = self.nlm_hosts();
                 Some(self.nlm_host(hosts.iter().find(|host| host.id == key.id)?, tally))
             }
             _ => Some(held(key, tally)),
@@ -156,11 +163,12 @@ impl NfsState for NfsClients {
     fn clients(&self) -> Listing<NfsClient> {
         let mut tally = self.locks().tally();
         let mut rows: Vec<NfsClient> = Vec::new();
-        for info in self.nfs4.clients() {
+        let there = self.nfs.up().map(|up| up.clients.clients());
+        for info in there.into_iter().flatten() {
             let key = ClientKey { protocol: Protocol::Nfs4, id: info.id };
             rows.push(self.nfs4_client(&info, tally.remove(&key).unwrap_or_default()));
         }
-        for host in self.nlm.hosts() {
+        for host in self.nlm_hosts() {
             let key = ClientKey { protocol: Protocol::Nlm, id: host.id };
             // Those that hold nothing any more are forgotten a while later.
             rows.extend(tally.remove(&key).map(|tally| self.nlm_host(&host, tally)));
@@ -212,8 +220,8 @@ impl NfsState for NfsClients {
         let was = self.client_of(key, tally)?;
         match key.protocol {
             // Somebody else may have been faster.
-            Protocol::Nfs4 => self.nfs4.expire(key.id).then_some(())?,
-            Protocol::Nlm => self.nlm.expire(key.id).then_some(())?,
+            Protocol::Nfs4 => self.nfs.up()?.clients.expire(key.id).then_some(())?,
+            Protocol::Nlm => self.nfs.up()?.nlm.expire(key.id).then_some(())?,
             _ => self.locks().release_client(key),
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));

@@ -1,12 +1,12 @@
 //! NFS version 4 put together: its state, the records of who held some, the clock.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
 use base::random::{Random, SystemRandom};
-use control::state::StateDir;
 use serve::nfs4::state::{Config, Identity, NotWritten, Records, State};
 use serve::nfs4::{IdMap, Nfs4, Stateful, program};
 use serve::rpc::Program;
@@ -16,8 +16,8 @@ use vfs::share::Shares;
 
 use crate::out::{Failure, chain};
 
-/// Where the clients that hold state are written down.
-const RECORDS: &str = "clients";
+/// Where the clients that hold state are written down, in the state directory.
+pub const RECORDS: &str = "clients";
 /// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
 const KINDS: [u8; 2] = [40, 41];
 /// Begins the principal of who came with AUTH_SYS; the uid follows, in decimal digits.
@@ -32,11 +32,10 @@ pub fn start(
     shares: Arc<Shares>,
     locks: Arc<LockTable>,
     (lease, idmap): (Duration, Arc<IdMap>),
-    state: &StateDir,
+    path: &Path,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
-    let path = state.file(RECORDS);
     let records =
-        FileRecords::open(&path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
+        FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
     let known = records.known().iter().filter_map(identity).collect();
     let clock = Arc::new(SystemClock);
     let lease_ns = lease.as_secs() * NS_PER_S;
@@ -98,7 +97,7 @@ impl OnDisk {
             }
             Err(e) => {
                 if !self.told.swap(true, Ordering::Relaxed) {
-                    base::tell!("nfs", "{what}: {}", chain(&e));
+                    base::error!("nfs", "{what}: {}", chain(&e));
                 }
                 Err(NotWritten)
             }

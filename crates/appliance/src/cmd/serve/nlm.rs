@@ -1,11 +1,11 @@
 //! Locks of NFSv3 clients put together: NLM on the table of all protocols, the records of hosts.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
 use base::limits::NLM_GRANT_TIME_MAX;
-use control::state::StateDir;
 use serve::nfs4::Stateful;
 use serve::nlm::{Config, Nlm, PORTMAP_PORT};
 use serve::transport::Runtimes;
@@ -16,8 +16,8 @@ use vfs::share::Shares;
 use super::status::machine_name;
 use crate::out::Failure;
 
-/// Where the hosts that hold locks are written down.
-const RECORDS: &str = "nlm-clients";
+/// Where the hosts that hold locks are written down, in the state directory.
+pub const RECORDS: &str = "nlm-clients";
 
 /// The service on these shares. Who held locks before the start is told, and may reclaim them for
 /// one lease.
@@ -25,15 +25,14 @@ const RECORDS: &str = "nlm-clients";
 /// # Errors
 /// The records cannot be read or written.
 pub fn start(
-    shares: Arc<Shares>,
-    locks: Arc<LockTable>,
+    (shares, locks): (Arc<Shares>, Arc<LockTable>),
     lease: Duration,
-    state: &StateDir,
+    path: &Path,
     nfs4: &Arc<Stateful>,
     runtimes: &Runtimes,
 ) -> Result<Arc<Nlm>, Failure> {
     let failure = |e| Failure::of("read who held NFSv3 locks", &e);
-    let records = FileRecords::open(&state.file(RECORDS)).map_err(failure)?;
+    let records = FileRecords::open(path).map_err(failure)?;
     let clock = Arc::new(SystemClock);
     let nfs4 = nfs4.clone();
     let config = Config {

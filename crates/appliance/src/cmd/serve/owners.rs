@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::NFS4_NAMES_FILE_MAX;
 use serve::nfs4::IdMap;
@@ -31,20 +31,24 @@ pub struct Owners {
 impl Owners {
     /// Names in `domain`, by this machine's files; without one, numbers.
     pub fn start(domain: Option<&str>) -> Self {
-        let files = [(Whose::User, "/etc/passwd".into()), (Whose::Group, "/etc/group".into())];
-        Self::of(domain, files)
+        let owners = Self { map: Arc::new(IdMap::numbers()), sources: Arc::default() };
+        owners.set_domain(domain);
+        owners
     }
 
-    fn of(domain: Option<&str>, files: [(Whose, PathBuf); 2]) -> Self {
-        let (map, files) = match domain {
-            Some(domain) => (IdMap::names(domain), files.to_vec()),
-            None => (IdMap::numbers(), Vec::new()),
-        };
-        let source = |(whose, path)| Source { whose, path, read: None };
-        let sources = files.into_iter().map(source).collect();
-        let owners = Self { map: Arc::new(map), sources: Arc::new(Mutex::new(sources)) };
-        owners.look();
-        owners
+    /// From now on names in this domain; without one, numbers.
+    pub fn set_domain(&self, domain: Option<&str>) {
+        let files = [(Whose::User, "/etc/passwd"), (Whose::Group, "/etc/group")];
+        let source = |(whose, path)| Source { whose, path: PathBuf::from(path), read: None };
+        // Without a domain nobody has a name.
+        let files = files.into_iter().filter(|_| domain.is_some());
+        *self.lock() = files.map(source).collect();
+        self.map.set_domain(domain);
+        self.look();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Source>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For the service.
@@ -55,7 +59,7 @@ impl Owners {
     /// Reads what has changed. To be called every now and then, where waiting for a disk is no
     /// harm. A file that cannot be read leaves the names as they were.
     pub fn look(&self) {
-        for source in &mut *self.sources.lock().unwrap_or_else(PoisonError::into_inner) {
+        for source in &mut *self.lock() {
             let Ok(meta) = std::fs::metadata(&source.path) else { continue };
             let stamp = (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec());
             if source.read == Some(stamp) {

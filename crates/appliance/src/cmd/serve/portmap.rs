@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use serve::nlm::Nlm;
 use serve::portmap::{self, Entry, PortMap};
-use serve::transport::{Runtimes, small};
+use serve::transport::{Runtimes, Tasks, small};
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
 use wire::nfs3::{NFS_PROGRAM, NFS_V3};
 use wire::nfs4::NFS_V4;
 use wire::nlm4::{NLM_PROGRAM, NLM_V4};
 use wire::nsm::{NSM_PROGRAM, NSM_V1};
 
-use super::plan::Plan;
 use crate::services::PORTMAP;
 
 /// All programs on NFS's port.
@@ -24,32 +23,35 @@ const PROGRAMS: [(u32, u32); 5] = [
     (NSM_PROGRAM, NSM_V1),
 ];
 
-/// Serves both, beside NFS at `nfs`. True if clients find NLM: the port mapper is ours, and where
-/// they ask. A port that cannot be had is said on standard error, and everything else goes on.
-pub fn start(plan: &Plan, nfs: SocketAddr, nlm: &Arc<Nlm>, runtimes: &Runtimes) -> bool {
-    let at = plan.portmap;
+/// Serves both, beside NFS at `nfs`, as `tasks`. True if clients find NLM: the port mapper is ours,
+/// and where they ask. A port that cannot be had is told, and everything else goes on.
+pub fn start(
+    (at, nfs): (SocketAddr, SocketAddr),
+    nlm: &Arc<Nlm>,
+    runtimes: &Runtimes,
+    tasks: &mut Tasks,
+) -> bool {
     let tcp = PROGRAMS.map(|(prog, vers)| Entry { prog, vers, udp: false, port: nfs.port() });
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
         Ok(socket) => {
             let service = nlm.datagrams();
             // That the runtimes end ends it, too.
-            runtimes
-                .spawn_on(0, move || async move { drop(small::datagrams(socket, service).await) });
+            tasks.spawn_endless(runtimes, 0, move || small::datagrams(socket, service));
             let port = nfs.port();
             programs.push(Entry { prog: NSM_PROGRAM, vers: NSM_V1, udp: true, port });
         }
-        Err(e) => base::tell!(
-            "portmap",
+        Err(e) => base::warning!(
+            "nfs",
             "UDP port {} cannot be had ({e}): a restarted NFSv3 client keeps its locks",
             nfs.port()
         ),
     }
-    match portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes) {
+    match portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes, tasks) {
         Ok(()) => at.port() == PORTMAP.port,
         Err(e) => {
-            base::tell!(
-                "portmap",
+            base::warning!(
+                "nfs",
                 "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the \
                  network, and mount with nolock"
             );

@@ -1,26 +1,35 @@
 //! What the running server has to do with the tree: NFS's settings, the system, the status.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::clock::{NS_PER_S, wall_ns};
+use base::limits::AUDIT_ROWS_MAX;
+use base::log::{self, Line, Wanted};
+use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
+use base::units::utc;
 use control::accounts::People;
 use control::appliance::Appliance;
+use control::listen::node::ADMINISTRATION;
 use control::state::StateDir;
 use control::state::keys::Identity;
-use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree};
+use control::tree::audit::{self, Record};
+use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree, Who};
+use serde_json::Value as Json;
 use serve::transport::tls::Tls;
 
 use super::certificates;
+use super::nfs::{Condition, NfsService, Parts};
 use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
 use super::watch;
 use crate::out::Failure;
+use crate::services::NFS;
 use crate::shares::room::{PREFIX, Room, Services};
-use crate::tree::LOG_SHOWN;
 
 /// Joins all rooms to the tree; NFS hears of other certificates from now on.
 ///
@@ -34,8 +43,9 @@ pub fn join(
     tree: &Arc<Tree>,
 ) -> Result<Arc<Nfs>, Failure> {
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
+    nfs.tell_who_disabled(tree);
     certificates::follow(&running.certificates, &nfs, tree);
-    let mut branches = branches(running, state.path().to_owned(), nfs.clone(), people);
+    let mut branches = branches(running, state, nfs.clone(), people);
     branches.extend(watch::start(running, state, tree)?);
     tree.join(branches);
     Ok(nfs)
@@ -44,16 +54,19 @@ pub fn join(
 /// All branches of the tree, each with who answers for it. The one list.
 fn branches(
     running: &Arc<Running>,
-    state: PathBuf,
+    state: &StateDir,
     nfs: Arc<Nfs>,
     people: &Arc<People>,
 ) -> Vec<Branch> {
-    let system = System { running: running.clone(), state };
+    let system = System { running: running.clone(), state: state.path().to_owned() };
+    let socket = state.socket();
+    let admin = Administration { running: running.clone(), people: people.clone(), socket };
     let mut branches = people.branches();
     branches.extend([
         running.certificates.branch(),
-        Branch::new(&["configuration", "services", "nfs"], nfs),
-        Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
+        Branch::new(&["configuration", "services", NFS.name], nfs),
+        Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
+        Branch::new(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::new(PREFIX, shares(running)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(Status { running: running.clone() })),
@@ -61,7 +74,7 @@ fn branches(
     branches
 }
 
-/// NFS's settings. TLS can change while it runs; the rest takes a start.
+/// NFS: its settings, of which some wait for its next start, and its state.
 pub struct Nfs {
     running: Arc<Running>,
     /// What the options decide.
@@ -96,6 +109,31 @@ impl Nfs {
         };
         Problem::new(&settings::nfs(), failure.why(), hint).property(property)
     }
+
+    /// If it was disabled before this start, finds out by whom.
+    pub fn tell_who_disabled(&self, tree: &Tree) {
+        let nfs = self.running.storage.nfs();
+        let path = settings::nfs().to_string();
+        let limit = AUDIT_ROWS_MAX;
+        let wanted = audit::Wanted { path: Some(path), limit, ..audit::Wanted::default() };
+        if !matches!(nfs.condition(), Condition::Disabled(_)) {
+            return;
+        }
+        // Without the log it is disabled all the same.
+        let records = tree.audit().read(&wanted).unwrap_or_default();
+        let of = |record: &&Record| record.property.as_deref() == Some("enabled");
+        if let Some(record) = records.iter().find(of) {
+            nfs.stop(Condition::Disabled(disabled_by(&record.who, record.when)));
+        }
+    }
+
+    fn service(&self) -> &NfsService {
+        self.running.storage.nfs()
+    }
+}
+
+fn disabled_by(who: &str, when: u64) -> String {
+    format!("disabled by {who} at {} UTC", utc(integer(when)))
 }
 
 impl Apply for Nfs {
@@ -132,20 +170,81 @@ impl Apply for Nfs {
             .renew(self.running.storage.tls(), &self.own())
             .map_err(|failure| Self::problem(&failure, "tls_certificate"))?;
         self.running.storage.set_knows_clients(files.knows_clients());
+        settings::set_log_levels(transition.new);
+        let (before, now) = [transition.old, transition.new]
+            .map(|document| NfsSettings::of(&self.given, document).enabled)
+            .into();
+        self.service().set_settings(NfsSettings::of(&self.given, transition.new));
+        match (before, now) {
+            (true, false) => {
+                base::tell!("nfs", "{} disables NFS", transition.who.user);
+                let by = disabled_by(&transition.who.user, wall_ns() / NS_PER_S);
+                self.service().stop(Condition::Disabled(by));
+            }
+            (false, true) => {
+                base::tell!("nfs", "{} enables NFS", transition.who.user);
+                if let Err(failure) = self.service().start() {
+                    base::error!("nfs", "{}", failure.why());
+                }
+            }
+            _ => {}
+        }
         Ok(())
+    }
+
+    fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
+        let enabled = |document| NfsSettings::of(&self.given, document).enabled;
+        let (before, now) = (enabled(transition.old), enabled(transition.new));
+        let mut notes = Vec::new();
+        if before && !now && !done {
+            let budgets = &self.service().parts().budgets;
+            let (clients, connections) = (budgets.clients(), budgets.connections());
+            notes.push(format!(
+                "NFS is disabled: {clients} clients with {connections} connections are cut off"
+            ));
+        }
+        if done && let Condition::Maintenance(why) = self.service().condition() {
+            notes.push(format!("NFS is in maintenance: {why}"));
+        }
+        notes
     }
 }
 
 impl Live for Nfs {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
-        let storage = &self.running.storage;
-        let state = if storage.is_draining() { "draining" } else { "online" };
-        vec![
-            ("state", Value::text(state)),
-            ("uptime", Value::Integer(uptime(&self.running))),
-            ("listen", Value::Text(storage.nfs().to_string())),
-            ("connections", Value::Integer(storage.connections())),
-        ]
+        let condition = self.service().condition();
+        let Parts { budgets, at, .. } = self.service().parts();
+        let mut state = vec![
+            ("state", Value::text(condition.name())),
+            ("connections", Value::Integer(budgets.connections())),
+            ("clients", Value::Integer(integer(budgets.clients() as u64))),
+            ("log", log_of(NFS.name)),
+        ];
+        state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
+        if let Condition::Online(up) = &condition {
+            state.push(("uptime", Value::Integer(since(up.since))));
+            state.push(("listen", Value::Text(at.to_string())));
+        }
+        state
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        _action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        if let Condition::Disabled(why) = self.service().condition() {
+            let hint = "set enabled to on, and commit";
+            return Err(Problem::conflict(path, &format!("it is {why}"), hint));
+        }
+        base::tell!("nfs", "{} restarts NFS", who.user);
+        self.service().restart().map_err(|failure| {
+            base::error!("nfs", "{}", failure.why());
+            Problem::conflict(path, failure.why(), failure.way_out())
+        })?;
+        Ok(Json::Null)
     }
 
     fn overrides(&self, _path: &Path) -> Vec<Override> {
@@ -153,17 +252,67 @@ impl Live for Nfs {
     }
 }
 
+/// The newest lines of a service's log.
+fn log_of(service: &str) -> Value {
+    let wanted = Wanted { service: Some(service), ..Wanted::newest(LOG_SHOWN) };
+    let shown = |line: &Line| {
+        let when = utc(integer(line.when_ns / NS_PER_S));
+        format!("{when} {}: {}", line.level.name(), line.text)
+    };
+    Value::texts(log::lines(&wanted).iter().map(shown))
+}
+
+/// `/configuration/services/administration`.
+struct Administration {
+    running: Arc<Running>,
+    people: Arc<People>,
+    socket: PathBuf,
+}
+
+impl Apply for Administration {
+    fn check(&self, _transition: &Transition<'_>) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        settings::set_log_levels(transition.new);
+        Ok(())
+    }
+}
+
+impl Live for Administration {
+    fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
+        let at = self.running.admin.get().map(ToString::to_string).unwrap_or_default();
+        vec![
+            ("state", Value::text("online")),
+            ("uptime", Value::Integer(uptime(&self.running))),
+            ("listen", Value::Text(at)),
+            ("socket", Value::Text(self.socket.to_string_lossy().into_owned())),
+            ("sessions", Value::Integer(integer(self.people.signed_in() as u64))),
+            ("log", log_of(ADMINISTRATION)),
+        ]
+    }
+}
+
 /// `/maintenance/logs`.
 struct Logs;
 
+impl Apply for Logs {
+    fn check(&self, _transition: &Transition<'_>) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        settings::set_log_levels(transition.new);
+        Ok(())
+    }
+}
+
 impl Live for Logs {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
-        let lines = base::log::since(0, None, LOG_SHOWN);
+        let lines = log::lines(&Wanted::newest(LOG_SHOWN));
         let shown = lines.iter().map(|line| format!("{}: {}", line.service, line.text));
-        vec![
-            ("lines", Value::Integer(integer(base::log::newest()))),
-            ("recent", Value::texts(shown)),
-        ]
+        vec![("lines", Value::Integer(integer(log::newest()))), ("recent", Value::texts(shown))]
     }
 }
 
@@ -206,7 +355,12 @@ impl Live for Status {
 }
 
 fn uptime(running: &Running) -> i64 {
-    integer((wall_ns() / NS_PER_S).saturating_sub(running.started))
+    since(running.started)
+}
+
+/// Seconds from a time on.
+fn since(second: u64) -> i64 {
+    integer((wall_ns() / NS_PER_S).saturating_sub(second))
 }
 
 fn integer(n: u64) -> i64 {

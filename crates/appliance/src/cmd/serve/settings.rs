@@ -4,15 +4,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base::log::{self, Level};
 use base::node::{Path, Value};
+use control::listen::node::ADMINISTRATION;
 use control::tree::{Document, Override};
 
 use super::tls::TlsFiles;
 use crate::cli::{ServeArgs, Switch};
+use crate::services::NFS;
 
 /// The settings in force.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct NfsSettings {
+    /// Whether it is to serve.
+    pub enabled: bool,
     /// How long an NFSv4 client may be silent before others may take what it holds.
     pub lease: Duration,
     /// The domain of owners' names.
@@ -27,7 +32,17 @@ pub struct NfsSettings {
 
 /// The node of NFS.
 pub fn nfs() -> Path {
-    Path::of(&["configuration", "services", "nfs"])
+    Path::of(&["configuration", "services", NFS.name])
+}
+
+/// The node of the administration.
+pub fn administration() -> Path {
+    Path::of(&["configuration", "services", ADMINISTRATION])
+}
+
+/// The node of the log.
+pub fn logs() -> Path {
+    Path::of(&["maintenance", "logs"])
 }
 
 impl NfsSettings {
@@ -44,6 +59,7 @@ impl NfsSettings {
         let lease = value("lease").and_then(|value| value.as_integer()).unwrap_or_default();
         let shown = file("tls_certificate").zip(file("tls_key"));
         Self {
+            enabled: on("enabled"),
             lease: Duration::from_secs(u64::try_from(lease).unwrap_or_default()),
             domain: text("domain"),
             delegations: on("delegations"),
@@ -51,6 +67,18 @@ impl NfsSettings {
             tls: TlsFiles::new(shown, file("tls_client_ca")),
         }
     }
+}
+
+/// How much everything tells by this configuration, from now on: services, each by itself, and the
+/// rest of the program.
+pub fn set_log_levels(document: &Document) {
+    let level = |at: &Path, property| {
+        let name = document.value(at, property);
+        name.and_then(|name| Level::named(name.as_text()?)).unwrap_or(Level::Info)
+    };
+    log::set_level(None, level(&logs(), "level"));
+    log::set_level(Some(NFS.name), level(&nfs(), "log_level"));
+    log::set_level(Some(ADMINISTRATION), level(&administration(), "log_level"));
 }
 
 /// What the options decide of NFS in this run.

@@ -12,6 +12,7 @@ use probe::hub::Hub;
 
 use super::clients::NfsClients;
 use super::engine::Statistics;
+use super::nfs::Condition;
 use super::storage::Storage;
 use crate::services::{ADMIN, NFS, Service};
 
@@ -42,7 +43,8 @@ impl Appliance for Running {
     fn status(&self) -> Status {
         let shares = self.storage.shares();
         let problems = self.problems(&shares);
-        let mut services = vec![online(NFS, self.storage.nfs())];
+        let nfs = self.storage.nfs();
+        let mut services = vec![told(NFS, &nfs.condition(), nfs.parts().at)];
         services.extend(self.admin.get().map(|at| online(ADMIN, *at)));
         Status {
             name: machine_name(),
@@ -83,6 +85,9 @@ impl Running {
                 problems.push(format!("the file system of {} has {left} left", share.name));
             }
         }
+        if let Condition::Maintenance(why) = self.storage.nfs().condition() {
+            problems.push(format!("NFS is in maintenance: {why}"));
+        }
         let gauges = self.hub.gauges();
         let panics = gauges.panics.get();
         if panics > 0 {
@@ -106,6 +111,14 @@ impl Running {
             limit: b.limit,
         };
         self.statistics.queries().budgets().into_iter().map(one).collect()
+    }
+}
+
+fn told(service: Service, condition: &Condition, at: SocketAddr) -> ServiceStatus {
+    ServiceStatus {
+        state: condition.name().to_owned(),
+        reason: condition.reason().map(str::to_owned),
+        ..online(service, at)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use control::appliance::{Access, ActingAs, ShareStatus};
@@ -12,11 +12,7 @@ use control::state::{StateDir, effective_uid};
 use control::tree::Document;
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
-use serve::nfs3;
-use serve::nfs4::Stateful;
-use serve::nlm::Nlm;
 use serve::pool::{Pool, PoolLimits};
-use serve::rpc::{RpcConfig, RpcService, StartError};
 use serve::transport::budget::Limits;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
@@ -29,13 +25,13 @@ use vfs::share::rules::Rules;
 
 use super::announce::{Version, mount_command, url};
 use super::names::user_name;
+use super::nfs::{Condition, NfsService, Parts};
 use super::owners::Owners;
 use super::plan::Plan;
 use super::settings::NfsSettings;
 use super::tls::Teller;
-use super::{nfs4, nlm, portmap};
-use crate::out::{Failure, chain};
-use crate::services::NFS;
+use super::{nfs4, nlm};
+use crate::out::Failure;
 use crate::shares::room::{self, Offline};
 use crate::shares::{Kit, Root, ShareConfig, Shares};
 
@@ -46,26 +42,17 @@ pub struct Storage {
     /// The share of the command line.
     given: String,
     flush: Arc<FlushGroup>,
-    nfs: SocketAddr,
-    clients: Arc<Stateful>,
-    nlm: Arc<Nlm>,
-    /// Whether NFSv3 clients find NLM where they look for it.
-    portmap: bool,
-    tls: Arc<Tls>,
-    budgets: Arc<Budgets>,
+    nfs: Arc<NfsService>,
     /// Whether clients' certificates can be verified.
     knows_clients: AtomicBool,
-    owners: Owners,
-    service: Mutex<Option<RpcService>>,
 }
 
 /// What every share is opened with.
-fn kit(settings: &NfsSettings, state: &StateDir, secret: [u8; 32], hub: &Arc<Hub>) -> Kit {
+fn kit(state: &StateDir, secret: [u8; 32], hub: &Arc<Hub>) -> Kit {
     Kit {
         state: (state.path().to_owned(), state.identity()),
         secret,
         locks: Arc::default(),
-        delegations: settings.delegations,
         hub: hub.clone(),
     }
 }
@@ -86,21 +73,23 @@ fn given(plan: &Plan) -> ShareConfig {
 fn start_configured(shares: &Shares, document: &Document) -> Offline {
     let offline = room::start(shares, document);
     for (name, problem) in &offline {
-        base::tell!("nfs", "the share {name} is offline: {}", problem.sentence);
+        base::error!("nfs", "the share {name} is offline: {}", problem.sentence);
     }
     offline
 }
 
 /// What clients hold through a share ends with it, in both protocols that hold something.
-fn release_by(shares: &Shares, nfs4: Arc<Stateful>, nlm: Arc<Nlm>) {
+fn release_by(shares: &Shares, nfs: Arc<NfsService>) {
     shares.set_release(Box::new(move |tag| {
-        nfs4.release_share(tag);
-        nlm.release_share(tag);
+        if let Some(up) = nfs.up() {
+            up.clients.release_share(tag);
+            up.nlm.release_share(tag);
+        }
     }));
 }
 
 impl Storage {
-    /// Opens the share and starts NFS on it.
+    /// Opens the share and starts NFS on it, if it is to serve.
     ///
     /// # Errors
     /// The directory cannot be opened for serving, or the port is taken.
@@ -116,61 +105,37 @@ impl Storage {
         // The table of files is sized by it.
         let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?);
         hub.gauges().connections.set_limit(limits.connections as u64);
-        let kit = kit(settings, state, secret, hub);
+        let kit = kit(state, secret, hub);
         let locks: Arc<LockTable> = kit.locks.clone();
         let shares = Arc::new(Shares::new(kit));
         shares
             .apply(&[], &[given(plan)])
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
         let offline = start_configured(&shares, document);
-        let table = shares.table();
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
-        let runtimes = Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?);
-        let mut programs = nfs3::programs(table.clone());
-        let owners = Owners::start(settings.domain.as_deref());
-        let of = (settings.lease, owners.map());
-        let (program, clients) = nfs4::start(table.clone(), locks.clone(), of, state)?;
-        if settings.delegations {
-            clients.call_back(&runtimes);
-        }
-        programs.push(program);
-        let nlm = nlm::start(table.clone(), locks, settings.lease, state, &clients, &runtimes)?;
-        programs.extend(nlm.programs());
-        release_by(&shares, clients.clone(), nlm.clone());
-        let service = RpcService::start(RpcConfig {
-            addr: plan.nfs,
-            runtimes: runtimes.clone(),
-            programs,
-            hub: hub.clone(),
+        let parts = Parts {
+            at: plan.nfs,
+            portmap: plan.portmap,
+            table: shares.table().clone(),
+            locks,
             flush: flush.clone(),
+            runtimes: Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
-            limits,
-            tls: Some(tls.clone()),
-        })
-        .map_err(|e| match &e {
-            StartError::Listen { addr, source } => NFS.refused(*addr, source),
-            StartError::NoRuntime => failure(&e),
-        })?;
-        let (nfs, budgets) = (service.local_addr(), service.budgets().clone());
-        let service = Mutex::new(Some(service));
-        let portmap = settings.portmap && portmap::start(plan, nfs, &nlm, &runtimes);
+            budgets: Arc::new(Budgets::new(limits)),
+            hub: hub.clone(),
+            tls,
+            owners: Owners::start(settings.domain.as_deref()),
+            records: (state.file(nfs4::RECORDS), state.file(nlm::RECORDS)),
+        };
+        let nfs = Arc::new(NfsService::new(parts, settings.clone()));
+        release_by(&shares, nfs.clone());
+        match settings.enabled {
+            true => nfs.start()?,
+            false => nfs.stop(Condition::Disabled("disabled in the configuration".to_owned())),
+        }
         let given = plan.share.clone();
         let knows_clients = AtomicBool::new(settings.tls.knows_clients());
-        Ok(Self {
-            shares,
-            offline,
-            given,
-            flush,
-            nfs,
-            clients,
-            nlm,
-            portmap,
-            tls,
-            budgets,
-            knows_clients,
-            owners,
-            service,
-        })
+        Ok(Self { shares, offline, given, flush, nfs, knows_clients })
     }
 
     /// The shares as protocols serve them, for names in statistics.
@@ -178,14 +143,13 @@ impl Storage {
         self.shares.table()
     }
 
-    /// The keeper of NFSv4 clients' state.
-    pub fn clients(&self) -> &Arc<Stateful> {
-        &self.clients
+    /// NFS.
+    pub fn nfs(&self) -> &Arc<NfsService> {
+        &self.nfs
     }
 
-    /// Locks of NFSv3 clients.
-    pub fn nlm(&self) -> &Arc<Nlm> {
-        &self.nlm
+    fn at(&self) -> SocketAddr {
+        self.nfs.parts().at
     }
 
     /// All shares, with ways to reach them.
@@ -209,7 +173,10 @@ impl Storage {
 
     fn access(&self, version: Version, share: &str) -> Access {
         let note = match version {
-            Version::V3 if self.portmap => {
+            _ if matches!(self.nfs.condition(), Condition::Disabled(_)) => {
+                "NFS is disabled; configuration/services/nfs enables it".to_owned()
+            }
+            Version::V3 if self.nfs.is_mapped() => {
                 "locks are the server's, if rpcbind and rpc.statd run on the client".to_owned()
             }
             Version::V3 => "nolock: locks stay on the client that takes them".to_owned(),
@@ -220,30 +187,20 @@ impl Storage {
         };
         Access {
             protocol: version.protocol().to_owned(),
-            url: url(version, self.nfs, share.as_bytes()),
-            mount: mount_command(version, self.nfs, share, self.portmap),
+            url: url(version, self.at(), share.as_bytes()),
+            mount: mount_command(version, self.at(), share, self.nfs.is_mapped()),
             note: Some(note),
         }
     }
 
     /// TLS as it is offered.
     pub fn tls(&self) -> &Tls {
-        &self.tls
+        &self.nfs.parts().tls
     }
 
     /// Whether clients' certificates can be verified from now on.
     pub fn set_knows_clients(&self, knows: bool) {
         self.knows_clients.store(knows, Relaxed);
-    }
-
-    /// Connections of clients now.
-    pub fn connections(&self) -> i64 {
-        self.budgets.connections()
-    }
-
-    /// Whether nothing new is taken any more.
-    pub fn is_draining(&self) -> bool {
-        self.service.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Whether clients' certificates can be verified.
@@ -263,23 +220,19 @@ impl Storage {
 
     /// Addresses of clients that hold something through the share with this tag, each once.
     pub fn holders(&self, tag: u32) -> BTreeSet<IpAddr> {
-        self.clients.holders(tag).into_iter().chain(self.nlm.holders(tag)).collect()
+        let Some(up) = self.nfs.up() else { return BTreeSet::new() };
+        up.clients.holders(tag).into_iter().chain(up.nlm.holders(tag)).collect()
     }
 
     /// Commands that mount a share.
     pub fn mount_commands(&self, share: &str) -> Vec<String> {
-        let one = |version| mount_command(version, self.nfs, share, self.portmap);
+        let one = |version| mount_command(version, self.at(), share, self.nfs.is_mapped());
         Version::ALL.map(one).into()
     }
 
     /// Exchanges the export rules of the share of the command line.
     pub fn set_rules(&self, rules: &Rules) {
         self.shares.set_rules(&self.given, rules);
-    }
-
-    /// Where NFS listens.
-    pub fn nfs(&self) -> SocketAddr {
-        self.nfs
     }
 
     /// With whose rights files are opened.
@@ -293,25 +246,19 @@ impl Storage {
 
     /// Looks after the shares once a second, on the collector's thread.
     pub fn keeper(&self, hub: &Arc<Hub>) -> Box<dyn Sampler> {
+        let parts = self.nfs.parts();
         Box::new(Keeper {
             shares: self.shares.clone(),
             flush: self.flush.clone(),
-            clients: self.clients.clone(),
-            nlm: self.nlm.clone(),
-            owners: self.owners.clone(),
-            teller: Teller::new(self.tls.clone(), self.budgets.clone()),
+            nfs: self.nfs.clone(),
+            teller: Teller::new(parts.tls.clone(), parts.budgets.clone()),
             hub: hub.clone(),
         })
     }
 
     /// Stops taking requests, and answers those that were taken.
     pub fn drain(&self) {
-        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match service.map(RpcService::drain_blocking) {
-            Some(Ok(false)) => base::tell!("nfs", "some requests were not answered in time"),
-            Some(Err(e)) => base::tell!("nfs", "cannot drain NFS: {}", chain(&e)),
-            Some(Ok(true)) | None => {}
-        }
+        self.nfs.stop(Condition::Offline);
     }
 }
 
@@ -327,19 +274,18 @@ fn limits(descriptors: u64) -> Limits {
 struct Keeper {
     shares: Arc<Shares>,
     flush: Arc<FlushGroup>,
-    clients: Arc<Stateful>,
-    nlm: Arc<Nlm>,
-    owners: Owners,
+    nfs: Arc<NfsService>,
     teller: Teller,
     hub: Arc<Hub>,
 }
 
 impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
-        self.clients.sweep();
-        self.nlm.sweep();
+        if let Some(up) = self.nfs.up() {
+            up.sweep();
+        }
         self.shares.sweep();
-        self.owners.look();
+        self.nfs.parts().owners.look();
         self.teller.look();
         let (files, flushes, gauges) =
             (self.shares.counts(), self.flush.counts(), self.hub.gauges());

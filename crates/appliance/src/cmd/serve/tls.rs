@@ -27,7 +27,7 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
 }
 
 /// Files that the options name.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct TlsFiles {
     /// Certificate and key; without them the appliance's own are shown.
     shown: Option<(PathBuf, PathBuf)>,
@@ -129,6 +129,6 @@ impl Teller {
         let count = self.budgets.tls_failures.load(Relaxed);
         let new = count.saturating_sub(self.told).max(1);
         (self.told, self.at_ns) = (count, Some(now));
-        base::tell!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
+        base::warning!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 }

@@ -221,7 +221,7 @@ async fn changes_and_the_log_are_streamed() {
     assert!(heard.starts_with("event: change\ndata: {\"revision\":1,\"who\":\"anna\""), "{heard}");
 
     let stream = server.get("/api/v1/logs/stream?service=streamed").await;
-    base::log::keep("streamed", "a line");
+    base::log::keep("streamed", base::log::Level::Info, "a line");
     let heard = event(stream, "a line").await;
     assert!(heard.contains("\"service\":\"streamed\""), "{heard}");
     let (_, log) = get(&server, "/logs?service=streamed&limit=1").await;

@@ -5,11 +5,17 @@ use super::*;
 #[test]
 fn connection_over_the_limit_is_refused_and_counted() {
     let budgets = Budgets::new(Limits { connections: 2, ..Limits::default() });
-    assert!(budgets.connect() && budgets.connect());
-    assert!(!budgets.connect());
+    let [here, there] = [1, 2].map(|n| IpAddr::from([192, 0, 2, n]));
+    assert!(budgets.connect(here) && budgets.connect(here));
+    assert!(!budgets.connect(there));
     assert_eq!((budgets.connections(), budgets.refused.load(Relaxed)), (2, 1));
-    budgets.disconnect();
-    assert!(budgets.connect());
+    assert_eq!((budgets.connections(), budgets.clients()), (2, 1));
+    budgets.disconnect(here);
+    assert!(budgets.connect(there));
+    assert_eq!((budgets.connections(), budgets.clients()), (2, 2));
+    budgets.disconnect(here);
+    assert_eq!((budgets.connections(), budgets.clients()), (1, 1));
+    assert!(budgets.connect(here));
 }
 
 #[test]

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::clock::NS_PER_S;
+use base::clock::{NS_PER_S, monotonic_ns};
 use base::limits::STATE_TALLY_COST;
 use probe::sample::{Sample, Sampler};
-use serve::nfs4::Stateful;
-use serve::nlm::Nlm;
 use vfs::locks::{ClientKey, Protocol, Tally};
 
+use crate::cmd::serve::nfs::{NfsService, Up};
 use crate::cmd::serve::storage::Storage;
 
 /// By client address.
@@ -21,8 +20,7 @@ type ByClient = BTreeMap<String, Tally>;
 
 /// Reads the state of NFS clients.
 pub struct Levels {
-    nfs4: Arc<Stateful>,
-    nlm: Arc<Nlm>,
+    nfs: Arc<NfsService>,
     /// Recalls so far, and when they were read.
     recalls: Option<(u64, u64)>,
     /// What clients of NFSv4 hold.
@@ -37,8 +35,7 @@ impl Levels {
     /// The levels of the clients of what is served.
     pub fn new(storage: &Storage) -> Self {
         Self {
-            nfs4: storage.clients().clone(),
-            nlm: storage.nlm().clone(),
+            nfs: storage.nfs().clone(),
             recalls: None,
             held: ByClient::new(),
             nlm_held: ByClient::new(),
@@ -47,16 +44,18 @@ impl Levels {
     }
 
     fn look(&mut self) {
-        let begun = self.nfs4.clock.monotonic_ns();
+        let begun = monotonic_ns();
         if begun < self.next_ns {
             return;
         }
+        let up = self.nfs.up();
+        let hosts = up.as_ref().map_or_else(Vec::new, |up| up.nlm.hosts());
         let hosts: HashMap<u64, IpAddr> =
-            self.nlm.hosts().into_iter().map(|host| (host.id, host.address)).collect();
+            hosts.into_iter().map(|host| (host.id, host.address)).collect();
         let (mut held, mut nlm_held) = (ByClient::new(), ByClient::new());
-        for (key, tally) in self.nfs4.state.locks.tally() {
+        for (key, tally) in self.nfs.parts().locks.tally() {
             let (held, address) = match key.protocol {
-                Protocol::Nfs4 => (&mut held, self.latest(key)),
+                Protocol::Nfs4 => (&mut held, up.as_ref().and_then(|up| latest(up, key))),
                 Protocol::Nlm => (&mut nlm_held, hosts.get(&key.id).copied()),
                 _ => continue,
             };
@@ -64,17 +63,12 @@ impl Levels {
             add(held.entry(who).or_default(), tally);
         }
         (self.held, self.nlm_held) = (held, nlm_held);
-        let ended = self.nfs4.clock.monotonic_ns();
+        let ended = monotonic_ns();
         self.next_ns = ended + ended.saturating_sub(begun) * u64::from(STATE_TALLY_COST);
     }
 
-    /// Where a client of NFSv4 spoke from last, if it is still there.
-    fn latest(&self, key: ClientKey) -> Option<IpAddr> {
-        self.nfs4.client(key.id)?.addresses.first().copied()
-    }
-
     fn recalls(&mut self, now_ns: u64) -> Option<Sample> {
-        let recalls = self.nfs4.state.locks.counts().recalls;
+        let recalls = self.nfs.parts().locks.counts().recalls;
         let (before, then_ns) = self.recalls.replace((recalls, now_ns))?;
         let seconds = now_ns.saturating_sub(then_ns) as f64 / NS_PER_S as f64;
         let rate = recalls.saturating_sub(before) as f64 / seconds;
@@ -84,7 +78,8 @@ impl Levels {
 
 impl Sampler for Levels {
     fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
-        let counts = self.nfs4.client_counts();
+        let up = self.nfs.up();
+        let counts = up.map_or_else(Default::default, |up| up.clients.client_counts());
         let states = [("active", counts.active), ("courtesy", counts.courtesy)];
         let rows = states.map(|(state, n)| (state.to_owned(), String::new(), n as u64));
         let mut samples = vec![
@@ -102,6 +97,11 @@ impl Sampler for Levels {
         samples.extend(self.recalls(now_ns));
         samples
     }
+}
+
+/// Where a client of NFSv4 spoke from last, if it is still there.
+fn latest(up: &Up, key: ClientKey) -> Option<IpAddr> {
+    up.clients.client(key.id)?.addresses.first().copied()
 }
 
 fn by_client(stat: &'static str, held: &ByClient, of: fn(&Tally) -> u64) -> Sample {

@@ -1,0 +1,83 @@
+//! What runs on the runtimes for a service, and its end: told to all of it at once, and waited for,
+//! so that its sockets are free again for the next start.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use base::limits::DRAIN_TIME_MAX;
+use tokio::sync::{oneshot, watch};
+
+use super::Runtimes;
+
+/// Turns true, or is closed, when the service is to end.
+pub type Ending = watch::Receiver<bool>;
+
+/// The tasks of a service. Dropping them tells them to end, without waiting.
+pub struct Tasks {
+    ending: watch::Sender<bool>,
+    running: Vec<oneshot::Receiver<bool>>,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        let (ending, _) = watch::channel(false);
+        Self { ending, running: Vec::new() }
+    }
+}
+
+impl Tasks {
+    /// Runs the future that `start` makes on core `core`. It must end when it is told to; true says
+    /// that it left nothing undone. Returns false when the runtimes are ending.
+    pub fn spawn<F, T>(&mut self, runtimes: &Runtimes, core: usize, start: F) -> bool
+    where
+        F: FnOnce(Ending) -> T + Send + 'static,
+        T: Future<Output = bool> + 'static,
+    {
+        let ending = self.ending.subscribe();
+        let (done, is_done) = oneshot::channel();
+        self.running.push(is_done);
+        runtimes.spawn_on(core, move || async move {
+            let clean = start(ending).await;
+            // Nobody may want to know any more.
+            let _ = done.send(clean);
+        })
+    }
+
+    /// Runs what has no end of its own until it is told to end.
+    pub fn spawn_endless<F, T>(&mut self, runtimes: &Runtimes, core: usize, start: F) -> bool
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Future + 'static,
+    {
+        self.spawn(runtimes, core, move |mut ending| async move {
+            tokio::select! {
+                _ = start() => {}
+                _ = ending.wait_for(|end| *end) => {}
+            }
+            true
+        })
+    }
+
+    /// Tells all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns whether
+    /// all have ended and left nothing undone.
+    pub async fn end(self) -> bool {
+        self.ending.send_replace(true);
+        let mut clean = true;
+        let patience = DRAIN_TIME_MAX + Duration::from_secs(1);
+        for running in self.running {
+            let done = tokio::time::timeout(patience, running).await;
+            clean &= matches!(done, Ok(Ok(true)));
+        }
+        clean
+    }
+
+    /// As [`Tasks::end`], for callers that are not asynchronous.
+    ///
+    /// # Errors
+    /// When no timer can be had for waiting.
+    pub fn end_blocking(self) -> io::Result<bool> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        Ok(runtime.block_on(self.end()))
+    }
+}

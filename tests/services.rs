@@ -1,0 +1,199 @@
+//! NFS is disabled, enabled, restarted and kept from its port while the server runs: the API goes
+//! on, clients come back to what they had, and it is always told what is the matter.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use e2e::api::{Api, wait_for};
+use e2e::nfs3::{self, Client};
+use e2e::nfs4;
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use serde_json::{Value, json};
+use wire::nfs3::StableHow;
+
+const NFS: &str = "/configuration/services/nfs";
+/// Longer than a change of a service takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Scene {
+    server: Server,
+    api: Api,
+    dir: PathBuf,
+    state: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let scratch = Scratch::new(name);
+        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+        let mut options = Options::new(&dir, &state);
+        // Short, so that a grace period does not outlast the test.
+        options.args.extend(["--nfs-lease".into(), "2".into()]);
+        let server = Server::start(&options);
+        let api = Api::new(&state);
+        Self { server, api, dir, state, _scratch: scratch }
+    }
+
+    /// Commits a setting of NFS; what is noted.
+    fn set(&self, property: &str, value: Value) -> String {
+        let change = json!({"set": NFS, "property": property, "value": value});
+        let (code, done) = self.api.post("/api/v1/changes", &json!({ "changes": [change] }));
+        assert_eq!(code, 200, "{done}");
+        done["notes"].to_string()
+    }
+
+    fn restart(&self) -> (u16, Value) {
+        self.api.post(&format!("/api/v1/nodes{NFS}/actions/restart"), &json!({ "parameters": {} }))
+    }
+
+    /// A property of NFS as it is now.
+    fn get(&self, property: &str) -> Value {
+        let (code, node) = self.api.get(&format!("/api/v1/nodes{NFS}"));
+        assert_eq!(code, 200, "{node}");
+        let all = node["properties"].as_array().expect("properties");
+        let one = all.iter().find(|one| one["name"] == property);
+        one.map(|one| one["value"].clone()).unwrap_or_default()
+    }
+
+    fn is(&self, state: &str) -> bool {
+        self.get("state") == state
+    }
+
+    fn listens(&self) -> bool {
+        TcpStream::connect(self.server.nfs()).is_ok()
+    }
+}
+
+/// Reads a file of ten bytes over NFSv3.
+fn read(client: &mut Client, file: &nfs3::Handle) -> Result<Vec<u8>, nfs3::Failure> {
+    client.read(file, 0, 10).map(|(data, _)| data)
+}
+
+#[test]
+fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
+    let scene = Scene::new("services-disable");
+    let (mut client, root) = scene.server.mount(0, 0);
+    let file = client.create(&root, "f", wire::nfs3::CreateHow::Guarded(Default::default()));
+    let file = file.expect("a file").handle;
+    client.write(&file, 0, b"0123456789", StableHow::FILE_SYNC).expect("written");
+    wait_for("the connection", PATIENCE, || (scene.get("clients") == 1).then_some(()));
+
+    // A dry run tells whom it would cut off, and does nothing.
+    let off = json!({"set": NFS, "property": "enabled", "value": false});
+    let dry = json!({"dry_run": true, "changes": [off]});
+    let (_, told) = scene.api.post("/api/v1/changes", &dry);
+    assert!(told["notes"].to_string().contains("1 clients with 1 connections"), "{told}");
+    assert_eq!(read(&mut client, &file).expect("it serves"), b"0123456789");
+
+    scene.set("enabled", json!(false));
+    assert!(read(&mut client, &file).is_err(), "the connection is closed");
+    assert!(scene.is("disabled") && !scene.listens());
+    let reason = scene.get("reason").to_string();
+    assert!(reason.contains("disabled by ") && reason.contains(" UTC"), "{reason}");
+    assert_eq!((scene.get("connections"), scene.get("clients")), (json!(0), json!(0)));
+    // The administration goes on, also with shares.
+    let status = scene.api.status();
+    assert_eq!(status["healthy"], true, "what somebody wants is no problem: {status}");
+    assert_eq!(status["services"][0]["state"], "disabled", "{status}");
+    let (code, refused) = scene.restart();
+    assert_eq!(code, 409, "a disabled service is not restarted: {refused}");
+
+    scene.set("enabled", json!(true));
+    assert!(scene.is("online"));
+    let mut client = Client::connect(scene.server.nfs(), 0, 0).expect("it listens again");
+    assert_eq!(read(&mut client, &file).expect("under the same handle"), b"0123456789");
+}
+
+#[test]
+fn what_an_nfs4_client_held_can_be_reclaimed_after_a_restart_of_the_service() {
+    let scene = Scene::new("services-reclaim");
+    let mut client =
+        nfs4::Client::connect(scene.server.nfs(), (0, 0), "stays", 1).expect("a session");
+    client.reclaim_complete().expect("nothing to reclaim");
+    let root = client.walk(&scene.server.export()).expect("the share");
+    let file = client.open(&root, "f", "o", true).expect("a file");
+    client.write(&file, 0, b"0123456789").expect("written");
+    let opens = || scene.api.get("/api/v1/services/nfs/opens").1["rows"].to_string();
+    assert_ne!(opens(), "[]");
+
+    let (code, answer) = scene.restart();
+    assert_eq!(code, 200, "{answer}");
+    assert!(scene.is("online"));
+    assert_eq!(opens(), "[]", "nobody holds anything who has not come back");
+    // Who is on record may reclaim, so nobody gets anything new yet.
+    let connect = |name, verifier| {
+        let client = nfs4::Client::connect(scene.server.nfs(), (0, 0), name, verifier);
+        client.expect("a session")
+    };
+    let mut other = connect("other", 2);
+    other.reclaim_complete().expect("nothing to reclaim");
+    assert!(other.open(&root, "f", "o", false).is_err(), "grace");
+    let mut client = connect("stays", 1);
+    let file = client.reclaim_open(&file.handle, "o").expect("what it held");
+    client.reclaim_complete().expect("that was all");
+    assert_eq!(client.read(&file, 0, 10).expect("its file"), b"0123456789");
+    assert_ne!(opens(), "[]");
+    // All who may have reclaimed have, or their time is up.
+    wait_for("the end of grace", PATIENCE, || other.open(&root, "f", "o", false).ok());
+}
+
+#[test]
+fn a_taken_port_is_maintenance_with_a_reason_until_it_is_free() {
+    let scene = Scene::new("services-port");
+    let at: SocketAddr = scene.server.nfs();
+    scene.set("enabled", json!(false));
+    let taken = TcpListener::bind(at).expect("the port is free while NFS is disabled");
+    let notes = scene.set("enabled", json!(true));
+    let why = format!("port {} is in use by another program", at.port());
+    assert!(notes.contains(&why), "{notes}");
+    assert!(scene.is("maintenance"));
+    assert_eq!(scene.get("reason"), json!(why));
+    let status = scene.api.status();
+    assert!(status["problems"].to_string().contains(&why), "{status}");
+    let (code, refused) = scene.restart();
+    assert!(code == 409 && refused.to_string().contains(&why), "{code} {refused}");
+    assert!(scene.get("log").to_string().contains(&why), "{}", scene.get("log"));
+    drop(taken);
+    let (code, answer) = scene.restart();
+    assert_eq!(code, 200, "{answer}");
+    assert!(scene.is("online") && scene.get("reason").is_null());
+    assert_eq!(scene.api.status()["healthy"], true);
+    scene.server.mount(0, 0);
+}
+
+#[test]
+fn it_stays_disabled_over_a_start_of_the_server_and_says_by_whom() {
+    let mut scene = Scene::new("services-start");
+    scene.set("enabled", json!(false));
+    let reason = scene.get("reason");
+    assert!(scene.server.stop().success());
+    scene.server = Server::start(&Options::new(&scene.dir, &scene.state));
+    assert!(scene.is("disabled") && !scene.listens());
+    assert_eq!(scene.get("reason"), reason);
+    let note = scene.server.said();
+    assert!(!note.contains("cannot"), "{note}");
+    scene.set("enabled", json!(true));
+    scene.server.mount(0, 0);
+}
+
+#[test]
+fn settings_take_effect_as_their_notes_say() {
+    let scene = Scene::new("services-settings");
+    assert_eq!(scene.set("domain", json!("example.org")), "[]", "at once");
+    let note = scene.set("delegations", json!(false));
+    assert!(note.contains("takes effect when the service restarts"), "{note}");
+    // How much it tells changes at once, too.
+    let connected = || scene.get("log").to_string().contains("has connected");
+    scene.listens();
+    assert!(!connected());
+    assert_eq!(scene.set("log_level", json!("debug")), "[]");
+    scene.listens();
+    wait_for("a line on the connection", PATIENCE, || connected().then_some(()));
+    let of = |query: &str| scene.api.get(&format!("/api/v1/logs?{query}")).1["rows"].to_string();
+    assert!(of("service=nfs&level=debug").contains("has connected"));
+    assert!(!of("service=nfs&level=info").contains("has connected"));
+    assert_eq!(scene.api.get("/api/v1/logs?level=loud").0, 400);
+}
