@@ -172,7 +172,8 @@ impl Steps for InBrowser {
         let photos = scene.path("photos").display().to_string();
         let made =
             field("make_directory", "Make the directory", json!({"type": "bool"}), json!(true));
-        let share = [text("directory", "Directory", &photos), made];
+        let mode = text("root_mode", "Mode of the root", "1777");
+        let share = [text("directory", "Directory", &photos), made, mode];
         self.ask(&json!({"do": "create", "path": "/shares/default", "noun": "share",
             "name": "photos", "properties": share}));
         let rules = [

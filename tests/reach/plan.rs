@@ -53,6 +53,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("/", "tls_certificate", "a file of this machine", |world| world.file("certificate.pem")),
     ("/", "tls_key", "the key of the certificate", |world| world.file("key.pem")),
     ("/", "tls_client_ca", "a file of this machine", |world| world.file("certificate.pem")),
+    ("/configuration/tokens/", "role", "a role that there is", |_| json!("data")),
     ("/configuration/tokens/", "secret", "tokens are long", |_| {
         json!("reach-reach-reach-reach-reach-reach")
     }),

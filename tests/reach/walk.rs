@@ -106,8 +106,8 @@ impl Walk {
     fn field(&self, path: &str, property: &Value, now: &Value) -> Result<Field, String> {
         let mut field = property.clone();
         field["value"] = match Given::of(path, name(property), &self.world) {
-            Some(value) => value,
-            None => plan::other(property, now, &self.world)?,
+            Some(value) if value != *now => value,
+            _ => plan::other(property, now, &self.world)?,
         };
         Ok(field)
     }
@@ -160,7 +160,9 @@ impl Walk {
                 let now = now.map_or(Value::Null, |one| {
                     shown(one, if one["role"] == "secret" { "set" } else { "value" })
                 });
-                assert_eq!(now, *value, "{path} {name} after {}", self.ways[way].name());
+                if now != *value {
+                    self.miss(way, &format!("{path} {name} is not as before"), &now.to_string());
+                }
             }
         }
     }

@@ -109,9 +109,9 @@ impl Way for OnCommandLine {
     }
 
     fn unset(&mut self, path: &str, fields: &[Field]) -> Result<(), String> {
-        let lines: String =
-            fields.iter().map(|field| format!("unset {}\n", name_of(field))).collect();
-        self.run(&format!("cd {path}/\n{lines}commit\n")).map(drop)
+        // In one line: some go together, and what waits is checked after each.
+        let names: String = fields.iter().map(|field| format!(" {}", name_of(field))).collect();
+        self.run(&format!("cd {path}/\nunset{names}\ncommit\n")).map(drop)
     }
 
     fn read(&mut self, path: &str, fields: &[Field]) -> Result<Values, String> {
@@ -119,6 +119,7 @@ impl Way for OnCommandLine {
         let said = self.run(&format!("cd {path}/\nget{names}\n"))?;
         let values = said.iter().filter_map(Value::as_object).flatten();
         let mut found: Values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
+        found.retain(|name, _| fields.iter().any(|field| name_of(field) == name));
         for field in fields.iter().filter(|field| field["role"] == "secret") {
             let told = found.entry(name_of(field).to_owned()).or_default();
             *told = json!(

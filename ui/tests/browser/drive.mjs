@@ -8,19 +8,24 @@ import { localTime, read as readText, readLocalTime } from '../../src/lib/kinds.
 /** Everything is there within this time, or is missing (ms). */
 const PATIENCE = Number(process.env.PATIENCE_MS ?? 10_000);
 
+/** What a page has that is there at all is there soon (ms). */
+const SOON = 3000;
+
 let page = null;
 let base = '';
 const complaints = [];
 
-/** Goes to an address without loading the program anew, as a link does. */
+const step = (to) => page.evaluate((address) => {
+  history.pushState(null, '', address);
+  dispatchEvent(new PopStateEvent('popstate'));
+}, to);
+
+/** Goes to an address without loading the program anew, as a link does; by way of no page, so that what
+ * is shown is read anew. */
 async function go(to) {
-  await page.evaluate((address) => {
-    // By way of no page, so that what is shown is read anew.
-    for (const step of ['/nowhere', address]) {
-      history.pushState(null, '', step);
-      dispatchEvent(new PopStateEvent('popstate'));
-    }
-  }, to);
+  await step('/nowhere');
+  await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+  await step(to);
 }
 
 const addressOf = (path) => path.split('/').map(encodeURIComponent).join('/');
@@ -92,10 +97,16 @@ async function readOne(row, { kind, role }) {
   return kind.type === 'time' ? readLocalTime(text) : readText(kind, text).value;
 }
 
+/** Why a control cannot be used, or null. */
+const whyNot = async (one) => ((await one.isDisabled()) ? ((await one.getAttribute('title')) ?? '') : null);
+
 /** An item's tools or a node's action: the button must be there and say why if it cannot be used. */
 async function usable(where, name) {
   const one = button(where, name).first();
-  await one.waitFor();
+  await one.waitFor({ timeout: SOON });
+  // A page that is still reading has not decided yet.
+  const end = Date.now() + SOON;
+  while (/^$|being loaded/.test((await whyNot(one)) ?? 'usable') && Date.now() < end) await page.waitForTimeout(20);
   if (await one.isDisabled()) throw new Error(`${name} is disabled: ${await one.getAttribute('title')}`);
   return one;
 }
@@ -193,7 +204,9 @@ const WAYS = {
     await go(addressOf(path));
     const one = button(page, name).or(page.getByLabel(name, { exact: true })).first();
     await one.waitFor();
-    return (await one.isDisabled()) ? one.getAttribute('title') : null;
+    const end = Date.now() + SOON;
+    while (/being loaded/.test((await whyNot(one)) ?? '') && Date.now() < end) await page.waitForTimeout(20);
+    return whyNot(one);
   },
   async export() {
     await go('/configuration?view=file');
