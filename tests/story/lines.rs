@@ -18,7 +18,13 @@ const LINE: Duration = Duration::from_secs(60);
 const BEGINS: [&str; 5] = ["plimsoll ", "api", "echo ", "mkdir ", "curl "];
 /// Makes a load of the documents a short one.
 const SHORT: &str = "--clients 2 --quiet --set warmup_ms=200 --set window_ms=200 \
-    --set step_max_ms=1000 --set file_size=1m --set 'schedule=[[1,1]]'";
+    --set step_max_ms=1000 --set file_size=1m --set 'schedule=[[1,1]]' --server-socket \"$STATE\"/plimsoll.sock";
+
+/// As root all servers of the machine are in one registry, those of other tests too; a newcomer has
+/// one, and need not name it.
+const ONLY_OURS: &str = "plimsoll() { case \"$*\" in
+    *--state*|lab*) command plimsoll \"$@\" ;; *) command plimsoll \"$@\" --state \"$STATE\" ;;
+esac; }";
 
 /// The commands that follow the mark of the story in a document, comments left out.
 struct Story {
@@ -65,14 +71,13 @@ fn shell(scene: &Scene, way: &str, server: &Server, lines: &str) -> String {
     let srv = format!("{}/", scene.scratch.path().display());
     let port = format!(":{}/", server.nfs_port());
     let lines = lines.replace("/srv/", &srv).replace(":12049/", &port);
+    let lines = format!("{ONLY_OURS}\n{lines}");
     let mut command = Command::new("bash");
     command
         .args(["-euo", "pipefail", "-c", &lines])
         .current_dir(&folder)
         .env("PATH", path)
         .env("XDG_STATE_HOME", &folder)
-        // The server that runs here is the one that this way has started first.
-        .env("XDG_RUNTIME_DIR", folder.join("first"))
         .env("STATE", folder.join("first"))
         .env("SECOND", folder.join("second"));
     let output = process::run(&mut command, LINE);
