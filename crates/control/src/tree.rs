@@ -135,6 +135,8 @@ pub struct Transition<'a> {
     pub given: &'a [(i64, Path, String, String)],
     /// Who asks for it.
     pub who: &'a Who,
+    /// A whole configuration is taken, as by an import: secrets may come after it.
+    pub whole: bool,
 }
 
 impl Transition<'_> {
