@@ -208,7 +208,6 @@ fn in_use(name: &str) -> Value {
 fn an_authority_gives_certificates_over_both_proofs_and_renews_them() {
     let Some(program) = pebble() else {
         skip!("acme", "pebble is not there: `make deps` builds it with Go");
-        return;
     };
     let scene = Scene::new("acme");
     let (admin, http) = (scene.admin(), free_port());
@@ -269,8 +268,8 @@ fn a_supplied_certificate_is_shown_by_the_administration_and_by_nfs() {
     let create = json!({ "create": AT, "name": "office", "properties": properties });
     let mounts = |roots: &str| {
         let tunnel = Tunnel::start(scene.server.nfs(), client(roots, None));
-        let mounted = nfs3::Client::connect(tunnel.addr, 0, 0);
-        mounted.and_then(|mut v3| v3.mnt(&scene.server.export())).is_ok()
+        let v3 = nfs3::Client::connect(tunnel.addr, 0, 0);
+        v3.is_ok_and(|mut v3| v3.mnt(&scene.server.export()).is_ok())
     };
     let own = scene.own_authority();
     assert!(mounts(&own) && !mounts(&authority.pem()));

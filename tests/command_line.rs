@@ -76,13 +76,17 @@ impl Scene {
             text = text.replace(&format!("{}…", &scratch[..end]), "/scratch…");
         }
         // Further lines of a value stand behind its equals sign.
-        let further = |line: &str| line.starts_with(&" ".repeat(33));
-        let (mut lines, mut masked) = (String::new(), false);
+        let (mut lines, mut masked, mut behind) = (String::new(), false, 33);
         for line in text.lines().filter(|line| !line.is_empty()) {
-            masked = match further(line) {
-                true if masked => continue,
-                more => !more && line.split_once(" = ").is_some_and(|(name, _)| volatile(name)),
-            };
+            let further = line.starts_with(&" ".repeat(behind));
+            if further && masked {
+                continue;
+            }
+            if !further {
+                let named = line.split_once(" = ").map(|(name, _)| name);
+                masked = named.is_some_and(volatile);
+                behind = named.map_or(33, |name| name.len() + 3);
+            }
             lines += &(settled(line, self.server.offset) + "\n");
         }
         lines

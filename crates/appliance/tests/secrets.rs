@@ -68,14 +68,21 @@ fn no_file_of_the_state_can_be_read_by_others() {
     let mut seen = 0;
     each_file(&scratch.state(), &mut |path| {
         let mode = std::fs::symlink_metadata(path).unwrap().mode();
-        let holds_secret = ["key.pem", "api-token", "handle-secret", "users.json", "secrets.json"];
+        let holds_secret = [
+            "key.pem",
+            "authority-key.pem",
+            "api-token",
+            "handle-secret",
+            "users.json",
+            "secrets.json",
+        ];
         let name = path.file_name().unwrap().to_str().unwrap();
         if holds_secret.contains(&name) {
             assert_eq!(mode & 0o077, 0, "{}", path.display());
             seen += 1;
         }
     });
-    assert!(seen >= 3, "{seen}");
+    assert!(seen >= 4, "{seen}");
     let folder = std::fs::metadata(scratch.state()).unwrap().mode();
     assert_eq!(folder & 0o077, 0, "and nobody else gets into the folder");
     server.end();

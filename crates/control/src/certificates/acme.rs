@@ -159,18 +159,16 @@ async fn proofs(
 }
 
 async fn wait_until_ready(order: &mut Order) -> Result<(), String> {
-    let status = order
-        .poll_ready(&patience())
-        .await
-        .map_err(|e| told("the authority does not come to an end", &e))?;
-    match status {
-        OrderStatus::Ready | OrderStatus::Valid => Ok(()),
-        _ => Err(refusal(order).await),
-    }
+    let otherwise = match order.poll_ready(&patience()).await {
+        Ok(OrderStatus::Ready | OrderStatus::Valid) => return Ok(()),
+        Ok(_) => "the authority refuses the order and does not say why".to_owned(),
+        Err(e) => told("the authority refuses the order", &e),
+    };
+    Err(refusal(order).await.unwrap_or(otherwise))
 }
 
 /// Which name was not proved, in the authority's words.
-async fn refusal(order: &mut Order) -> String {
+async fn refusal(order: &mut Order) -> Option<String> {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
         // What cannot be asked again has nothing to tell.
@@ -179,10 +177,10 @@ async fn refusal(order: &mut Order) -> String {
         let error = authorization.challenges.iter().find_map(|one| one.error.as_ref());
         if let Some(error) = error {
             let why = error.detail.as_deref().unwrap_or("it does not say why");
-            return format!("the authority could not see that {name} is this host: {why}");
+            return Some(format!("the authority could not see that {name} is this host: {why}"));
         }
     }
-    "the authority refuses the order and does not say why".to_owned()
+    None
 }
 
 fn identifier(name: &str) -> Identifier {
