@@ -84,13 +84,11 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         admin: OnceLock::new(),
         alerts: OnceLock::new(),
     });
-    let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
-    let nfs = Arc::new(nfs);
+    let nfs = Arc::new(Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone()));
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let mut branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
-    branches.extend(watch::start(&running, &state, &tree)?);
-    tree.join(branches);
+    let branches = rooms::branches(&running, state.path().to_owned(), nfs.clone(), &people);
+    tree.join(watch::with(branches, &running, &state, &tree)?);
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
