@@ -11,8 +11,8 @@
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
-//! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and how
-//!   long statistics are kept.
+//! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and
+//!   how long statistics are kept.
 //! - [`client`]: the other side, for the command line.
 //! - [`cli`]: the context shell, on top of it.
 
