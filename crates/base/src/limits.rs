@@ -753,10 +753,11 @@ pub const ACME_RETRY: (Duration, Duration) =
 pub const ACME_HTTP_CONNECTIONS_MAX: usize = 16;
 /// Bytes of such a request: a path and some headers.
 pub const ACME_HTTP_HEAD_MAX: usize = 8 << 10;
-// --- alerts and worksheets ------------------------------------------------------------------------
 
-/// Alerts at once: each is evaluated every second, in microseconds, or in milliseconds when only the
-/// flight recorder can answer it.
+// --- alerts and worksheets -----------------------------------------------------------------------
+
+/// Alerts at once: each is evaluated every second, in microseconds, or in milliseconds when only
+/// the flight recorder can answer it.
 pub const ALERTS_MAX: usize = 200;
 /// Seconds without data after which what an alert saw before them no longer counts.
 pub const ALERT_GAP_MAX_S: u64 = 10;
@@ -781,7 +782,7 @@ pub const ALERT_ANSWER_MAX: usize = 64 << 10;
 pub const ALERT_NAME_MAX: usize = 64;
 /// Longest URL, address or statistic of an alert or worksheet, in bytes.
 pub const ALERT_TEXT_MAX: usize = 2_048;
-/// Bytes of a syslog message, which every receiver takes (RFC 5424 §6.1 has 2048 as what it SHOULD).
+/// Bytes of a syslog message: what every receiver should take (RFC 5424 §6.1).
 pub const SYSLOG_MESSAGE_MAX: usize = 2_048;
 /// Free bytes on the file system of the state directory below which it is nearly full: minutes of
 /// statistics on a busy server, and room for what must be written down.

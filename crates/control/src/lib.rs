@@ -12,8 +12,8 @@
 //! - [`certificates`]: what TLS shows, where it comes from, and its renewal.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
-//! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and how
-//!   long statistics are kept.
+//! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and
+//!   how long statistics are kept.
 //! - [`client`]: the other side, for the command line.
 //! - [`cli`]: the context shell, on top of it.
 

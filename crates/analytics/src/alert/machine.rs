@@ -69,8 +69,8 @@ impl Machine {
 
     /// Takes in a second; says what people must be told.
     ///
-    /// Seconds without data change nothing; when they last longer than [`ALERT_GAP_MAX_S`], what was
-    /// before them no longer counts. A clock that was set back begins anew as well.
+    /// Seconds without data change nothing; when they last longer than [`ALERT_GAP_MAX_S`], what
+    /// was before them no longer counts. A clock that was set back begins anew as well.
     pub fn step(&mut self, timing: Timing, reading: Reading) -> Option<Happening> {
         let Reading { second, met, open } = reading;
         let met = met?;

@@ -111,7 +111,12 @@ static ALERT: Context = Context::new(
 
 static PROPERTIES: [Property; 24] = [
     Property::state("sentence", "Sentence", LINE_KIND, "The alert as a sentence."),
-    Property::state("state", "State", LINE_KIND, "quiet, waiting, firing, or disabled."),
+    Property::state(
+        "state",
+        "State",
+        LINE_KIND,
+        "How it stands: quiet, waiting, firing, or disabled.",
+    ),
     Property::state("last_fired", "Last fired", Kind::Time, "When it fired last; 0: not yet."),
     WHEN,
     Property::setting(

@@ -13,7 +13,7 @@ use crate::state::files::random_hex;
 pub(super) const SUBMISSION: u16 = 587;
 /// Lines of a mail that leave as they are (RFC 5321 §4.5.3.1.6 has 1000 with their end).
 const LINE_MAX: usize = 900;
-/// Bytes that one encoded word of a header carries: its line stays below 76 characters (RFC 2047 §2).
+/// Bytes that one encoded word of a header carries: its line stays below 76 (RFC 2047 §2).
 const WORD_MAX: usize = 42;
 
 /// How a connection is protected.

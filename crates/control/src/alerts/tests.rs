@@ -141,11 +141,11 @@ fn it_fires_clears_and_fires_again_and_the_log_says_so() {
     assert_eq!(
         recent,
         [
-            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is 510 \
-         ops/s",
+            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is \
+         510 ops/s",
             "alert reads has cleared: it is 10 ops/s",
-            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is 500 \
-         ops/s",
+            "alert reads fired: NFSv3 operations per second of type read is above 100 ops/s: it is \
+         500 ops/s",
         ]
     );
 }

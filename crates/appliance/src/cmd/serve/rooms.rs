@@ -45,9 +45,8 @@ pub fn join(
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
     nfs.tell_who_disabled(tree);
     certificates::follow(&running.certificates, &nfs, tree);
-    let mut branches = branches(running, state, nfs.clone(), people);
-    branches.extend(watch::start(running, state, tree)?);
-    tree.join(branches);
+    let branches = branches(running, state, nfs.clone(), people);
+    tree.join(watch::with(branches, running, state, tree)?);
     Ok(nfs)
 }
 

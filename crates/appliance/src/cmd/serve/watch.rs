@@ -16,11 +16,12 @@ use super::status::{Running, machine_name};
 use crate::out::Failure;
 use crate::sys;
 
-/// Begins to watch; the branches that answer for it.
+/// Begins to watch, and adds the branches that answer for it.
 ///
 /// # Errors
 /// When the system gives no threads.
-pub fn start(
+pub fn with(
+    mut branches: Vec<Branch>,
     running: &Arc<Running>,
     state: &StateDir,
     tree: &Arc<Tree>,
@@ -32,10 +33,9 @@ pub fn start(
     // Set once, here.
     let _ = running.alerts.set(Arc::downgrade(&alerts));
     let analytics = AnalyticsRoom::start(queries.clone(), tree);
-    Ok(vec![
-        Branch::new(&["configuration", "alerts"], alerts),
-        Branch::new(&["analytics"], analytics),
-    ])
+    branches.push(Branch::new(&["configuration", "alerts"], alerts));
+    branches.push(Branch::new(&["analytics"], analytics));
+    Ok(branches)
 }
 
 struct OfServer {
