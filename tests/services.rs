@@ -30,8 +30,8 @@ impl Scene {
         let scratch = Scratch::new(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
         let mut options = Options::new(&dir, &state);
-        // Short, so that a grace period does not outlast the test.
-        options.args.extend(["--nfs-lease".into(), "2".into()]);
+        // Longer than coming back takes, shorter than anybody waits here.
+        options.args.extend(["--nfs-lease".into(), "15".into()]);
         let server = Server::start(&options);
         let api = Api::new(&state);
         Self { server, api, dir, state, _scratch: scratch }
