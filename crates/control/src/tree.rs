@@ -133,6 +133,8 @@ pub struct Transition<'a> {
     pub secrets: &'a Secrets,
     /// Who asks for it.
     pub who: &'a Who,
+    /// A whole configuration is taken, as by an import: secrets may come after it.
+    pub whole: bool,
 }
 
 /// A room whose branch of the configuration can change while it runs.

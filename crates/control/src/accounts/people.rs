@@ -1,6 +1,8 @@
 //! Users, roles, tokens, sessions and preferences as a room of the tree: takes what is configured,
 //! and tells who is signed in.
 
+mod last;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -157,7 +159,12 @@ impl People {
 
 impl Apply for People {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
-        check(transition.new)
+        let mut problems = check(transition.new);
+        // Wrong roles have been told already.
+        if problems.is_empty() {
+            problems.extend(last::check(transition));
+        }
+        problems
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {

@@ -100,6 +100,8 @@ struct Proposal<'a> {
     action: &'a str,
     notes: Vec<String>,
     dry_run: bool,
+    /// It is a configuration as a whole.
+    whole: bool,
 }
 
 impl Tree {
@@ -185,10 +187,18 @@ impl Tree {
             [single] => single.verb(),
             _ => "change",
         };
-        let (comment, dry_run) = (request.comment.as_str(), request.dry_run);
-        let notes = Vec::new();
-        let proposal =
-            Proposal { document, renamed, secrets, who, viewer, comment, action, notes, dry_run };
+        let proposal = Proposal {
+            document,
+            renamed,
+            secrets,
+            who,
+            viewer,
+            comment: &request.comment,
+            action,
+            notes: Vec::new(),
+            dry_run: request.dry_run,
+            whole: false,
+        };
         self.transact(&mut store, proposal)
     }
 
@@ -232,6 +242,7 @@ impl Tree {
             action: "import",
             notes,
             dry_run,
+            whole: true,
         };
         self.transact(&mut store, proposal)
     }
@@ -260,6 +271,7 @@ impl Tree {
             action: "restore",
             notes,
             dry_run: false,
+            whole: true,
         };
         self.transact(&mut store, proposal)
     }
@@ -446,6 +458,7 @@ impl Tree {
             renamed: &proposal.renamed,
             secrets: &self.secrets,
             who: proposal.who,
+            whole: proposal.whole,
         };
         if problems.is_empty() {
             let rooms = self.branches().iter().filter_map(|branch| branch.apply.as_ref());

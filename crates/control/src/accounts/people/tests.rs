@@ -19,7 +19,7 @@ use crate::state::files::write_atomic;
 use crate::state::tests::Scratch;
 use crate::tree::store::Folder;
 use crate::tree::view::{self, Everything};
-use crate::tree::{Done, Problem, Request, Tree, Who};
+use crate::tree::{Done, Fault, Problem, Request, Tree, Who};
 
 static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")
     .children(&[&node::USERS, &node::ROLES, &node::TOKENS, &PREFERENCES]);
@@ -301,4 +301,76 @@ fn the_first_administrator_is_made() {
     assert_eq!(server.accounts.judge("admin", &password), Verdict::Right);
     assert_eq!(server.accounts.rights("admin"), Some(Rights::all()));
     first::make(&server.tree, "admin").unwrap_err();
+}
+
+/// An administrator who may do everything, or what `more` says.
+fn boss(server: &Server, name: &str) {
+    let all = json!({
+        "kind": "administrator", "roles": ["administrator"], "password": "correct horse"
+    });
+    server.create("users", name, all).unwrap();
+}
+
+#[test]
+fn the_last_administrator_stays_one() {
+    let server = Server::fresh();
+    server.accounts.add_command_line("root", "for this run").unwrap();
+    server.anna();
+    boss(&server, "bea");
+    let bea = "/configuration/users/bea";
+    let refused = [
+        (json!([{ "destroy": bea, "confirm": true }]), None),
+        (json!([{ "set": bea, "property": "kind", "value": "data" }]), Some("kind")),
+        (json!([{ "set": bea, "property": "roles", "value": ["operator"] }]), Some("roles")),
+        (json!([{ "set": bea, "property": "enabled", "value": false }]), Some("enabled")),
+        (json!([{ "unset": bea, "property": "password" }]), Some("password")),
+    ];
+    for (change, property) in &refused {
+        let problem = server.change(change.clone()).unwrap_err().remove(0);
+        assert!(problem.sentence.contains("bea is the last one"), "{problem}");
+        assert_eq!(problem.property.as_deref(), *property, "{problem}");
+        assert_eq!(problem.fault, Fault::Conflict);
+    }
+    server.change(json!([{ "rename": bea, "to": "beatrix" }])).unwrap();
+    server.change(json!([{ "rename": "/configuration/users/beatrix", "to": "bea" }])).unwrap();
+    let other = json!([{ "set": bea, "property": "password", "value": "another horse" }]);
+    server.change(other).unwrap();
+    // Without a password nobody can come in, so she is none.
+    let none = json!({ "kind": "administrator", "roles": ["administrator"] });
+    server.create("users", "cleo", none).unwrap();
+    server.change(refused[0].0.clone()).unwrap_err();
+    let cleo = "/configuration/users/cleo";
+    let handed_over = json!([
+        { "set": cleo, "property": "password", "value": "her own horse" },
+        { "destroy": bea, "confirm": true }
+    ]);
+    server.change(handed_over).unwrap();
+    assert_eq!(server.accounts.judge("cleo", "her own horse"), Verdict::Right);
+    assert_eq!(server.accounts.source("bea"), None);
+}
+
+#[test]
+fn a_role_that_the_last_administrator_lives_by_keeps_its_permission() {
+    let server = Server::fresh();
+    server.create("roles", "all", json!({ "permissions": ["users:change"] })).unwrap();
+    let by_role = json!({ "kind": "administrator", "roles": ["all"], "password": "long enough" });
+    server.create("users", "bert", by_role).unwrap();
+    let less = json!([{
+        "set": "/configuration/roles/all", "property": "permissions", "value": ["users:read"]
+    }]);
+    assert!(sentence(server.change(less)).contains("bert is the last one"));
+}
+
+#[test]
+fn a_whole_configuration_brings_administrators_whose_passwords_follow() {
+    let server = Server::fresh();
+    boss(&server, "bea");
+    let there = server.tree.export("test");
+    let import = |text: &str| server.tree.import(text, false, &who(), &Everything);
+    import(&there.replace("users/bea", "users/cleo").replace("= \"administrator\"", "= \"data\""))
+        .unwrap_err();
+    let done = import(&there.replace("users/bea", "users/cleo")).unwrap();
+    assert!(done.notes.iter().any(|note| note.contains("must be set again")), "{done:?}");
+    // Nobody can sign in now, and nothing gets worse: whatever is said, the local socket says it.
+    server.create("users", "dora", json!({})).unwrap();
 }

@@ -1,0 +1,64 @@
+//! The last administrator: a change after which nobody could sign in and administer is refused.
+//!
+//! Users of the command line do not count, they are gone at the next start. The local socket needs
+//! no user, so a server on which nobody can sign in is not lost; only reached by who is at it.
+
+use base::node::{Path, Value};
+
+use super::{table, users};
+use crate::access::Level;
+use crate::accounts::{Kind, Table};
+use crate::tree::{Problem, Transition};
+
+/// What has to be as it is for a user to sign in and administer, beside his roles' permissions.
+const NEEDED: [&str; 4] = ["enabled", "kind", "roles", "password"];
+
+/// Why the new configuration may not be: the old one has administrators, and it has none.
+pub(super) fn check(transition: &Transition<'_>) -> Option<Problem> {
+    let Transition { old, new, secrets, whole, .. } = transition;
+    let (before, after) = (table(old, secrets), table(new, secrets));
+    let has_password = |name: &str| {
+        // The number of a secret that this very transaction brings is known, its hash is not yet.
+        let set = new.set_value(&users().join(name), "password").is_some();
+        // A file has no secrets: who is new by it gets his password after it.
+        set || (*whole && !before.users.contains_key(name))
+    };
+    let had = |name: &&String| before.users[*name].password.is_some();
+    let last: Vec<&String> = administrators(&before).filter(had).collect();
+    if last.is_empty() || administrators(&after).any(|name| has_password(name)) {
+        return None;
+    }
+    let all: Vec<&str> = last.iter().map(|name| name.as_str()).collect();
+    let who = match all.as_slice() {
+        [one] => format!("{one} is the last one"),
+        more => format!("{} are the last ones", more.join(", ")),
+    };
+    let sentence = format!("nobody could sign in and administer any more: {who} who can");
+    let hint = "give another user a password and the role administrator first";
+    let at = users().join(last[0]);
+    let problem = Problem::conflict(&at, &sentence, hint);
+    Some(match changed(transition, &at) {
+        Some(property) => problem.property(property),
+        None => problem,
+    })
+}
+
+/// Enabled administrators whose roles permit to change users, which amounts to everything.
+fn administrators(table: &Table) -> impl Iterator<Item = &String> {
+    let may = |roles: &[String]| table.rights(roles).may("users", Level::Change);
+    let able = move |user: &crate::accounts::User| {
+        user.enabled && user.kind == Kind::Administrator && may(&user.roles)
+    };
+    table.users.iter().filter(move |(_, user)| able(user)).map(|(name, _)| name)
+}
+
+/// Which of a user's own settings takes it away, if it is one of them.
+fn changed(transition: &Transition<'_>, at: &Path) -> Option<&'static str> {
+    if !transition.new.exists(at) {
+        return None;
+    }
+    let value = |document: &crate::tree::Document, name: &str| -> Option<Value> {
+        document.set_value(at, name).cloned()
+    };
+    NEEDED.into_iter().find(|name| value(transition.old, name) != value(transition.new, name))
+}
