@@ -54,7 +54,8 @@ const token = context('', 'API token', 'users', 'Lets a program use the API with
   actions: [{ name: 'issue', title: 'Issue', help: 'Makes the secret and shows it this once. The one before stops working.', destructive: true, parameters: [] }],
 });
 const preferences = context('preferences', 'Preferences', 'configuration', 'How sessions of the browser and the command line behave.', {
-  properties: [property('idle', 'Sign out after', { type: 'seconds', min: 60, max: 86_400 }, { default: 900, help: 'A session ends when nothing was asked for so long.' })],
+  properties: [property('idle', 'Sign out after', { type: 'seconds', min: 60, max: 86_400 }, { default: 900, help: 'A session ends when nothing was asked for so long.' }),
+    property('guided', 'Guided', { type: 'list', max_length: 1000, of: NAME }, { default: [], help: 'Users who have closed the first steps on the status page.', example: 'anna' })],
 });
 
 const share = context('', 'Share', 'shares', 'A directory that is served under a name. Destroying the share leaves its files as they are.', {

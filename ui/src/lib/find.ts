@@ -6,7 +6,8 @@ import { type StatId } from './statid.ts';
 import { graphHref, HIGHLIGHTS_MAX, panel, sheetHref } from './worksheet.ts';
 
 export interface Hit {
-  kind: 'Page' | 'Share' | 'Client' | 'Statistic' | 'Setting' | 'State';
+  /** What it is, in a word: Page, Statistic, Setting, or the noun of an item. */
+  kind: string;
   name: string;
   detail: string;
   href: string;
@@ -36,21 +37,22 @@ export function topHref(breakdown: string, keys: string[], next: string): string
   return sheetHref([first, panel(stat('nfs.ops', next)), panel(stat('nfs.ops', 'latency'))]);
 }
 
-/** `more`: pages and properties of the tree. */
+/** `more`: pages, items and properties of the tree; pages and items come before statistics. */
 export function everything(catalogue: Statistic[], status: Status | null, clients: { key: string; label: string }[], more: Hit[] = []): Hit[] {
   const hits: Hit[] = [
     { kind: 'Page', name: 'Status', detail: 'is it well, what it serves', href: '/' },
     { kind: 'Page', name: 'Analytics', detail: 'worksheet of graphs', href: '/analytics' },
     { kind: 'Page', name: 'NFS clients', detail: 'who holds what open and locked; expire one', href: CLIENTS },
   ];
-  hits.push(...more.filter(({ kind }) => kind === 'Page'));
+  const late = (kind: string): boolean => kind === 'Setting' || kind === 'State';
+  hits.push(...more.filter(({ kind }) => !late(kind)));
   for (const share of status?.shares ?? []) {
-    hits.push({ kind: 'Share', name: share.name, detail: share.dir, href: elementHref('share', share.name) });
+    hits.push({ kind: 'Activity', name: share.name, detail: `who does what on the share ${share.name}, ${share.dir}`, href: elementHref('share', share.name) });
   }
   for (const client of clients) {
     hits.push({ kind: 'Client', name: client.label, detail: 'seen in the last minute', href: elementHref('client', client.key) });
   }
-  hits.push(...more.filter(({ kind }) => kind !== 'Page'));
+  hits.push(...more.filter(({ kind }) => late(kind)));
   for (const entry of catalogue) {
     hits.push({ kind: 'Statistic', name: entry.id, detail: sentence(entry), href: graphHref(stat(entry.id, null)) });
     for (const breakdown of entry.breakdowns) {

@@ -86,9 +86,10 @@ const isBroad = ({ kind, role }: Property): boolean =>
 /** Which properties of items stand in their table. */
 export const columns = (context: Context): Property[] => context.properties.filter((property) => !isBroad(property)).slice(0, COLUMNS_MAX);
 
-/** A page or a property that the search can jump to. */
+/** A page, an item or a property that the search can jump to. */
 export interface TreeHit {
-  kind: 'Page' | 'Setting' | 'State';
+  /** Page, Setting, State, or the noun of an item. */
+  kind: string;
   name: string;
   detail: string;
   href: string;
@@ -112,4 +113,17 @@ export function treeHits(tree: Context | null, places: readonly string[]): TreeH
     if (places.includes(context.name)) below(context, `/${context.name}`, [], found);
   }
   return found;
+}
+
+/** What tells one item from another at a glance: its first values that are words. */
+const about = (node: Node): string =>
+  node.properties.filter(({ value }) => typeof value === 'string' && value !== '').slice(0, 2).map(({ value }) => String(value)).join(', ');
+
+/** The items that users made, at a node and below it, as far as it was read. */
+export function itemHits(tree: Context | null, node: Node): TreeHit[] {
+  const place = tree === null ? null : placeAt(tree, node.path);
+  if (place === null) return [];
+  const noun = place.item?.noun;
+  const own = noun === undefined ? [] : [{ kind: noun.charAt(0).toUpperCase() + noun.slice(1), name: nameOf(node.path), detail: [node.path, about(node)].filter((part) => part !== '').join(' · '), href: href(node.path) }];
+  return [...own, ...Object.values(node.below).flatMap((one) => itemHits(tree, one))];
 }

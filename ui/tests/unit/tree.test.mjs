@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { nodeOf, encodePath } from '../../src/api/tree.ts';
 import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, side, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
-import { columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
+import { columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, itemHits, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
 import { access, mounts, offline, room } from '../../src/lib/shares.ts';
 import { TREE } from '../../mock/declared.mjs';
 import { Tree, answer } from '../../mock/tree.mjs';
@@ -130,6 +130,15 @@ test('the search finds pages and properties of the places that may be seen', () 
   assert.deepEqual(hits.find(({ name }) => name === 'NFS: Lease'), { kind: 'Setting', name: 'NFS: Lease', detail: 'configuration services nfs lease', href: '/configuration/services/nfs?property=lease' });
   assert.ok(hits.every((hit) => hit.href.startsWith('/configuration')));
   assert.deepEqual(treeHits(null, ['configuration']), []);
+});
+
+test('the search finds single users and shares, as far down as was read', () => {
+  const user = { path: '/configuration/users/anna', properties: [{ name: 'full_name', value: 'Anna Berg' }, { name: 'enabled', value: true }] };
+  const node = nodeOf({ path: '/configuration', properties: [], children: [{ path: '/configuration/users', properties: [], items: [user] }] });
+  assert.deepEqual(itemHits(TREE, node), [{ kind: 'User', name: 'anna', detail: '/configuration/users/anna · Anna Berg', href: '/configuration/users/anna' }]);
+  const shares = nodeOf({ path: '/shares', properties: [], items: [{ path: '/shares/default', properties: [], items: [{ path: '/shares/default/lab', properties: [] }] }] });
+  assert.deepEqual(itemHits(TREE, shares).map(({ kind, name }) => `${kind} ${name}`), ['Project default', 'Share lab']);
+  assert.deepEqual(itemHits(null, shares), []);
 });
 
 test('tables have no secrets and no keys in them', () => {

@@ -2,7 +2,7 @@
 
 use base::limits::{
     SESSION_AGE, SESSION_AGE_RANGE_S, SESSION_IDLE, SESSION_IDLE_RANGE_S, SESSIONS_MAX,
-    USER_NAME_MAX,
+    USER_NAME_MAX, USERS_MAX,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -35,6 +35,15 @@ pub static PREFERENCES: Context = Context::new(
     )
     .unit("s")
     .example("1d"),
+    Property::setting(
+        "guided",
+        "Guided",
+        Kind::List { of: &ID, max: USERS_MAX },
+        Default::List(&[]),
+        "Users who have closed the first steps on the status page; who is not among them sees \
+         them there.",
+    )
+    .example("anna"),
 ]);
 
 /// `/maintenance/sessions`.
