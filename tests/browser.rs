@@ -9,17 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use e2e::browser::{PASSWORD, missing, ui};
 use e2e::nfs4::{Client, Failure};
 use e2e::process::run;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::{NOBODY, has, lab, skip};
+use e2e::{lab, skip};
 use wire::nfs4::Nfsstat4;
 
 /// How long the browser may take over everything; it shares two cores with the load.
 const BROWSER: Duration = Duration::from_secs(240);
-/// What the harness gives every server.
-const PASSWORD: &str = "only-for-this-test";
 /// What the client calls itself that the browser expires.
 const CLIENT: &str = "held for the browser";
 /// Steps of a second at most: the graphs need clients, not a limit.
@@ -30,22 +29,6 @@ const SHORT: [&str; 5] = [
     "file_size=1m",
     "schedule=[[2,1],[4,1]]",
 ];
-
-fn ui() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui")
-}
-
-fn missing() -> Option<String> {
-    let chromium = std::env::var("CHROMIUM").unwrap_or("/usr/bin/chromium".into());
-    if !has("node") {
-        return Some("node is not installed".into());
-    }
-    if !Path::new(&chromium).exists() {
-        return Some(format!("{chromium} is not installed (apt-get install chromium)"));
-    }
-    let modules = ui().join("node_modules/playwright-core");
-    (!modules.exists()).then(|| "ui/node_modules is missing (npm ci in ui/)".into())
-}
 
 /// `plimsoll lab WHAT` with four clients, its pages below `out`.
 fn drive(what: &[&str], target: &str, state: &Path, out: &Path) -> Command {
@@ -111,10 +94,6 @@ fn suite(name: &str, environment: &[(&str, &str)]) {
 
 #[test]
 fn the_interface_and_the_reports_in_a_browser() {
-    // SAFETY: no arguments, cannot fail.
-    if unsafe { libc::geteuid() } == NOBODY {
-        skip!("browser", "user nobody has no home for a browser");
-    }
     if let Some(what) = missing() {
         skip!("browser", "{what}");
     }

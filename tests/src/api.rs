@@ -48,13 +48,36 @@ impl Api {
         self.ask("DELETE", path, None)
     }
 
+    /// `PUT path` with a text: the HTTP status and the body of the answer.
+    ///
+    /// # Panics
+    /// When there is no answer.
+    pub fn put_text(&self, path: &str, text: &str) -> (u16, Value) {
+        let (code, answer) = self.exchange("PUT", path, "text/plain; charset=utf-8", text);
+        (code, serde_json::from_slice(&answer).unwrap_or_default())
+    }
+
+    /// `GET path` of what is no JSON: the HTTP status and the body.
+    ///
+    /// # Panics
+    /// When there is no answer, or it is no UTF-8.
+    pub fn text(&self, path: &str) -> (u16, String) {
+        let (code, answer) = self.exchange("GET", path, "", "");
+        (code, String::from_utf8(answer).expect("a text"))
+    }
+
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let (code, answer) = self.exchange(method, path, "application/json", &body);
+        (code, serde_json::from_slice(&answer).unwrap_or_default())
+    }
+
+    fn exchange(&self, method: &str, path: &str, kind: &str, body: &str) -> (u16, Vec<u8>) {
         let mut stream = UnixStream::connect(&self.socket).expect("the local socket");
         stream.set_read_timeout(Some(ANSWER)).expect("a deadline");
-        let body = body.map(Value::to_string).unwrap_or_default();
         let about = match body.len() {
             0 => String::new(),
-            n => format!("Content-Type: application/json\r\nContent-Length: {n}\r\n"),
+            n => format!("Content-Type: {kind}\r\nContent-Length: {n}\r\n"),
         };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: plimsoll\r\n{about}Connection: close\r\n\r\n{body}"
@@ -66,7 +89,7 @@ impl Api {
         let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
         assert!(!head.contains("transfer-encoding"), "{head}");
         let status = head.split_whitespace().nth(1).and_then(|s| s.parse().ok());
-        (status.expect("a status"), serde_json::from_slice(&answer[end + 4..]).unwrap_or_default())
+        (status.expect("a status"), answer.split_off(end + 4))
     }
 
     /// The status object.

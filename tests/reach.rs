@@ -1,0 +1,100 @@
+//! Every property and every action of every node is within reach of the command line, the API and
+//! the browser. What there is comes from `GET /tree`; a value for each property is derived from its
+//! declaration, set one way, read another way, and taken back; items are made, renamed and
+//! destroyed each way; actions are done, or asked for up to their question.
+
+#[path = "reach/plan.rs"]
+mod plan;
+#[path = "reach/walk.rs"]
+mod walk;
+#[path = "reach/ways.rs"]
+mod ways;
+
+use std::fs;
+use std::time::Instant;
+
+use e2e::api::Api;
+use e2e::browser::{self, Browser, PASSWORD};
+use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
+use e2e::skip;
+use serde_json::{Value, json};
+
+use plan::{Given, World};
+use walk::Walk;
+use ways::{OnCommandLine, OverApi, Way};
+
+#[test]
+fn everything_is_in_reach_each_way() {
+    if let Some(what) = browser::missing() {
+        skip!("reach", "{what}");
+    }
+    let begin = Instant::now();
+    let scratch = Scratch::new("reach");
+    let (dir, state) = (scratch.folder("lab", None), scratch.path().join("state"));
+    let server = Server::start(&Options::new(&dir, &state));
+    let mut browser = Browser::start();
+    browser.open(&server, "admin", PASSWORD);
+    let api = Api::new(&state);
+    let tree = api.get("/api/v1/tree").1;
+    let ways: Vec<Box<dyn Way>> = vec![
+        Box::new(OnCommandLine::new(&state, scratch.path())),
+        Box::new(OverApi(api.clone())),
+        Box::new(browser),
+    ];
+    let mut walk = Walk::new(api, ways, World::new(&scratch));
+    walk.node(String::new(), &tree);
+    println!("reach: {} in {:.1} s", walk.counts, begin.elapsed().as_secs_f64());
+    walk.notes.iter().for_each(|note| println!("reach: refused alike: {note}"));
+    assert!(walk.missing.is_empty(), "out of reach:\n{}", walk.missing.join("\n"));
+    assert!(walk.counts.set > 15 && walk.counts.items > 3 && walk.counts.actions > 2);
+    planted(&mut walk, &tree);
+    assert_eq!(walk.browser_complaints(), Vec::<String>::new());
+}
+
+/// What no server has is missed each way, or the walk proves nothing.
+fn planted(walk: &mut Walk, tree: &Value) {
+    let path = "/configuration/preferences";
+    let declared = plan::declared(tree, path).expect("the preferences");
+    let mut planted = declared.clone();
+    planted["properties"] = json!([{
+        "name": "planted", "title": "Planted", "kind": {"type": "bool"}, "role": "setting",
+        "default": false, "required": false, "example": ""
+    }]);
+    planted["actions"] =
+        json!([{"name": "plant", "title": "Plant", "destructive": false, "parameters": []}]);
+    walk.node(path.to_owned(), &planted);
+    let missing = std::mem::take(&mut walk.missing);
+    for what in ["planted", "plant "] {
+        for way in ["command line", "API", "browser"] {
+            let told = |line: &&String| line.contains(way) && line.contains(what);
+            let found = missing.iter().any(|line| told(&line));
+            assert!(found, "nobody misses {what:?} of the {way}: {missing:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_kind_that_nobody_knows_has_no_value() {
+    let scratch = Scratch::new("reach-plan");
+    let world = World::new(&scratch);
+    let property = |kind: Value| json!({"name": "p", "kind": kind, "example": ""});
+    let known = [
+        (json!({"type": "bool"}), json!(true), json!(false)),
+        (json!({"type": "integer", "min": 1, "max": 2}), json!(1), json!(2)),
+        (json!({"type": "integer", "min": 1, "max": 2}), json!(2), json!(1)),
+        (json!({"type": "seconds", "min": 0, "max": 9}), Value::Null, json!(0)),
+    ];
+    for (kind, now, other) in known {
+        assert_eq!(plan::other(&property(kind.clone()), &now, &world), Ok(other), "{kind}");
+    }
+    let text = |shape: &str| property(json!({"type": "text", "shape": shape, "max_length": 99}));
+    let first = plan::other(&text("name"), &Value::Null, &world).expect("a name");
+    let second = plan::other(&text("name"), &first, &world).expect("another name");
+    assert_ne!(first, second);
+    plan::other(&property(json!({"type": "teapot"})), &Value::Null, &world).unwrap_err();
+    plan::other(&text("teapot"), &Value::Null, &world).unwrap_err();
+    let given = Given::of("/shares/default/x", "root_owner", &world).expect("in the table");
+    assert!(given.is_number(), "{given}");
+    fs::metadata(scratch.path()).expect("its folder");
+}

@@ -1,0 +1,179 @@
+//! Values for properties, from what their declarations say.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::PathBuf;
+
+use e2e::scratch::Scratch;
+use serde_json::{Value, json};
+
+/// What only this machine and this run can know.
+pub struct World {
+    folder: PathBuf,
+    number: Cell<u32>,
+    certificate: (String, String),
+}
+
+impl World {
+    pub fn new(scratch: &Scratch) -> Self {
+        let folder = scratch.folder("reach", None);
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])
+            .expect("a certificate");
+        let certificate = (made.cert.pem(), made.signing_key.serialize_pem());
+        fs::write(folder.join("certificate.pem"), &certificate.0).expect("a certificate");
+        fs::write(folder.join("key.pem"), &certificate.1).expect("a key");
+        Self { folder, number: Cell::new(0), certificate }
+    }
+
+    /// A number that none before has been.
+    pub fn number(&self) -> u32 {
+        self.number.set(self.number.get() + 1);
+        self.number.get()
+    }
+
+    fn file(&self, name: &str) -> Value {
+        json!(self.folder.join(name).display().to_string())
+    }
+
+    fn key(&self) -> Value {
+        json!(self.certificate.1)
+    }
+
+    fn new_folder(&self) -> Value {
+        self.file(&format!("folder-{}", self.number()))
+    }
+}
+
+/// Values that no declaration can know: the property, below which path, why, and the value.
+pub struct Given;
+
+type Exception = (&'static str, &'static str, &'static str, fn(&World) -> Value);
+
+const EXCEPTIONS: &[Exception] = &[
+    ("/shares/", "directory", "a directory of this machine", World::new_folder),
+    ("/shares/", "make_directory", "which is not there yet", |_| json!(true)),
+    ("/shares/", "root_owner", "only root may give to others", |_| json!(own().0)),
+    ("/shares/", "root_group", "only root may give to others", |_| json!(own().1)),
+    ("/", "tls_certificate", "a file of this machine", |world| world.file("certificate.pem")),
+    ("/", "tls_key", "the key of the certificate", |world| world.file("key.pem")),
+    ("/", "tls_client_ca", "a file of this machine", |world| world.file("certificate.pem")),
+    ("/configuration/certificates/", "key", "the key of the certificate", World::key),
+    ("/configuration/tokens/", "role", "a role that there is", |_| json!("data")),
+    ("/configuration/tokens/", "secret", "tokens are long", |_| {
+        json!("reach-reach-reach-reach-reach-reach")
+    }),
+];
+
+/// Actions that are asked for and not done, and why.
+const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
+
+impl Given {
+    /// The value of the table, if it has one.
+    pub fn of(path: &str, property: &str, world: &World) -> Option<Value> {
+        let fits = |(below, name, ..): &&Exception| path.starts_with(below) && *name == property;
+        EXCEPTIONS.iter().find(fits).map(|(.., value)| value(world))
+    }
+}
+
+/// Whether an action is only asked for.
+pub fn is_only_asked_for(path: &str, action: &Value) -> bool {
+    let listed =
+        |(below, name, _): &(&str, &str, &str)| path.starts_with(below) && action["name"] == *name;
+    action["destructive"] == true || NOT_DONE.iter().any(listed)
+}
+
+fn own() -> (u32, u32) {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// What is declared at a path without items.
+pub fn declared<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').filter(|name| !name.is_empty()).try_fold(tree, |at, name| {
+        at["children"].as_array()?.iter().find(|child| child["name"] == name)
+    })
+}
+
+/// A good value that is not the present one.
+///
+/// # Errors
+/// The declaration gives nothing away: a kind that this test does not know.
+pub fn other(property: &Value, now: &Value, world: &World) -> Result<Value, String> {
+    let example = property["example"].as_str().unwrap_or_default();
+    of_kind(&property["kind"], example, now, world)
+}
+
+fn of_kind(kind: &Value, example: &str, now: &Value, world: &World) -> Result<Value, String> {
+    match kind["type"].as_str().unwrap_or_default() {
+        "bool" => Ok(json!(now != &json!(true))),
+        "integer" | "bytes" | "seconds" => number(kind, example, now),
+        "time" => Ok(json!(now.as_i64().unwrap_or(1_900_000_000) + 86_400)),
+        "choice" => {
+            let all = kind["choices"].as_array().into_iter().flatten();
+            let mut values = all.map(|choice| choice["value"].clone());
+            values.find(|value| value != now).ok_or_else(|| "there is only one choice".to_owned())
+        }
+        "text" => text(kind, example, now, world),
+        "list" => {
+            let first = if kind["of"]["shape"] == "export-rule" {
+                example
+            } else {
+                example.split(',').next().unwrap_or_default().trim()
+            };
+            let has = |value: &Value| now.as_array().is_some_and(|now| now.contains(value));
+            let one = of_kind(&kind["of"], first, &Value::Null, world)?;
+            let one = if has(&one) { of_kind(&kind["of"], "", &one, world)? } else { one };
+            Ok(json!([one]))
+        }
+        unknown => Err(format!("no value for the kind {unknown:?}")),
+    }
+}
+
+fn number(kind: &Value, example: &str, now: &Value) -> Result<Value, String> {
+    let (min, max) = (kind["min"].as_i64(), kind["max"].as_i64());
+    let fits = |n: i64| min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max);
+    let now = now.as_i64();
+    let near = now.into_iter().flat_map(|n| [n.saturating_add(1), n.saturating_sub(1)]);
+    let candidates = scaled(example).into_iter().chain(near).chain(min).chain(max);
+    let mut good = candidates.filter(|n| fits(*n) && Some(*n) != now);
+    good.next().map(Value::from).ok_or_else(|| "there is only one number".to_owned())
+}
+
+/// `64M`, `2h`: the letters that examples are written with. `M` and `m` are not the same there.
+fn scaled(text: &str) -> Option<i64> {
+    let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1_i64 << 40)];
+    let times = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits);
+    let factor =
+        units.iter().chain(&times).find(|(name, _)| *name == unit.trim()).map(|(_, by)| *by);
+    let factor = factor.or(unit.is_empty().then_some(1))?;
+    digits.parse::<i64>().ok()?.checked_mul(factor)
+}
+
+fn text(kind: &Value, example: &str, now: &Value, world: &World) -> Result<Value, String> {
+    let n = world.number();
+    if !example.is_empty() && now != example {
+        return Ok(json!(example));
+    }
+    let value = match kind["shape"].as_str().unwrap_or_default() {
+        "line" | "lines" => format!("reach and read {n}"),
+        "name" => format!("reach-{n}"),
+        "host" | "domain" => format!("reach-{n}.example"),
+        "address" => format!("192.0.2.{}", n % 250),
+        "network" => format!("192.0.{}.0/24", n % 250),
+        "path" => return Ok(world.new_folder()),
+        "email" => format!("reach-{n}@example.org"),
+        "url" => format!("https://example.org/reach-{n}"),
+        "ssh-key" => SSH_KEY.to_owned(),
+        "export-rule" => format!("192.0.{}.0/24(ro)", n % 250),
+        "permission" => "status:read".to_owned(),
+        "pem" => world.certificate.0.clone(),
+        unknown => return Err(format!("no value for the form {unknown:?}")),
+    };
+    let most = kind["max_length"].as_u64().map_or(usize::MAX, |most| most as usize);
+    Ok(json!(value.get(..most).unwrap_or(&value)))
+}
+
+const SSH_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl mia@desk";

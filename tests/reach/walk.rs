@@ -1,0 +1,336 @@
+//! The walk: at each node its settings, its actions, its items, and what is below.
+
+use std::fmt;
+
+use e2e::api::Api;
+use serde_json::{Value, json};
+
+use crate::plan::{self, Given, World};
+use crate::ways::{self, Field, Values, Way, properties};
+
+/// The name of the items that are walked into.
+const OWN: &str = "reach";
+
+/// How much was tried.
+#[derive(Default)]
+pub struct Counts {
+    pub nodes: usize,
+    pub set: usize,
+    pub items: usize,
+    pub actions: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, set, items, actions } = self;
+        write!(f, "{nodes} nodes, {set} settings, {items} kinds of items, {actions} actions")
+    }
+}
+
+/// A walk through a tree.
+pub struct Walk {
+    api: Api,
+    ways: Vec<Box<dyn Way>>,
+    world: World,
+    pub counts: Counts,
+    /// What is out of reach of some way.
+    pub missing: Vec<String>,
+    /// What this test has no good value for: refused, and by all ways.
+    pub notes: Vec<String>,
+}
+
+impl Walk {
+    pub fn new(api: Api, ways: Vec<Box<dyn Way>>, world: World) -> Self {
+        let (counts, missing, notes) = (Counts::default(), Vec::new(), Vec::new());
+        Self { api, ways, world, counts, missing, notes }
+    }
+
+    /// A node and all below it.
+    pub fn node(&mut self, path: String, declared: &Value) {
+        self.counts.nodes += 1;
+        self.settings(&path, declared);
+        for action in list(declared, "actions") {
+            self.action(&path, action);
+        }
+        for child in list(declared, "children") {
+            self.node(format!("{path}/{}", name(child)), child);
+        }
+        if declared["items"].is_object() {
+            self.items(&path, &declared["items"]);
+        }
+    }
+
+    /// What went wrong on the pages by the way.
+    pub fn browser_complaints(&mut self) -> Vec<String> {
+        self.ways.iter_mut().flat_map(|way| way.complaints()).collect()
+    }
+
+    fn miss(&mut self, way: usize, what: &str, why: &str) {
+        self.missing.push(format!("{what}, {}: {why}", self.ways[way].name()));
+    }
+
+    /// Each setting gets another value, each way.
+    fn settings(&mut self, path: &str, declared: &Value) {
+        let settings = list(declared, "properties")
+            .filter(|one| one["role"] == "setting" || one["role"] == "secret");
+        let now = self.api.get(&format!("/api/v1/nodes{path}")).1;
+        let now = |name: &Value| list(&now, "properties").find(|one| one["name"] == *name).cloned();
+        let mut fields: Vec<Field> = Vec::new();
+        for property in settings {
+            let now = now(&property["name"]).unwrap_or_default();
+            // The command line of the server decides it, or it is built in.
+            if now["why"].is_string() {
+                continue;
+            }
+            match self.field(path, property, &now["value"]) {
+                Ok(mut field) => {
+                    field["before"] = now["value"].clone();
+                    field["was_set"] = json!(now["source"] == "set");
+                    fields.push(field);
+                }
+                Err(why) => self.missing.push(format!("{path} {}: {why}", name(property))),
+            }
+        }
+        while !fields.is_empty() {
+            let (together, apart) = self.split(path, fields);
+            let again = !together.is_empty();
+            match again {
+                true => self.group(path, &together),
+                false => apart.iter().for_each(|one| self.refused(path, std::slice::from_ref(one))),
+            }
+            fields = if again { apart } else { Vec::new() };
+        }
+    }
+
+    /// A property with a value that is not the present one.
+    fn field(&self, path: &str, property: &Value, now: &Value) -> Result<Field, String> {
+        let mut field = property.clone();
+        field["value"] = match Given::of(path, name(property), &self.world) {
+            Some(value) if value != *now => value,
+            _ => plan::other(property, now, &self.world)?,
+        };
+        Ok(field)
+    }
+
+    /// Those that the server takes in one change, and the others, which it may take alone.
+    fn split(&self, path: &str, mut fields: Vec<Field>) -> (Vec<Field>, Vec<Field>) {
+        let mut apart = Vec::new();
+        while !fields.is_empty() {
+            let changes = ways::changes(path, &fields);
+            let ask = json!({"dry_run": true, "changes": changes});
+            let (code, answer) = self.api.post("/api/v1/changes", &ask);
+            if code == 200 {
+                break;
+            }
+            let about = &answer["error"]["property"];
+            let at = fields.iter().position(|field| field["name"] == *about);
+            apart.push(fields.remove(at.unwrap_or(fields.len() - 1)));
+        }
+        (fields, apart)
+    }
+
+    /// Set one way, read the next way, taken back the first way.
+    fn group(&mut self, path: &str, fields: &[Field]) {
+        self.counts.set += fields.len();
+        let what = format!("{path} {}", names(fields));
+        let wanted: Values =
+            fields.iter().map(|field| (name(field).to_owned(), shown(field, "value"))).collect();
+        let before: Values =
+            fields.iter().map(|field| (name(field).to_owned(), shown(field, "before"))).collect();
+        for way in 0..self.ways.len() {
+            let other = (way + 2) % self.ways.len();
+            if let Err(why) = self.ways[way].set(path, fields) {
+                self.miss(way, &format!("{what} cannot be set"), &why);
+                continue;
+            }
+            match self.ways[other].read(path, fields) {
+                Ok(found) if found == wanted => {}
+                found => {
+                    let told = format!("{found:?} in place of {wanted:?}");
+                    self.miss(other, &format!("{what} is read"), &told);
+                }
+            }
+            if let Err(why) = self.take_back(way, path, fields) {
+                self.miss(way, &format!("{what} cannot be taken back"), &why);
+            }
+            let (_, node) = self.api.get(&format!("/api/v1/nodes{path}"));
+            for (name, value) in &before {
+                let now = list(&node, "properties").find(|one| one["name"] == *name);
+                let now = now.map_or(Value::Null, |one| {
+                    shown(one, if one["role"] == "secret" { "set" } else { "value" })
+                });
+                if now != *value {
+                    self.miss(way, &format!("{path} {name} is not as before"), &now.to_string());
+                }
+            }
+        }
+    }
+
+    /// What was set before is set so again, the others are unset.
+    fn take_back(&mut self, way: usize, path: &str, fields: &[Field]) -> Result<(), String> {
+        let (again, gone): (Vec<Field>, Vec<Field>) = fields
+            .iter()
+            .cloned()
+            .partition(|field| field["was_set"] == true && field["role"] != "secret");
+        if !gone.is_empty() {
+            self.ways[way].unset(path, &gone)?;
+        }
+        let again: Vec<Field> = again
+            .into_iter()
+            .map(|mut field| {
+                field["value"] = field["before"].clone();
+                field
+            })
+            .collect();
+        if again.is_empty() { Ok(()) } else { self.ways[way].set(path, &again) }
+    }
+
+    /// No value of this test is good enough: then no way may take it, and each must say so.
+    fn refused(&mut self, path: &str, fields: &[Field]) {
+        let what = format!("{path} {}", names(fields));
+        let mut said = String::new();
+        for way in 0..self.ways.len() {
+            match self.ways[way].set(path, fields) {
+                Ok(()) => self.miss(way, &what, "took what the API refuses"),
+                Err(why) if is_missing(&why) => self.miss(way, &what, &why),
+                Err(why) => said = why,
+            }
+        }
+        self.notes.push(format!("{what}: {said}"));
+    }
+
+    fn action(&mut self, path: &str, action: &Value) {
+        self.counts.actions += 1;
+        let required = list(action, "parameters").any(|one| one["required"] == true);
+        let ask = required || plan::is_only_asked_for(path, action);
+        for way in 0..self.ways.len() {
+            if let Err(why) = self.ways[way].act(path, action, ask) {
+                self.miss(way, &format!("{path} {} ", name(action)), &why);
+            }
+        }
+    }
+
+    /// Items are made, renamed and destroyed each way; one of them is walked into.
+    fn items(&mut self, path: &str, items: &Value) {
+        let noun = items["noun"].as_str().unwrap_or_default();
+        if items["origin"] == "configured" {
+            self.counts.items += 1;
+            for way in 0..self.ways.len() {
+                self.item(way, path, items, noun);
+            }
+            let name = self.name(items, OWN);
+            let made = self.fields(path, &name, items, false);
+            let create = json!([{"create": path, "name": name, "properties": properties(&made)}]);
+            let (code, answer) = self.api.post("/api/v1/changes", &json!({"changes": create}));
+            if code == 200 {
+                return self.node(format!("{path}/{name}"), &items["context"]);
+            }
+            self.notes.push(format!("{path} create: {}", answer["error"]));
+        }
+        let (_, node) = self.api.get(&format!("/api/v1/nodes{path}"));
+        let there =
+            list(&node, "items").next().map(|one| one.as_str().unwrap_or_default().to_owned());
+        if let Some(name) = there {
+            self.node(format!("{path}/{name}"), &items["context"]);
+        }
+    }
+
+    /// A name that the items' key allows.
+    fn name(&self, items: &Value, wanted: &str) -> String {
+        match items["key"]["shape"].as_str() {
+            Some("name" | "line" | "host" | "domain") => wanted.to_owned(),
+            _ => match plan::other(
+                &json!({"kind": items["key"], "example": ""}),
+                &Value::Null,
+                &self.world,
+            ) {
+                Ok(Value::String(text)) => text,
+                other => wanted.to_owned() + &other.map(|_| String::new()).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// What an item is made with: what it must have, and, with `all`, whatever is decided then.
+    fn fields(&self, path: &str, item: &str, items: &Value, all: bool) -> Vec<Field> {
+        let path = format!("{path}/{item}");
+        let decided = |one: &&Value| {
+            let only_then = one["role"] == "at-create";
+            let (given, required) =
+                (Given::of(&path, name(one), &self.world), one["required"] == true);
+            required || only_then && (all || given.is_some())
+        };
+        let fields = list(&items["context"], "properties").filter(decided);
+        fields.filter_map(|one| self.field(&path, one, &one["default"]).ok()).collect()
+    }
+
+    fn item(&mut self, way: usize, path: &str, items: &Value, noun: &str) {
+        let by = self.ways[way].name();
+        let wanted = format!("{OWN}-by-{}", by.replace(' ', "-").to_lowercase());
+        let name_ = self.name(items, &wanted);
+        let fields = self.fields(path, &name_, items, true);
+        let at = format!("{path}/{name_}");
+        if let Err(why) = self.ways[way].create(path, noun, &name_, &fields) {
+            if is_missing(&why) {
+                self.miss(way, &format!("{path} create {noun}"), &why);
+            } else {
+                self.notes.push(format!("{path} create {noun}, {by}: {why}"));
+            }
+            return;
+        }
+        let wanted: Values =
+            fields.iter().map(|field| (name(field).to_owned(), shown(field, "value"))).collect();
+        let other = (way + 1) % self.ways.len();
+        match self.ways[other].read(&at, &fields) {
+            Ok(found) if found == wanted => {}
+            found => self.miss(other, &at, &format!("{found:?} in place of {wanted:?}")),
+        }
+        let renamed = self.name(items, &format!("{name_}-2"));
+        if let Err(why) = self.ways[way].rename(&at, &renamed) {
+            self.miss(way, &format!("{at} rename"), &why);
+        }
+        if let Err(why) = self.ways[way].destroy(&format!("{path}/{renamed}")) {
+            self.miss(way, &format!("{path}/{renamed} destroy"), &why);
+        }
+        let (_, node) = self.api.get(&format!("/api/v1/nodes{path}"));
+        assert!(
+            !list(&node, "items").any(|one| *one == *renamed || *one == *name_),
+            "{path}: {node}"
+        );
+    }
+}
+
+/// Whether it is the way that lacks something, not the value that is no good.
+fn is_missing(why: &str) -> bool {
+    [
+        "no field",
+        "Timeout",
+        "no such command",
+        "has no property",
+        "there is no property",
+        "is not called",
+    ]
+    .iter()
+    .any(|part| why.contains(part))
+}
+
+fn list<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    of[name].as_array().into_iter().flatten()
+}
+
+fn name(of: &Value) -> &str {
+    of["name"].as_str().unwrap_or_default()
+}
+
+fn names(fields: &[Field]) -> String {
+    fields.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// A value as all ways show it: of a secret, whether it is set; a list that is not set is empty.
+fn shown(field: &Field, which: &str) -> Value {
+    let value = &field[which];
+    match field["role"].as_str() {
+        Some("secret") if which != "set" => json!(which == "value"),
+        _ if value.is_null() && field["kind"]["type"] == "list" => json!([]),
+        _ => value.clone(),
+    }
+}
