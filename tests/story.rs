@@ -54,8 +54,8 @@ impl Scene {
         Server::start(&options)
     }
 
-    /// One way from beginning to end: `first` sets an instance up, `later` does the rest on it and a
-    /// second one. The configuration that is left, without its heading.
+    /// One way from beginning to end, on a first instance and on a second one. The configuration
+    /// that is left, without its heading.
     fn run(&self, way: &str, mut steps: impl Steps) -> String {
         let begin = Instant::now();
         let first = self.serve(way, "first");

@@ -35,6 +35,10 @@ impl World {
         json!(self.folder.join(name).display().to_string())
     }
 
+    fn key(&self) -> Value {
+        json!(self.certificate.1)
+    }
+
     fn new_folder(&self) -> Value {
         self.file(&format!("folder-{}", self.number()))
     }
@@ -53,6 +57,7 @@ const EXCEPTIONS: &[Exception] = &[
     ("/", "tls_certificate", "a file of this machine", |world| world.file("certificate.pem")),
     ("/", "tls_key", "the key of the certificate", |world| world.file("key.pem")),
     ("/", "tls_client_ca", "a file of this machine", |world| world.file("certificate.pem")),
+    ("/configuration/certificates/", "key", "the key of the certificate", World::key),
     ("/configuration/tokens/", "role", "a role that there is", |_| json!("data")),
     ("/configuration/tokens/", "secret", "tokens are long", |_| {
         json!("reach-reach-reach-reach-reach-reach")

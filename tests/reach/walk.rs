@@ -6,7 +6,7 @@ use e2e::api::Api;
 use serde_json::{Value, json};
 
 use crate::plan::{self, Given, World};
-use crate::ways::{Field, Values, Way, properties};
+use crate::ways::{self, Field, Values, Way, properties};
 
 /// The name of the items that are walked into.
 const OWN: &str = "reach";
@@ -116,8 +116,7 @@ impl Walk {
     fn split(&self, path: &str, mut fields: Vec<Field>) -> (Vec<Field>, Vec<Field>) {
         let mut apart = Vec::new();
         while !fields.is_empty() {
-            let set = |field: &Field| json!({"set": path, "property": field["name"], "value": field["value"]});
-            let changes: Value = fields.iter().map(set).collect();
+            let changes = ways::changes(path, &fields);
             let ask = json!({"dry_run": true, "changes": changes});
             let (code, answer) = self.api.post("/api/v1/changes", &ask);
             if code == 200 {

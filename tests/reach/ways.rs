@@ -175,6 +175,15 @@ impl OverApi {
     }
 }
 
+/// What a request sets.
+pub fn changes(path: &str, fields: &[Field]) -> Value {
+    let one = |field: &Field| {
+        let (property, value) = (&field["name"], &field["value"]);
+        json!({"set": path, "property": property, "value": value})
+    };
+    fields.iter().map(one).collect()
+}
+
 /// The properties of a request.
 pub fn properties(fields: &[Field]) -> Map<String, Value> {
     fields.iter().map(|field| (name_of(field).to_owned(), field["value"].clone())).collect()
@@ -186,8 +195,7 @@ impl Way for OverApi {
     }
 
     fn set(&mut self, path: &str, fields: &[Field]) -> Result<(), String> {
-        let one = |field: &Field| json!({"set": path, "property": field["name"], "value": field["value"]});
-        self.change(fields.iter().map(one).collect())
+        self.change(changes(path, fields))
     }
 
     fn unset(&mut self, path: &str, fields: &[Field]) -> Result<(), String> {
@@ -265,7 +273,9 @@ impl Way for Browser {
         name: &str,
         fields: &[Field],
     ) -> Result<(), String> {
-        let create = json!({"do": "create", "path": above, "noun": noun, "name": name, "properties": fields});
+        let create = json!({
+            "do": "create", "path": above, "noun": noun, "name": name, "properties": fields
+        });
         self.ask(&create).map(drop)
     }
 

@@ -18,7 +18,8 @@ const LINE: Duration = Duration::from_secs(60);
 const BEGINS: [&str; 5] = ["plimsoll ", "api", "echo ", "mkdir ", "curl "];
 /// Makes a load of the documents a short one.
 const SHORT: &str = "--clients 2 --quiet --set warmup_ms=200 --set window_ms=200 \
-    --set step_max_ms=1000 --set file_size=1m --set 'schedule=[[1,1]]' --server-socket \"$STATE\"/plimsoll.sock";
+    --set step_max_ms=1000 --set file_size=1m --set 'schedule=[[1,1]]' \
+    --server-socket \"$STATE\"/plimsoll.sock";
 
 /// As root all servers of the machine are in one registry, those of other tests too; a newcomer has
 /// one, and need not name it.

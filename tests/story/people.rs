@@ -89,7 +89,8 @@ fn who_may_not_is_told_why_each_way() {
     let why = browser.ask(&json!({"do": "destroy", "path": bea})).expect_err("she is the last");
     assert!(why.contains(last), "{why}");
     let demoted = json!({"do": "set", "path": bea, "properties": [
-        {"name": "kind", "title": "Kind", "kind": {"type": "choice"}, "role": "setting", "value": "data"}]});
+        {"name": "kind", "title": "Kind", "kind": {"type": "choice"}, "role": "setting",
+        "value": "data"}]});
     let why = browser.ask(&demoted).expect_err("she is the last");
     assert!(why.contains(last), "{why}");
 

@@ -72,16 +72,27 @@ const first = (waits) => Promise.any(Object.entries(waits).map(async ([name, loc
 
 const pending = () => page.getByRole('region', { name: /not committed|Nothing to commit/ });
 
-/** Commits what waits; what is said against it, if it is refused. */
+/** Commits what waits; what is said against it, if it is refused. What is found wrong between two changes
+ * that go together is gone again when both are there. */
 async function commit() {
   const done = page.getByRole('status').filter({ hasText: /^Committed/ });
-  await button(pending(), 'Commit').click({ timeout: 2000 }).catch(() => undefined);
-  const refused = pending().getByRole('alert').or(pending().locator('.why'));
-  if ((await first({ done, refused })) === 'done') return done.textContent();
-  const why = await refused.first().textContent();
-  const marked = await settings().locator('.wrong:not(:empty)').allTextContents();
+  const question = page.getByRole('dialog').locator('.danger, .primary').last();
+  const wrong = settings().locator('.wrong:not(:empty)').or(pending().getByRole('alert')).or(pending().locator('.why'));
+  const end = Date.now() + PATIENCE;
+  let said = '';
+  for (let since = end; Date.now() < end && Date.now() - since < SOON; await page.waitForTimeout(50)) {
+    if ((await done.count()) > 0) return done.textContent();
+    // What cuts clients off asks once more.
+    if ((await question.count()) > 0) await question.click();
+    said = [...new Set(await wrong.allTextContents())].join(' ').trim();
+    if (said !== '') since = Math.min(since, Date.now());
+    else {
+      since = end;
+      await button(pending(), 'Commit').click({ timeout: 500 }).catch(() => undefined);
+    }
+  }
   await button(pending(), 'Abort').click();
-  throw new Error(`refused: ${[...marked, why].join(' ')}`);
+  throw new Error(`refused: ${said}`);
 }
 
 async function readOne(row, { kind, role }) {
