@@ -10,7 +10,7 @@ mod path;
 mod shape;
 mod value;
 
-pub use kind::Kind;
+pub use kind::{Kind, parse_bytes, parse_seconds, show_bytes};
 pub use path::{Path, PathError};
 pub use shape::Shape;
 pub use value::Value;
