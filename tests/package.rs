@@ -190,3 +190,39 @@ fn the_package_installs_serves_upgrades_and_goes() {
     upgrades(&on, &second);
     goes(&on);
 }
+
+/// What the container file takes from the tree is there, and what it says to the program is
+/// understood. Building it needs images from a registry, which a test does not ask for.
+#[test]
+fn the_container_file_fits_the_tree() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = |name: &str| fs::read_to_string(repository.join(name)).expect(name);
+    let (file, ignored) = (read("packaging/Containerfile"), read(".containerignore"));
+    let mut copied = 0;
+    for line in file.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from=")) {
+        let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+        for source in &words[..words.len() - 1] {
+            assert!(repository.join(source).exists(), "{line}");
+            let left_out = ignored.lines().any(|one| one == source.trim_end_matches('/'));
+            assert!(!left_out, "{line}: .containerignore leaves it out");
+            copied += 1;
+        }
+    }
+    assert!(copied >= 3, "{file}");
+
+    let version = read("Cargo.toml");
+    let version = version.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let image = format!("library/rust:{}-", version.expect("a version").trim_matches('"'));
+    assert!(file.contains(&image), "not built with {image}");
+
+    let help = succeed(Command::new(binary()).args(["serve", "--help"]));
+    let help = String::from_utf8(help).expect("text");
+    let said =
+        file.lines().filter(|line| ["ENTRYPOINT ", "CMD "].iter().any(|s| line.starts_with(s)));
+    let said: Vec<&str> =
+        said.flat_map(|line| line.split('"')).filter(|w| w.starts_with("--")).collect();
+    assert_eq!(said, ["--state", "--port-offset", "--address"]);
+    for option in said {
+        assert!(help.contains(option), "{option} is no option of serve");
+    }
+}

@@ -3,15 +3,15 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4;
 use e2e::process;
+use e2e::scene::Scene;
 use e2e::scratch::Scratch;
-use e2e::server::{Options, Server, binary};
+use e2e::server::binary;
 use e2e::tls::{Authority, Pair, Tunnel, client, secure};
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 use wire::nfs4::Nfsstat4;
@@ -19,34 +19,15 @@ use wire::nfs4::Nfsstat4;
 /// Bytes that each version writes and reads.
 const BYTES: usize = 9 << 20;
 
-struct Scene {
-    scratch: Scratch,
-    dir: PathBuf,
-    state: PathBuf,
+/// The appliance's own certificate.
+fn own_certificate(scene: &Scene) -> String {
+    fs::read_to_string(scene.state.join("certificate.pem")).expect("a certificate")
 }
 
-impl Scene {
-    fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
-        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
-        Self { scratch, dir, state }
-    }
-
-    fn start(&self, args: &[&str]) -> Server {
-        let args = args.iter().map(Into::into).collect();
-        Server::start(&Options { args, ..Options::new(&self.dir, &self.state) })
-    }
-
-    /// The appliance's own certificate.
-    fn own(&self) -> String {
-        fs::read_to_string(self.state.join("certificate.pem")).expect("a certificate")
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.scratch.path().join(name);
-        fs::write(&path, text).expect("written");
-        path.display().to_string()
-    }
+fn write_beside(scene: &Scene, name: &str, text: &str) -> String {
+    let path = scene.scratch.path().join(name);
+    fs::write(&path, text).expect("written");
+    path.display().to_string()
 }
 
 fn until(what: &str, mut happened: impl FnMut() -> bool) {
@@ -65,7 +46,7 @@ fn pattern() -> Vec<u8> {
 fn both_versions_work_over_a_session_with_the_appliances_own_certificate() {
     let scene = Scene::new("tls-own");
     let mut server = scene.start(&["--export", "*(rw,no_root_squash,xprtsec=tls)"]);
-    let tunnel = Tunnel::start(server.nfs(), client(&scene.own(), None));
+    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene), None));
     let data = pattern();
 
     let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
@@ -115,7 +96,7 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     let (first, second, stranger) =
         (Authority::new("first"), Authority::new("second"), Authority::new("stranger"));
     let (certificate, key) = first.sign().write(scene.scratch.path(), "server");
-    let ca = scene.file("ca.pem", &first.pem());
+    let ca = write_beside(&scene, "ca.pem", &first.pem());
     let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
     let mut server = scene.start(&[
         "--nfs-tls-cert",
@@ -140,13 +121,13 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     }
 
     // A mistake changes nothing, and is told.
-    scene.file("server-key.pem", "no key");
+    write_beside(&scene, "server-key.pem", "no key");
     process::signal(server.pid(), libc::SIGHUP);
     until("the mistake is told", || server.said().contains("private key cannot be read"));
     assert!(mounts(at, &export, &first.pem(), Some(&first.sign())));
 
     second.sign().write(scene.scratch.path(), "server");
-    scene.file("ca.pem", &second.pem());
+    write_beside(&scene, "ca.pem", &second.pem());
     process::signal(server.pid(), libc::SIGHUP);
     until("the new one is shown", || secure(at, &client(&second.pem(), None)).is_ok());
     assert!(mounts(at, &export, &second.pem(), Some(&second.sign())));
@@ -172,8 +153,8 @@ fn what_cannot_work_is_refused_before_anything_is_served() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--nfs-tls-key"), "{said}");
     let (one, other) = (Authority::new("a").sign(), Authority::new("b").sign());
-    let certificate = scene.file("certificate.pem", &one.certificate);
-    let key = scene.file("key.pem", &other.key);
+    let certificate = write_beside(&scene, "certificate.pem", &one.certificate);
+    let key = write_beside(&scene, "key.pem", &other.key);
     let (code, said) = run(&["--nfs-tls-cert", &certificate, "--nfs-tls-key", &key]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("cannot be used together"), "{said}");
@@ -202,7 +183,7 @@ fn cost_of_streams() {
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let scene = Scene { scratch, dir, state };
     let server = scene.start(&[]);
-    let tunnel = Tunnel::start(server.nfs(), client(&scene.own(), None));
+    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene), None));
     let part: Vec<u8> = pattern().into_iter().take(1 << 20).collect();
     for (name, at) in [("plain", server.nfs()), ("tls", tunnel.addr)] {
         let mut v3 = nfs3::Client::connect(at, 0, 0).expect("a connection");

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use e2e::api::Api;
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4;
-use e2e::scratch::Scratch;
-use e2e::server::{Options, Server};
+use e2e::scene::Scene;
+use e2e::server::Server;
 use serde_json::{Value, json};
 use wire::nfs3::{Nfsstat3, StableHow};
 use wire::nfs4::Nfsstat4;
@@ -26,22 +26,8 @@ const BEFORE: Duration = Duration::from_secs(2);
 /// Bytes of a read or write.
 const BLOCK: usize = 4096;
 
-struct Scene {
-    scratch: Scratch,
-    dir: PathBuf,
-    state: PathBuf,
-}
-
-impl Scene {
-    fn new(name: &str) -> Self {
-        let scratch = Scratch::new(name);
-        let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
-        Self { scratch, dir, state }
-    }
-
-    fn start(&self) -> (Server, Api) {
-        (Server::start(&Options::new(&self.dir, &self.state)), Api::new(&self.state))
-    }
+fn start(scene: &Scene) -> (Server, Api) {
+    (scene.start(&[]), Api::new(&scene.state))
 }
 
 /// Commits changes, which must succeed.
@@ -148,7 +134,7 @@ fn disturb(scene: &Scene, api: &Api, rounds: usize) {
 #[test]
 fn nobody_else_notices_that_shares_come_and_go() {
     let scene = Scene::new("shares-live");
-    let (server, api) = scene.start();
+    let (server, api) = start(&scene);
     let rounds = std::env::var("PLIMSOLL_SHARES_ROUNDS").ok().and_then(|n| n.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
     let (changing, end) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -186,7 +172,7 @@ fn nobody_else_notices_that_shares_come_and_go() {
 #[test]
 fn what_a_share_had_ends_with_it_and_comes_again_with_the_server() {
     let scene = Scene::new("shares-ends");
-    let (mut server, api) = scene.start();
+    let (mut server, api) = start(&scene);
     let dir = scene.scratch.folder("b", None);
     change(&api, &json!([create("b", &dir)]));
     let mut v3 = nfs3::Client::connect(server.nfs(), 0, 0).expect("a connection");
@@ -195,7 +181,7 @@ fn what_a_share_had_ends_with_it_and_comes_again_with_the_server() {
     // It is served again after a start, and its handles are good.
     server.stop();
     drop(server);
-    let (server, api) = scene.start();
+    let (server, api) = start(&scene);
     let mut v3 = nfs3::Client::connect(server.nfs(), 0, 0).expect("a connection");
     v3.getattr(&handle).expect("the same handle");
 
@@ -224,7 +210,7 @@ fn what_a_share_had_ends_with_it_and_comes_again_with_the_server() {
 #[test]
 fn what_is_wrong_is_said_in_one_sentence() {
     let scene = Scene::new("shares-wrong");
-    let (_server, api) = scene.start();
+    let (_server, api) = start(&scene);
     let dir = scene.scratch.folder("b", None);
     change(&api, &json!([create("b", &dir), {"create": "/shares", "name": "p"}]));
     let elsewhere = json!({"create": "/shares/p", "name": "b", "properties": {"directory": dir}});

@@ -16,6 +16,7 @@ pub mod nfs3;
 pub mod nfs4;
 pub mod place;
 pub mod process;
+pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod tls;

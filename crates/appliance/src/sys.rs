@@ -93,12 +93,43 @@ pub fn try_handles(dir: &File) -> (Result<()>, Result<()>) {
     (Ok(()), opened.map(drop))
 }
 
+/// A file without a name in `dir`, gone when it is closed (O_TMPFILE).
+pub fn unnamed_file(dir: &std::path::Path) -> Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(dir)
+}
+
+/// Whether the file system of `dir` holds users to quotas (quotactl_fd(2), Linux 5.14).
+pub fn quotas_are_on(dir: &File) -> Result<bool> {
+    // In the form that xfs has brought and that the kernel answers for all file systems.
+    const Q_XGETQSTAT: libc::c_long = 0x5805;
+    const USRQUOTA: libc::c_long = 0;
+    const USERS_ENFORCED: u16 = 1 << 1;
+    // struct fs_quota_stat is 80 bytes; its flags are the second 16 bits.
+    let mut status = [0u16; 128];
+    // SAFETY: the kernel writes its structure, which is shorter than `status`.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_quotactl_fd,
+            dir.as_raw_fd(),
+            Q_XGETQSTAT << 8 | USRQUOTA,
+            0,
+            status.as_mut_ptr(),
+        )
+    };
+    match check(result) {
+        Ok(()) => Ok(status[1] & USERS_ENFORCED != 0),
+        // All are off, or the file system has none.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSYS | libc::ESRCH)) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
 /// Whether a read that must not wait (RWF_NOWAIT) works on files of `dir`; tried on an unnamed
 /// file. `None` if none can be made there.
 pub fn try_nowait(dir: &std::path::Path) -> Option<Result<()>> {
-    use std::os::unix::fs::{FileExt, OpenOptionsExt};
-    let file =
-        File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(dir).ok()?;
+    use std::os::unix::fs::FileExt;
+    let file = unnamed_file(dir).ok()?;
     file.write_all_at(&[1], 0).ok()?;
     let mut byte = 0u8;
     let part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };

@@ -11,7 +11,7 @@ pub mod service;
 mod shape;
 mod value;
 
-pub use kind::Kind;
+pub use kind::{Kind, parse_bytes, parse_seconds, show_bytes};
 pub use path::{Path, PathError};
 pub use shape::Shape;
 pub use value::Value;

@@ -70,11 +70,25 @@ pub enum FlushSite {
     Xattr,
     /// An access control list: the file.
     Acl,
+    /// A change of the configuration: its new revision.
+    Revision,
+    /// The same: the folder that names the revision.
+    RevisionName,
+    /// The configuration's folder, when it is made: itself, and the state directory that names it.
+    ConfigurationFolder,
+    /// A secret of the configuration: the file of secrets.
+    Secrets,
+    /// The same: the state directory that names it.
+    SecretsName,
+    /// Whatever the audit log has to say: the log.
+    Audit,
+    /// A new file of the audit log: the state directory that names it.
+    AuditName,
 }
 
 impl FlushSite {
     /// All of them, for tests that try each.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 30] = [
         Self::WriteFileSync,
         Self::WriteDataSync,
         Self::Commit,
@@ -98,6 +112,13 @@ impl FlushSite {
         Self::Clone,
         Self::Xattr,
         Self::Acl,
+        Self::Revision,
+        Self::RevisionName,
+        Self::ConfigurationFolder,
+        Self::Secrets,
+        Self::SecretsName,
+        Self::Audit,
+        Self::AuditName,
     ];
 
     /// The name that `PLIMSOLL_TEST_SKIP_FLUSH` takes.
@@ -126,6 +147,13 @@ impl FlushSite {
             Self::Clone => "clone",
             Self::Xattr => "xattr",
             Self::Acl => "acl",
+            Self::Revision => "revision",
+            Self::RevisionName => "revision-name",
+            Self::ConfigurationFolder => "configuration-folder",
+            Self::Secrets => "secrets",
+            Self::SecretsName => "secrets-name",
+            Self::Audit => "audit",
+            Self::AuditName => "audit-name",
         }
     }
 

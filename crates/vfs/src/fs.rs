@@ -8,6 +8,8 @@
 //! a [`Flush`]. The caller hands it to the flush group, which calls [`Durable::flush`] off the
 //! path (one flush serving many callers); methods never flush by themselves.
 
+pub(crate) mod layer;
+
 use std::any::Any;
 use std::sync::Arc;
 

@@ -7,6 +7,8 @@ use control::access::SCOPES;
 
 use super::ROOT;
 
+mod reference;
+
 /// Everything that is declared, with the path that leads there.
 fn walk(context: &'static Context, path: &Path, found: &mut Vec<(Path, &'static Context)>) {
     found.push((path.clone(), context));

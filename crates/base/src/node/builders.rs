@@ -129,9 +129,7 @@ impl Property {
         kind: Kind,
         help: &'static str,
     ) -> Self {
-        let mut property = Self::setting(name, title, kind, Default::None, help);
-        property.role = Role::State;
-        property
+        Self::setting(name, title, kind, Default::None, help).with_role(Role::State)
     }
 
     /// What can be set and never seen.
@@ -141,14 +139,16 @@ impl Property {
         kind: Kind,
         help: &'static str,
     ) -> Self {
-        let mut property = Self::setting(name, title, kind, Default::None, help);
-        property.role = Role::Secret;
-        property
+        Self::setting(name, title, kind, Default::None, help).with_role(Role::Secret)
     }
 
     /// What is set when its item is made, and stays.
-    pub const fn at_create(mut self) -> Self {
-        self.role = Role::AtCreate;
+    pub const fn at_create(self) -> Self {
+        self.with_role(Role::AtCreate)
+    }
+
+    const fn with_role(mut self, role: Role) -> Self {
+        self.role = role;
         self
     }
 

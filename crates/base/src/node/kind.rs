@@ -52,7 +52,29 @@ pub enum Kind {
 const BINARY: [(char, u64); 5] =
     [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30), ('T', 1 << 40), ('P', 1 << 50)];
 /// Seconds by their letter.
-const SECONDS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+const SECONDS: [(char, u64); 5] =
+    [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400), ('w', 604_800)];
+
+/// Bytes from a text such as `512`, `64K`, `10 GiB`; letters are powers of two.
+pub fn parse_bytes(text: &str) -> Option<i64> {
+    let plain = text.trim();
+    let plain = plain.strip_suffix(['B', 'b']).unwrap_or(plain);
+    let is_unit = |unit: &&str| unit.ends_with(|last: char| last.is_ascii_alphabetic());
+    let plain = plain.strip_suffix('i').filter(is_unit).unwrap_or(plain);
+    scaled(plain, &BINARY)
+}
+
+/// Seconds from a text such as `90`, `90s`, `15m`, `2h`, `1d`, `1w`.
+pub fn parse_seconds(text: &str) -> Option<i64> {
+    scaled(text, &SECONDS)
+}
+
+/// Bytes so that [`parse_bytes`] reads the same again: exactly, with the largest letter that allows
+/// it.
+pub fn show_bytes(bytes: u64) -> String {
+    let whole = BINARY.iter().rev().find(|(_, size)| bytes > 0 && bytes.is_multiple_of(*size));
+    whole.map_or_else(|| bytes.to_string(), |(letter, size)| format!("{}{letter}", bytes / size))
+}
 
 impl Kind {
     /// Its name in the API.
@@ -114,12 +136,8 @@ impl Kind {
             Self::Integer { .. } | Self::Time => {
                 Value::Integer(text.trim().parse().map_err(|_| wrong())?)
             }
-            Self::Bytes { .. } => {
-                let plain = text.trim();
-                let plain = plain.strip_suffix("iB").or(plain.strip_suffix('B')).unwrap_or(plain);
-                Value::Integer(scaled(plain, &BINARY).ok_or_else(wrong)?)
-            }
-            Self::Seconds { .. } => Value::Integer(scaled(text, &SECONDS).ok_or_else(wrong)?),
+            Self::Bytes { .. } => Value::Integer(parse_bytes(text).ok_or_else(wrong)?),
+            Self::Seconds { .. } => Value::Integer(parse_seconds(text).ok_or_else(wrong)?),
             Self::Choice(_) => Value::text(text.trim()),
             Self::Text { .. } => Value::text(text),
             Self::List { of, .. } => {
@@ -134,12 +152,10 @@ impl Kind {
 
     /// A value for people, so that [`Self::parse`] reads the same again.
     pub fn show(&self, value: &Value) -> String {
-        let (Self::Bytes { .. }, Value::Integer(n)) = (self, value) else {
-            return value.to_string();
-        };
-        let bytes = n.unsigned_abs();
-        let whole = BINARY.iter().rev().find(|(_, size)| bytes > 0 && bytes.is_multiple_of(*size));
-        whole.map_or_else(|| n.to_string(), |(letter, size)| format!("{}{letter}", bytes / size))
+        match (self, value) {
+            (Self::Bytes { .. }, Value::Integer(n)) => show_bytes(n.unsigned_abs()),
+            _ => value.to_string(),
+        }
     }
 
     /// What is good, for people: `a number from 1 to 9`.

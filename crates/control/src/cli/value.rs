@@ -3,17 +3,11 @@
 
 use std::net::Ipv6Addr;
 
+use base::node::{parse_bytes, parse_seconds, show_bytes};
 use base::units::{days_from_civil, utc};
 use serde_json::Value as Json;
 
 use super::declared::{Kind, did_you_mean};
-
-/// Factors of sizes; powers of two, as storage people mean them.
-const BYTES: [(&str, u64); 6] =
-    [("P", 1 << 50), ("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10), ("", 1)];
-/// Factors of spans of time.
-const SECONDS: [(&str, u64); 5] =
-    [("w", 604_800), ("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
 /// The value that `text` means.
 ///
@@ -32,10 +26,10 @@ pub fn parse(kind: &Kind, text: &str) -> Result<Json, String> {
         "time" => time(text).map(Json::from).ok_or_else(|| {
             format!("'{text}' is not a point of time such as 2030-01-31 or '2030-01-31 23:59:59'")
         }),
-        "bytes" => scaled(text, &BYTES)
+        "bytes" => parse_bytes(text)
             .map(Json::from)
             .ok_or_else(|| format!("'{text}' is not a size such as 512, 64K or 10G")),
-        "seconds" => scaled(text, &SECONDS)
+        "seconds" => parse_seconds(text)
             .map(Json::from)
             .ok_or_else(|| format!("'{text}' is not a time such as 90, 90s, 15m or 2h")),
         "choice" => choice(kind, text),
@@ -54,24 +48,6 @@ fn choice(kind: &Kind, text: &str) -> Result<Json, String> {
     let all: Vec<&str> = values().collect();
     let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
     Err(format!("'{text}' is none of {}{hint}", all.join(", ")))
-}
-
-/// A number with a unit's letter, which may be small, and may be followed by `B` or `iB`.
-fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let unit = unit.trim();
-    if unit.is_empty() {
-        return Some(number);
-    }
-    let bytes = units == BYTES;
-    let unit = match bytes {
-        true => unit.trim_end_matches(['B', 'b']).trim_end_matches('i'),
-        false => unit,
-    };
-    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
-    number.checked_mul(*factor)
 }
 
 /// Seconds since the epoch from themselves, or from a date with or without a time of day, UTC.
@@ -164,7 +140,7 @@ pub fn print(kind: &Kind, value: &Json) -> String {
     match (kind.base.as_str(), value) {
         (_, Json::Null) => "-".to_owned(),
         (_, Json::Bool(on)) => if *on { "on" } else { "off" }.to_owned(),
-        ("bytes", Json::Number(n)) => n.as_u64().map_or_else(|| n.to_string(), bytes),
+        ("bytes", Json::Number(n)) => n.as_u64().map_or_else(|| n.to_string(), show_bytes),
         ("seconds", Json::Number(n)) => format!("{n}s"),
         ("time", Json::Number(n)) => n.as_i64().map_or_else(|| n.to_string(), utc),
         (_, Json::String(text)) => text.clone(),
@@ -176,11 +152,4 @@ pub fn print(kind: &Kind, value: &Json) -> String {
         }
         (_, other) => other.to_string(),
     }
-}
-
-/// Exactly, with the largest unit that allows it.
-fn bytes(n: u64) -> String {
-    let fits = |factor: u64| n != 0 && n.is_multiple_of(factor);
-    let (unit, factor) = BYTES.into_iter().find(|(_, f)| fits(*f)).unwrap_or(("", 1));
-    format!("{}{unit}", n / factor)
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::Context;
 use serde::Serialize;
+use vfs::flush::FlushSite;
 
 use super::document::Document;
 use super::text;
@@ -199,6 +200,22 @@ impl Folder {
     fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
+
+    fn flush_folder(&self, name: &str) -> io::Result<()> {
+        match self.at(name).parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a flush of a file, and of its name, is called in tests that leave it out.
+fn sites(name: &str) -> (FlushSite, FlushSite) {
+    match name.split(['/', '.']).next() {
+        Some(FOLDER) => (FlushSite::Revision, FlushSite::RevisionName),
+        Some("secrets") => (FlushSite::Secrets, FlushSite::SecretsName),
+        _ => (FlushSite::Audit, FlushSite::AuditName),
+    }
 }
 
 impl Disk for Folder {
@@ -235,6 +252,9 @@ impl Disk for Folder {
     }
 
     fn flush(&self, name: &str) -> io::Result<()> {
+        if !sites(name).0.enabled() {
+            return Ok(());
+        }
         File::options().write(true).open(self.at(name))?.sync_all()
     }
 
@@ -250,17 +270,20 @@ impl Disk for Folder {
     }
 
     fn flush_names(&self, name: &str) -> io::Result<()> {
-        match self.at(name).parent() {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
+        if !sites(name).1.enabled() {
+            return Ok(());
         }
+        self.flush_folder(name)
     }
 
     fn make_folder(&self, name: &str) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.at(name))?;
+        if !FlushSite::ConfigurationFolder.enabled() {
+            return Ok(());
+        }
         // Its owner and mode, too: without them a server without privilege is shut out of it.
         File::open(self.at(name))?.sync_all()?;
-        self.flush_names(name)
+        self.flush_folder(name)
     }
 
     fn point(&self, name: &str, to: &str) -> io::Result<()> {

@@ -249,11 +249,8 @@ fn a_delegation_opens_the_file_while_it_is_recalled() {
     assert_eq!(holder.at_root(&[wrong]).0, Nfsstat4::BAD_STATEID);
 }
 
-/// A client of 4.0 that listens for callbacks here: its connection, its id.
-fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
-    let mut wire = Wire::connect(scene.addr);
-    let port = listener.local_addr().unwrap().port();
-    let addr = format!("127.0.0.1.{}.{}", port >> 8, port & 255);
+/// Makes a client of 4.0 that wants to be called at this address: its id.
+fn set_client(wire: &mut Wire, addr: &str) -> u64 {
     let location = Clientaddr4 { netid: Utf8str(b"tcp"), addr: Utf8str(addr.as_bytes()) };
     let args = SetclientidArgs4 {
         client: NfsClientId4 { verifier: [1; 8], id: Opaque4(b"old") },
@@ -264,7 +261,16 @@ fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
     let [ResOp::Setclientid(SetclientidRes4::Ok(ok))] = results[..] else { panic!("{results:?}") };
     let args = SetclientidConfirmArgs4 { clientid: ok.clientid, confirm: ok.confirm };
     assert_eq!(wire.compound(0, &[ArgOp::SetclientidConfirm(args)]).0, Nfsstat4::OK);
-    (wire, ok.clientid)
+    ok.clientid
+}
+
+/// A client of 4.0 that listens for callbacks here: its connection, its id.
+fn old_client(scene: &Scene, listener: &TcpListener) -> (Wire, u64) {
+    let mut wire = Wire::connect(scene.addr);
+    let port = listener.local_addr().unwrap().port();
+    let addr = format!("127.0.0.1.{}.{}", port >> 8, port & 255);
+    let id = set_client(&mut wire, &addr);
+    (wire, id)
 }
 
 /// Opens `f` for reading under the next numbers of the owner.
@@ -334,18 +340,9 @@ fn a_client_of_4_0_that_stops_listening_is_told_by_renew() {
 fn nobody_is_called_elsewhere_than_where_he_calls_from() {
     let scene = Scene::new();
     let mut wire = Wire::connect(scene.addr);
-    let location = Clientaddr4 { netid: Utf8str(b"tcp"), addr: Utf8str(b"127.0.0.2.8.1") };
-    let args = SetclientidArgs4 {
-        client: NfsClientId4 { verifier: [1; 8], id: Opaque4(b"old") },
-        callback: CbClient4 { program: 99, location },
-        callback_ident: 5,
-    };
-    let (_, results) = wire.compound(0, &[ArgOp::Setclientid(args)]);
-    let [ResOp::Setclientid(SetclientidRes4::Ok(ok))] = results[..] else { panic!("{results:?}") };
-    let args = SetclientidConfirmArgs4 { clientid: ok.clientid, confirm: ok.confirm };
-    assert_eq!(wire.compound(0, &[ArgOp::SetclientidConfirm(args)]).0, Nfsstat4::OK);
+    let id = set_client(&mut wire, "127.0.0.2.8.1");
     let mut seqid = 0;
     for _ in 0..3 {
-        assert_eq!(read_delegation(&old_open(&mut wire, ok.clientid, &mut seqid)), None);
+        assert_eq!(read_delegation(&old_open(&mut wire, id, &mut seqid)), None);
     }
 }

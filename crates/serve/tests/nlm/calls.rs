@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use vfs::handle::Handle;
 use wire::nlm4::*;
 
 use crate::host::{COOKIE, Host, Services, args};
@@ -18,6 +19,13 @@ fn stage() -> (Services, World, Server, Host, Host) {
 
 fn nothing_waits(server: &Server) {
     wait_for("nothing is under way", || (server.nlm.blocked() == 0).then_some(()));
+}
+
+/// The first host has a lock that the second one waits for, and gives it back.
+fn hand_over(file: &Handle, one: &mut Host, two: &mut Host) {
+    one.lock(file, 0, 0);
+    two.lock_waiting(file, 0, 0);
+    one.unlock(file, 0, 0);
 }
 
 #[test]
@@ -46,9 +54,7 @@ fn who_does_not_want_it_any_more_loses_it() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     services.hear();
     nothing_waits(&server);
     assert_eq!(server.locks.counts().locks, 0);
@@ -59,9 +65,7 @@ fn who_does_not_answer_is_called_again() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(2, Ordering::SeqCst);
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     let calls = [services.hear(), services.hear(), services.hear()];
     assert!(calls.iter().all(|call| *call == calls[0]), "the same each time");
     nothing_waits(&server);
@@ -74,9 +78,7 @@ fn who_may_have_heard_keeps_it() {
     let file = world.file("f", 0o644);
     services.deaf.store(1, Ordering::SeqCst);
     *services.answer.lock().unwrap() = Nlm4Stat::DENIED;
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     // It took the lock at the first call, and waits no more at the second.
     services.hear();
     services.hear();
@@ -94,9 +96,7 @@ fn who_cannot_be_reached_loses_it() {
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
     let mut one = Host::new(server.addr, "one");
     let mut two = Host::new(server.addr, "two");
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     assert_eq!(server.nlm.blocked(), 1);
     nothing_waits(&server);
     assert_eq!(server.locks.counts().locks, 0);
@@ -107,9 +107,7 @@ fn who_asks_again_is_not_called_any_more() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(usize::MAX, Ordering::SeqCst);
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     services.hear();
     assert_eq!(two.lock_waiting(&file, 0, 0), Nlm4Stat::GRANTED);
     assert_eq!(server.nlm.blocked(), 0);
@@ -129,9 +127,7 @@ fn waiting_is_cancelled() {
     assert_eq!(server.locks.counts().locks, 0);
     // Cancelled when it was granted already, and the client does not know yet.
     services.deaf.store(usize::MAX, Ordering::SeqCst);
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     services.hear();
     assert_eq!(two.cancel(&file, 0, 0), Nlm4Stat::GRANTED);
     assert_eq!(server.locks.counts().locks, 0);
@@ -170,9 +166,7 @@ fn granted_may_be_answered_by_a_call() {
     let (services, world, server, mut one, mut two) = stage();
     let file = world.file("f", 0o644);
     services.deaf.store(usize::MAX, Ordering::SeqCst);
-    one.lock(&file, 0, 0);
-    two.lock_waiting(&file, 0, 0);
-    one.unlock(&file, 0, 0);
+    hand_over(&file, &mut one, &mut two);
     let heard = services.hear();
     let cookie = heard.decode::<TestArgs<'_>>().cookie;
     two.call(Proc::GRANTED_RES, &Nlm4Res { cookie, stat: Nlm4Stat::GRANTED }).results::<()>();

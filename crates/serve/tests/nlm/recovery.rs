@@ -10,10 +10,24 @@ use wire::nsm;
 use crate::host::{COOKIE, Host, Services, args, notify_by_datagram};
 use crate::server::{GRACE, Server, World, wait_for};
 
-#[test]
-fn a_host_that_has_restarted_holds_nothing() {
+/// A server with a file, whose calls nobody answers.
+fn alone() -> (World, Server, Handle) {
     let world = World::new(1);
     let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    (world, server, file)
+}
+
+/// A server with a file, and hosts that answer its calls.
+fn answering() -> (Services, World, Server, Handle) {
+    let services = Services::start();
+    let world = World::new(services.portmap);
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    (services, world, server, file)
+}
+
+#[test]
+fn a_host_that_has_restarted_holds_nothing() {
+    let (_world, server, file) = alone();
     let mut one = Host::new(server.addr, "one.example");
     let mut two = Host::new(server.addr, "two.example");
     one.lock(&file, 0, 10);
@@ -34,8 +48,7 @@ fn a_host_that_has_restarted_holds_nothing() {
 
 #[test]
 fn free_all_is_the_same() {
-    let world = World::new(1);
-    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let (_world, server, file) = alone();
     let mut one = Host::new(server.addr, "pc");
     one.lock(&file, 0, 10);
     one.call(Proc::FREE_ALL, &NotifyArgs { name: HostName(b"pc"), state: 0 }).results::<()>();
@@ -44,10 +57,7 @@ fn free_all_is_the_same() {
 
 #[test]
 fn after_a_restart_those_on_record_reclaim_and_nobody_else() {
-    let services = Services::start();
-    let world = World::new(services.portmap);
-    let file = world.file("f", 0o644);
-    let server = Server::start(&world);
+    let (services, world, server, file) = answering();
     let before = server.nlm.state();
     assert_eq!(before % 2, 1);
     assert!(!server.locks.in_grace(), "there is nobody to wait for");
@@ -128,10 +138,7 @@ fn grace_gates_each_call_that_gives_something_and_no_other() {
 
 #[test]
 fn who_did_not_come_back_may_not_reclaim_later() {
-    let services = Services::start();
-    let world = World::new(services.portmap);
-    let file = world.file("f", 0o644);
-    let server = Server::start(&world);
+    let (_services, world, server, file) = answering();
     Host::new(server.addr, "one").lock(&file, 0, 10);
     drop(server);
     let server = Server::start(&world);
@@ -145,10 +152,7 @@ fn who_did_not_come_back_may_not_reclaim_later() {
 
 #[test]
 fn who_has_restarted_meanwhile_may_not_reclaim() {
-    let services = Services::start();
-    let world = World::new(services.portmap);
-    let file = world.file("f", 0o644);
-    let server = Server::start(&world);
+    let (_services, world, server, file) = answering();
     Host::new(server.addr, "one").lock(&file, 0, 10);
     drop(server);
     let server = Server::start(&world);
@@ -159,8 +163,7 @@ fn who_has_restarted_meanwhile_may_not_reclaim() {
 
 #[test]
 fn a_host_that_holds_nothing_is_forgotten() {
-    let world = World::new(1);
-    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let (world, server, file) = alone();
     let mut one = Host::new(server.addr, "one");
     let mut two = Host::new(server.addr, "two");
     one.lock(&file, 0, 10);
@@ -181,8 +184,7 @@ fn a_host_that_holds_nothing_is_forgotten() {
 
 #[test]
 fn an_administrator_ends_a_host() {
-    let world = World::new(1);
-    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let (_world, server, file) = alone();
     let mut one = Host::new(server.addr, "one");
     one.lock(&file, 0, 10);
     let id = server.nlm.hosts()[0].id;
@@ -194,8 +196,7 @@ fn an_administrator_ends_a_host() {
 #[test]
 fn the_table_refuses_what_a_host_shares() {
     use vfs::locks::{ClientKey, Owner, Share};
-    let world = World::new(1);
-    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let (world, server, file) = alone();
     let mut one = Host::new(server.addr, "one");
     assert_eq!(one.share(Proc::SHARE, &file, 1, 2), Nlm4Stat::GRANTED);
     let client = ClientKey { protocol: Protocol::Nfs4, id: 1 };

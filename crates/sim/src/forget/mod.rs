@@ -16,8 +16,10 @@ mod model;
 mod serve;
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,11 +66,47 @@ struct Shared {
     fail_flushes: AtomicBool,
     fail_writes: AtomicBool,
     epoch: AtomicU64,
+    images: Mutex<Images>,
+}
+
+/// What is kept of moments of a run.
+#[derive(Default)]
+struct Images {
+    choose: Option<Choose>,
+    kept: Vec<Image>,
+}
+
+/// Says whether the moment before a call is kept: the number of the call, from 1 on, and whether
+/// it is a flush.
+pub type Choose = Box<dyn FnMut(u64, bool) -> bool + Send>;
+
+/// What a crash would have left at a moment.
+pub struct Image {
+    /// The call before which that was, as [`Stats::ops`] counts them.
+    pub call: u64,
+    /// The file system, not mounted.
+    pub left: ForgetFs,
 }
 
 impl Shared {
     fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn images(&self) -> MutexGuard<'_, Images> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call, before it is done.
+    fn arrive(&self, flush: bool) {
+        let call = self.counters.ops.fetch_add(1, Relaxed) + 1;
+        let mut images = self.images();
+        if images.choose.as_mut().is_some_and(|choose| choose(call, flush)) {
+            let mut model = self.model().clone();
+            model.crash();
+            let shared = Self { model: Mutex::new(model), ..Self::default() };
+            images.kept.push(Image { call, left: ForgetFs { shared: Arc::new(shared) } });
+        }
     }
 }
 
@@ -87,6 +125,15 @@ impl ForgetFs {
         Self::default().serve(path)
     }
 
+    /// Copies everything in it, with owners and modes, into a folder of another file system. Special
+    /// files are left out.
+    ///
+    /// # Errors
+    /// What the other one says.
+    pub fn copy_to(&self, folder: &Path) -> io::Result<()> {
+        copy(&self.shared.model(), model::ROOT, folder)
+    }
+
     /// Mounts this file system, as a crash left it.
     ///
     /// # Errors
@@ -103,6 +150,39 @@ impl ForgetFs {
         config.n_threads = Some(THREADS);
         let session = fuser::spawn_mount(serve::Fuse::new(self.shared.clone()), path, &config)?;
         Ok(Mounted { shared: self.shared, path: path.to_owned(), session: Some(session) })
+    }
+}
+
+fn copy(model: &Model, dir: u64, to: &Path) -> io::Result<()> {
+    let errno = io::Error::from_raw_os_error;
+    let mut cookie = 0;
+    loop {
+        let listed = model.list(dir, cookie).map_err(errno)?;
+        let Some((_, _, last)) = listed.last() else { return Ok(()) };
+        cookie = *last;
+        for (name, seen, _) in &listed {
+            let path = to.join(OsStr::from_bytes(name));
+            match seen.attr.mode & libc::S_IFMT {
+                _ if matches!(&**name, b"." | b"..") => continue,
+                libc::S_IFDIR => {
+                    fs::create_dir(&path)?;
+                    copy(model, seen.ino, &path)?;
+                }
+                libc::S_IFREG => {
+                    let size = usize::try_from(seen.size).map_err(io::Error::other)?;
+                    fs::write(&path, model.read(seen.ino, 0, size).map_err(errno)?)?;
+                }
+                libc::S_IFLNK => {
+                    let target = model.readlink(seen.ino).map_err(errno)?;
+                    symlink(OsStr::from_bytes(&target), &path)?;
+                }
+                _ => continue,
+            }
+            lchown(&path, Some(seen.attr.uid), Some(seen.attr.gid))?;
+            if seen.attr.mode & libc::S_IFMT != libc::S_IFLNK {
+                fs::set_permissions(&path, fs::Permissions::from_mode(seen.attr.mode & 0o7777))?;
+            }
+        }
     }
 }
 
@@ -134,6 +214,17 @@ impl Mounted {
             }
         }
         self.shared.counters.crashes.fetch_add(1, Relaxed);
+    }
+
+    /// From now on keeps what a crash would leave before each call that `choose` picks: one run
+    /// gives many crashes.
+    pub fn keep_images(&self, choose: Choose) {
+        self.shared.images().choose = Some(choose);
+    }
+
+    /// The images kept so far, in their order. No more are kept.
+    pub fn take_images(&self) -> Vec<Image> {
+        std::mem::take(&mut *self.shared.images()).kept
     }
 
     /// Unmounts in good order and gives back the file system with all its state.

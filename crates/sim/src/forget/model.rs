@@ -134,7 +134,7 @@ struct State {
     body: Body,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inode {
     now: State,
     /// Attributes as it was made with: the inode as a whole is written when it is first flushed.
@@ -152,7 +152,7 @@ struct Inode {
 }
 
 /// The whole file system.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Model {
     inodes: HashMap<u64, Inode>,
     next_ino: u64,

@@ -38,14 +38,15 @@ impl Fuse {
 
     /// Counts a call and takes the time it is told to take.
     fn arrive(&self) {
-        self.shared.counters.ops.fetch_add(1, Relaxed);
+        self.shared.arrive(false);
         sleep(&self.shared.op_delay_ns);
     }
 
     /// A flush: slow and failing as told, and without effect if a crash came first.
     fn flushed(&self, counter: &AtomicU64, ino: INodeNo, how: Flushing) -> Result<()> {
         let epoch = self.shared.epoch.load(Relaxed);
-        self.arrive();
+        self.shared.arrive(true);
+        sleep(&self.shared.op_delay_ns);
         counter.fetch_add(1, Relaxed);
         sleep(&self.shared.flush_delay_ns);
         let mut model = self.shared.model();

@@ -329,3 +329,37 @@ fn a_file_removed_in_memory_only_lives_until_its_directory_is_flushed() {
     model.flush_dir(ROOT).unwrap();
     assert_eq!(model.see(ino).unwrap_err(), libc::ESTALE);
 }
+
+#[test]
+fn an_image_is_what_a_crash_would_have_left() {
+    let Some(place) = Place::new("image") else { return };
+    // Before each flush: there are three.
+    place.mounted().keep_images(Box::new(|_, flush| flush));
+    let file = File::create(place.at("a")).unwrap();
+    file.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
+    file.write_all_at(b"first", 0).unwrap();
+    file.sync_all().unwrap();
+    place.sync_dir("");
+    file.write_all_at(b"again", 0).unwrap();
+    file.sync_all().unwrap();
+    file.write_all_at(b"never", 0).unwrap();
+    drop(file);
+    let images = place.mounted().take_images();
+    let found: Vec<Option<String>> = images
+        .iter()
+        .enumerate()
+        .map(|(n, image)| {
+            let to = std::env::temp_dir().join(format!("forget-copy-{n}-{}", std::process::id()));
+            fs::create_dir_all(&to).unwrap();
+            image.left.copy_to(&to).unwrap();
+            let mode = fs::metadata(to.join("a")).map_or(0o640, |a| a.permissions().mode() & 0o777);
+            assert_eq!(mode, 0o640);
+            let text = fs::read_to_string(to.join("a")).ok();
+            fs::remove_dir_all(&to).unwrap();
+            text
+        })
+        .collect();
+    assert_eq!(found, [None, None, Some("first".to_owned())]);
+    assert!(images.is_sorted_by_key(|image| image.call));
+    assert_eq!(fs::read(place.at("a")).unwrap(), b"never", "the run itself goes on");
+}

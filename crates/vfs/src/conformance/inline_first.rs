@@ -4,14 +4,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use probe::op::FileId;
+
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::cred::Cred;
+use crate::fs::layer::about_inner;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
     ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
+use crate::locks::FileKey;
 use crate::status::Status;
 
 /// Tries inline, then on the pool.
@@ -81,15 +85,8 @@ fn without_atime(attr: Attr) -> Attr {
 }
 
 impl FileSystem for InlineFirst {
-    fn root(&self) -> Handle {
-        self.inner.root()
-    }
-    fn file_id(&self, handle: &Handle) -> probe::op::FileId {
-        self.inner.file_id(handle)
-    }
-    fn flush_failures(&self) -> u64 {
-        self.inner.flush_failures()
-    }
+    about_inner!();
+
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
         self.get(cx, |cx| self.inner.getattr(cx, file))
     }
@@ -202,9 +199,6 @@ impl FileSystem for InlineFirst {
             listed
         })
     }
-    fn features(&self) -> Features {
-        self.inner.features()
-    }
     fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
         self.get(cx, |cx| self.inner.lookup_parent(cx, dir))
     }
@@ -274,20 +268,5 @@ impl FileSystem for InlineFirst {
     }
     fn space(&self, cx: Context<'_>) -> Result<Space> {
         self.get(cx, |cx| self.inner.space(cx))
-    }
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
-    }
-    fn path_of(&self, file: probe::op::FileId) -> Option<Vec<u8>> {
-        self.inner.path_of(file)
-    }
-    fn describe(&self, file: probe::op::FileId) -> Option<FileName> {
-        self.inner.describe(file)
-    }
-    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
-        self.inner.watch(cx, file)
-    }
-    fn describe_key(&self, key: crate::locks::FileKey) -> Option<FileName> {
-        self.inner.describe_key(key)
     }
 }

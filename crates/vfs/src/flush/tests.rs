@@ -188,8 +188,11 @@ fn sites_have_names_and_can_be_left_out() {
 
 #[test]
 fn every_site_is_left_out_by_a_crash_test() {
-    let tests =
-        [include_str!("../../../../tests/crash.rs"), include_str!("../../../../tests/crash_v4.rs")];
+    let tests = [
+        include_str!("../../../../tests/crash.rs"),
+        include_str!("../../../../tests/crash_v4.rs"),
+        include_str!("../../../../tests/crash_configuration.rs"),
+    ];
     let untried = |site: &&FlushSite| {
         let quoted = format!("\"{}\"", site.name());
         !tests.iter().any(|test| test.contains(&quoted))

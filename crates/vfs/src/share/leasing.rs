@@ -11,6 +11,7 @@ use probe::op::FileId;
 
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
+use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
     FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
@@ -78,18 +79,9 @@ impl Leasing {
 }
 
 impl FileSystem for Leasing {
-    fn root(&self) -> Handle {
-        self.inner.root()
-    }
-    fn file_id(&self, handle: &Handle) -> FileId {
-        self.inner.file_id(handle)
-    }
-    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
-        self.inner.file_key(cx, file)
-    }
-    fn flush_failures(&self) -> u64 {
-        self.inner.flush_failures()
-    }
+    about_inner!();
+    looks_at_inner!();
+
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
         self.looking(cx, file)?;
         self.inner.getattr(cx, file)
@@ -104,19 +96,8 @@ impl FileSystem for Leasing {
         let _changing = self.changing(cx, file)?;
         self.inner.setattr(cx, file, set, guard)
     }
-    fn lookup(
-        &self,
-        cx: Context<'_>,
-        dir: &Handle,
-        name: &[u8],
-    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
-        self.inner.lookup(cx, dir, name)
-    }
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
         self.inner.access(cx, file, want)
-    }
-    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
-        self.inner.readlink(cx, link)
     }
     fn read(
         &self,
@@ -196,23 +177,6 @@ impl FileSystem for Leasing {
         let _changing = self.changing(cx, file)?;
         self.inner.link(cx, file, dir, name)
     }
-    fn list(
-        &self,
-        cx: Context<'_>,
-        dir: &Handle,
-        cookie: u64,
-        verifier: [u8; 8],
-        plus: bool,
-        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<ListDone> {
-        self.inner.list(cx, dir, cookie, verifier, plus, each)
-    }
-    fn features(&self) -> Features {
-        self.inner.features()
-    }
-    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
-        self.inner.lookup_parent(cx, dir)
-    }
     fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
         let _changing = self.changing(cx, file)?;
         self.inner.allocate(cx, file, offset, len)
@@ -247,9 +211,6 @@ impl FileSystem for Leasing {
         let _changing = self.changing(cx, to.0)?;
         self.inner.clone_range(cx, from, to, len)
     }
-    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
-        self.inner.get_xattr(cx, file, name)
-    }
     fn set_xattr(
         &self,
         cx: Context<'_>,
@@ -261,21 +222,9 @@ impl FileSystem for Leasing {
         let _changing = self.changing(cx, file)?;
         self.inner.set_xattr(cx, file, name, value, how)
     }
-    fn list_xattrs(
-        &self,
-        cx: Context<'_>,
-        file: &Handle,
-        cookie: u64,
-        each: &mut dyn FnMut(&[u8], u64) -> bool,
-    ) -> Result<bool> {
-        self.inner.list_xattrs(cx, file, cookie, each)
-    }
     fn remove_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Change<()> {
         let _changing = self.changing(cx, file)?;
         self.inner.remove_xattr(cx, file, name)
-    }
-    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
-        self.inner.get_acl(cx, file, which)
     }
     fn set_acl(
         &self,
@@ -286,24 +235,6 @@ impl FileSystem for Leasing {
     ) -> Change<()> {
         let _changing = self.changing(cx, file)?;
         self.inner.set_acl(cx, file, which, acl)
-    }
-    fn space(&self, cx: Context<'_>) -> Result<Space> {
-        self.inner.space(cx)
-    }
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
-    }
-    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
-        self.inner.path_of(file)
-    }
-    fn describe(&self, file: FileId) -> Option<FileName> {
-        self.inner.describe(file)
-    }
-    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
-        self.inner.watch(cx, file)
-    }
-    fn describe_key(&self, key: FileKey) -> Option<FileName> {
-        self.inner.describe_key(key)
     }
 }
 

@@ -6,6 +6,7 @@ use probe::op::FileId;
 
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, SetAttr, Time, Wcc};
+use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
     FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch, access,
@@ -42,37 +43,17 @@ impl ReadOnly {
 }
 
 impl FileSystem for ReadOnly {
-    fn root(&self) -> Handle {
-        self.inner.root()
-    }
-    fn file_id(&self, handle: &Handle) -> FileId {
-        self.inner.file_id(handle)
-    }
-    fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
-        self.inner.file_key(cx, file)
-    }
-    fn flush_failures(&self) -> u64 {
-        self.inner.flush_failures()
-    }
+    about_inner!();
+    looks_at_inner!();
+
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
         self.inner.getattr(cx, file)
     }
     fn setattr(&self, cx: Context<'_>, file: &Handle, _: &SetAttr, _: Option<Time>) -> Change<()> {
         self.refuse(cx, file)
     }
-    fn lookup(
-        &self,
-        cx: Context<'_>,
-        dir: &Handle,
-        name: &[u8],
-    ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
-        self.inner.lookup(cx, dir, name)
-    }
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
         self.inner.access(cx, file, want & !CHANGES)
-    }
-    fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
-        self.inner.readlink(cx, link)
     }
     fn read(
         &self,
@@ -130,23 +111,6 @@ impl FileSystem for ReadOnly {
     fn link(&self, cx: Context<'_>, _: &Handle, dir: &Handle, _: &[u8]) -> Change<Option<Attr>> {
         self.refuse(cx, dir)
     }
-    fn list(
-        &self,
-        cx: Context<'_>,
-        dir: &Handle,
-        cookie: u64,
-        verifier: [u8; 8],
-        plus: bool,
-        each: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<ListDone> {
-        self.inner.list(cx, dir, cookie, verifier, plus, each)
-    }
-    fn features(&self) -> Features {
-        self.inner.features()
-    }
-    fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
-        self.inner.lookup_parent(cx, dir)
-    }
     fn allocate(&self, cx: Context<'_>, file: &Handle, _: u64, _: u64) -> Change<()> {
         self.refuse(cx, file)
     }
@@ -174,9 +138,6 @@ impl FileSystem for ReadOnly {
     ) -> Change<()> {
         self.refuse(cx, to.0)
     }
-    fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
-        self.inner.get_xattr(cx, file, name)
-    }
     fn set_xattr(
         &self,
         cx: Context<'_>,
@@ -187,40 +148,10 @@ impl FileSystem for ReadOnly {
     ) -> Change<()> {
         self.refuse(cx, file)
     }
-    fn list_xattrs(
-        &self,
-        cx: Context<'_>,
-        file: &Handle,
-        cookie: u64,
-        each: &mut dyn FnMut(&[u8], u64) -> bool,
-    ) -> Result<bool> {
-        self.inner.list_xattrs(cx, file, cookie, each)
-    }
     fn remove_xattr(&self, cx: Context<'_>, file: &Handle, _: &[u8]) -> Change<()> {
         self.refuse(cx, file)
     }
-    fn get_acl(&self, cx: Context<'_>, file: &Handle, which: AclKind) -> Result<Option<Acl>> {
-        self.inner.get_acl(cx, file, which)
-    }
     fn set_acl(&self, cx: Context<'_>, file: &Handle, _: AclKind, _: Option<&Acl>) -> Change<()> {
         self.refuse(cx, file)
-    }
-    fn space(&self, cx: Context<'_>) -> Result<Space> {
-        self.inner.space(cx)
-    }
-    fn abilities(&self) -> Abilities {
-        self.inner.abilities()
-    }
-    fn path_of(&self, file: FileId) -> Option<Vec<u8>> {
-        self.inner.path_of(file)
-    }
-    fn describe(&self, file: FileId) -> Option<FileName> {
-        self.inner.describe(file)
-    }
-    fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
-        self.inner.watch(cx, file)
-    }
-    fn describe_key(&self, key: FileKey) -> Option<FileName> {
-        self.inner.describe_key(key)
     }
 }

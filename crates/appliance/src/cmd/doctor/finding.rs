@@ -23,6 +23,9 @@ pub struct Finding {
     pub id: &'static str,
     /// Whether serving uses it. What only other commands or later versions use is told, too.
     pub used: bool,
+    /// Whether it only adds to what clients may do: without it everything else is as good.
+    #[serde(skip)]
+    pub optional: bool,
     /// How it turned out.
     pub state: State,
     /// What was found.
@@ -44,12 +47,17 @@ impl Finding {
         advice: &'static str,
     ) -> Self {
         let (state, found) = (State::Unknown, String::new());
-        Self { id, used: true, state, found, sentence, instead, advice }
+        Self { id, used: true, optional: false, state, found, sentence, instead, advice }
     }
 
     /// The same, for what serving does not use in this version.
     pub fn not_used(self) -> Self {
         Self { used: false, ..self }
+    }
+
+    /// The same, for what many file systems lack and only some clients ask for.
+    pub fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// There or not, with what was found.
@@ -77,7 +85,7 @@ impl Finding {
 
     /// Whether the machine serves worse for the lack of it.
     pub fn degrades(&self) -> bool {
-        self.used && self.state == State::No
+        self.used && !self.optional && self.state == State::No
     }
 }
 

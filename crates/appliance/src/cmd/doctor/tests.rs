@@ -31,6 +31,7 @@ fn what_serving_does_not_use_degrades_nothing() {
     let one = || Finding::new("one", "a purpose", "another way", "a package");
     let denied = || Err(Error::from_raw_os_error(libc::EACCES));
     assert!(!report(vec![one().not_used().tried(denied()), one().unknown("no try")]).degraded);
+    assert!(!report(vec![one().optional().tried(denied())]).degraded);
     let bad = report(vec![one().tried(Ok(())), one().tried(denied())]);
     assert!(bad.degraded);
     let text = table(&bad);

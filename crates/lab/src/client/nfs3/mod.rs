@@ -8,6 +8,7 @@ mod setup;
 
 use super::pipe::Pipe;
 use super::pipe::link::Link;
+use super::pipe::over_pipe;
 use super::target::Nfs3At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V3;
@@ -36,35 +37,7 @@ impl Nfs3Client {
 }
 
 impl Client for Nfs3Client {
-    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        self.prepare_files(set)
-    }
-
-    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        self.remove_files(set)
-    }
-
-    #[inline]
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.pipe.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.pipe.push()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.pipe.wait(timeout, done)
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.pipe.link.descriptor())
-    }
-
-    fn transport(&self) -> Option<Transport> {
-        self.pipe.transport()
-    }
+    over_pipe!();
 
     fn calls(&self) -> u64 {
         self.pipe.dialect.made

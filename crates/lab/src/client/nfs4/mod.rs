@@ -12,6 +12,7 @@ mod setup;
 
 use super::pipe::Pipe;
 use super::pipe::link::Link;
+use super::pipe::over_pipe;
 use super::target::Nfs4At;
 use super::{Checker, Client, ClientError, Completion, FileSet, Op, Options, Transport};
 use dialect::V4;
@@ -44,27 +45,7 @@ impl Nfs4Client {
 }
 
 impl Client for Nfs4Client {
-    fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        self.prepare_files(set)
-    }
-
-    fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
-        self.remove_files(set)
-    }
-
-    #[inline]
-    fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.pipe.submit(slot, op);
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<(), ClientError> {
-        self.pipe.push()
-    }
-
-    fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        self.pipe.wait(timeout, done)
-    }
+    over_pipe!();
 
     fn renew(&mut self) -> Result<(), ClientError> {
         self.renew_lease()
@@ -72,14 +53,6 @@ impl Client for Nfs4Client {
 
     fn granted(&self) -> Option<u32> {
         (self.session.slots < self.asked).then_some(self.session.slots)
-    }
-
-    fn descriptor(&self) -> Option<RawFd> {
-        Some(self.pipe.link.descriptor())
-    }
-
-    fn transport(&self) -> Option<Transport> {
-        self.pipe.transport()
     }
 
     /// Operations of compounds, each counted as the server does: those that it answered.

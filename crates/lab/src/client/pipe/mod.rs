@@ -196,3 +196,45 @@ pub fn exchange(
         n => Ok(n),
     })
 }
+
+/// What every client over a [`Pipe`], in its field `pipe`, has of
+/// [`Client`](crate::client::Client): operations go through the pipe, files are its own business.
+macro_rules! over_pipe {
+    () => {
+        fn prepare(&mut self, set: &FileSet) -> Result<(), ClientError> {
+            self.prepare_files(set)
+        }
+
+        fn clean(&mut self, set: &FileSet) -> Result<(), ClientError> {
+            self.remove_files(set)
+        }
+
+        #[inline]
+        fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
+            self.pipe.submit(slot, op);
+            Ok(())
+        }
+
+        fn flush(&mut self) -> Result<(), ClientError> {
+            self.pipe.push()
+        }
+
+        fn wait(
+            &mut self,
+            timeout: Duration,
+            done: &mut Vec<Completion>,
+        ) -> Result<(), ClientError> {
+            self.pipe.wait(timeout, done)
+        }
+
+        fn descriptor(&self) -> Option<RawFd> {
+            Some(self.pipe.link.descriptor())
+        }
+
+        fn transport(&self) -> Option<Transport> {
+            self.pipe.transport()
+        }
+    };
+}
+
+pub(super) use over_pipe;
