@@ -59,6 +59,7 @@ fn remarks(property: &Property) -> String {
     let required = if property.required { " Required." } else { "" };
     let late = match property.effect {
         Effect::Now => "",
+        Effect::Service => " Takes effect when the service restarts.",
         Effect::Restart => " Takes effect when the server starts again.",
     };
     let example = match property.example {
