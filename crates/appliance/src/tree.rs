@@ -12,7 +12,7 @@ pub static ROOT: Context = Context::new(
     "The appliance: its configuration, what it serves, and what it does now.",
     "status",
 )
-.children(&[&CONFIGURATION, &vfs::share::node::NODE, &MAINTENANCE, &STATUS]);
+.children(&[&CONFIGURATION, &vfs::share::node::NODE, &MAINTENANCE, &STATUS, &lab::node::NODE]);
 
 static CONFIGURATION: Context = Context::new(
     "configuration",

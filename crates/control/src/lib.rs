@@ -20,6 +20,7 @@ pub mod api;
 pub mod appliance;
 pub mod cli;
 pub mod client;
+pub mod lab;
 pub mod listen;
 pub mod nfs;
 pub mod sessions;

@@ -1,12 +1,13 @@
 //! What the running server has to do with the tree: NFS's settings, the system, the status.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Path, Value};
 use control::accounts::People;
-use control::appliance::Appliance;
+use control::appliance::{Appliance, ShareStatus};
 use control::state::keys::Identity;
 use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition};
 use serve::transport::tls::Tls;
@@ -14,6 +15,7 @@ use serve::transport::tls::Tls;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
+use crate::lab;
 use crate::out::Failure;
 use crate::shares::room::{PREFIX, Room, Services};
 use crate::tree::LOG_SHOWN;
@@ -21,14 +23,17 @@ use crate::tree::LOG_SHOWN;
 /// All branches of the tree, each with who answers for it. The one list.
 pub fn branches(
     running: &Arc<Running>,
-    state: PathBuf,
+    state: &std::path::Path,
     nfs: Arc<Nfs>,
     people: &Arc<People>,
+    document: &Document,
 ) -> Vec<Branch> {
-    let system = System { running: running.clone(), state };
+    let lab = lab::Room::new(running.lab.0.clone(), Box::new(OfLab(running.clone())), document);
+    let system = System { running: running.clone(), state: state.to_owned() };
     let mut branches = people.branches();
     branches.extend([
         Branch::new(&["configuration", "services", "nfs"], nfs),
+        Branch::new(lab::PREFIX, lab),
         Branch::live(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::new(PREFIX, shares(running)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
@@ -187,6 +192,18 @@ pub fn shares(running: &Arc<Running>) -> Arc<Room> {
     let services = Box::new(OfShares(running.clone()));
     let (shares, offline) = storage.all_shares();
     Arc::new(Room::new(shares.clone(), offline.clone(), services, storage.given()))
+}
+
+struct OfLab(Arc<Running>);
+
+impl lab::Serving for OfLab {
+    fn shares(&self) -> Vec<ShareStatus> {
+        self.0.storage.shares()
+    }
+
+    fn nfs(&self) -> SocketAddr {
+        self.0.storage.nfs()
+    }
 }
 
 struct OfShares(Arc<Running>);

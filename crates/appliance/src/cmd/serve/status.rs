@@ -5,12 +5,14 @@ use std::sync::OnceLock;
 
 use base::clock::{NS_PER_S, wall_ns};
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use control::lab::Lab;
 use control::nfs::NfsState;
 use probe::hub::Hub;
 
 use super::clients::NfsClients;
 use super::engine::Statistics;
 use super::storage::Storage;
+use crate::lab::Results;
 use crate::services::{ADMIN, NFS, Service};
 
 /// Free space below this part of a file system is a problem worth telling.
@@ -26,6 +28,8 @@ pub struct Running {
     pub storage: Storage,
     /// Who uses them over NFS.
     pub nfs: NfsClients,
+    /// Load jobs and their runs.
+    pub lab: Results,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.
@@ -59,6 +63,10 @@ impl Appliance for Running {
 
     fn nfs(&self) -> &dyn NfsState {
         &self.nfs
+    }
+
+    fn lab(&self) -> &dyn Lab {
+        &self.lab
     }
 }
 
