@@ -156,6 +156,20 @@ const PAGES = {
     await node(page, where, '/maintenance?view=audit', 'Audit');
     await page.getByRole('table').waitFor();
   },
+  lab: async (page, where) => {
+    await node(page, where, '/lab', 'Lab');
+    await page.getByRole('list', { name: 'Jobs' }).getByRole('button', { name: 'Run' }).first().waitFor();
+  },
+  'lab-run-form': async (page, where) => {
+    await PAGES.lab(page, where);
+    await page.getByRole('list', { name: 'Jobs' }).getByRole('button', { name: 'Run' }).first().click();
+    await page.getByRole('dialog').waitFor();
+  },
+  'lab-run': async (page, where) => {
+    await PAGES.lab(page, where);
+    await page.getByRole('table', { name: 'Runs', exact: true }).getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+  },
   'search-setting': async (page, { url }) => {
     await page.goto(url);
     await page.getByRole('navigation', { name: 'Places' }).waitFor();

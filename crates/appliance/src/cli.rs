@@ -33,7 +33,7 @@ pub enum Command {
     /// Serve a scratch share, drive it with eight clients, find its load limits
     Demo(DemoArgs),
     /// Drive a server to its load limit, and say what sets it
-    Lab(lab::cli::LabArgs),
+    Lab(::lab::cli::LabArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
     #[command(after_help = "Exit code 3: something is missing that serving uses.")]
     Doctor(DoctorArgs),

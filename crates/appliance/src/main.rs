@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod lab;
 mod out;
 mod services;
 mod shares;
@@ -17,7 +18,7 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Lab(args) => return lab::cli::run(args),
+        Command::Lab(args) => return ::lab::cli::run(args),
         Command::Demo(args) => match cmd::demo::run(&args) {
             Ok(code) => return code,
             Err(failure) => Err(failure),

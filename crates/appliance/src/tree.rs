@@ -21,6 +21,7 @@ pub static ROOT: Context = Context::new(
     &analytics::node::ANALYTICS,
     &MAINTENANCE,
     &STATUS,
+    &lab::node::NODE,
 ]);
 
 static CONFIGURATION: Context = Context::new(

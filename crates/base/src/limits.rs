@@ -791,3 +791,26 @@ pub const STATE_SPACE_LOW: u64 = 256 << 20;
 pub const WORKSHEETS_MAX: usize = 1_000;
 /// Panels of one worksheet: what a browser keeps smooth.
 pub const WORKSHEET_PANELS_MAX: usize = 24;
+// --- lab: runs that the server makes ----------------------------------------------------------
+
+/// Runs of the lab that may wait for their turn: an evening's work; one runs at a time, or they
+/// would measure each other.
+pub const LAB_QUEUE_MAX: usize = 16;
+/// Runs of the lab that are kept; the oldest go first.
+pub const LAB_RUNS_KEPT: usize = 100;
+/// Bytes that results of the lab may take in the state directory: a hundred large ones.
+pub const LAB_BYTES_KEPT: u64 = 256 << 20;
+/// Jobs that users may add: more than anybody can tell apart.
+pub const LAB_JOBS_MAX: usize = 200;
+/// Bytes of a job as text: the longest of ours has 1 KB.
+pub const LAB_JOB_BYTES_MAX: usize = 16 << 10;
+/// Steps of a job that runs through the server: at four seconds each some four minutes.
+pub const LAB_STEPS_MAX: usize = 64;
+/// Client processes of a run that the server starts: each takes some 10 MB of its machine.
+pub const LAB_RUN_CLIENTS_MAX: u32 = 64;
+/// How long a run may take to end when it is told to, before its process is killed.
+pub const LAB_STOP_MAX: Duration = Duration::from_secs(5);
+/// How long removing what a run has left may take: files of some clients, one by one.
+pub const LAB_CLEAN_MAX: Duration = Duration::from_secs(60);
+/// Bytes of what a run's process said that are kept to tell why it failed.
+pub const LAB_WORDS_MAX: usize = 4 << 10;

@@ -8,6 +8,7 @@ mod analytics;
 mod configuration;
 mod error;
 mod guard;
+mod lab;
 mod logs;
 mod nfs;
 mod openapi;

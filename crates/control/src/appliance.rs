@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lab::Lab;
 use crate::nfs::NfsState;
 
 /// The running server as the API sees it.
@@ -14,6 +15,8 @@ pub trait Appliance: Send + Sync + 'static {
     fn engine(&self) -> &dyn Engine;
     /// The state of NFS clients.
     fn nfs(&self) -> &dyn NfsState;
+    /// Runs of the lab.
+    fn lab(&self) -> &dyn Lab;
 }
 
 /// A JSON text that goes out as it is: only the engine knows the shape of its answers.

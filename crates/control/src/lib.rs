@@ -26,6 +26,7 @@ pub mod appliance;
 pub mod certificates;
 pub mod cli;
 pub mod client;
+pub mod lab;
 pub mod listen;
 pub mod nfs;
 pub mod sessions;

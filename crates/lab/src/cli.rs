@@ -4,9 +4,9 @@
 //! but degraded.
 
 use crate::agent::{self, AgentOptions, with_sources};
-use crate::client::Target;
+use crate::client::{Target, scratch};
 use crate::conduct::agents::{Source, own_command};
-use crate::conduct::{self, RunOptions};
+use crate::conduct::{self, RunOptions, Told};
 use crate::job::{BUILT_IN, Job, SUMMARY};
 use crate::record::RunResult;
 use crate::{limits, report};
@@ -36,6 +36,8 @@ enum LabCommand {
     Limits(LimitsArgs),
     /// Be one client of a run that is conducted elsewhere
     Agent(AgentArgs),
+    /// Remove the folder that a run with --scratch has left when it was cut off
+    Clean(CleanArgs),
     /// List the jobs that come with the program
     List {
         /// As JSON.
@@ -98,6 +100,9 @@ struct Common {
     /// No progress on stderr.
     #[arg(long)]
     quiet: bool,
+    /// `json`: progress on stderr as JSON, one object to a line.
+    #[arg(long, value_name = "FORMAT", value_parser = ["json"], conflicts_with = "quiet")]
+    progress: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -106,6 +111,22 @@ struct RunArgs {
     job: String,
     #[command(flatten)]
     common: Common,
+    /// Make this folder on the target, keep all files in it, and remove it afterwards.
+    #[arg(long, value_name = "NAME")]
+    scratch: Option<String>,
+    /// End at once when standard input ends: with the program that holds it.
+    #[arg(long)]
+    while_stdin: bool,
+}
+
+#[derive(Debug, Args)]
+struct CleanArgs {
+    /// Target URL of the run.
+    #[arg(long, value_name = "URL")]
+    target: String,
+    /// The folder.
+    #[arg(long, value_name = "NAME")]
+    scratch: String,
 }
 
 #[derive(Debug, Args)]
@@ -158,6 +179,7 @@ pub fn run(args: LabArgs) -> ExitCode {
         LabCommand::Run(args) => run_job(&args),
         LabCommand::Limits(args) => run_limits(&args),
         LabCommand::Agent(args) => run_agent(&args),
+        LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
         LabCommand::Report { result } => make_report(&result),
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
@@ -183,16 +205,18 @@ impl Common {
             server_socket: self.server_socket.clone(),
             server_pid: self.server_pid,
             clean: self.clean,
+            scratch: None,
             command: words,
         })
     }
 
-    fn progress(&self) -> impl FnMut(&str) + use<> {
-        let quiet = self.quiet;
-        move |line: &str| {
-            if !quiet {
-                eprintln!("{line}");
-            }
+    fn progress(&self) -> impl FnMut(&Told) + use<> {
+        let (quiet, json) = (self.quiet, self.progress.is_some());
+        move |told: &Told| match told {
+            told if json => eprintln!("{}", serde_json::to_string(told).unwrap_or_default()),
+            Told::Running => {}
+            told if !quiet => eprintln!("{told}"),
+            _ => {}
         }
     }
 }
@@ -223,7 +247,14 @@ fn run_job(args: &RunArgs) -> Outcome {
         Ok(job) => job,
         Err(error) => return Ok(usage(&error)),
     };
-    let options = common.options(own_words())?;
+    if args.while_stdin {
+        end_with_stdin();
+    }
+    let mut options = common.options(own_words())?;
+    if let Some(name) = &args.scratch {
+        options.scratch = Some(folder_name(name)?);
+        options.clean = true;
+    }
     let result = conduct::run(&job, &options, &mut common.progress())?;
     result.write(&common.out)?;
     report::write(&result, &common.out)?;
@@ -234,6 +265,31 @@ fn run_job(args: &RunArgs) -> Outcome {
         println!("report: {}", common.out.join("report.html").display());
     }
     Ok(exit(&[&result]))
+}
+
+/// What ends standard input ends this program, and so its agents: nobody waits for them any more.
+fn end_with_stdin() {
+    std::thread::spawn(|| {
+        let _end = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
+}
+
+/// One part of a path, which leads nowhere else.
+fn folder_name(name: &str) -> Result<String, Box<dyn Error>> {
+    match name {
+        "" | "." | ".." => Err(format!("--scratch {name:?} is no name of a folder").into()),
+        name if name.contains('/') => {
+            Err(format!("--scratch {name:?} is a path; give the target as --target").into())
+        }
+        name => Ok(name.to_owned()),
+    }
+}
+
+fn clean(args: &CleanArgs) -> Outcome {
+    let (target, name) = (Target::parse(&args.target)?, folder_name(&args.scratch)?);
+    scratch::clear(&target, &name, base::limits::LAB_CLEAN_MAX / 2)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn usage(error: &dyn Error) -> ExitCode {

@@ -172,6 +172,17 @@ pub enum JobError {
     Sense(String, &'static str),
 }
 
+impl JobError {
+    /// As one line; `text` is the job's.
+    pub fn one_line(&self, text: &str) -> String {
+        let Self::Form(_, error) = self else { return self.to_string() };
+        let what = error.message().replace('\n', ", ");
+        let before = error.span().and_then(|at| text.get(..at.start));
+        let line = before.map(|before| format!(" (line {})", before.matches('\n').count() + 1));
+        format!("it is not well formed: {what}{}", line.unwrap_or_default())
+    }
+}
+
 impl Job {
     /// A job that comes with the program, or one from a file, with `key=value` settings applied.
     ///
@@ -188,6 +199,17 @@ impl Job {
         Self::parse(name, &text, settings)
     }
 
+    /// A job from its text, under this name whatever the text says: a copy is another job.
+    ///
+    /// # Errors
+    /// [`JobError`] says what is wrong and with what.
+    pub fn named(name: &str, text: &str) -> Result<Self, JobError> {
+        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+        let mut table: toml::Table = text.parse().map_err(form)?;
+        table.insert("name".to_owned(), toml::Value::String(name.to_owned()));
+        Self::of(name, table)
+    }
+
     /// A job from its text.
     ///
     /// # Errors
@@ -198,12 +220,21 @@ impl Job {
         for setting in settings {
             apply(&mut table, setting)?;
         }
+        Self::of(name, table)
+    }
+
+    fn of(name: &str, table: toml::Table) -> Result<Self, JobError> {
+        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
         let job: Self = table.try_into().map_err(form)?;
         job.check()?;
         Ok(job)
     }
 
-    fn check(&self) -> Result<(), JobError> {
+    /// Checks that the values make sense together.
+    ///
+    /// # Errors
+    /// [`JobError::Sense`] says which do not.
+    pub fn check(&self) -> Result<(), JobError> {
         let wrong = |why| Err(JobError::Sense(self.name.clone(), why));
         if self.schedule.is_empty() || self.schedule.iter().any(|s| s.0 == 0 || s.1 == 0) {
             return wrong("the schedule needs steps of at least one client and one thread");

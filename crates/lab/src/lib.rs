@@ -15,16 +15,19 @@
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`cli`]: `plimsoll lab …`.
+//! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
 pub mod agent;
 pub mod cli;
 pub mod client;
 pub mod conduct;
+pub mod desk;
 pub mod hist;
 pub mod job;
 pub mod limit;
 pub mod limits;
+pub mod node;
 pub mod pattern;
 pub mod proc;
 pub mod record;

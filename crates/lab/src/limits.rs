@@ -1,6 +1,6 @@
 //! The Performance Limit Summary: six experiments, a row each.
 
-use crate::conduct::{self, Progress, RunError, RunOptions};
+use crate::conduct::{self, Progress, RunError, RunOptions, Told};
 use crate::job::Job;
 use crate::limit::Limiter;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict, Step};
@@ -91,11 +91,12 @@ pub fn run(
 ) -> Result<(Summary, Vec<RunResult>), LimitsError> {
     let mut results = Vec::new();
     for (n, job) in jobs.iter().enumerate() {
-        progress(&format!("row {} of {}: {}", n + 1, jobs.len(), job.title));
+        let text = format!("row {} of {}: {}", n + 1, jobs.len(), job.title);
+        progress(&Told::Line { text });
         let mut result = conduct::run(job, options, progress)?;
         if unsettled(&result) {
             // Most often something else had a turn on the machine.
-            progress("its best step was not steady: once more");
+            progress(&Told::Line { text: "its best step was not steady: once more".into() });
             let again = conduct::run(job, options, progress)?;
             if !unsettled(&again) {
                 result = again;

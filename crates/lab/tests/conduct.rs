@@ -53,6 +53,7 @@ fn options(target: Target, clients: u32) -> RunOptions {
         server_socket: None,
         server_pid: None,
         clean: true,
+        scratch: None,
         command: vec!["test".into()],
     }
 }
@@ -69,7 +70,7 @@ fn a_whole_run_adds_up() {
     let mut lines = Vec::new();
     let target = Target::Path(dir.clone());
     let result =
-        conduct::run(&job, &options(target, 2), &mut |l| lines.push(l.to_owned())).unwrap();
+        conduct::run(&job, &options(target, 2), &mut |l| lines.push(l.to_string())).unwrap();
     assert_eq!(result.failed, None);
     assert_eq!(result.steps.len(), 3);
     assert!(lines.len() >= 5, "{lines:?}");
@@ -125,7 +126,7 @@ fn run_with(signal: i32, policy: LossPolicy) -> RunResult {
     job.on_loss = policy;
     let mut sent = false;
     let result = conduct::run(&job, &options(Target::Path(dir.clone()), 3), &mut |line| {
-        if line.contains("3 × 1") && !sent {
+        if line.to_string().contains("3 × 1") && !sent {
             sent = true;
             let last = *children().last().unwrap();
             // SAFETY: a child of ours that is not reaped yet.

@@ -4,6 +4,7 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
 import { alerts } from './alerts.mjs';
+import { lab } from './lab.mjs';
 import { tree } from './tree.mjs';
 
 /** Everything has happened within this time, or has failed (ms). */
@@ -74,6 +75,7 @@ async function suite() {
   await test('NFS clients', (t) => nfsClients(t, all));
   await test('pages made from the tree', (t) => tree(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
+  await test('the lab', (t) => lab(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));

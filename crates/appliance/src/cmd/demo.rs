@@ -53,7 +53,7 @@ fn limits(args: &DemoArgs, server: &Server, scratch: &Scratch) -> ExitCode {
         "--server-pid".into(),
         server.child.id().to_string().into(),
     ];
-    lab::cli::main(words)
+    ::lab::cli::main(words)
 }
 
 /// A directory of our own with the share and the server's state in it; goes with the value.

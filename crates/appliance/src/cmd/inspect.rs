@@ -87,7 +87,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     state
         .or_else(|| configuration::recognise(name, text?))
         .or_else(|| handles::recognise(name, bytes))
-        .or_else(|| lab::recognise(text?))
+        .or_else(|| lab::recognise(name, text?))
 }
 
 fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {

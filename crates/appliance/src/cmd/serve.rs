@@ -24,6 +24,7 @@ mod watch;
 
 use std::sync::{Arc, OnceLock};
 
+use ::lab::desk::{Desk, Worker};
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::accounts::People;
 use control::api::Control;
@@ -34,6 +35,7 @@ use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
 
 use crate::cli::ServeArgs;
+use crate::lab::{Results, from_here};
 use crate::out::{Failure, chain};
 use crate::services::ADMIN;
 use crate::sys::{self, Signal};
@@ -84,6 +86,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         statistics,
         storage,
         certificates: certificates.clone(),
+        lab: open_lab(&state)?,
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
         alerts: OnceLock::new(),
@@ -101,6 +104,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Set once, here.
     let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);
+    let lab = running.lab.0.start(from_here(running.storage.nfs()));
 
     Announcement {
         plan: &plan,
@@ -116,10 +120,18 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     serve_on(&plan, || nfs.tls(&tree.document()), &running);
     manager::tell("STOPPING=1");
     keeper.end();
-    end(registration, listening, &running);
+    end(registration, lab, listening, &running);
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Runs of the lab, which are made by this very program.
+fn open_lab(state: &StateDir) -> Result<Results, Failure> {
+    let tried = "use the folder of the lab";
+    let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
+    let desk = Desk::open(state.path().join("lab"), program, state.socket());
+    desk.map(Results).map_err(|e| Failure::of(tried, &e))
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
@@ -148,8 +160,15 @@ fn reload(plan: &Plan, tls: &TlsFiles, running: &Running) {
 }
 
 /// In the order of the data: first nothing new comes in, then what came is written down.
-fn end(registration: Option<Registration>, listening: Listening, running: &Running) {
+fn end(
+    registration: Option<Registration>,
+    lab: Worker,
+    listening: Listening,
+    running: &Running,
+) {
     drop(registration);
+    // While it is still served: what a run has made on a share is removed.
+    lab.end();
     running.storage.drain();
     listening.end();
     if let Some(alerts) = running.alerts() {

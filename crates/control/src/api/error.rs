@@ -138,6 +138,16 @@ impl ApiError {
             AskError::Failed(reason) => Self::failed(tried, &reason),
         }
     }
+
+    /// As [`Self::from_ask`], for questions in which what is wrong is that it is not there: 404.
+    pub fn missing(tried: &str, error: AskError) -> Self {
+        match error {
+            AskError::Wrong { failed, hint } => {
+                Self::new(StatusCode::NOT_FOUND, tried, &failed, &hint)
+            }
+            AskError::Failed(_) => Self::from_ask(tried, error),
+        }
+    }
 }
 
 impl IntoResponse for ApiError {

@@ -183,7 +183,8 @@ pub async fn headers(request: Request, next: Next) -> Response {
     let keep = !(path.starts_with("/api") || path.starts_with("/login"));
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // A page that is not the interface's own says for itself, and less.
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert_with(|| HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

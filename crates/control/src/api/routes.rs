@@ -15,7 +15,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use base::limits::CONFIGURATION_BYTES_MAX;
 
 use super::{
-    ApiError, Control, analytics, configuration, guard, logs, nfs, openapi, sign_in, status,
+    ApiError, Control, analytics, configuration, guard, lab, logs, nfs, openapi, sign_in, status,
     stream, tree,
 };
 use crate::access::Level::{self, Change, Read};
@@ -85,6 +85,7 @@ pub fn table() -> Vec<Route> {
     let mut table = session();
     table.extend(observation());
     table.extend(nfs_clients());
+    table.extend(lab_runs());
     table.extend(nodes());
     table.extend(configurations());
     table
@@ -274,6 +275,36 @@ fn nfs_clients() -> Vec<Route> {
             nfs::locks,
         )
         .query(&["client"]),
+    ]
+}
+
+fn lab_runs() -> Vec<Route> {
+    let look = May("lab", Read);
+    vec![
+        Route::new(
+            Method::GET,
+            "/lab/runs",
+            look,
+            "Runs of load jobs, the newest first",
+            lab::runs,
+        ),
+        Route::new(Method::GET, "/lab/runs/{run}/result", look, "The record of a run", lab::result),
+        Route::new(
+            Method::GET,
+            "/lab/runs/{run}/report",
+            look,
+            "The report of a run, a page",
+            lab::report,
+        ),
+        Route::new(Method::GET, "/lab/compare", look, "Two runs side by side", lab::compare)
+            .query(&["a", "b"]),
+        Route::new(
+            Method::GET,
+            "/lab/stream",
+            look,
+            "Runs as they are and as they change, as server-sent events",
+            lab::stream,
+        ),
     ]
 }
 

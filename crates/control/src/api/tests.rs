@@ -2,6 +2,7 @@
 
 mod access;
 pub mod appliance;
+mod lab;
 mod nfs;
 mod sign_in;
 mod tree;

@@ -7,6 +7,7 @@
 //! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
 //! - [`path`]: a directory of this machine, one system thread per slot.
 //! - [`null`]: completes at once; measures what the generator itself can do.
+//! - [`scratch`]: a folder of a run's own.
 
 pub mod check;
 pub mod nfs3;
@@ -14,6 +15,7 @@ pub mod nfs4;
 pub mod null;
 pub mod path;
 mod pipe;
+pub mod scratch;
 pub mod target;
 
 use crate::pattern::Content;

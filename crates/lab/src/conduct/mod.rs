@@ -2,27 +2,29 @@
 //!
 //! - [`agents`]: processes, clocks, events; [`step`]: one step; [`steady`]: the rules of when a
 //!   step and when a staircase is done; [`server`]: the server's side; [`evidence`]: what the
-//!   limiter is judged by.
+//!   limiter is judged by; [`told`]: what is told while it goes on.
 
 pub mod agents;
 pub mod evidence;
 pub mod server;
 pub mod steady;
 pub mod step;
+pub mod told;
 
 use crate::agent::proto::{FromAgent, Prepare, ToAgent};
-use crate::client::{Checker, Target};
+use crate::client::{Checker, Target, scratch};
 use crate::job::{Job, LossPolicy};
 use crate::limit::{self, CLOCK_SKEW_MAX_NS};
 use crate::pattern::Content;
-use crate::record::{ClientRecord, RunResult, SteadyVerdict, Step, VERSION};
+use crate::record::{ClientRecord, RunResult, SteadyVerdict, VERSION};
 use agents::{Agents, AgentsError, Source};
 use base::clock::Deadline;
-use base::limits::LAB_SILENCE_MAX;
+use base::limits::{LAB_CLEAN_MAX, LAB_SILENCE_MAX};
 use server::{LocalApi, LocalProcess, Machine, ServerView, Unseen};
 use std::path::PathBuf;
 use std::time::Duration;
 use step::{Ran, StepError, Wanted};
+pub use told::{StepTold, Told};
 
 /// How a run is made.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct RunOptions {
     pub server_pid: Option<u32>,
     /// Remove the files afterwards.
     pub clean: bool,
+    /// A folder that is made on the target for the files, and removed with them afterwards.
+    pub scratch: Option<String>,
     /// The command that repeats the run, for the record.
     pub command: Vec<String>,
 }
@@ -51,8 +55,8 @@ pub enum RunError {
     Agents(#[from] AgentsError),
 }
 
-/// One line of progress.
-pub type Progress<'a> = &'a mut dyn FnMut(&str);
+/// Where progress is told.
+pub type Progress<'a> = &'a mut dyn FnMut(&Told);
 
 /// How long preparing may take: the files of all clients through the server.
 const PREPARE_WITHIN: Duration = Duration::from_secs(600);
@@ -94,8 +98,21 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
         result.failed = Some(crate::agent::with_sources(&error));
     }
     conclude(job, &mut agents, &mut result);
+    // First the agents, who may still write.
+    drop(agents);
+    if let Some(name) = &options.scratch {
+        leave(&options.target, name, &mut result);
+    }
     result.ended = base::clock::wall_ns() as f64 / 1e9;
     Ok(result)
+}
+
+/// Removes the folder of the run. Its figures are good even if that fails.
+fn leave(target: &Target, name: &str, result: &mut RunResult) {
+    if let Err(error) = scratch::clear(target, name, LAB_CLEAN_MAX) {
+        let why = crate::agent::with_sources(&error);
+        result.degraded.push(format!("the folder {name} is left behind: {why}"));
+    }
 }
 
 /// The job with the protocol in its title that it is really run over.
@@ -150,19 +167,25 @@ fn conduct(
     progress: Progress<'_>,
 ) -> Result<(), StepError> {
     let clients = agents.all.len() as u32;
-    progress(&format!(
-        "{}: {clients} clients, what the generator can do against nothing",
-        job.name
-    ));
+    let (name, steps) = (job.name.clone(), job.steps(clients));
+    progress(&Told::Generator { job: name.clone(), clients, steps: steps.clone() });
     result.null_ops_s = Some(against_nothing(job, agents)?);
-    progress(&format!("{}: preparing files on {}", job.name, result.target));
-    let prepared = prepare(job, agents, &result.target)?;
+    progress(&Told::Preparing { job: name, target: result.target.clone() });
+    let place = match &options.scratch {
+        Some(name) => {
+            scratch::make(&options.target, name)?;
+            options.target.below(name)
+        }
+        None => options.target.clone(),
+    };
+    let prepared = prepare(job, agents, &place.to_string())?;
+    progress(&Told::Running);
     for (number, (seconds, granted)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {
             (client.prepared_s, client.granted) = (seconds, granted);
         }
     }
-    let mut steps = job.steps(clients).into_iter();
+    let mut steps = steps.into_iter();
     let mut next = steps.next();
     let mut number = 0;
     while let Some(load) = next {
@@ -174,7 +197,7 @@ fn conduct(
         }
         take(job, ran, view, result);
         let Some(step) = result.steps.last() else { continue };
-        progress(&line(result, step));
+        progress(&Told::Step(StepTold::of(result, step)));
         let figures: Vec<f64> = result.steps.iter().map(|s| result.figure(s)).collect();
         result.levelled = steady::levelled(&figures, &job.plateau);
         if result.levelled && !rebase {
@@ -187,25 +210,6 @@ fn conduct(
         })?;
     }
     Ok(())
-}
-
-/// A step in one line.
-fn line(result: &RunResult, step: &Step) -> String {
-    let steady = match step.steady.verdict {
-        SteadyVerdict::Steady => String::new(),
-        other => {
-            format!(", {}", serde_json::to_value(other).unwrap_or_default().as_str().unwrap_or("?"))
-        }
-    };
-    format!(
-        "{}: {} × {}: {}, p50 {}, p99 {}{steady}",
-        result.job.name,
-        step.clients,
-        step.threads,
-        result.figure_text(step),
-        base::units::time_ns(step.latency.p50 as f64),
-        base::units::time_ns(step.latency.p99 as f64),
-    )
 }
 
 fn take(job: &Job, ran: Ran, view: &mut dyn ServerView, result: &mut RunResult) {

@@ -50,6 +50,9 @@ pub enum StepError {
     /// An agent failed or cannot be reached.
     #[error(transparent)]
     Agents(#[from] AgentsError),
+    /// The folder of the run cannot be made.
+    #[error(transparent)]
+    Scratch(#[from] crate::client::ClientError),
     /// Nobody is left.
     #[error("no client is left")]
     Nobody,

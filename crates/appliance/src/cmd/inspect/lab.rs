@@ -1,6 +1,8 @@
 //! What the lab leaves behind (`docs/formats/result.md`): results, summaries, and the pages that
 //! are made of them, which hold the same as JSON.
 
+use ::lab::desk::run::Run;
+use ::lab::job::Job;
 use ::lab::limits::Summary;
 use ::lab::record::{RunResult, Step};
 use base::units::{self, utc};
@@ -11,8 +13,13 @@ use super::Found;
 /// Where a report has its data.
 const DATA: &str = "<script type=\"application/json\" id=\"data\">";
 
-/// A result or a summary, also inside of a report.
-pub(super) fn recognise(text: &str) -> Option<Found> {
+/// A result or a summary, also inside of a report; what a server knows of a run, and its job.
+pub(super) fn recognise(name: &str, text: &str) -> Option<Found> {
+    match name {
+        "run.json" => return one_run(text),
+        "job.toml" => return job(name, text),
+        _ => {}
+    }
     let page = text.trim_start().starts_with("<!doctype html>");
     let json = match page {
         true => text.split_once(DATA)?.1.split_once("</script>")?.0,
@@ -26,6 +33,33 @@ pub(super) fn recognise(text: &str) -> Option<Found> {
     };
     let of = if page { "report of a " } else { "" };
     Some(Found { text: format!("{of}{found}"), value })
+}
+
+/// What a server knows of a run (`docs/formats/state.md`).
+fn one_run(text: &str) -> Option<Found> {
+    let run: Run = serde_json::from_str(text).ok()?;
+    let mut shown = format!("run {} of the job {}, format {}\n", run.id, run.job, run.format);
+    let mut line = |name: &str, value: &str| shown += &format!("  {name:<18} {value}\n");
+    line("state", run.state.name());
+    line("message", &run.message);
+    line("by", &format!("{} from {}", run.by, run.from));
+    line("target", &run.target);
+    line("folder", &format!("{}{}", run.scratch, if run.cleaned { ", removed" } else { "" }));
+    let times = [("queued", Some(run.queued)), ("began", run.started), ("ended", run.ended)];
+    for (name, at) in times.into_iter().filter_map(|(name, at)| Some((name, at?))) {
+        line(name, &(utc(i64::try_from(at).unwrap_or(i64::MAX)) + " UTC"));
+    }
+    run.steps.iter().for_each(|step| line("step", &step.to_string()));
+    run.value.iter().for_each(|value| line("result", value));
+    run.limiter.iter().for_each(|limiter| line("limiter", limiter));
+    run.why.iter().for_each(|why| line("", why));
+    run.degraded.iter().for_each(|why| line("degraded", why));
+    Some(Found { text: shown, value: serde_json::from_str(text).ok()? })
+}
+
+fn job(name: &str, text: &str) -> Option<Found> {
+    let job = Job::parse(name, text, &[]).ok()?;
+    Some(Found::from(serde_json::to_value(job).ok()?))
 }
 
 fn result(run: &RunResult) -> String {

@@ -47,6 +47,20 @@ fn a_summary_is_read_from_its_page_too() {
 }
 
 #[test]
+fn a_run_and_its_job_are_read() {
+    let run = br#"{"format":1,"id":"r7","job":"create","title":"T","by":"anna","from":"local",
+        "target":"null:","share":null,"folder":"","scratch":"plimsoll-lab-r7-1","cleaned":true,
+        "own":false,"clients":2,"state":"aborted","queued":0,"started":null,"ended":60,
+        "planned":[[1,1]],"steps":[],"message":"anna aborted it","value":null,"best":null,
+        "limiter":null,"confidence":null,"why":[],"degraded":[]}"#;
+    let text = of("run.json", run).expect("a run");
+    assert!(text.starts_with("run r7 of the job create") && text.contains("anna aborted it"));
+    assert!(text.contains("plimsoll-lab-r7-1, removed") && text.contains("00:01:00"), "{text}");
+    let (_, job) = ::lab::job::BUILT_IN[0];
+    assert!(of("job.toml", job.as_bytes()).expect("a job").contains("dram-read-stream"));
+}
+
+#[test]
 fn a_damaged_table_of_handles_says_so() {
     let text = of("handles-00000001-table.redb", b"redb and nothing else").expect("recognised");
     assert!(text.contains("damaged"), "{text}");

@@ -1,6 +1,7 @@
 //! What the running server has to do with the tree: NFS's settings, the system, the status.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
 use base::units::utc;
 use control::accounts::People;
-use control::appliance::Appliance;
+use control::appliance::{Appliance, ShareStatus};
 use control::listen::node::ADMINISTRATION;
 use control::state::StateDir;
 use control::state::keys::Identity;
@@ -27,6 +28,7 @@ use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsFiles;
 use super::watch;
+use crate::lab;
 use crate::out::Failure;
 use crate::services::NFS;
 use crate::shares::room::{PREFIX, Room, Services};
@@ -45,7 +47,7 @@ pub fn join(
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
     nfs.tell_who_disabled(tree);
     certificates::follow(&running.certificates, &nfs, tree);
-    let branches = branches(running, state, nfs.clone(), people);
+    let branches = branches(running, state, nfs.clone(), people, &tree.document());
     tree.join(watch::with(branches, running, state, tree)?);
     Ok(nfs)
 }
@@ -56,7 +58,9 @@ fn branches(
     state: &StateDir,
     nfs: Arc<Nfs>,
     people: &Arc<People>,
+    document: &Document,
 ) -> Vec<Branch> {
+    let lab = lab::Room::new(running.lab.0.clone(), Box::new(OfLab(running.clone())), document);
     let system = System { running: running.clone(), state: state.path().to_owned() };
     let socket = state.socket();
     let admin = Administration { running: running.clone(), people: people.clone(), socket };
@@ -65,6 +69,7 @@ fn branches(
         running.certificates.branch(),
         Branch::new(&["configuration", "services", NFS.name], nfs),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
+        Branch::new(lab::PREFIX, lab),
         Branch::new(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::new(PREFIX, shares(running)),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
@@ -372,6 +377,18 @@ pub fn shares(running: &Arc<Running>) -> Arc<Room> {
     let services = Box::new(OfShares(running.clone()));
     let (shares, offline) = storage.all_shares();
     Arc::new(Room::new(shares.clone(), offline.clone(), services, storage.given()))
+}
+
+struct OfLab(Arc<Running>);
+
+impl lab::Serving for OfLab {
+    fn shares(&self) -> Vec<ShareStatus> {
+        self.0.storage.shares()
+    }
+
+    fn nfs(&self) -> SocketAddr {
+        self.0.storage.nfs()
+    }
 }
 
 struct OfShares(Arc<Running>);

@@ -7,6 +7,7 @@ use base::clock::{NS_PER_S, wall_ns};
 use control::alerts::Alerts;
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
+use control::lab::Lab;
 use control::nfs::NfsState;
 use probe::hub::Hub;
 
@@ -14,6 +15,7 @@ use super::clients::NfsClients;
 use super::engine::Statistics;
 use super::nfs::Condition;
 use super::storage::Storage;
+use crate::lab::Results;
 use crate::services::{ADMIN, NFS, Service};
 
 /// Free space below this part of a file system is a problem worth telling.
@@ -31,6 +33,8 @@ pub struct Running {
     pub nfs: NfsClients,
     /// What TLS shows.
     pub certificates: Arc<Certificates>,
+    /// Load jobs and their runs.
+    pub lab: Results,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.
@@ -67,6 +71,10 @@ impl Appliance for Running {
 
     fn nfs(&self) -> &dyn NfsState {
         &self.nfs
+    }
+
+    fn lab(&self) -> &dyn Lab {
+        &self.lab
     }
 }
 

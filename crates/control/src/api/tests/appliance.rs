@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::appliance::{ActingAs, Appliance, Ask, AskError, Engine, Feed, Heard, JsonText, Status};
+use crate::lab::{Lab, LabFile};
 use crate::nfs::{Listing, NfsClient, NfsFile, NfsLock, NfsOpen, NfsState};
 
 #[derive(Default)]
@@ -116,6 +117,10 @@ impl Appliance for Fake {
         self
     }
 
+    fn lab(&self) -> &dyn Lab {
+        self
+    }
+
     fn nfs(&self) -> &dyn NfsState {
         self
     }
@@ -174,5 +179,28 @@ struct Script {
 impl Feed for Script {
     fn next(&mut self, _wait: Duration) -> Heard {
         self.heard.pop().unwrap_or(Heard::End)
+    }
+}
+
+impl Lab for Fake {
+    fn runs(&self) -> String {
+        r#"[{"id":"r1"}]"#.into()
+    }
+
+    fn changes(&self, seen: u64) -> (Vec<String>, u64) {
+        let first = (seen == 0).then(|| r#"{"id":"r1"}"#.to_owned());
+        (first.into_iter().collect(), 1)
+    }
+
+    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError> {
+        match (run, file) {
+            ("r1", LabFile::Result) => Ok(b"{}".to_vec()),
+            ("r1", LabFile::Report) => Ok(b"<!doctype html><script>1</script>".to_vec()),
+            _ => Err(AskError::Wrong { failed: "there is no such run".into(), hint: "h".into() }),
+        }
+    }
+
+    fn compare(&self, a: &str, b: &str) -> Result<String, AskError> {
+        self.file(a, LabFile::Result).and(self.file(b, LabFile::Result)).map(|_| "{}".into())
     }
 }

@@ -116,7 +116,7 @@ impl Shell {
         }
     }
 
-    /// `@FILE` for what is better in a file: secrets, keys, certificates.
+    /// `@FILE` for what is better in a file: secrets, keys, certificates, texts of many lines.
     pub(super) fn read_file(
         &mut self,
         property: &Property,
@@ -124,7 +124,7 @@ impl Shell {
     ) -> Result<String, CliError> {
         let of = property.kind.of.as_deref().unwrap_or(&property.kind);
         let shape = of.shape.as_deref().unwrap_or("").to_ascii_lowercase().replace(['-', '_'], "");
-        let may = property.is_secret() || matches!(shape.as_str(), "pem" | "sshkey");
+        let may = property.is_secret() || matches!(shape.as_str(), "pem" | "sshkey" | "lines");
         match text.strip_prefix('@') {
             Some(literal) if may && literal.starts_with('@') => Ok(literal.to_owned()),
             Some(path) if may => {

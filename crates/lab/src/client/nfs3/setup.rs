@@ -6,6 +6,7 @@ use crate::client::pipe::inbox::{Inbox, answer, protocol};
 use crate::client::pipe::judge::Judge;
 use crate::client::pipe::link::Link;
 use crate::client::pipe::{self, header};
+use crate::client::scratch::Folder;
 use crate::client::target::Nfs3At;
 use crate::client::{Checker, ClientError, FileSet, Op};
 use crate::pattern::Content;
@@ -13,8 +14,9 @@ use base::limits::LAB_SILENCE_MAX;
 use std::net::IpAddr;
 use wire::mount3::{self, Dirpath, MOUNT_PROGRAM, MOUNT_V3, MntRes};
 use wire::nfs3::{
-    CreateArgs, CreateHow, CreateRes, Fh3, LookupArgs, LookupRes, MkdirArgs, MkdirRes, NewResOk,
-    Nfsstat3, Proc, RemoveArgs, RemoveRes, Sattr3, SetattrArgs, SetattrRes,
+    Cookieverf3, CreateArgs, CreateHow, CreateRes, Fh3, LookupArgs, LookupRes, MkdirArgs, MkdirRes,
+    NewResOk, Nfsstat3, Proc, ReaddirArgs, ReaddirRes, ReaddirResOk, RemoveArgs, RemoveRes, Sattr3,
+    SetattrArgs, SetattrRes,
 };
 use wire::rpc::{begin_record, end_record};
 use wire::xdr::{Decode, Encode, Reader, Writer};
@@ -41,6 +43,9 @@ pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
         }),
     }
 }
+
+/// Bytes of one answer to READDIR: what any server grants.
+const LIST_BYTES: u32 = 32 << 10;
 
 impl Nfs3Client {
     /// One call and its answer, when nothing else is in flight.
@@ -96,11 +101,18 @@ impl Nfs3Client {
         if let Some(handle) = self.lookup(&root, name)? {
             return Ok(handle);
         }
-        let attributes = Sattr3 { mode: Some(0o755), ..Default::default() };
-        let args = MkdirArgs { where_: entry(&root, name), attributes };
-        let made =
-            self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))?;
+        let made = self.mkdir(&root, name)?;
         self.made(&root, name, made)
+    }
+
+    fn mkdir(
+        &mut self,
+        dir: &[u8],
+        name: &str,
+    ) -> Result<Result<Option<Handle>, Nfsstat3>, ClientError> {
+        let attributes = Sattr3 { mode: Some(0o755), ..Default::default() };
+        let args = MkdirArgs { where_: entry(dir, name), attributes };
+        self.ask(Proc::MKDIR, &args, |r| Ok(new_handle(MkdirRes::decode(r)?.into_result())))
     }
 
     fn file(&mut self, dir: &[u8], name: &str) -> Result<Handle, ClientError> {
@@ -147,19 +159,73 @@ impl Nfs3Client {
         let root = self.root.clone();
         let Some(dir) = self.lookup(&root, &set.dir_name())? else { return Ok(()) };
         for number in 0..set.files {
-            self.remove(Proc::REMOVE, &dir, &set.file_name(number))?;
+            let name = set.file_name(number);
+            let gone = self.gone(Proc::REMOVE, &dir, &name)?;
+            gone.map_err(|status| refused(format!("remove {name}"), status))?;
         }
-        self.remove(Proc::RMDIR, &root, &set.dir_name())
+        match self.gone(Proc::RMDIR, &root, &set.dir_name())? {
+            // A directory with files of another job in it stays.
+            Ok(()) | Err(Nfsstat3::NOTEMPTY | Nfsstat3::EXIST) => Ok(()),
+            Err(status) => Err(refused(format!("remove {}", set.dir_name()), status)),
+        }
     }
 
-    fn remove(&mut self, procedure: Proc, dir: &[u8], name: &str) -> Result<(), ClientError> {
+    /// Removes a name; what is not there is gone.
+    fn gone(
+        &mut self,
+        procedure: Proc,
+        dir: &[u8],
+        name: &str,
+    ) -> Result<Result<(), Nfsstat3>, ClientError> {
         let args = RemoveArgs { object: entry(dir, name) };
         let gone = self.ask(procedure, &args, |r| Ok(RemoveRes::decode(r)?.into_result()))?;
-        match gone {
-            // A directory with files of another job in it stays.
-            Ok(_) | Err(Nfsstat3::NOENT | Nfsstat3::NOTEMPTY | Nfsstat3::EXIST) => Ok(()),
-            Err(status) => Err(refused(format!("remove {name}"), status)),
-        }
+        Ok(match gone {
+            Ok(_) | Err(Nfsstat3::NOENT) => Ok(()),
+            Err(status) => Err(status),
+        })
+    }
+}
+
+impl Folder for Nfs3Client {
+    fn root(&self) -> Handle {
+        self.root.clone()
+    }
+
+    fn make(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError> {
+        let made = self.mkdir(dir, name)?;
+        made.map(drop).map_err(|status| refused(format!("create {name}"), status))
+    }
+
+    fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Handle>, ClientError> {
+        self.lookup(dir, name)
+    }
+
+    fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError> {
+        let cookieverf = Cookieverf3::default();
+        let args = ReaddirArgs { dir: Fh3(dir), cookie: 0, cookieverf, count: LIST_BYTES };
+        let found = self.ask(Proc::READDIR, &args, |r| {
+            let list = |ok: ReaddirResOk<'_>| -> Result<Vec<String>, wire::xdr::DecodeError> {
+                let mut names = Vec::new();
+                for entry in ok.entries.iter() {
+                    let name = String::from_utf8_lossy(entry.name.0);
+                    if name != "." && name != ".." {
+                        names.push(name.into_owned());
+                    }
+                }
+                Ok(names)
+            };
+            match ReaddirRes::decode(r)?.into_result() {
+                Ok(ok) => list(ok).map(Ok),
+                Err(status) => Ok(Err(status)),
+            }
+        })?;
+        found.map_err(|status| refused("list a folder".into(), status))
+    }
+
+    fn remove(&mut self, dir: &[u8], name: &str, folder: bool) -> Result<(), ClientError> {
+        let procedure = if folder { Proc::RMDIR } else { Proc::REMOVE };
+        let gone = self.gone(procedure, dir, name)?;
+        gone.map_err(|status| refused(format!("remove {name}"), status))
     }
 }
 

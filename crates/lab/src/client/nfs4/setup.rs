@@ -3,11 +3,12 @@
 use super::Nfs4Client;
 use super::compound::{Reply, refused};
 use super::dialect::{File, mode, open_args};
+use crate::client::scratch::Folder;
 use crate::client::{ClientError, FileSet, Op};
 use base::limits::LAB_SILENCE_MAX;
 use wire::nfs4::{
-    ArgOp, Attrs4, Component4, CreateArgs4, Createtype4, Fattr4, Fh4, Ftype4, LookupArgs4,
-    Nfsstat4, OpenDelegation4, PutfhArgs4, RemoveArgs4, Res4, ResOp, SetattrArgs4,
+    ArgOp, Attrs4, Bitmap4, Component4, CreateArgs4, Createtype4, Fattr4, Fh4, Ftype4, LookupArgs4,
+    Nfsstat4, OpenDelegation4, PutfhArgs4, ReaddirArgs4, RemoveArgs4, Res4, ResOp, SetattrArgs4,
 };
 use wire::xdr::{Encode, Writer};
 
@@ -40,20 +41,24 @@ impl Nfs4Client {
         if let Some(handle) = self.lookup(&root, name)? {
             return Ok(handle);
         }
-        let mut buf = Vec::new();
-        let create = ArgOp::Create(CreateArgs4 {
-            objtype: Createtype4::Other(Ftype4::DIR),
-            objname: Component4(name.as_bytes()),
-            createattrs: mode(0o755, &mut buf),
-        });
         let what = format!("create {name}");
-        let reply = self.at(&root, &[create, ArgOp::Getfh(())])?;
+        let reply = self.mkdir(&root, name)?;
         match reply.status {
             Nfsstat4::EXIST => {
                 self.lookup(&root, name)?.ok_or_else(|| refused(what, Nfsstat4::NOENT))
             }
             _ => reply.handle(&what),
         }
+    }
+
+    fn mkdir(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
+        let mut buf = Vec::new();
+        let create = ArgOp::Create(CreateArgs4 {
+            objtype: Createtype4::Other(Ftype4::DIR),
+            objname: Component4(name.as_bytes()),
+            createattrs: mode(0o755, &mut buf),
+        });
+        self.at(dir, &[create, ArgOp::Getfh(())])
     }
 
     /// Opens a file, which is made if it is not there.
@@ -111,21 +116,65 @@ impl Nfs4Client {
         let root = self.root.clone();
         let Some(dir) = self.lookup(&root, &set.dir_name())? else { return Ok(()) };
         for number in 0..set.files {
-            self.remove(&dir, &set.file_name(number))?;
+            self.remove(&dir, &set.file_name(number), false)?;
         }
-        self.remove(&root, &set.dir_name())
-    }
-
-    fn remove(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError> {
-        let target = Component4(name.as_bytes());
-        let reply = self.at(dir, &[ArgOp::Remove(RemoveArgs4 { target })])?;
+        let reply = self.gone(&root, &set.dir_name())?;
         match reply.status {
             // A directory with files of another job in it stays.
             Nfsstat4::NOENT | Nfsstat4::NOTEMPTY | Nfsstat4::EXIST => Ok(()),
-            _ => reply.done(&format!("remove {name}")).map(|_| ()),
+            _ => reply.done(&format!("remove {}", set.dir_name())).map(drop),
+        }
+    }
+
+    fn gone(&mut self, dir: &[u8], name: &str) -> Result<Reply, ClientError> {
+        let target = Component4(name.as_bytes());
+        self.at(dir, &[ArgOp::Remove(RemoveArgs4 { target })])
+    }
+}
+
+impl Folder for Nfs4Client {
+    fn root(&self) -> Vec<u8> {
+        self.root.clone()
+    }
+
+    fn make(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError> {
+        self.mkdir(dir, name)?.done(&format!("create {name}")).map(drop)
+    }
+
+    fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError> {
+        self.lookup(dir, name)
+    }
+
+    fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError> {
+        let readdir = ArgOp::Readdir(ReaddirArgs4 {
+            cookie: 0,
+            cookieverf: [0; 8],
+            dircount: LIST_BYTES,
+            maxcount: LIST_BYTES,
+            attr_request: Bitmap4::default(),
+        });
+        let reply = self.at(dir, &[readdir])?;
+        let mut names = Vec::new();
+        for result in reply.done("list a folder")? {
+            let ResOp::Readdir(Res4::Ok(list)) = result else { continue };
+            for entry in list.entries.iter() {
+                names.push(String::from_utf8_lossy(entry.name.0).into_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn remove(&mut self, dir: &[u8], name: &str, _folder: bool) -> Result<(), ClientError> {
+        let reply = self.gone(dir, name)?;
+        match reply.status {
+            Nfsstat4::NOENT => Ok(()),
+            _ => reply.done(&format!("remove {name}")).map(drop),
         }
     }
 }
+
+/// Bytes of one answer to READDIR: well within what a session carries.
+const LIST_BYTES: u32 = 32 << 10;
 
 fn lookup(name: &str) -> ArgOp<'_> {
     ArgOp::Lookup(LookupArgs4 { objname: Component4(name.as_bytes()) })

@@ -1,0 +1,463 @@
+//! `/lab` of the tree of administration: jobs, those of the program and those of the configuration,
+//! and runs of them on the shares. The runs themselves are the [`Desk`]'s.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::lab::client::Target;
+use ::lab::desk::run::{Run, State};
+use ::lab::desk::{Change, Desk, DeskError, File, Wanted};
+use ::lab::job::{BUILT_IN, Job};
+use ::lab::node::CLIENTS;
+use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
+use base::node::{Path, Value};
+use control::appliance::{AskError, JsonText, ShareStatus};
+use control::lab::{Lab, LabFile};
+use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
+use serde_json::{Value as Json, json};
+
+use crate::out::chain;
+
+/// Where the branch begins.
+pub const PREFIX: &[&str] = &["lab"];
+
+type Parameters = BTreeMap<String, Value>;
+
+/// What a run is asked of the server.
+pub trait Serving: Send + Sync {
+    /// What is served.
+    fn shares(&self) -> Vec<ShareStatus>;
+    /// Where NFS listens.
+    fn nfs(&self) -> SocketAddr;
+}
+
+/// The branch.
+pub struct Room {
+    desk: Arc<Desk>,
+    serving: Box<dyn Serving>,
+    /// Jobs of the configuration: name and text.
+    jobs: Mutex<BTreeMap<String, String>>,
+}
+
+/// What a path of this room leads to.
+enum Place<'a> {
+    Lab,
+    Job(&'a str),
+    Runs,
+    Run(&'a str),
+    Other,
+}
+
+fn place(path: &Path) -> Place<'_> {
+    let names: Vec<&str> = path.segments().iter().map(String::as_str).collect();
+    match names.as_slice() {
+        ["lab"] => Place::Lab,
+        ["lab", "jobs", name] => Place::Job(name),
+        ["lab", "runs"] => Place::Runs,
+        ["lab", "runs", id] => Place::Run(id),
+        _ => Place::Other,
+    }
+}
+
+fn built_in(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// Jobs that a configuration has.
+fn jobs(document: &Document) -> BTreeMap<String, String> {
+    let above = Path::of(&["lab", "jobs"]);
+    let names = document.items(&above).into_iter();
+    let text = |name: String| {
+        let text = document.text(&above.join(&name), "definition")?;
+        Some((name, text))
+    };
+    names.filter_map(text).collect()
+}
+
+/// A job that may be run here.
+fn checked(name: &str, text: &str) -> Result<Job, String> {
+    let job = Job::named(name, text).map_err(|e| e.one_line(text))?;
+    if job.schedule.len() > LAB_STEPS_MAX {
+        return Err(format!("it has {} steps; {LAB_STEPS_MAX} are the most", job.schedule.len()));
+    }
+    if job.title.trim().is_empty() || job.answers.trim().is_empty() {
+        return Err("it needs a title, and the question that it answers".to_owned());
+    }
+    let one_line = |text: &str| text.len() <= 1_000 && !text.contains(char::is_control);
+    if ![&job.title, &job.answers, &job.expect].into_iter().all(|text| one_line(text)) {
+        return Err("its title, answers and expect must be one line each".to_owned());
+    }
+    Ok(job)
+}
+
+impl Room {
+    /// With the jobs that are configured now.
+    pub fn new(desk: Arc<Desk>, serving: Box<dyn Serving>, document: &Document) -> Arc<Self> {
+        Arc::new(Self { desk, serving, jobs: Mutex::new(jobs(document)) })
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn job(&self, name: &str) -> Result<Job, String> {
+        let text = match built_in(name) {
+            Some(text) => text.to_owned(),
+            None => self.jobs().get(name).cloned().ok_or("its definition is not set")?,
+        };
+        checked(name, &text)
+    }
+
+    /// Queues a run.
+    fn start(
+        &self,
+        path: &Path,
+        name: &str,
+        given: &Parameters,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        let wrong = |sentence: &str| {
+            Problem::new(path, sentence, "change the job's definition, or the parameters")
+        };
+        let mut job = self.job(name).map_err(|why| wrong(&why))?;
+        with_parameters(&mut job, given).map_err(|why| wrong(&why).property("schedule"))?;
+        job.check().map_err(|e| wrong(&chain(&e)))?;
+        let clients = integer(given, "clients").unwrap_or(CLIENTS.into());
+        let clients = u32::try_from(clients).unwrap_or(1).clamp(1, LAB_RUN_CLIENTS_MAX);
+        let bytes = space(&job, clients);
+        let (target, share, folder) = self.target(path, given, bytes)?;
+        let (by, from, own) = (who.user.clone(), who.from.clone(), share.is_some());
+        let wanted = Wanted { job, by, from, target, share, folder, clients, own };
+        let run = self.desk.queue(&wanted).map_err(|e| problem(path, &e))?;
+        let size = base::units::bytes(bytes as f64);
+        let Run { id, target, scratch, .. } = run;
+        if target == "null:" {
+            let note = format!("{id} is queued; it writes nothing");
+            return Ok(json!({ "run": id, "target": target, "note": note }));
+        }
+        let note = format!(
+            "{id} is queued; it makes the folder {scratch} on {target}, writes {size} there, and \
+             removes it"
+        );
+        Ok(json!({
+            "run": id, "target": target, "folder": scratch, "bytes": bytes, "note": note,
+        }))
+    }
+
+    /// The target's URL, the share that it is, and the folder of it.
+    fn target(
+        &self,
+        path: &Path,
+        given: &Parameters,
+        bytes: u64,
+    ) -> Result<(String, Option<String>, String), Problem> {
+        let folder = text(given, "folder").unwrap_or_default().trim_matches('/').to_owned();
+        match (text(given, "share"), text(given, "target")) {
+            (Some(share), None) => {
+                let url = self.own(path, share, &folder, given, bytes)?;
+                Ok((url, Some(share.to_owned()), folder))
+            }
+            (None, Some(url)) => Ok((elsewhere(path, url)?, None, String::new())),
+            (Some(_), Some(_)) => {
+                let sentence = "a share and a target are named";
+                Err(Problem::new(path, sentence, "name one of them").property("target"))
+            }
+            (None, None) => {
+                let sentence = "neither a share nor a target is named";
+                let hint = "share=NAME is one of this appliance, target=URL one of another server";
+                Err(Problem::new(path, sentence, hint).property("share"))
+            }
+        }
+    }
+
+    /// The URL of a folder of a share of ours.
+    fn own(
+        &self,
+        path: &Path,
+        name: &str,
+        folder: &str,
+        given: &Parameters,
+        bytes: u64,
+    ) -> Result<String, Problem> {
+        let shares = self.serving.shares();
+        let wrong =
+            |sentence: &str, hint: &str| Problem::new(path, sentence, hint).property("share");
+        let Some(share) = shares.iter().find(|share| share.name == name) else {
+            let known: Vec<&str> = shares.iter().map(|share| share.name.as_str()).collect();
+            let sentence = format!("there is no share {name:?} that is served");
+            return Err(wrong(&sentence, &format!("there are {}", known.join(", "))));
+        };
+        if share.read_only {
+            return Err(wrong("the share is read-only", "a run makes a folder: choose another"));
+        }
+        if bytes > share.available_bytes {
+            let size = |n: u64| base::units::bytes(n as f64);
+            let sentence = format!(
+                "the run would write {}, and the share has {} left",
+                size(bytes),
+                size(share.available_bytes)
+            );
+            return Err(wrong(&sentence, "fewer clients or smaller files take less"));
+        }
+        let leads_out = |part: &str| matches!(part, "" | "." | "..");
+        if !folder.is_empty() && folder.split('/').any(leads_out) {
+            let hint = "name a folder of the share, as projects/scratch";
+            return Err(wrong("the folder leads elsewhere", hint).property("folder"));
+        }
+        if [name, folder].iter().any(|part| part.contains('?')) {
+            return Err(wrong("a name with '?' does not fit into a URL", "choose another folder"));
+        }
+        let at = from_here(self.serving.nfs());
+        let protocol = text(given, "protocol").unwrap_or("nfs3");
+        let below = if folder.is_empty() { String::new() } else { format!("/{folder}") };
+        Ok(format!("{protocol}://{at}/export/{name}{below}"))
+    }
+
+    fn now(&self) -> Vec<(&'static str, Value)> {
+        let runs = self.desk.runs();
+        let now = runs.iter().find(|r| matches!(r.state, State::Preparing | State::Running));
+        let waiting = runs.iter().filter(|run| run.state == State::Queued).count();
+        let now = now.map_or(String::new(), |run| run.id.clone());
+        vec![("now", Value::Text(now)), ("waiting", count(waiting as u64))]
+    }
+}
+
+/// Where this machine reaches what listens at an address: who listens everywhere listens here.
+pub fn from_here(mut at: SocketAddr) -> SocketAddr {
+    if at.ip().is_unspecified() {
+        at.set_ip(match at {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    at
+}
+
+/// A target that is not a share of ours: a server, or nothing. Never a directory of this machine:
+/// that is nobody's to name here.
+fn elsewhere(path: &Path, url: &str) -> Result<String, Problem> {
+    let wrong = |sentence: &str| {
+        let hint = "nfs3://HOST:PORT/PATH, nfs4://HOST:PORT/PATH or null:";
+        Problem::new(path, sentence, hint).property("target")
+    };
+    match Target::parse(url) {
+        Ok(target @ (Target::Nfs3(_) | Target::Nfs4(_) | Target::Null)) => Ok(target.to_string()),
+        Ok(_) => Err(wrong("that kind of target is for `plimsoll lab run` alone")),
+        Err(error) => Err(wrong(&chain(&error))),
+    }
+}
+
+fn text<'a>(given: &'a Parameters, name: &str) -> Option<&'a str> {
+    match given.get(name) {
+        Some(Value::Text(text)) if !text.is_empty() => Some(text),
+        _ => None,
+    }
+}
+
+fn integer(given: &Parameters, name: &str) -> Option<i64> {
+    given.get(name).and_then(Value::as_integer)
+}
+
+/// Changes what the parameters name. Their ranges are checked.
+fn with_parameters(job: &mut Job, given: &Parameters) -> Result<(), String> {
+    let number = |name: &str| integer(given, name).and_then(|n| u64::try_from(n).ok());
+    let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
+    job.block = small("block").unwrap_or(job.block);
+    job.files = small("files").unwrap_or(job.files);
+    job.file_size = number("file_size").unwrap_or(job.file_size);
+    job.step_max_ms = number("step").map_or(job.step_max_ms, |s| s * 1_000);
+    if let Some(Value::List(steps)) = given.get("schedule").filter(|v| **v != Value::List(vec![])) {
+        let step = |value: &Value| {
+            let text = value.to_string();
+            let (clients, threads) = text.split_once('x')?;
+            Some((clients.trim().parse().ok()?, threads.trim().parse().ok()?))
+        };
+        let read: Option<Vec<(u32, u32)>> = steps.iter().map(step).collect();
+        job.schedule = read.ok_or("a step is CLIENTSxTHREADS, as 8x4")?;
+    }
+    Ok(())
+}
+
+/// Bytes that so many clients write into their folder.
+fn space(job: &Job, clients: u32) -> u64 {
+    let files = if job.workload.needs_files() { u64::from(job.files) } else { 0 };
+    files.saturating_mul(job.file_size).saturating_mul(clients.into())
+}
+
+fn count(n: u64) -> Value {
+    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+fn about(job: &Job) -> Vec<(&'static str, Value)> {
+    let workload = serde_json::to_value(job.workload).unwrap_or_default();
+    let steps = job.schedule.iter().map(|(clients, threads)| format!("{clients}x{threads}"));
+    let longest = job.steps(CLIENTS).len() as u64 * job.step_max_ms / 1_000;
+    vec![
+        ("title", Value::text(&job.title)),
+        ("answers", Value::text(&job.answers)),
+        ("expect", Value::text(&job.expect)),
+        ("workload", Value::text(workload.as_str().unwrap_or_default())),
+        ("block", count(job.block.into())),
+        ("files", count(job.files.into())),
+        ("file_size", count(job.file_size)),
+        ("schedule", Value::texts(steps)),
+        ("longest", count(longest)),
+        ("space", count(space(job, CLIENTS))),
+    ]
+}
+
+fn told(run: &Run) -> Vec<(&'static str, Value)> {
+    let lines = |texts: &[String]| Value::texts(texts.iter().take(100));
+    let mut told = vec![
+        ("job", Value::text(&run.job)),
+        ("title", Value::text(&run.title)),
+        ("state", Value::text(run.state.name())),
+        ("message", Value::text(&run.message)),
+        ("progress", Value::Text(run.progress())),
+        ("steps", Value::texts(run.steps.iter().map(ToString::to_string))),
+        ("why", lines(&run.why)),
+        ("degraded", lines(&run.degraded)),
+        ("by", Value::Text(format!("{} from {}", run.by, run.from))),
+        ("target", Value::text(&run.target)),
+        ("folder", Value::text(&run.scratch)),
+        ("queued", count(run.queued)),
+    ];
+    told.extend(run.value.as_ref().map(|value| ("value", Value::text(value))));
+    told.extend(run.limiter.as_ref().map(|limiter| ("limiter", Value::text(limiter))));
+    told.extend(run.started.map(|at| ("began", count(at))));
+    told.extend(run.ended.map(|at| ("ended", count(at))));
+    if run.value.is_some() {
+        let at = |what: &str| Value::Text(format!("/api/v1/lab/runs/{}/{what}", run.id));
+        told.extend([("report", at("report")), ("result", at("result"))]);
+    }
+    told
+}
+
+fn problem(path: &Path, error: &DeskError) -> Problem {
+    let sentence = chain(error);
+    match error {
+        DeskError::Unknown(_) => Problem::unknown(path, &sentence, "list shows those there are"),
+        DeskError::State(..) => Problem::conflict(path, &sentence, "its state says what it does"),
+        DeskError::Full(_) => Problem::conflict(path, &sentence, "wait, or abort one that waits"),
+        DeskError::Ending => Problem::conflict(path, &sentence, "try again when it is back"),
+        DeskError::Keep(_) => Problem::server(path, &sentence),
+    }
+}
+
+impl Apply for Room {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
+        let above = Path::of(&["lab", "jobs"]);
+        let mut problems = Vec::new();
+        for name in transition.new.items(&above) {
+            let path = above.join(&name);
+            if built_in(&name).is_some() {
+                continue;
+            }
+            let text = transition.new.text(&path, "definition");
+            let wrong = match text {
+                Some(text) => checked(&name, &text).err(),
+                None => Some("its definition must be set".to_owned()),
+            };
+            let hint = "files in jobs/ of the source show how one looks";
+            problems
+                .extend(wrong.map(|why| Problem::new(&path, &why, hint).property("definition")));
+        }
+        problems
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        *self.jobs() = jobs(transition.new);
+        Ok(())
+    }
+}
+
+impl Live for Room {
+    fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
+        match place(path) {
+            Place::Lab => self.now(),
+            Place::Job(name) => self.job(name).map(|job| about(&job)).unwrap_or_default(),
+            Place::Run(id) => self.desk.run(id).map(|run| told(&run)).unwrap_or_default(),
+            Place::Runs | Place::Other => Vec::new(),
+        }
+    }
+
+    fn items(&self, path: &Path) -> Vec<String> {
+        match place(path) {
+            Place::Runs => self.desk.runs().into_iter().map(|run| run.id).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn overrides(&self, path: &Path) -> Vec<Override> {
+        let Place::Job(name) = place(path) else { return Vec::new() };
+        let text = built_in(name).into_iter();
+        let fixed = |text| Override {
+            property: "definition",
+            value: Value::text(text),
+            source: "built in",
+        };
+        text.map(fixed).collect()
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        parameters: &Parameters,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        let done = match (place(path), action) {
+            (Place::Job(name), "run") => return self.start(path, name, parameters, who),
+            (Place::Run(id), "abort") => self.desk.abort(id, &who.user),
+            (Place::Run(id), "destroy") => self.desk.destroy(id),
+            _ => {
+                let sentence = format!("nothing does {action} here");
+                return Err(Problem::unknown(path, &sentence, "help lists what can be done"));
+            }
+        };
+        done.map(|()| Json::Null).map_err(|e| problem(path, &e))
+    }
+}
+
+/// Runs as the API tells them beyond the tree.
+pub struct Results(pub Arc<Desk>);
+
+fn as_json(value: &impl serde::Serialize) -> JsonText {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn wrong(error: &DeskError) -> AskError {
+    let hint = "GET /api/v1/lab/runs lists the runs";
+    AskError::Wrong { failed: chain(error), hint: hint.to_owned() }
+}
+
+impl Lab for Results {
+    fn runs(&self) -> JsonText {
+        as_json(&self.0.runs())
+    }
+
+    fn changes(&self, seen: u64) -> (Vec<JsonText>, u64) {
+        let (changes, next) = self.0.changes(seen);
+        let one = |change: &Change| match change {
+            Change::Run(run) => as_json(run),
+            Change::Gone(id) => as_json(&json!({ "id": id, "state": "gone" })),
+        };
+        (changes.iter().map(one).collect(), next)
+    }
+
+    fn file(&self, run: &str, file: LabFile) -> Result<Vec<u8>, AskError> {
+        let file = match file {
+            LabFile::Result => File::Result,
+            LabFile::Report => File::Report,
+        };
+        self.0.file(run, file).map_err(|e| wrong(&e))
+    }
+
+    fn compare(&self, a: &str, b: &str) -> Result<JsonText, AskError> {
+        self.0.compare(a, b).map(|found| as_json(&found)).map_err(|e| wrong(&e))
+    }
+}
+
+#[cfg(test)]
+mod tests;

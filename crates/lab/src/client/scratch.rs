@@ -1,0 +1,196 @@
+//! A folder of a run's own on a target: made new, so that nothing of anybody else's is ever in it,
+//! and removed with all that clients of the lab have made there, and with nothing else.
+//!
+//! What removes it need not be what made it: a run that was cut off leaves files whose names only
+//! the server can list.
+
+use super::nfs3::Nfs3Client;
+use super::nfs4::Nfs4Client;
+use super::{Checker, ClientError, Options, Target};
+use crate::pattern::Content;
+use base::clock::Deadline;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How soon a folder is tried again in which another client's last operation has just ended.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// What a folder takes of a protocol. Handles are the protocol's own.
+pub(super) trait Folder {
+    /// The target itself.
+    fn root(&self) -> Vec<u8>;
+    /// Makes a folder, which must not be there.
+    fn make(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError>;
+    /// What has this name.
+    fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError>;
+    /// Some of the names in a folder, without `.` and `..`; none if there are none.
+    fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError>;
+    /// Removes a file, or an empty folder. One that is not there is no error.
+    fn remove(&mut self, dir: &[u8], name: &str, folder: bool) -> Result<(), ClientError>;
+}
+
+impl Target {
+    /// The folder `name` below this target. Nothing has no folders.
+    pub fn below(&self, name: &str) -> Self {
+        let joined = |path: &str| format!("{}/{name}", path.trim_end_matches('/'));
+        match self.clone() {
+            Self::Nfs3(mut at) => {
+                at.path = joined(&at.path);
+                Self::Nfs3(at)
+            }
+            Self::Nfs4(mut at) => {
+                at.path = joined(&at.path);
+                Self::Nfs4(at)
+            }
+            Self::Path(dir) => Self::Path(dir.join(name)),
+            Self::Null => Self::Null,
+        }
+    }
+
+    /// The same path on a server at another address, which has MOUNT on the same port.
+    pub fn moved(mut self, to: SocketAddr) -> Self {
+        match &mut self {
+            Self::Nfs3(at) => {
+                at.host = to.ip().to_string();
+                (at.port, at.mount_port) = (to.port(), to.port());
+            }
+            Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+            Self::Path(_) | Self::Null => {}
+        }
+        self
+    }
+}
+
+/// Makes the folder `name` on `target`.
+///
+/// # Errors
+/// It is there already, or the target refuses.
+pub fn make(target: &Target, name: &str) -> Result<(), ClientError> {
+    let Some(mut folder) = open(target)? else { return Ok(()) };
+    let root = folder.root();
+    folder.make(&root, name)
+}
+
+/// Removes the folder `name` from `target`, with what clients of the lab have made in it. What is
+/// not there is no error. Tried again for `within`: a client that was cut off may have an operation
+/// under way.
+///
+/// # Errors
+/// Something else is in it, or the target refuses.
+pub fn clear(target: &Target, name: &str, within: Duration) -> Result<(), ClientError> {
+    let deadline = Deadline::after(within);
+    loop {
+        let done = match open(target)? {
+            Some(mut folder) => clear_once(&mut *folder, name),
+            None => Ok(()),
+        };
+        match done {
+            Err(ClientError::Refused { .. }) if !deadline.passed() => std::thread::sleep(AGAIN),
+            done => return done,
+        }
+    }
+}
+
+fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
+    let options = Options { bind: None, seed: 0, check_one_in: 0, slots: 1 };
+    let checker = || Checker::new(Content::new(0), 0);
+    Ok(match target {
+        Target::Nfs3(at) => Some(Box::new(Nfs3Client::open(at, checker(), &options)?)),
+        Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
+        Target::Path(dir) => Some(Box::new(Here(dir.display().to_string()))),
+        Target::Null => None,
+    })
+}
+
+fn clear_once(folder: &mut dyn Folder, name: &str) -> Result<(), ClientError> {
+    let root = folder.root();
+    let Some(scratch) = folder.find(&root, name)? else { return Ok(()) };
+    for_each_name(folder, &scratch, |folder, client| {
+        if !is_client(client) {
+            return Ok(false);
+        }
+        if let Some(dir) = folder.find(&scratch, client)? {
+            for_each_name(folder, &dir, |folder, file| {
+                if !is_file(file) {
+                    return Ok(false);
+                }
+                folder.remove(&dir, file, false).map(|()| true)
+            })?;
+        }
+        folder.remove(&scratch, client, true).map(|()| true)
+    })?;
+    folder.remove(&root, name, true)
+}
+
+/// Does something with every name in a folder; it says whether the name has gone. Until nothing
+/// goes any more, since one answer may not hold all names.
+fn for_each_name(
+    folder: &mut dyn Folder,
+    dir: &[u8],
+    mut each: impl FnMut(&mut dyn Folder, &str) -> Result<bool, ClientError>,
+) -> Result<(), ClientError> {
+    loop {
+        let mut gone = false;
+        for name in folder.names(dir)? {
+            gone |= each(folder, &name)?;
+        }
+        if !gone {
+            return Ok(());
+        }
+    }
+}
+
+/// As [`super::FileSet::dir_name`] makes them.
+fn is_client(name: &str) -> bool {
+    name.strip_prefix("plimsoll-lab.").is_some_and(|n| n.parse::<u32>().is_ok())
+}
+
+/// As [`super::FileSet::file_name`] and [`super::FileSet::made_name`] make them.
+fn is_file(name: &str) -> bool {
+    let kept = name.strip_prefix('f').and_then(|rest| rest.split_once('.'));
+    let made = name.strip_prefix('c').is_some_and(|n| u64::from_str_radix(n, 16).is_ok());
+    made || kept.is_some_and(|(n, size)| n.parse::<u32>().is_ok() && size.parse::<u64>().is_ok())
+}
+
+/// A directory of this machine; its handles are paths.
+struct Here(String);
+
+impl Folder for Here {
+    fn root(&self) -> Vec<u8> {
+        self.0.clone().into_bytes()
+    }
+
+    fn make(&mut self, dir: &[u8], name: &str) -> Result<(), ClientError> {
+        let path = path(dir).join(name);
+        std::fs::create_dir(&path).map_err(ClientError::io(format!("create {}", path.display())))
+    }
+
+    fn find(&mut self, dir: &[u8], name: &str) -> Result<Option<Vec<u8>>, ClientError> {
+        let path = path(dir).join(name);
+        Ok(path.is_dir().then(|| path.display().to_string().into_bytes()))
+    }
+
+    fn names(&mut self, dir: &[u8]) -> Result<Vec<String>, ClientError> {
+        let list = ClientError::io(format!("list {}", path(dir).display()));
+        let entries = std::fs::read_dir(path(dir)).map_err(list)?;
+        Ok(entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect())
+    }
+
+    fn remove(&mut self, dir: &[u8], name: &str, folder: bool) -> Result<(), ClientError> {
+        let path = path(dir).join(name);
+        let done = if folder { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
+        match done {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(ClientError::io(format!("remove {}", path.display()))(e))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn path(handle: &[u8]) -> std::path::PathBuf {
+    String::from_utf8_lossy(handle).into_owned().into()
+}
+
+#[cfg(test)]
+mod tests;

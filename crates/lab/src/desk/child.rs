@@ -1,0 +1,159 @@
+//! The process of a run: started, listened to, ended.
+
+use super::run::Run;
+use super::store::{JOB, Store};
+use crate::conduct::Told;
+use base::clock::Deadline;
+use base::limits::{LAB_MESSAGE_MAX, LAB_STOP_MAX, LAB_WORDS_MAX};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{self, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// News that may wait to be taken: there are a few in a second at most.
+const WAITING: usize = 64;
+
+/// A run's process. It ends when its standard input does.
+pub(super) struct Child {
+    process: process::Child,
+    input: Option<ChildStdin>,
+    overdue: Option<Deadline>,
+}
+
+/// What comes from it.
+pub(super) enum News {
+    /// Progress.
+    Told(Told),
+    /// Anything else.
+    Words(String),
+    /// Nothing yet.
+    Nothing,
+}
+
+/// Its news, in order.
+pub(super) struct Feed(Receiver<News>);
+
+impl Feed {
+    /// The next piece; `None` when it says no more.
+    pub(super) fn next(&self, wait: Duration) -> Option<News> {
+        match self.0.recv_timeout(wait) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => Some(News::Nothing),
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+}
+
+impl Child {
+    pub(super) fn start(
+        program: &Path,
+        socket: &Path,
+        store: &Store,
+        run: &Run,
+    ) -> io::Result<(Self, Feed)> {
+        let place = store.place(&run.id);
+        let mut command = Command::new(program);
+        command.args(["lab", "run"]).arg(place.join(JOB));
+        command.args(["--target", &run.target, "--scratch", &run.scratch, "--while-stdin"]);
+        command.args(["--clients", &run.clients.to_string(), "--progress", "json"]);
+        command.arg("--out").arg(&place);
+        if run.own {
+            command.arg("--server-socket").arg(socket);
+        }
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let input = process.stdin.take();
+        let (sender, receiver) = sync_channel(WAITING);
+        if let Some(said) = process.stderr.take() {
+            std::thread::spawn(move || {
+                let mut said = BufReader::new(said);
+                while let Some(news) = line(&mut said) {
+                    if sender.send(news).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok((Self { process, input, overdue: None }, Feed(receiver)))
+    }
+
+    /// Tells it to end.
+    pub(super) fn stop(&mut self) {
+        drop(self.input.take());
+        self.overdue = Some(Deadline::after(LAB_STOP_MAX));
+    }
+
+    /// Kills it if it was told to end and does not.
+    pub(super) fn kill_overdue(&mut self) {
+        if self.overdue.as_ref().is_some_and(|deadline| deadline.passed()) {
+            // It may have ended just now.
+            let _ = self.process.kill();
+        }
+    }
+
+    /// Waits for its end, which has come when it says no more; its exit code.
+    pub(super) fn end(mut self) -> Option<i32> {
+        wait(&mut self.process, LAB_STOP_MAX)
+    }
+}
+
+/// A process's exit code. One that does not end in time is killed.
+fn wait(process: &mut process::Child, within: Duration) -> Option<i32> {
+    let deadline = Deadline::after(within);
+    loop {
+        match process.try_wait() {
+            Ok(Some(status)) => return status.code(),
+            Ok(None) if !deadline.passed() => std::thread::sleep(Duration::from_millis(10)),
+            _ => break,
+        }
+    }
+    let _ = process.kill();
+    process.wait().ok().and_then(|status| status.code())
+}
+
+fn line(said: &mut impl BufRead) -> Option<News> {
+    let mut line = String::new();
+    let read = said.take(LAB_MESSAGE_MAX as u64).read_line(&mut line).ok()?;
+    (read > 0).then(|| match serde_json::from_str(&line) {
+        Ok(told) => News::Told(told),
+        Err(_) => News::Words(line),
+    })
+}
+
+/// Adds what was said, and drops what does not fit.
+pub(super) fn keep_words(words: &mut String, said: &str) {
+    let room = LAB_WORDS_MAX.saturating_sub(words.len());
+    words.extend(said.chars().take(room / 4));
+}
+
+/// Removes what a run has left on its target.
+///
+/// # Errors
+/// One sentence: why it may still be there.
+pub(super) fn clean(
+    program: &Path,
+    target: &str,
+    scratch: &str,
+    within: Duration,
+) -> Result<(), String> {
+    let started = Command::new(program)
+        .args(["lab", "clean", "--target", target, "--scratch", scratch])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut process = started.map_err(|e| format!("the program cannot be started: {e}"))?;
+    let mut words = String::new();
+    let said = process.stderr.take().map(|said| said.take(LAB_WORDS_MAX as u64));
+    let code = wait(&mut process, within);
+    if let Some(mut said) = said {
+        // What it said is for people; without it the code must do.
+        let _ = said.read_to_string(&mut words);
+    }
+    match (code, words.trim()) {
+        (Some(0), _) => Ok(()),
+        (_, "") => Err("it could not be removed in time".to_owned()),
+        (_, words) => Err(words.trim_start_matches("plimsoll lab: ").to_owned()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Where runs are kept: a folder each, `runs/ID`, with what is known of the run, its job, and what
+//! its process has left.
+
+use super::run::{self, Run, VERSION};
+use crate::job::Job;
+use base::limits::{LAB_BYTES_KEPT, LAB_RUNS_KEPT};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The job as it is run.
+pub(super) const JOB: &str = "job.toml";
+/// What is known of the run.
+const RUN: &str = "run.json";
+
+/// The folder of all runs.
+pub(super) struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
+        let dir = dir.join("runs");
+        fs::create_dir_all(&dir)?;
+        Ok(Self { dir })
+    }
+
+    /// The folder of one run.
+    pub(super) fn place(&self, id: &str) -> PathBuf {
+        self.dir.join(id)
+    }
+
+    /// All that are kept. What cannot be read is told, and left alone.
+    pub(super) fn load(&self) -> io::Result<Vec<Run>> {
+        let mut runs = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let place = entry?.path();
+            let text = fs::read_to_string(place.join(RUN));
+            let read = text
+                .map_err(|e| e.to_string())
+                .and_then(|text| serde_json::from_str::<Run>(&text).map_err(|e| e.to_string()));
+            let own = |run: &Run| place.ends_with(&run.id) && run.format <= VERSION;
+            match read {
+                Ok(run) if own(&run) => runs.push(run),
+                Ok(_) => base::tell!("lab", "{} is no run of this version", place.display()),
+                Err(why) => base::tell!("lab", "{} cannot be read: {why}", place.display()),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Makes the folder of a new run.
+    pub(super) fn create(&self, run: &Run, job: &Job) -> io::Result<()> {
+        let place = self.place(&run.id);
+        fs::create_dir_all(&place)?;
+        let text = toml::to_string(job).map_err(io::Error::other)?;
+        write(&place.join(JOB), text.as_bytes())?;
+        self.write(run)
+    }
+
+    /// Writes down what is known of a run; after a power cut it is as it was or as it is.
+    pub(super) fn write(&self, run: &Run) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(run).map_err(io::Error::other)?;
+        write(&self.place(&run.id).join(RUN), text.as_bytes())
+    }
+
+    /// A file of a run.
+    pub(super) fn read(&self, id: &str, name: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.place(id).join(name))
+    }
+
+    /// Removes a run's folder.
+    pub(super) fn remove(&self, id: &str) -> io::Result<()> {
+        fs::remove_dir_all(self.place(id))
+    }
+
+    /// Which of these runs, given the oldest first, are more than is kept.
+    pub(super) fn surplus(&self, ended: &[u64]) -> Vec<u64> {
+        let mut bytes = 0;
+        let mut surplus = Vec::new();
+        for (newer, number) in ended.iter().rev().enumerate() {
+            bytes += size(&self.place(&run::id(*number)));
+            // The newest is kept whatever its size.
+            if newer >= LAB_RUNS_KEPT || (newer > 0 && bytes > LAB_BYTES_KEPT) {
+                surplus.push(*number);
+            }
+        }
+        surplus
+    }
+}
+
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+/// Written aside, flushed, moved into place, folder flushed.
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let aside = path.with_extension("new");
+    let mut file = fs::File::create(&aside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&aside, path)?;
+    path.parent().map_or(Ok(()), |dir| fs::File::open(dir)?.sync_all())
+}

@@ -1,0 +1,116 @@
+//! The desk without processes: what is kept, what a restart makes of it, what may be done when.
+//! Whole runs are in `tests/lab_runs.rs`.
+
+use super::*;
+use crate::job::BUILT_IN;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("plimsoll-desk-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        Self(dir)
+    }
+
+    fn open(&self) -> Arc<Desk> {
+        // No such program: a run fails at once, and cleaning as well.
+        let program = self.0.join("no-such-program");
+        Desk::open(self.0.clone(), program, self.0.join("socket")).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn wanted() -> Wanted {
+    let (name, text) = BUILT_IN[3];
+    Wanted {
+        job: Job::parse(name, text, &[]).unwrap(),
+        by: "anna".into(),
+        from: "local".into(),
+        target: "null:".into(),
+        share: None,
+        folder: String::new(),
+        clients: 2,
+        own: false,
+    }
+}
+
+fn until(desk: &Desk, id: &str, state: State) -> Run {
+    let deadline = base::clock::Deadline::after(Duration::from_secs(20));
+    loop {
+        let run = desk.run(id).unwrap();
+        if run.state == state {
+            return run;
+        }
+        assert!(!deadline.passed(), "{run:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_queue_is_bounded_and_what_waits_can_be_taken_back() {
+    let place = Place::new("queue");
+    let desk = place.open();
+    let ids: Vec<String> = (0..LAB_QUEUE_MAX).map(|_| desk.queue(&wanted()).unwrap().id).collect();
+    assert!(matches!(desk.queue(&wanted()), Err(DeskError::Full(LAB_QUEUE_MAX))));
+    assert!(matches!(desk.destroy(&ids[3]), Err(DeskError::State(..))), "it has not ended");
+    desk.abort(&ids[3], "bert").unwrap();
+    let run = desk.run(&ids[3]).unwrap();
+    assert_eq!(
+        (run.state, run.message.as_str()),
+        (State::Aborted, "bert aborted it before it began")
+    );
+    assert!(matches!(desk.abort(&ids[3], "bert"), Err(DeskError::State(..))));
+    assert!(desk.queue(&wanted()).is_ok(), "there is room again");
+    assert!(matches!(desk.abort("r99", "bert"), Err(DeskError::Unknown(_))));
+}
+
+#[test]
+fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
+    let place = Place::new("restart");
+    let desk = place.open();
+    let (first, second) = (desk.queue(&wanted()).unwrap(), desk.queue(&wanted()).unwrap());
+    desk.abort(&second.id, "anna").unwrap();
+    // As a server that is killed in a run leaves it.
+    desk.lock().edit(1, Run::begin);
+    desk.change(1, |_| {});
+    drop(desk);
+    let desk = place.open();
+    let run = desk.run(&first.id).unwrap();
+    assert_eq!((run.state, run.message.as_str()), (State::Aborted, RESTARTED));
+    assert!(!run.cleaned && desk.lock().left == [1], "its folder may still be there");
+    assert!(matches!(desk.destroy(&first.id), Err(DeskError::State(..))), "it is being removed");
+    assert_eq!(desk.run(&second.id).unwrap().message, "anna aborted it before it began");
+    assert_eq!(desk.queue(&wanted()).unwrap().id, "r3", "no id comes twice");
+}
+
+#[test]
+fn what_cannot_be_started_fails_and_can_be_destroyed() {
+    let place = Place::new("fails");
+    let desk = place.open();
+    let worker = desk.start("127.0.0.1:9".parse().unwrap());
+    let id = desk.queue(&wanted()).unwrap().id;
+    let run = until(&desk, &id, State::Failed);
+    assert!(run.message.starts_with("its process cannot be started"), "{}", run.message);
+    let (news, seen) = desk.changes(0);
+    assert!(matches!(&news[..], [Change::Run(run)] if run.id == id), "{news:?}");
+    assert!(desk.changes(seen).0.is_empty());
+    desk.destroy(&id).unwrap();
+    assert!(matches!(&desk.changes(seen).0[..], [Change::Gone(gone)] if *gone == id));
+    assert!(!desk.store.place(&id).exists() && desk.run(&id).is_none());
+    worker.end();
+    assert!(matches!(desk.queue(&wanted()), Err(DeskError::Ending)));
+}
+
+#[test]
+fn the_oldest_go_when_there_are_too_many() {
+    let place = Place::new("surplus");
+    let desk = place.open();
+    let ended: Vec<u64> = (1..=base::limits::LAB_RUNS_KEPT as u64 + 3).collect();
+    assert_eq!(desk.store.surplus(&ended), [3, 2, 1]);
+}

@@ -1,0 +1,113 @@
+// Runs of load jobs as the API tells them, and what pages show of them.
+import { request } from '../api/client.ts';
+import { clock, day } from './format.ts';
+
+export interface Step {
+  clients: number;
+  threads: number;
+  started: number;
+  figure: number;
+  text: string;
+  p50_ns: number;
+  p99_ns: number;
+  steady: string;
+}
+
+export interface Run {
+  id: string;
+  job: string;
+  title: string;
+  by: string;
+  from: string;
+  target: string;
+  share: string | null;
+  scratch: string;
+  clients: number;
+  /** `gone`: it was destroyed. */
+  state: 'queued' | 'preparing' | 'running' | 'done' | 'failed' | 'aborted' | 'gone';
+  queued: number;
+  started: number | null;
+  ended: number | null;
+  planned: [number, number][];
+  steps: Step[];
+  message: string;
+  value: string | null;
+  best: [number, number] | null;
+  limiter: string | null;
+  confidence: number | null;
+  why: string[];
+  degraded: string[];
+}
+
+export interface Comparison {
+  job: string;
+  differences: [string, string, string][];
+  figures_text: [string, string];
+  ratio: number;
+  ratio_error: number;
+  significant: boolean;
+  p99_ns: [number, number];
+  limiters: [string, string];
+}
+
+export const RUNS = '/lab/runs';
+export const STREAM = '/lab/stream';
+
+export const compare = (a: string, b: string): Promise<Comparison> =>
+  request('GET', `/lab/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`, 'compare the runs');
+
+export const report = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/report`;
+export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;
+export const runHref = (id: string): string => `${RUNS}/${encodeURIComponent(id)}`;
+
+export const isOver = (run: Run): boolean => !['queued', 'preparing', 'running'].includes(run.state);
+export const numberOf = (run: { id: string }): number => Number(run.id.slice(1));
+
+/** The list with one run as it is now, the newest first. */
+export function taken(runs: Run[], run: Run): Run[] {
+  const others = runs.filter(({ id }) => id !== run.id);
+  return run.state === 'gone' ? others : [...others, run].sort((a, b) => numberOf(b) - numberOf(a));
+}
+
+export const load = ([clients, threads]: readonly [number, number]): string => `${clients} × ${threads}`;
+
+/** What came of it, or what it does, in a few words. */
+export function outcome(run: Run): string {
+  if (run.value !== null && run.best !== null) return `${run.value} at ${load(run.best)}`;
+  return run.message;
+}
+
+/** A step that was made, or one that is still to come. */
+export interface Stair {
+  load: string;
+  step: Step | null;
+  /** Length of its bar, 0 to 1. */
+  part: number;
+  best: boolean;
+  now: boolean;
+}
+
+/** The whole staircase; what throughput made needless is left out once the run is over. */
+export function stairs(run: Run): Stair[] {
+  const top = Math.max(0, ...run.steps.map(({ figure }) => figure));
+  const made = run.steps.map((step): Stair => ({
+    load: load([step.clients, step.threads]),
+    step,
+    part: top > 0 ? step.figure / top : 0,
+    best: run.best !== null && step.clients === run.best[0] && step.threads === run.best[1],
+    now: false,
+  }));
+  if (isOver(run)) return made;
+  const ahead = run.planned.slice(run.steps.length);
+  return [...made, ...ahead.map((one, at): Stair => ({ load: load(one), step: null, part: 0, best: false, now: at === 0 && run.state === 'running' }))];
+}
+
+/** The server's own graphs of the time of a run; of one that goes on, from now on. */
+export function graphs(run: Run): string {
+  const protocol = run.target.startsWith('nfs4:') ? 'nfs4' : 'nfs3';
+  const sheet = [`${protocol}.ops[client]`, `${protocol}.ops[latency]`, 'cpu.utilization[mode]'].map((stat) => `w=${encodeURIComponent(stat)}`).join('&');
+  const first = run.started;
+  return `/analytics?${sheet}${run.ended === null || first === null ? '' : `&from=${first - 1}&to=${Math.max(run.ended, first + 4) + 1}`}`;
+}
+
+export const when = (seconds: number): string => `${day(seconds)} ${clock(seconds)}`;

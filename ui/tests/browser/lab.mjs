@@ -1,0 +1,40 @@
+// The Lab page against a real server: a run is started from the form, followed, and its report opened.
+import assert from 'node:assert/strict';
+
+/** A run of one short step on a machine that has other load (ms). */
+const RUN = 60_000;
+
+export async function lab(t, { page, where }) {
+  const there = await page.evaluate(async () => (await fetch('/api/v1/nodes/lab')).ok);
+  if (!there) return t.skip('this server has no lab');
+  await page.goto(where.url);
+  await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Lab' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Lab' }).waitFor();
+  const runs = page.getByRole('table', { name: 'Runs', exact: true });
+  await t.test('a run without a target is refused in words', async () => {
+    const job = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'iops-4k', exact: true }) });
+    await job.getByRole('button', { name: 'Run' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Run' }).click();
+    await dialog.getByRole('alert').filter({ hasText: 'neither a share nor a target' }).waitFor();
+  });
+  await t.test('one is started from the form, followed and kept', async () => {
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Target', { exact: true }).fill('null:');
+    await dialog.getByLabel('Clients', { exact: true }).fill('1');
+    await dialog.getByLabel('Step', { exact: true }).fill('1');
+    await dialog.getByRole('button', { name: 'Run' }).click();
+    await dialog.getByText('it writes nothing').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await runs.getByRole('row').filter({ hasText: 'iops-4k' }).getByText('done', { exact: true }).first().waitFor({ timeout: RUN });
+    await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
+    await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Destroy' }).isVisible());
+  });
+  await t.test('its report draws itself, and is in an origin of its own', async () => {
+    const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);
+    await report.getByRole('heading', { name: 'Staircase' }).waitFor();
+    assert.equal(await report.evaluate(() => self.origin), 'null');
+    await report.close();
+  });
+}
