@@ -104,7 +104,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Set once, here.
     let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);
-    let lab = running.lab.0.start(from_here(running.storage.nfs()));
+    let lab = running.lab.0.start(from_here(running.storage.nfs().parts().at));
 
     Announcement {
         plan: &plan,

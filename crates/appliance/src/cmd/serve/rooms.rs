@@ -387,7 +387,7 @@ impl lab::Serving for OfLab {
     }
 
     fn nfs(&self) -> SocketAddr {
-        self.0.storage.nfs()
+        self.0.storage.nfs().parts().at
     }
 }
 
