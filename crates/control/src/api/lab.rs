@@ -14,7 +14,7 @@ use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE};
 use serde::Deserialize;
 use tokio::sync::mpsc::channel;
 
-use super::stream::{Events, NOTICE};
+use super::stream::{Events, NOTICE, place};
 use super::{ApiError, Control, blocking, json};
 use crate::lab::LabFile;
 
@@ -82,11 +82,7 @@ pub async fn compare(
 /// `GET /api/v1/lab/stream`: an event `run` for each run as it is now, and whenever it changes.
 pub async fn stream(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
     let tried = "follow the runs";
-    let place = control
-        .streams
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| ApiError::busy(tried, "too many live streams are open"))?;
+    let place = place(&control, tried)?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     tokio::spawn(async move {
         let now = || control.clock.monotonic_ns();

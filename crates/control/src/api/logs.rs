@@ -14,7 +14,7 @@ use base::log::{self, Level, Line, Wanted};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::channel;
 
-use super::stream::{Events, NOTICE};
+use super::stream::{Events, NOTICE, place};
 use super::{ApiError, Control, answer};
 
 /// Which lines.
@@ -89,11 +89,7 @@ pub async fn stream(
     let Query(Which { service, level: least, .. }) =
         query.map_err(|e| ApiError::wrong(tried, &e.body_text(), hint))?;
     let level = level(tried, least.as_deref())?;
-    let place = control
-        .streams
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| ApiError::busy(tried, "too many live streams are open"))?;
+    let place = place(&control, tried)?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     let mut seen = log::newest();
     tokio::spawn(async move {

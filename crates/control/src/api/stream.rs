@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use base::clock::NS_PER_S;
 use base::limits::{API_STREAM_BUFFER, API_STREAM_KEEPALIVE, API_STREAM_STATS_MAX};
 use futures_core::Stream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -37,11 +38,7 @@ pub async fn stream(
         let hint = format!("name 1 to {API_STREAM_STATS_MAX}: ?stat=ID&stat=ID");
         return Err(ApiError::wrong(TRIED, &failed, &hint));
     }
-    let place = control
-        .streams
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| ApiError::busy(TRIED, "too many live streams are open"))?;
+    let place = place(&control, TRIED)?;
     let feed =
         control.appliance.engine().subscribe(&stats).map_err(|e| ApiError::from_ask(TRIED, e))?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
@@ -51,6 +48,15 @@ pub async fn stream(
     });
     let body = Body::from_stream(Events { receiver });
     Ok(([(CONTENT_TYPE, "text/event-stream")], body).into_response())
+}
+
+/// A place among the live streams, as long as it is held.
+pub(super) fn place(
+    control: &Control,
+    tried: &'static str,
+) -> Result<OwnedSemaphorePermit, ApiError> {
+    let place = control.streams.clone().try_acquire_owned();
+    place.map_err(|_| ApiError::busy(tried, "too many live streams are open"))
 }
 
 /// All values of `stat` in a query string, in their order.

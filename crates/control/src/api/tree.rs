@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::channel;
 
-use super::stream::{Events, NOTICE};
+use super::stream::{Events, NOTICE, place};
 use super::{ApiError, Control, Identity, answer, sign_in, with_tree};
 use crate::tree::{Request, change, view};
 
@@ -113,11 +113,7 @@ pub async fn act(
 /// reader was too slow, who then looks anew.
 pub async fn stream(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
     let tried = "open a stream of changes";
-    let place = control
-        .streams
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| ApiError::busy(tried, "too many live streams are open"))?;
+    let place = place(&control, tried)?;
     let mut changes = control.tree.listen();
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     tokio::spawn(async move {
