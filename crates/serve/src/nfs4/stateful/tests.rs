@@ -21,6 +21,7 @@ use super::*;
 use crate::transport::buffers::ReplyBuf;
 
 mod answers;
+mod extents;
 mod records;
 
 const LEASE_S: u64 = 90;
@@ -139,7 +140,7 @@ impl World {
         let channel = ChannelAttrs4 {
             headerpadsize: 0,
             maxrequestsize,
-            maxresponsesize: 1 << 16,
+            maxresponsesize: maxrequestsize.max(1 << 16),
             maxresponsesize_cached: 4096,
             maxoperations: 16,
             maxrequests: 4,
