@@ -1,9 +1,8 @@
 //! READLINK, READ, WRITE and COMMIT (RFC 1813 §3.3.5 to §3.3.7, §3.3.21).
 
-use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
+use base::limits::IO_SIZE_MAX;
 use probe::op::flag;
-use vfs::fs::{Extent, ReadDone, Stable};
-use vfs::share::rules::Transport;
+use vfs::fs::{ReadDone, Stable};
 use vfs::status::Status;
 use wire::nfs3::{
     CommitArgs, CommitResOk, Fattr3, Nfspath3, ReadArgs, ReadResOkHead, ReadlinkArgs,
@@ -12,6 +11,7 @@ use wire::nfs3::{
 
 use super::call::{Call, Handled, Outcome, Target};
 use super::convert::{fattr, wcc};
+use crate::rpc::from_file;
 
 pub(super) fn readlink(call: &mut Call<'_>) -> Handled {
     let args: ReadlinkArgs<'_> = call.decode()?;
@@ -32,7 +32,10 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
     call.facts.size = args.count;
     call.facts.flags |= flag::HAS_RANGE;
     let target = call.target(args.file);
-    if let Some(extent) = target.ok().and_then(|t| extent(call, &t, args.offset, args.count)) {
+    let from = (args.offset, args.count);
+    let extent =
+        |t: Target<'_>| from_file((t.fs, &t.handle), call.cx(), call.caller.transport(), from);
+    if let Some(extent) = target.ok().and_then(extent) {
         call.facts.bytes = extent.count as u32;
         let attr = Some(fattr(&extent.attr));
         ReadResOkHead::encode_detached(&mut call.writer(), attr, extent.count as u32, extent.eof);
@@ -45,18 +48,6 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
         }
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }
-}
-
-/// What to send from the file itself: for small reads that costs more than copying does, and on the
-/// pool the copy is what brings the data into memory. What is encrypted is copied in any case.
-fn extent(call: &Call<'_>, target: &Target<'_>, offset: u64, count: u32) -> Option<Extent> {
-    let count = count.min(IO_SIZE_MAX) as usize;
-    let plain = call.caller.transport() == Transport::Plain;
-    if count < SEND_FILE_MIN || call.may_block || !plain {
-        return None;
-    }
-    let extent = target.fs.extent(call.cx(), &target.handle, offset, count)?;
-    (extent.count >= SEND_FILE_MIN).then_some(extent)
 }
 
 /// Bytes of READ3res before its data: status, attributes with their flag, count, eof, length.

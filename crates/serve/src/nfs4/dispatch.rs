@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
 use probe::op::{OpRecord, flag};
-use vfs::fs::Flush;
+use vfs::fs::{Extent, Flush};
 use vfs::locks::{ByClient, ClientKey};
 use vfs::status::Status;
 use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, share4};
@@ -46,6 +46,8 @@ pub struct Progress {
     pub acting: Cell<Option<ClientKey>>,
     /// What must be on disk before the reply leaves.
     pub flush: Flush,
+    /// The data of the last operation, sent from the file behind the results.
+    pub extent: Option<Extent>,
     /// The facts of the operations so far.
     pub facts: Vec<OpRecord>,
     status: Nfsstat4,
@@ -64,6 +66,8 @@ pub struct Progress {
     result_at: usize,
     /// The operation at hand was tried inline and would have blocked.
     pooled: bool,
+    /// An operation that changes something was begun.
+    changing: bool,
     ended: bool,
 }
 
@@ -98,6 +102,7 @@ impl Progress {
             slot: None,
             acting: Cell::new(None),
             flush: Flush::NONE,
+            extent: None,
             facts: Vec::new(),
             status: Nfsstat4::OK,
             at,
@@ -108,6 +113,7 @@ impl Progress {
             first_change: None,
             result_at: 0,
             pooled: false,
+            changing: false,
             ended: false,
         }
     }
@@ -188,7 +194,10 @@ impl Nfs4 {
         if let Some(slot) = slot
             && run.progress.flush.is_empty()
         {
-            self.state.finish(slot, run.out.as_slice().get(start..).unwrap_or_default());
+            // Without its data a reply is nothing to keep.
+            let whole = run.progress.extent.is_none();
+            let results = run.out.as_slice().get(start..).filter(|_| whole);
+            self.state.finish(slot, results.unwrap_or_default());
         }
         Done::Ended
     }
@@ -362,6 +371,17 @@ impl Run<'_> {
         }
     }
 
+    /// Bytes of results that there is room for beside those so far, if the operation at hand is the
+    /// last of a compound that changes nothing and whose results nobody keeps.
+    pub(super) fn room_for_last(&self) -> Option<usize> {
+        let Progress { reply_max, cached_max, result_at, changing, done, count, .. } =
+            *self.progress;
+        // The operation's number stands before its result.
+        let used = result_at + 4;
+        let plain = done + 1 == count && !changing && cached_max.is_none();
+        if plain { reply_max.checked_sub(used) } else { None }
+    }
+
     /// What the minor version says about where an operation may stand (RFC 8881 §2.10.6.3).
     fn allowed(&self, number: Opnum4) -> Handled {
         let progress = &self.progress;
@@ -392,7 +412,9 @@ impl Run<'_> {
 
     fn operate(&mut self, op: &ArgOp<'_>) -> Handled {
         let _acting = self.progress.acting.get().map(ByClient::acting);
-        let admitted = self.enter(is_change(op));
+        let change = is_change(op);
+        self.progress.changing |= change;
+        let admitted = self.enter(change);
         if uses_current(op) {
             admitted?;
         }

@@ -117,7 +117,8 @@ pub trait StateOps: Send + Sync {
         Ok(())
     }
 
-    /// The compound that holds `slot` has ended with these results (COMPOUND4res).
+    /// The compound that holds `slot` has ended with these results (COMPOUND4res); with none, they
+    /// are not to be had again.
     fn finish(&self, _slot: Slot, _results: &[u8]) {}
 }
 

@@ -121,7 +121,7 @@ impl Compound {
             }
             Done::Ended if self.progress.flush.is_empty() => {
                 call.more.append(&mut self.progress.facts);
-                Outcome::Done
+                self.progress.extent.take().map_or(Outcome::Done, Outcome::Extent)
             }
             Done::Ended => Outcome::Settled(self.progress.flush.clone(), Box::new(self)),
         }

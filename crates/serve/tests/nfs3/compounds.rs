@@ -121,6 +121,52 @@ fn the_largest_write_arrives_in_pieces_of_2_kib() {
     assert_eq!(done.count as usize, data.len());
 }
 
+fn read_at(offset: u64, count: u32) -> ArgOp<'static> {
+    ArgOp::Read(ReadArgs4 { stateid: Stateid4::ANONYMOUS, offset, count })
+}
+
+/// Large data leaves from the page cache when it is the last of its compound: of odd lengths, across
+/// the end of the file, between small reads, and before another operation, which needs a copy.
+#[test]
+fn large_reads_at_the_end_of_compounds_are_whole_and_in_their_frames() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let file = crate::procedures::create(&mut client, &root, "large");
+    let data: Vec<u8> = (0..900_001_u32).map(|n| (n / 5 % 253) as u8).collect();
+    for (n, part) in data.chunks(300_000).enumerate() {
+        crate::procedures::write(&mut client, &file, n as u64 * 300_000, part);
+    }
+    let reads = [(0, 100_001), (7, 10), (200_000, 600_002), (800_001, 1 << 20), (3, 899_999)];
+    for last in [true, false, true] {
+        let mut bytes = Vec::new();
+        let mut wanted = std::collections::HashMap::new();
+        for (offset, count) in reads {
+            let mut ops =
+                vec![ArgOp::Putfh(PutfhArgs4 { object: Fh4(&file) }), read_at(offset, count)];
+            ops.extend((!last).then_some(ArgOp::Getfh(())));
+            bytes.extend(record(&mut client, &ops));
+            wanted.insert(client.xid, (offset as usize, count as usize, ops.len()));
+        }
+        client.send(&bytes);
+        for _ in reads {
+            let reply = client.receive();
+            let (offset, count, ops) = wanted.remove(&reply.xid).expect("each is answered once");
+            let (_, mut r) = reply.open();
+            assert_eq!(CompoundRes::decode(&mut r).expect("a head").status, Nfsstat4::OK);
+            let results: Vec<_> =
+                (0..ops).map(|_| ResOp::decode(&mut r).expect("a result")).collect();
+            r.finish().expect("nothing more");
+            let ResOp::Read(Res4::Ok(ok)) = &results[1] else { panic!("{results:?}") };
+            let end = data.len().min(offset + count);
+            assert!(ok.data == &data[offset..end], "{count} bytes at {offset}");
+            assert_eq!(ok.eof, end == data.len());
+        }
+    }
+    let all = 2 + data.len().div_ceil(300_000) + 3 * 2 * reads.len() + reads.len();
+    let moved: u64 = server.records(all).iter().map(|r| u64::from(r.bytes)).sum();
+    assert!(moved > 3 * 1_700_000, "bytes are counted: {moved}");
+}
+
 /// A fattr4 of these; its bytes live as long as the test's process.
 fn fattr(attrs: &Attrs4<'_>) -> Fattr4<'static> {
     let mut bytes = Vec::new();

@@ -136,12 +136,12 @@ impl Session {
         }
     }
 
-    /// The compound in a slot has ended with these results.
+    /// The compound in a slot has ended with these results; with none, they cannot be had again.
     pub fn finish(&self, slot: u32, results: &[u8]) {
         let Some(slot) = self.slots.get(slot as usize) else { return };
         let mut slot = lock(slot);
         let max = if slot.keep { NFS4_CACHED_REPLY_MAX as usize } else { NFS4_SMALL_REPLY };
-        slot.reply = (results.len() <= max).then(|| results.to_vec());
+        slot.reply = (1..=max).contains(&results.len()).then(|| results.to_vec());
         slot.busy = false;
     }
 }

@@ -22,6 +22,7 @@ use crate::transport::buffers::ReplyBuf;
 
 mod answers;
 mod grace;
+mod extents;
 mod records;
 
 const LEASE_S: u64 = 90;
@@ -140,7 +141,7 @@ impl World {
         let channel = ChannelAttrs4 {
             headerpadsize: 0,
             maxrequestsize,
-            maxresponsesize: 1 << 16,
+            maxresponsesize: maxrequestsize.max(1 << 16),
             maxresponsesize_cached: 4096,
             maxoperations: 16,
             maxrequests: 4,
