@@ -87,7 +87,8 @@ impl Changes {
             (2, _) => {
                 let (name, secret) = (format!("t{}", self.made), self.secret());
                 let properties = json!({ "role": "operator", "secret": secret });
-                json!([{ "create": "/configuration/tokens", "name": name, "properties": properties }])
+                let above = "/configuration/tokens";
+                json!([{ "create": above, "name": name, "properties": properties }])
             }
             (3, Some(share)) => {
                 self.shares.retain(|one| *one != share);

@@ -1,7 +1,7 @@
 //! Every limit, timeout and size of the program, in one place, each with its reason.
 //!
-//! Sections follow the rooms; those of the administration are in `limits/administration.rs`. A limit
-//! on the request path has a statistic that shows it.
+//! Sections follow the rooms; those of the administration are in `limits/administration.rs`. A
+//! limit on the request path has a statistic that shows it.
 
 use std::time::Duration;
 

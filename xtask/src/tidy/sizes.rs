@@ -13,8 +13,7 @@ const TEST_FILE_MAX: usize = 1200;
 /// Lines of ARCHITECTURE.md: a newcomer reads it whole.
 const ARCHITECTURE_MAX: usize = 200;
 /// Where all limits live.
-const LIMITS: [&str; 2] =
-    ["crates/base/src/limits.rs", "crates/base/src/limits/administration.rs"];
+const LIMITS: [&str; 2] = ["crates/base/src/limits.rs", "crates/base/src/limits/administration.rs"];
 
 /// Checks one file.
 pub fn check(source: &Source) -> Vec<Finding> {

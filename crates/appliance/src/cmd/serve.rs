@@ -64,20 +64,16 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let tree = configuration::open(&state, args.config.as_deref())?;
     let certificates = certificates::open(&state, &plan, &tree).map_err(|e| state_failure(&e))?;
-    settings::set_log_levels(&tree.document());
-    let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
+    let document = tree.document();
+    settings::set_log_levels(&document);
+    let settings = NfsSettings::of(&plan.nfs_given, &document);
     settings.tls.check(&plan.rules)?;
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
     let tls = settings.tls.offer(&certificates.shown().identity())?;
-    let storage = Storage::start(
-        (&plan, &settings, &tree.document()),
-        &state,
-        keys.handle_secret,
-        &hub,
-        tls,
-    )?;
+    let given = (&plan, &settings, &*document);
+    let storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
@@ -160,12 +156,7 @@ fn reload(plan: &Plan, tls: &TlsFiles, running: &Running) {
 }
 
 /// In the order of the data: first nothing new comes in, then what came is written down.
-fn end(
-    registration: Option<Registration>,
-    lab: Worker,
-    listening: Listening,
-    running: &Running,
-) {
+fn end(registration: Option<Registration>, lab: Worker, listening: Listening, running: &Running) {
     drop(registration);
     // While it is still served: what a run has made on a share is removed.
     lab.end();

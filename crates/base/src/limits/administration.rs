@@ -1,5 +1,5 @@
-//! Limits of the administration: its listener and shell, the tree, certificates, alerts, runs of the
-//! lab. Part of [`super`], where all others are.
+//! Limits of the administration: its listener and shell, the tree, certificates, alerts, runs of
+//! the lab. Part of [`super`], where all others are.
 
 use std::time::Duration;
 
@@ -152,7 +152,8 @@ pub const TOKEN_MIN: usize = 32;
 /// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
 pub const SHARE_NAME_MAX: usize = 255;
 
-// --- control: certificates ------------------------------------------------------------------------
+// --- control: certificates
+// ------------------------------------------------------------------------
 
 /// Certificates that can be configured at once: one for each name that a host may have.
 pub const CERTIFICATES_MAX: usize = 64;

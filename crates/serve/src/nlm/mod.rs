@@ -136,9 +136,9 @@ impl Nlm {
         Ok(nlm)
     }
 
-    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more. Those
-    /// on record stay there, and may reclaim after the next start. To be called when no call can
-    /// come in; waits.
+    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more.
+    /// Those on record stay there, and may reclaim after the next start. To be called when no call
+    /// can come in; waits.
     pub fn end(&self) {
         let tasks = lock(&self.tasks).take();
         // Without a timer they end all the same.

@@ -125,8 +125,9 @@ fn read_at(offset: u64, count: u32) -> ArgOp<'static> {
     ArgOp::Read(ReadArgs4 { stateid: Stateid4::ANONYMOUS, offset, count })
 }
 
-/// Large data leaves from the page cache when it is the last of its compound: of odd lengths, across
-/// the end of the file, between small reads, and before another operation, which needs a copy.
+/// Large data leaves from the page cache when it is the last of its compound: of odd lengths,
+/// across the end of the file, between small reads, and before another operation, which needs a
+/// copy.
 #[test]
 fn large_reads_at_the_end_of_compounds_are_whole_and_in_their_frames() {
     let server = Server::fresh();

@@ -21,8 +21,8 @@ use super::*;
 use crate::transport::buffers::ReplyBuf;
 
 mod answers;
-mod grace;
 mod extents;
+mod grace;
 mod records;
 
 const LEASE_S: u64 = 90;
