@@ -706,7 +706,7 @@ pub const TOKEN_MIN: usize = 32;
 /// Bytes of the name of a share or project: a name of a file, so that a share can be a directory's.
 pub const SHARE_NAME_MAX: usize = 255;
 
-// --- control: certificates ------------------------------------------------------------------------
+// --- control: certificates ----------------------------------------------------------------------
 
 /// Certificates that can be configured at once: one for each name that a host may have.
 pub const CERTIFICATES_MAX: usize = 64;

@@ -27,7 +27,8 @@ pub static CERTIFICATES: Context = Context::new(
     "certificates",
     "Certificates",
     "What this server shows to browsers, to the command line, and to NFS clients that ask for TLS. \
-     Its own is there from the first start; others are supplied, or come from an authority by ACME.",
+     Its own is there from the first start; others are supplied, or come from an authority by \
+     ACME.",
     SCOPE,
 )
 .properties(&[
