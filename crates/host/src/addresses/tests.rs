@@ -24,11 +24,8 @@ Local:
 
 #[test]
 fn routes_of_type_local_are_addresses_of_the_machine() {
-    let all = version_4(TRIE);
-    assert_eq!(
-        all,
-        ["192.168.7.12", "192.168.7.12", "127.0.0.1"].map(|a| a.parse::<IpAddr>().unwrap())
-    );
+    let all: Vec<String> = version_4(TRIE).iter().map(ToString::to_string).collect();
+    assert_eq!(all, ["192.168.7.12", "192.168.7.12", "127.0.0.1"], "none is link-local");
 }
 
 #[test]
