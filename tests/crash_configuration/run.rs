@@ -76,7 +76,9 @@ struct Changes {
 impl Changes {
     fn next(&mut self) -> Value {
         self.made += 1;
-        let set = |path: &str, property: &str, value: Value| json!({ "set": path, "property": property, "value": value });
+        let set = |path: &str, property: &str, value: Value| {
+            json!({ "set": path, "property": property, "value": value })
+        };
         let share = match self.shares.len() {
             0 => None,
             n => self.shares.get(self.random.below(n as u64) as usize).cloned(),
