@@ -60,7 +60,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
-    settings::set_log_levels(&tree.document());
     let settings = NfsSettings::of(&plan.nfs_given, &tree.document());
     settings.tls.check(&plan.rules)?;
 
@@ -84,11 +83,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
     });
-    let nfs = Nfs::new(running.clone(), keys.identity.clone(), plan.nfs_given.clone());
-    let nfs = Arc::new(nfs);
+    let nfs = Nfs::new(&running, &keys.identity, &plan.nfs_given, &tree);
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    nfs.tell_who_disabled(&tree);
     let branches = rooms::branches(&running, &state, nfs.clone(), &people);
     tree.join(branches);
     let first = users::first(&state, &tree, &accounts)

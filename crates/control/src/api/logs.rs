@@ -62,8 +62,8 @@ fn level(tried: &str, asked: Option<&str>) -> Result<Level, ApiError> {
     })
 }
 
-/// `GET /api/v1/logs[?service&level&from&limit]`: lines after the number `from`, the newest `limit` of
-/// them, the oldest first.
+/// `GET /api/v1/logs[?service&level&from&limit]`: lines after the number `from`, the newest `limit`
+/// of them, the oldest first.
 pub async fn get(query: WhichQuery) -> Result<Response, ApiError> {
     let tried = "read the log";
     let hint = "?service=NAME&level=LEVEL&from=N&limit=N";
@@ -78,8 +78,8 @@ pub async fn get(query: WhichQuery) -> Result<Response, ApiError> {
     answer(tried, &Rows { rows: lines.into_iter().map(Row::from).collect(), more })
 }
 
-/// `GET /api/v1/logs/stream[?service&level]`: one `data:` for each line. A reader that is too slow misses
-/// lines, which the gap in their numbers shows.
+/// `GET /api/v1/logs/stream[?service&level]`: one `data:` for each line. A reader that is too slow
+/// misses lines, which the gap in their numbers shows.
 pub async fn stream(
     State(control): State<Arc<Control>>,
     query: WhichQuery,

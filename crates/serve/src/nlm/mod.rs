@@ -136,8 +136,8 @@ impl Nlm {
         Ok(nlm)
     }
 
-    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more. Those
-    /// on record stay there, and may reclaim after the next start. To be called when no call can
+    /// Ends the service: nobody is told anything more, and nothing is held for hosts any more.
+    /// Those on record stay there, and may reclaim after the next start. To be called when no call can
     /// come in; waits.
     pub fn end(&self) {
         let tasks = lock(&self.tasks).take();

@@ -59,8 +59,8 @@ impl Tasks {
         })
     }
 
-    /// Tells all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns whether
-    /// all have ended and left nothing undone.
+    /// Tells all to end, and waits for each a little longer than [`DRAIN_TIME_MAX`]. Returns
+    /// whether all have ended and left nothing undone.
     pub async fn end(self) -> bool {
         self.ending.send_replace(true);
         let mut clean = true;
