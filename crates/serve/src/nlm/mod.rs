@@ -137,8 +137,8 @@ impl Nlm {
     }
 
     /// Ends the service: nobody is told anything more, and nothing is held for hosts any more.
-    /// Those on record stay there, and may reclaim after the next start. To be called when no call can
-    /// come in; waits.
+    /// Those on record stay there, and may reclaim after the next start. To be called when no call
+    /// can come in; waits.
     pub fn end(&self) {
         let tasks = lock(&self.tasks).take();
         // Without a timer they end all the same.
