@@ -85,7 +85,7 @@ fn a_client_goes_on_when_nfs_was_disabled_for_a_while() {
     let off = json!({"set": NFS, "property": "enabled", "value": false});
     let dry = json!({"dry_run": true, "changes": [off]});
     let (_, told) = scene.api.post("/api/v1/changes", &dry);
-    assert!(told["notes"].to_string().contains("1 clients with 1 connections"), "{told}");
+    assert!(told["notes"].to_string().contains("cut off: 1 client with 1 connection"), "{told}");
     assert_eq!(read(&mut client, &file).expect("it serves"), b"0123456789");
 
     scene.set("enabled", json!(false));

@@ -115,6 +115,12 @@ const PAGES = {
     await page.getByRole('button', { name: 'New user' }).click();
     await page.getByRole('dialog', { name: 'New user' }).waitFor();
   },
+  service: (page, where) => node(page, where, '/configuration/services/nfs', 'NFS'),
+  'service-disable': async (page, where) => {
+    await node(page, where, '/configuration/services/nfs', 'NFS');
+    await page.getByRole('button', { name: 'Disable', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Disable NFS?' }).waitFor();
+  },
   history: async (page, where) => {
     await node(page, where, '/configuration?view=history', 'History');
     await page.getByRole('button', { name: 'Compare' }).click();

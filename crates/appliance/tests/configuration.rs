@@ -48,7 +48,7 @@ fn what_was_acknowledged_outlives_a_kill() {
     let server = Server::start(&scratch, address(), None);
     let local = client(&scratch);
     let done = set(&local, "lease", "1m").unwrap();
-    assert!(done["notes"][0].as_str().unwrap().contains("when the server starts again"));
+    assert!(done["notes"][0].as_str().unwrap().contains("when the service restarts"));
     let (status, failed) = set(&local, "lease", "0").unwrap_err();
     assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; 1 seconds is the least"));
     let (status, failed) = set(&local, "tls_certificate", "/nowhere.pem").unwrap_err();

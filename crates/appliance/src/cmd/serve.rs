@@ -65,7 +65,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let tree = configuration::open(&state, args.config.as_deref())?;
     let certificates = certificates::open(&state, &plan, &tree).map_err(|e| state_failure(&e))?;
     let document = tree.document();
-    settings::set_log_levels(&document);
     let settings = NfsSettings::of(&plan.nfs_given, &document);
     settings.tls.check(&plan.rules)?;
 

@@ -18,7 +18,7 @@ impl LockTable {
         self.grace.fetch_or(bit(protocol), Ordering::SeqCst);
     }
 
-    /// They may not any more. Once it has ended it does not begin again.
+    /// They may not any more, until the protocol's service begins again.
     pub fn end_grace(&self, protocol: Protocol) {
         if self.grace.load(Ordering::Relaxed) & bit(protocol) != 0 {
             self.grace.fetch_and(!bit(protocol), Ordering::SeqCst);

@@ -114,8 +114,7 @@ impl Nfs {
         Problem::new(&settings::nfs(), failure.why(), hint).property(property)
     }
 
-    /// If it was disabled before this start, finds out by whom.
-    pub fn tell_who_disabled(&self, tree: &Tree) {
+    fn tell_who_disabled(&self, tree: &Tree) {
         let nfs = self.running.storage.nfs();
         let path = settings::nfs().to_string();
         let limit = AUDIT_ROWS_MAX;
@@ -134,6 +133,11 @@ impl Nfs {
     fn service(&self) -> &NfsService {
         self.running.storage.nfs()
     }
+}
+
+/// `1 client`, `3 clients`.
+fn counted(n: i64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 fn disabled_by(who: &str, when: u64) -> String {
@@ -202,10 +206,9 @@ impl Apply for Nfs {
         let mut notes = Vec::new();
         if before && !now && !done {
             let budgets = &self.service().parts().budgets;
-            let (clients, connections) = (budgets.clients(), budgets.connections());
-            notes.push(format!(
-                "NFS is disabled: {clients} clients with {connections} connections are cut off"
-            ));
+            let clients = counted(budgets.clients() as i64, "client");
+            let connections = counted(budgets.connections(), "connection");
+            notes.push(format!("NFS is disabled; cut off: {clients} with {connections}"));
         }
         if done && let Condition::Maintenance(why) = self.service().condition() {
             notes.push(format!("NFS is in maintenance: {why}"));

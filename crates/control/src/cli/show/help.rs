@@ -117,8 +117,10 @@ pub fn help_property(property: &Property) -> String {
     } else if property.is_at_create() {
         fact("access", "given when the item is made, stays");
     }
-    if property.effect.eq_ignore_ascii_case("restart") {
-        fact("effect", "when the server starts again");
+    match property.effect.as_str() {
+        "service-restart" => fact("effect", "when the service restarts"),
+        "restart" => fact("effect", "when the server starts again"),
+        _ => {}
     }
     text
 }
