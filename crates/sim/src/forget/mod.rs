@@ -125,8 +125,8 @@ impl ForgetFs {
         Self::default().serve(path)
     }
 
-    /// Copies everything in it, with owners and modes, into a folder of another file system. Special
-    /// files are left out.
+    /// Copies everything in it, with owners and modes, into a folder of another file system.
+    /// Special files are left out.
     ///
     /// # Errors
     /// What the other one says.
