@@ -64,6 +64,10 @@ impl Run {
     }
 }
 
+fn set(path: &str, property: &str, value: Value) -> Value {
+    json!({ "set": path, "property": property, "value": value })
+}
+
 /// What is changed next, from what the changes before have made.
 struct Changes {
     random: SeededRandom,
@@ -76,9 +80,6 @@ struct Changes {
 impl Changes {
     fn next(&mut self) -> Value {
         self.made += 1;
-        let set = |path: &str, property: &str, value: Value| {
-            json!({ "set": path, "property": property, "value": value })
-        };
         let share = match self.shares.len() {
             0 => None,
             n => self.shares.get(self.random.below(n as u64) as usize).cloned(),
@@ -88,9 +89,8 @@ impl Changes {
             (1, _) => json!([self.user()]),
             (2, _) => {
                 let (name, secret) = (format!("t{}", self.made), self.secret());
-                let properties = json!({ "role": "operator", "secret": secret });
-                let above = "/configuration/tokens";
-                json!([{ "create": above, "name": name, "properties": properties }])
+                let token = json!({ "role": "operator", "secret": secret });
+                json!([{ "create": "/configuration/tokens", "name": name, "properties": token }])
             }
             (3, Some(share)) => {
                 self.shares.retain(|one| *one != share);
