@@ -38,9 +38,15 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let scratch = Scratch::new("counts");
+        Self::with("counts", &[])
+    }
+
+    /// With further arguments of the server.
+    fn with(name: &str, args: &[&str]) -> Self {
+        let scratch = Scratch::new(name);
         let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
-        let server = Server::start(&Options::new(&dir, &state));
+        let args = args.iter().map(Into::into).collect();
+        let server = Server::start(&Options { args, ..Options::new(&dir, &state) });
         let api = Api::new(&state);
         Self { server, api, state, _scratch: scratch }
     }
@@ -281,4 +287,75 @@ fn locks_of_nfsv3_are_rows_of_the_same_table() {
     }
     assert!(scene.rows("locks").is_empty() && scene.shown("old").is_none());
     lock(&mut anna, &opened, "one", READ, (5, 1)).expect("nobody is in the way");
+}
+
+/// Long enough for what is done within it, and not too long to wait for its end.
+const LEASE: u64 = 6;
+const DELAY: Failure = Failure::Status(Nfsstat4::DELAY);
+
+/// Opens a file for writing until the server lets it.
+fn insist(client: &mut Client, root: &[u8], name: &str) {
+    api::wait_for("an open for writing", Duration::from_secs(30), || {
+        match client.open(root, name, "writer", false) {
+            Ok(_) => Some(()),
+            Err(failure) => {
+                assert_eq!(failure, DELAY, "{name}");
+                None
+            }
+        }
+    });
+}
+
+#[test]
+fn delegations_recalls_and_who_has_gone_silent_are_counted() {
+    let lease = LEASE.to_string();
+    let scene = Scene::with("recalls", &["--nfs-lease", &lease]);
+    let data = scene.state.with_file_name("data");
+    for name in ["a", "b", "c"] {
+        std::fs::write(data.join(name), "before").expect("a file");
+    }
+    let first = api::now();
+    let mut anna = Client::connect_both_ways(scene.server.nfs(), "anna").expect("a session");
+    let mut bert = scene.client("bert");
+    let root = anna.walk("/export/data").expect("the share");
+    let held = ["a", "b", "c"].map(|name| {
+        let (file, delegation) = anna.open_delegated(&root, name).expect("OPEN");
+        (file, delegation.expect("a delegation"))
+    });
+    let stats = ["nfs4.delegations[client]", "nfs4.clients[state]"];
+    let levels = scene.levels(&stats);
+    assert_eq!(levels[0], (map([(HERE, 3)]), 3));
+    assert_eq!(levels[1], (map([("active", 2)]), 2));
+
+    for (name, (file, delegation)) in ["a", "b"].into_iter().zip(&held) {
+        let denied = bert.open(&root, name, "writer", false);
+        assert_eq!(denied.err(), Some(DELAY), "{name}");
+        assert_eq!(anna.recalled(), Ok(*delegation), "{name}");
+        anna.give_back(&file.handle, *delegation).expect("DELEGRETURN");
+        insist(&mut bert, &root, name);
+    }
+    let levels = scene.levels(&stats);
+    assert_eq!(levels[0], (map([(HERE, 1)]), 1));
+    let recalls = || scene.api.count("nfs4.recalls", (first, api::now()));
+    assert_eq!(recalls(), 2);
+
+    // Anna is not heard of any more: she keeps what she has until somebody wants it.
+    drop(anna);
+    api::wait_for("one who is silent", Duration::from_secs(30 + LEASE), || {
+        bert.lookup(&root, "a").expect("he is there");
+        (scene.shown("anna")?["state"] == "courtesy").then_some(())
+    });
+    let shown = scene.shown("anna").expect("shown");
+    assert!(shown["silent_s"].as_f64() >= Some(LEASE as f64), "{shown}");
+    let levels = scene.levels(&stats);
+    assert_eq!(levels[0], (map([(HERE, 1)]), 1));
+    assert_eq!(levels[1], (map([("active", 1), ("courtesy", 1)]), 2));
+    insist(&mut bert, &root, "c");
+    // The delegation was in the way; what she has open is not.
+    let levels = scene.levels(&stats);
+    assert_eq!(levels[0], (BTreeMap::new(), 0));
+    assert_eq!(levels[1], (map([("active", 1), ("courtesy", 1)]), 2));
+    assert_eq!(recalls(), 3);
+    scene.said(&["expire", shown["id"].as_str().expect("an id")]);
+    assert_eq!(scene.levels(&stats)[1], (map([("active", 1)]), 1));
 }
