@@ -59,7 +59,9 @@ fn one_run(text: &str) -> Option<Found> {
 
 fn job(name: &str, text: &str) -> Option<Found> {
     let job = Job::parse(name, text, &[]).ok()?;
-    Some(Found::from(serde_json::to_value(job).ok()?))
+    let mut value = serde_json::to_value(job).ok()?;
+    value.as_object_mut()?.insert("format".into(), "load job".into());
+    Some(Found::from(value))
 }
 
 fn result(run: &RunResult) -> String {
