@@ -79,7 +79,7 @@ impl Walk {
         for property in settings {
             let now = now(&property["name"]).unwrap_or_default();
             // The command line of the server decides it, or it is built in.
-            if now["why"].is_string() {
+            if now["why"].is_string() || plan::is_left_out(path, name(property)) {
                 continue;
             }
             match self.field(path, property, &now["value"]) {
