@@ -78,7 +78,7 @@ pub struct Property {
     /// Whether an item cannot be made without it.
     #[serde(default)]
     pub required: bool,
-    /// `restart` or `service-restart` if a change waits for the next start, of the server or service.
+    /// `restart` or `service-restart` if a change waits for the next start.
     #[serde(default)]
     pub effect: String,
 }
