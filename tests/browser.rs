@@ -121,8 +121,10 @@ fn the_interface_and_the_reports_in_a_browser() {
         ],
     );
     drop(load);
-    let session = client.reclaim_complete();
-    assert_eq!(session, Err(Failure::Status(Nfsstat4::BADSESSION)), "it was expired there");
+    // Expired there; and NFS was disabled there for a while, which cuts connections.
+    let session = client.reclaim_complete().expect_err("it was expired there");
+    let gone = [Failure::Status(Nfsstat4::BADSESSION)];
+    assert!(gone.contains(&session) || matches!(session, Failure::Broken(_)), "{session:?}");
     let pages = format!(
         "{},{}",
         limits.join("index.html").display(),

@@ -10,6 +10,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use e2e::process::succeed;
 use e2e::server::binary;
@@ -17,6 +18,8 @@ use e2e::{has, is_root, skip};
 
 use machine::Machine;
 
+/// How long the journal may take to have what a service wrote.
+const JOURNAL: Duration = Duration::from_secs(30);
 /// A caller.
 const ANNA: u32 = 1234;
 /// Somebody else.
@@ -64,6 +67,18 @@ impl Installed {
         self.machine.run(&["systemctl", "show", "--property=MainPID", "--value", "plimsoll"])
     }
 
+    /// The journal, once it has this line: it takes what services write as it finds the time.
+    fn journal_with(&self, line: &str) -> String {
+        let deadline = Instant::now() + JOURNAL;
+        loop {
+            let journal = self.machine.run(&["journalctl", "--no-pager", "--output=cat"]);
+            if journal.contains(line) {
+                return journal;
+            }
+            assert!(Instant::now() < deadline, "{line:?} is not in the journal:\n{journal}");
+        }
+    }
+
     fn read(&self, path: &str) -> Vec<u8> {
         fs::read(self.machine.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
     }
@@ -89,8 +104,7 @@ fn runs_as_its_own_user(on: &Installed) {
 
     let first = String::from_utf8(on.read("/var/lib/plimsoll/first-sign-in")).expect("text");
     let after = |what: &str| first.split_once(what).expect(what).1.split_whitespace().next();
-    let journal = on.machine.run(&["journalctl", "--no-pager", "--output=cat"]);
-    assert!(journal.contains("plimsoll serves /srv"), "{journal}");
+    let journal = on.journal_with("plimsoll serves /srv");
     for secret in ["?once=", "password "].map(after) {
         assert!(!journal.contains(secret.expect("a secret")), "{journal}");
     }

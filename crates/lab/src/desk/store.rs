@@ -4,8 +4,8 @@
 use super::run::{self, Run, VERSION};
 use crate::job::Job;
 use base::limits::{LAB_BYTES_KEPT, LAB_RUNS_KEPT};
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The job as it is run.
@@ -18,11 +18,22 @@ pub(super) struct Store {
     dir: PathBuf,
 }
 
+/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on it:
+/// who is not root could not use it otherwise when the power was cut in between.
+fn make(dir: &Path) -> io::Result<()> {
+    match fs::create_dir(dir) {
+        Ok(()) => File::open(dir)?.sync_all(),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Store {
     pub(super) fn open(dir: PathBuf) -> io::Result<Self> {
-        let dir = dir.join("runs");
-        fs::create_dir_all(&dir)?;
-        Ok(Self { dir })
+        let runs = dir.join("runs");
+        make(&dir)?;
+        make(&runs)?;
+        Ok(Self { dir: runs })
     }
 
     /// The folder of one run.
