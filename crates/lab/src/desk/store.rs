@@ -18,8 +18,8 @@ pub(super) struct Store {
     dir: PathBuf,
 }
 
-/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on it:
-/// who is not root could not use it otherwise when the power was cut in between.
+/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on
+/// it: who is not root could not use it otherwise when the power was cut in between.
 fn make(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Ok(()) => File::open(dir)?.sync_all(),
