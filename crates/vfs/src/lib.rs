@@ -12,6 +12,7 @@
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
 //! - [`recovery`]: who held state when the server ended, and may reclaim it.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
+//! - [`turn`]: what the READs that a connection answers in one go share.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
 //! - [`host`]: back end over a Linux directory; [`mem`]: back end in memory.
 //! - [`conformance`]: what every back end must do, as functions for its tests.
@@ -37,3 +38,4 @@ pub mod recovery;
 pub mod rights;
 pub mod share;
 pub mod status;
+pub mod turn;

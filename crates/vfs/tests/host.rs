@@ -135,5 +135,7 @@ mod lists;
 mod media;
 #[path = "host/nobody.rs"]
 mod nobody;
+#[path = "host/turns.rs"]
+mod turns;
 #[path = "host/upkeep.rs"]
 mod upkeep;

@@ -336,6 +336,8 @@ impl Conn {
         if self.out.capacity() == 0 {
             self.out = self.core.buffers.take_reply();
         }
+        // From here on nothing is received, and nothing is sent before it ends.
+        let _turn = vfs::turn::Turn::begin();
         let until = self.input.arrived_ns.max(stamp()) + TURN_TIME_MAX.as_nanos() as u64;
         for ops in 1.. {
             if self.in_flight >= CONNECTION_REQUESTS_MAX {

@@ -14,3 +14,4 @@ mod replay;
 mod scripted;
 mod server;
 mod tls;
+mod turns;

@@ -174,12 +174,17 @@ thread_local! {
 
 /// A fresh directory in memory, removed when its test is over.
 pub fn directory() -> Arc<dyn FileSystem> {
+    directory_at().0
+}
+
+/// The same, and where it is.
+pub fn directory_at() -> (Arc<dyn FileSystem>, PathBuf) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("serve-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
     let path = std::path::Path::new("/dev/shm").join(name);
     std::fs::create_dir(&path).unwrap();
     SCRATCH.with_borrow_mut(|all| all.push(Scratch(path.clone())));
-    HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap()
+    (HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap(), path)
 }
 
 fn shares(fs: Arc<dyn FileSystem>) -> Arc<Shares> {

@@ -20,6 +20,7 @@ use crate::host::ids::{self, Ident};
 use crate::host::list::Stream;
 use crate::host::open::OpenFile;
 use crate::host::sys;
+use crate::turn;
 
 /// One descriptor in the count of all that the back ends of this process hold: several shares
 /// have one limit between them.
@@ -107,6 +108,7 @@ impl Node {
     /// The file has been changed by us: its change attribute must be another one from now on.
     pub fn touched(&self) {
         self.changes.made.fetch_add(1, Ordering::AcqRel);
+        turn::forget();
     }
 
     /// Attributes of this file with what only its node knows.
@@ -140,6 +142,12 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// How many changes we have made.
+    #[inline]
+    pub fn made(&self) -> u64 {
+        self.made.load(Ordering::Acquire)
+    }
+
     /// The number to tell when the change time says `ctime` (nanoseconds).
     #[inline]
     fn value(&self, ctime: u64) -> u64 {
