@@ -2,6 +2,7 @@
 //! the end; what each minor version allows; the size of results; the facts of each operation.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
 use probe::op::{OpRecord, flag};
@@ -13,6 +14,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::fh::Place;
 use super::run::{Entered, Fail, Handled, Peer, Run};
+use super::state::Session;
 use super::status::nfsstat4;
 use super::{Nfs4, Slot, is_stateful};
 use super::{attr, change, dir, fh, io, names, v42, xattr};
@@ -42,6 +44,8 @@ pub struct Progress {
     pub entered: Option<Entered>,
     /// The slot it holds (4.1).
     pub slot: Option<Slot>,
+    /// The session of that, looked up once.
+    pub session: Option<Arc<Session>>,
     /// For whom it is done, where that is known: a client's own delegations are not in its way.
     pub acting: Cell<Option<ClientKey>>,
     /// What must be on disk before the reply leaves.
@@ -100,6 +104,7 @@ impl Progress {
             saved_stateid: None,
             entered: None,
             slot: None,
+            session: None,
             acting: Cell::new(None),
             flush: Flush::NONE,
             extent: None,
@@ -191,13 +196,11 @@ impl Nfs4 {
             w.patch_u32(start, status.0);
             w.patch_u32(start + 8 + tag.next_multiple_of(4), done);
         }
-        if let Some(slot) = slot
-            && run.progress.flush.is_empty()
-        {
+        if slot.is_some() && run.progress.flush.is_empty() {
             // Without its data a reply is nothing to keep.
             let whole = run.progress.extent.is_none();
             let results = run.out.as_slice().get(start..).filter(|_| whole);
-            self.state.finish(slot, results.unwrap_or_default());
+            self.state.finish(run.progress, results.unwrap_or_default());
         }
         Done::Ended
     }
@@ -226,8 +229,8 @@ impl Nfs4 {
             }
             progress.status = status;
         }
-        if let Some(slot) = progress.slot {
-            self.state.finish(slot, results.get(start..).unwrap_or_default());
+        if progress.slot.is_some() {
+            self.state.finish(progress, results.get(start..).unwrap_or_default());
         }
     }
 }

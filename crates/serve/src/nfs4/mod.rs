@@ -117,9 +117,9 @@ pub trait StateOps: Send + Sync {
         Ok(())
     }
 
-    /// The compound that holds `slot` has ended with these results (COMPOUND4res); with none, they
-    /// are not to be had again.
-    fn finish(&self, _slot: Slot, _results: &[u8]) {}
+    /// The compound, which holds a slot, has ended with these results (COMPOUND4res); with none,
+    /// they are not to be had again.
+    fn finish(&self, _progress: &Progress, _results: &[u8]) {}
 }
 
 /// Whether an operation belongs to [`StateOps`].

@@ -77,8 +77,7 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
         return Err(Nfsstat4::REQ_TOO_BIG.into());
     }
     let asked = (run.peer.cred.uid, run.progress.count);
-    let (session, turn) = keeper.state.sequence(args, asked, keeper.now())?;
-    if let Turn::Again(results) = turn {
+    if let Turn::Again(results) = session.sequence(args, asked, keeper.now())? {
         return Err(Fail::Replay(results));
     }
     run.progress.acting.set(Some(session.client.key()));
@@ -89,13 +88,16 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
         args.cachethis.then_some(kept),
     );
     let highest = session.slots() - 1;
+    let status_flags = keeper.state.status_flags(&session);
+    // Whoever destroys it meanwhile ends what it could still do.
+    run.progress.session = Some(session);
     run.ok(&SequenceResOk4 {
         sessionid: args.sessionid,
         sequenceid: args.sequenceid,
         slotid: args.slotid,
         highest_slotid: highest,
         target_highest_slotid: highest,
-        status_flags: keeper.state.status_flags(&session),
+        status_flags,
     })
 }
 

@@ -12,7 +12,7 @@ use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 use super::fh::{Place, Target};
 use super::run::{Fail, Handled, Run};
 use super::state::{Client, OwnerTurn, State};
-use super::{Slot, StateOps, client, deleg, lock, open, session};
+use super::{Progress, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
 pub struct Stateful {
@@ -51,8 +51,8 @@ impl Stateful {
 
     /// The client of a 4.1 compound.
     pub(super) fn of_session(&self, run: &Run<'_>) -> Result<Arc<Client>, Nfsstat4> {
-        let slot = run.progress.slot.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
-        Ok(Arc::clone(&self.state.session(&slot.session)?.client))
+        let session = run.progress.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+        Ok(Arc::clone(&session.client))
     }
 
     /// The client that a stateid in this compound is of.
@@ -243,9 +243,8 @@ impl StateOps for Stateful {
         if self.state.in_grace() { Err(Nfsstat4::GRACE) } else { Ok(()) }
     }
 
-    fn finish(&self, slot: Slot, results: &[u8]) {
-        // The session may have been destroyed by this very compound.
-        if let Ok(session) = self.state.session(&slot.session) {
+    fn finish(&self, progress: &Progress, results: &[u8]) {
+        if let (Some(slot), Some(session)) = (progress.slot, &progress.session) {
             session.finish(slot.slot, results);
         }
     }

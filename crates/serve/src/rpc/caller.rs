@@ -219,7 +219,7 @@ impl Caller {
         self.flavor = if matches!(auth, Auth::Sys(_)) { Flavor::Sys } else { Flavor::None };
         let cred = &mut self.claimed;
         (cred.uid, cred.gid) = (uid, gid);
-        if cred.groups != gids {
+        if !cred.has_groups(gids) {
             cred.groups.clear();
             cred.groups.extend_from_slice(gids);
         }

@@ -32,7 +32,7 @@ use base::limits::{
 };
 use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
-use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, SequenceArgs4, Stateid4};
+use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, Stateid4};
 
 pub use clients::{Asked, Client, OwnerSequence, Settled};
 pub use grace::{Grace, Identity, Name, NoRecords, NotWritten, Records};
@@ -421,22 +421,6 @@ impl State {
     /// NFS4ERR_BADSESSION.
     pub fn session(&self, id: &[u8; 16]) -> Result<Arc<Session>, Nfsstat4> {
         self.sessions.get(id).ok_or(Nfsstat4::BADSESSION)
-    }
-
-    /// SEQUENCE (RFC 8881 §18.46): renews the lease and takes the slot.
-    ///
-    /// # Errors
-    /// NFS4ERR_BADSESSION and those of [`Session::sequence`].
-    pub fn sequence(
-        &self,
-        args: &SequenceArgs4,
-        asked: (u32, u32),
-        now_ns: u64,
-    ) -> Result<(Arc<Session>, Turn), Nfsstat4> {
-        let session = self.session(&args.sessionid)?;
-        let turn = session.sequence(args, asked)?;
-        session.client.renew(now_ns);
-        Ok((session, turn))
     }
 
     /// DESTROY_SESSION (RFC 8881 §18.37). What the client holds stays.

@@ -101,13 +101,24 @@ impl Session {
         lock(&self.slots[slot]).last = last;
     }
 
-    /// SEQUENCE (§18.46.3): looks at the number, and gives the slot if it is the next.
-    /// `asked` is who asks, and the number of operations.
+    /// SEQUENCE (§18.46.3): looks at the number, gives the slot if it is the next, and renews the
+    /// lease. `asked` is who asks, and the number of operations.
     ///
     /// # Errors
     /// NFS4ERR_BADSLOT, NFS4ERR_BAD_HIGH_SLOT, NFS4ERR_SEQ_MISORDERED, NFS4ERR_DELAY while the
     /// first is under way, NFS4ERR_RETRY_UNCACHED_REP, NFS4ERR_SEQ_FALSE_RETRY.
-    pub fn sequence(&self, args: &SequenceArgs4, asked: (u32, u32)) -> Result<Turn, Nfsstat4> {
+    pub fn sequence(
+        &self,
+        args: &SequenceArgs4,
+        asked: (u32, u32),
+        now_ns: u64,
+    ) -> Result<Turn, Nfsstat4> {
+        let turn = self.turn(args, asked)?;
+        self.client.renew(now_ns);
+        Ok(turn)
+    }
+
+    fn turn(&self, args: &SequenceArgs4, asked: (u32, u32)) -> Result<Turn, Nfsstat4> {
         let slot = self.slots.get(args.slotid as usize).ok_or(Nfsstat4::BADSLOT)?;
         if args.highest_slotid >= self.slots() {
             return Err(Nfsstat4::BAD_HIGH_SLOT);

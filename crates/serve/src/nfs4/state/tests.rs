@@ -218,7 +218,7 @@ fn destroy_clientid_only_when_nothing_is_left() {
 fn a_slot_takes_the_next_number_repeats_the_last_and_refuses_the_rest() {
     let state = state();
     let (_, id) = client41(&state, b"c", 0);
-    let ask = |slot, seq| state.sequence(&sequence(id, slot, seq), (0, 2), 0).map(|(_, turn)| turn);
+    let ask = |slot, seq| state.session(&id)?.sequence(&sequence(id, slot, seq), (0, 2), 0);
     let misordered = Err(Nfsstat4::SEQ_MISORDERED);
     assert_eq!(ask(0, 0), misordered, "nothing was asked yet");
     assert_eq!(ask(0, 2), misordered);
@@ -228,7 +228,7 @@ fn a_slot_takes_the_next_number_repeats_the_last_and_refuses_the_rest() {
     let session = state.session(&id).unwrap();
     session.finish(0, b"results");
     assert_eq!(ask(0, 1), Ok(Turn::Again(b"results".to_vec())));
-    let other = state.sequence(&sequence(id, 0, 1), (0, 3), 0).map(|(_, turn)| turn);
+    let other = session.sequence(&sequence(id, 0, 1), (0, 3), 0);
     assert_eq!(other, Err(Nfsstat4::SEQ_FALSE_RETRY));
     assert_eq!(ask(0, 2), Ok(Turn::Next));
     session.finish(0, &[0; 2_000]);
@@ -236,8 +236,8 @@ fn a_slot_takes_the_next_number_repeats_the_last_and_refuses_the_rest() {
     assert_eq!(ask(0, 1), misordered);
     assert_eq!(ask(4, 1), Err(Nfsstat4::BADSLOT));
     let high = SequenceArgs4 { highest_slotid: 4, ..sequence(id, 1, 1) };
-    assert_eq!(state.sequence(&high, (0, 1), 0).err(), Some(Nfsstat4::BAD_HIGH_SLOT));
-    let gone = state.sequence(&sequence([9; 16], 0, 1), (0, 1), 0).err();
+    assert_eq!(session.sequence(&high, (0, 1), 0).err(), Some(Nfsstat4::BAD_HIGH_SLOT));
+    let gone = state.session(&[9; 16]).err();
     assert_eq!(gone, Some(Nfsstat4::BADSESSION));
 }
 
@@ -249,7 +249,7 @@ fn a_slots_numbers_go_round() {
         (client, state.session(&id).unwrap())
     };
     session.start_at(0, u32::MAX);
-    assert_eq!(session.sequence(&sequence([0; 16], 0, 0), (0, 1)), Ok(Turn::Next));
+    assert_eq!(session.sequence(&sequence([0; 16], 0, 0), (0, 1), 0), Ok(Turn::Next));
 }
 
 // --- RFC 8881 §8.2 ----------------------------------------------------------------------------
