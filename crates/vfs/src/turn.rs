@@ -11,8 +11,8 @@
 //! What was seen is forgotten when the thread changes anything, does not count when this server has
 //! changed the file by another thread, and says nothing about the end of the file: a READ that
 //! comes near it asks anew. A program on this machine that takes a right away, and then writes what
-//! nobody shall read, can be read by a turn that has begun before: for no longer than
-//! [`TURN_TIME_MAX`](base::limits::TURN_TIME_MAX), and by calls that had come before.
+//! nobody shall read, can be read by a turn that has begun before, which takes up nothing new after
+//! [`TURN_TIME_MAX`](base::limits::TURN_TIME_MAX), and only by calls that had come before.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
