@@ -8,7 +8,7 @@ use wire::nfs3::*;
 
 use crate::client::Client;
 use crate::procedures::{create, write};
-use crate::server::{Server, directory_at};
+use crate::server::{Options, Server, directory_at};
 
 /// Bytes of the file beside its count.
 const BASE: u64 = 8192;
@@ -84,24 +84,27 @@ impl Drop for Enough<'_> {
     }
 }
 
+/// The file that is changed by `change`, which is told n, while the client reads it.
+fn watched(client: &mut Client, file: &[u8], change: impl FnMut(u64) + Send) {
+    write(client, file, 0, &[0; BASE as usize]);
+    let count = Count::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| count.run(change));
+        let _enough = Enough(&count);
+        count.watch(client, file);
+    });
+}
+
 #[test]
 fn a_program_changes_the_file_meanwhile() {
     let (fs, path) = directory_at();
-    let server = Server::start(fs, crate::server::Options::default());
+    let server = Server::start(fs, Options::default());
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "file");
-    write(&mut client, &file, 0, &[0; BASE as usize]);
     let local = std::fs::OpenOptions::new().write(true).open(path.join("file")).expect("there");
-    let count = Count::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            count.run(|n| {
-                local.write_all_at(&n.to_be_bytes(), 0).expect("written");
-                local.set_len(BASE + n).expect("longer");
-            });
-        });
-        let _enough = Enough(&count);
-        count.watch(&mut client, &file);
+    watched(&mut client, &file, |n| {
+        local.write_all_at(&n.to_be_bytes(), 0).expect("written");
+        local.set_len(BASE + n).expect("longer");
     });
 }
 
@@ -110,21 +113,13 @@ fn another_connection_changes_the_file_meanwhile() {
     let server = Server::fresh();
     let (mut client, root) = server.client();
     let file = create(&mut client, &root, "file");
-    write(&mut client, &file, 0, &[0; BASE as usize]);
     let (mut other, _) = server.client();
     // Numbers of its own, or the server takes its calls for repeats.
     other.xid = 1 << 30;
-    let count = Count::default();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            count.run(|n| {
-                write(&mut other, &file, 0, &n.to_be_bytes());
-                let longer = other.call(Proc::SETATTR, &set_size(&file, BASE + n));
-                assert!(longer.results::<SetattrRes>().into_result().is_ok());
-            });
-        });
-        let _enough = Enough(&count);
-        count.watch(&mut client, &file);
+    watched(&mut client, &file, |n| {
+        write(&mut other, &file, 0, &n.to_be_bytes());
+        let longer = other.call(Proc::SETATTR, &set_size(&file, BASE + n));
+        assert!(longer.results::<SetattrRes>().into_result().is_ok());
     });
 }
 

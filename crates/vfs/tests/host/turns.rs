@@ -142,9 +142,9 @@ fn a_change_by_another_thread_of_the_server_is_seen_as_well() {
     scene.read(0, 100);
     let (fs, file) = (Arc::clone(&scene.fs), scene.file);
     let other = std::thread::spawn(move || {
-        fs.write(cx(&root()), &file, SIZE, &[3; 100], Stable::Unstable).map(|done| done.value)
+        fs.write(cx(&root()), &file, SIZE, &[3; 100], Stable::Unstable).expect("written").value
     });
-    assert_eq!(other.join().expect("no panic").expect("written"), 100);
+    assert_eq!(other.join().expect("written"), 100);
     assert_eq!(scene.read(0, 100).0.attr.size, SIZE + 100);
 }
 
