@@ -1,7 +1,8 @@
 //! Mixed operations over NFSv3 with NLM, 4.0 and 4.1, with clients that come and go, properly or
 //! not: memory stays flat, and nothing is left when all are gone, not even a record for which the
 //! next start would wait. `PLIMSOLL_SOAK_OPS=50000000` is the whole of what the project promises
-//! (bench/README.md has its figures); without it a tenth is run.
+//! (bench/README.md has its figures); without it a tenth is run. `PLIMSOLL_SOAK_HOUR=1` goes on
+//! until a minute after a full hour, when the statistics of the hour are packed.
 
 #[path = "soak/lives.rs"]
 mod lives;
@@ -33,6 +34,13 @@ const SHARE: u64 = 10;
 const LOOKS: u64 = 20;
 /// What memory may grow after the warm-up: a twentieth.
 const GROWTH: u64 = 20;
+/// What memory may change in [`Run::level_for`] and still be called level: a four-hundredth. For
+/// the ten minutes that the whole run takes that is half of what it may grow.
+const LEVEL: u64 = 400;
+/// The warm-up ends here, whether memory is level or not.
+const WARM_MAX: Duration = Duration::from_secs(20 * 60);
+/// How long after a full hour the statistics of that hour are packed for certain, in s.
+const PACKED_S: i64 = 60;
 /// What is kept up to a limit whoever comes: the warm-up lasts until it is full. The whole run
 /// waits for the history that is kept in memory as well, five minutes of it.
 const FULL: [&str; 2] = ["server.known_files", "server.drc_entries"];
@@ -74,6 +82,8 @@ struct Run {
     whole: bool,
     /// Whether memory is looked at.
     measured: bool,
+    /// Whether it goes on until a full hour has passed.
+    hour: bool,
     /// Operations over 3, 4.0, 4.1, since the warm-up.
     done: [AtomicU64; 3],
     lives: AtomicU64,
@@ -88,6 +98,7 @@ impl Run {
             wanted: wanted.unwrap_or(if is_root() { OPERATIONS } else { OPERATIONS_USER }),
             whole: wanted.is_some(),
             measured: wanted.is_some() || is_root(),
+            hour: std::env::var_os("PLIMSOLL_SOAK_HOUR").is_some(),
             done: Default::default(),
             lives: AtomicU64::new(0),
             warm: AtomicBool::new(false),
@@ -113,31 +124,55 @@ impl Run {
         life.end()
     }
 
-    /// Waits until what fills with use is full.
-    fn warm_up(&self, api: &Api) {
+    /// How long memory has to be level before it is measured.
+    fn level_for(&self) -> Duration {
+        Duration::from_secs(if self.whole { 60 } else { 5 })
+    }
+
+    /// Waits until what fills with use is full, and memory is level.
+    fn warm_up(&self, api: &Api, pid: u32) {
         let began = Instant::now();
         let history = Duration::from_secs(SECONDS_IN_MEMORY as u64);
+        let mut mark = (Instant::now(), 0);
         wait_for("the warm-up", LONGEST, || {
             let full = !self.measured
                 || FULL.iter().all(|id| matches!(api.budget(id), (used, most) if used >= most));
             let seen = !self.whole || began.elapsed() > history;
-            (full && seen || self.over.load(SeqCst)).then_some(())
+            let now = memory(pid, "VmRSS");
+            if !full || now.abs_diff(mark.1) > now / LEVEL {
+                mark = (Instant::now(), now);
+            }
+            let level = !self.measured || mark.0.elapsed() > self.level_for();
+            let end = full && seen && level || began.elapsed() > WARM_MAX;
+            (end || self.over.load(SeqCst)).then_some(())
         });
-        println!("warm after {:.0} s", began.elapsed().as_secs_f64());
+        let level = mark.0.elapsed().as_secs_f64();
+        println!("warm after {:.0} s, level for {level:.0} s", began.elapsed().as_secs_f64());
         self.warm.store(true, SeqCst);
     }
 
     /// Resident memory of the server after the warm-up, and at every twentieth of the operations
     /// that follow.
     fn watch(&self, api: &Api, pid: u32) -> Vec<u64> {
-        self.warm_up(api);
+        self.warm_up(api, pid);
+        let began = api::now();
         let reach = |operations: u64| {
             wait_for("the operations", LONGEST, || {
                 (self.done() >= operations || self.over.load(SeqCst)).then_some(())
             });
             memory(pid, "VmRSS")
         };
-        (0..=LOOKS).map(|look| reach(self.wanted * look / LOOKS)).collect()
+        let mut looks: Vec<u64> =
+            (0..=LOOKS).map(|look| reach(self.wanted * look / LOOKS)).collect();
+        let until = (began / 3600 + 1) * 3600 + PACKED_S;
+        if self.hour && api::now() < until {
+            wait_for("the full hour", LONGEST, || {
+                (api::now() >= until || self.over.load(SeqCst)).then_some(())
+            });
+            looks.push(memory(pid, "VmRSS"));
+        }
+        println!("{} full hours have passed", api::now() / 3600 - began / 3600);
+        looks
     }
 
     /// Lets clients live, and tells of them; memory as [`Run::watch`] saw it.

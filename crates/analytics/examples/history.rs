@@ -11,8 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use analytics::collect::PAIRS;
-use analytics::model::{Frame, Key, Name, Rows, Table};
+use analytics::model::{Frame, Key, Name, PAIRS, Rows, Table};
 use analytics::names::HubResolver;
 use analytics::query::{Engine, Query};
 use analytics::store::{Fidelity, Retention, Store};

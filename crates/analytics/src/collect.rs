@@ -7,9 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::clock::{self, NS_PER_S};
-use base::limits::{
-    COLLECT_AFTER_NS, COLLECT_WAIT_NS, STORED_FILES_MAX, STORED_LATENCY_PEERS_MAX, STORED_PEERS_MAX,
-};
+use base::limits::{COLLECT_AFTER_NS, COLLECT_WAIT_NS};
 use probe::core::thread_cpu_ns;
 use probe::hub::Hub;
 use probe::op::Protocol;
@@ -17,25 +15,14 @@ use probe::sample::{Sample, Sampler};
 use probe::schema::{Kind, schema};
 use probe::second::CoreSecond;
 
-use crate::model::{Frame, Key, Name, Rows, SAMPLE_SCALE, Table};
+use crate::model::{Frame, Key, Name, Rows, SAMPLE_SCALE, Table, rows_max};
 use crate::names::{Dimension, Names};
 use crate::query::Engine;
 
 mod operations;
 
-pub use operations::PAIRS;
-
 /// How often the collector looks whether the cores are done, once a second is over.
 const POLL: Duration = Duration::from_millis(20);
-
-/// How many first keys of a table are stored.
-pub(crate) fn rows_max(table: &Table) -> usize {
-    match (&*table.dimensions[0], &*table.dimensions[1]) {
-        ("file", _) => STORED_FILES_MAX,
-        ("client" | "share", "latency") => STORED_LATENCY_PEERS_MAX,
-        _ => STORED_PEERS_MAX,
-    }
-}
 
 /// Makes frames; the pure part of the collector.
 pub struct Assembler {

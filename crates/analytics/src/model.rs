@@ -9,7 +9,13 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use base::limits::{SUM_KEYS_FACTOR, SUM_ROWS_MAX};
 use probe::second::Cell;
+
+mod kept;
+
+pub use kept::PAIRS;
+pub(crate) use kept::rows_max;
 
 /// A figure of a sample is kept as a whole number of hundredths.
 pub const SAMPLE_SCALE: f64 = 100.0;
@@ -214,6 +220,9 @@ impl Sum {
             for (a, b, figures) in &table.rows {
                 rows.add(a.clone(), b.clone(), *figures);
             }
+            if rows.0.len() > SUM_ROWS_MAX {
+                shorten(sum, rows);
+            }
         }
     }
 
@@ -222,7 +231,7 @@ impl Sum {
         let finish = |(sum, rows): (Table, Rows)| {
             let mut table = Table::from_rows(sum.stat, sum.dimensions, rows, sum.error);
             table.total = sum.total;
-            table.trim(crate::collect::rows_max(&table));
+            table.trim(rows_max(&table));
             table
         };
         Frame {
@@ -234,3 +243,15 @@ impl Sum {
         }
     }
 }
+
+/// Keeps the busiest of a sum that is under way, some times as many as will be left at its end.
+fn shorten(sum: &mut Table, rows: &mut Rows) {
+    let (stat, dimensions) = (sum.stat.clone(), sum.dimensions.clone());
+    let mut table = Table::from_rows(stat, dimensions, std::mem::take(rows), sum.error);
+    table.trim(SUM_KEYS_FACTOR * rows_max(&table));
+    sum.error = table.error;
+    *rows = Rows(table.rows.into_iter().map(|(a, b, figures)| ((a, b), figures)).collect());
+}
+
+#[cfg(test)]
+mod tests;

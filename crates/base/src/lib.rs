@@ -8,6 +8,7 @@
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
 //! - [`log`]: what the server tells people while it runs.
+//! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
 //! - [`units`]: figures for people: bytes, rates, times.
 
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod der;
 pub mod limits;
 pub mod log;
+pub mod memory;
 pub mod node;
 pub mod random;
 pub mod units;

@@ -90,16 +90,38 @@ pub const NAMES_REMEMBERED_MAX: usize = 65_536;
 pub const SUBSCRIBER_QUEUE_MAX: usize = 30;
 /// Subscribers at once.
 pub const SUBSCRIBERS_MAX: usize = 256;
+/// Rows of one table while a minute or an hour is added up, some 150 bytes each; beyond it the
+/// least busy become `other` before the end.
+pub const SUM_ROWS_MAX: usize = 32_768;
+/// How many times as many elements are kept then as at the end: one that is busy only later is
+/// found all the same, and the error bound stays small.
+pub const SUM_KEYS_FACTOR: usize = 4;
 /// Points of one answer; a longer interval is answered by the minute or the hour.
 pub const POINTS_MAX: u64 = 20_000;
 /// Rows of one answer.
 pub const ROWS_MAX: usize = 1000;
-/// Distinct elements that one question to the recorder may count.
-pub const RECORDER_ROWS_MAX: usize = 1_000_000;
+/// Values of all rows of one answer, 16 bytes each: a thousand rows of two thousand points, or a
+/// hundred of [`POINTS_MAX`]. Beyond it there are fewer rows, and the answer says so.
+pub const ANSWER_VALUES_MAX: usize = 2 << 20;
+/// Memory of the sums from which an answer is put together, in bytes: a hundred thousand elements.
+/// Beyond it the least busy half become `other`, and the error bound says how much they had.
+pub const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// How far back a question to the recorder goes from its end at most, in s: it is counted by the
+/// second first, and the recorder of an idle server reaches back for months.
+pub const RECORDER_SPAN_MAX_S: u64 = 2 * 86_400;
 /// Largest frame in a statistics segment, in bytes; a longer one is damage.
 pub const FRAME_MAX: usize = 4 << 20;
-/// Largest block of a sealed segment once unpacked, in bytes.
+/// Largest block of a sealed segment that is read, and largest dictionary once unpacked, in bytes:
+/// of those that were written before [`PACK_BYTES_MAX`].
 pub const BLOCK_MAX: usize = 256 << 20;
+/// Bytes of frames, and of the names that they add, that are packed at once. Compressing takes
+/// about eleven times as much, once an hour and beside everything else.
+pub const PACK_BYTES_MAX: usize = 1 << 20;
+/// Names in the dictionary of the segment that is being written, some 200 bytes each; then it
+/// begins anew. A second has some hundreds of names, most of them those of the second before.
+pub const DICTIONARY_NAMES_MAX: u64 = 16_384;
+/// Bytes of those names.
+pub const DICTIONARY_BYTES_MAX: usize = 2 << 20;
 /// How long statistics by second are kept, in s: a week.
 pub const KEEP_SECONDS_S: u64 = 7 * 86_400;
 /// How long statistics by minute are kept, in s: a quarter.

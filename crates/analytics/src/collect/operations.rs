@@ -10,21 +10,6 @@ use probe::second::{Cell, Combination, CoreSecond};
 use crate::model::{Figures, Key, Rows, Table};
 use crate::names::{Dimension, Names};
 
-/// The pairs of dimensions that the store keeps of operations; any other chain is answered from the
-/// flight recorder. In this order, so that the first that fits a question is the exact one.
-pub const PAIRS: [[&str; 2]; 10] = [
-    ["share", "op"],
-    ["status", "op"],
-    ["client", "op"],
-    ["user", "op"],
-    ["op", "latency"],
-    ["client", "latency"],
-    ["share", "latency"],
-    ["op", "size"],
-    ["op", "offset"],
-    ["file", "op"],
-];
-
 /// All tables of all protocols that had an operation.
 pub(super) fn tables(cores: &[&CoreSecond], names: &Names) -> Vec<Table> {
     let mut tables = Vec::new();

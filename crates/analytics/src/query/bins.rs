@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use base::limits::ANSWER_BYTES_MAX;
+
 /// The times of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
@@ -31,7 +33,13 @@ impl Grid {
 /// Step and value of each element.
 type Cells<K> = HashMap<K, Vec<(u32, f64)>>;
 
-/// Sums by element and step.
+/// What an element takes beside its cells, in bytes: its place, its name, the least that is set
+/// aside for cells.
+const ELEMENT_BYTES: usize = 256;
+/// What a cell takes.
+const CELL_BYTES: usize = size_of::<(u32, f64)>();
+
+/// Sums by element and step, within [`ANSWER_BYTES_MAX`].
 pub(super) struct Bins<K> {
     pub grid: Grid,
     /// Seconds with data in each step.
@@ -43,6 +51,11 @@ pub(super) struct Bins<K> {
     cells: Cells<K>,
     /// What belongs to no element.
     other: Vec<f64>,
+    /// What the cells take.
+    bytes: usize,
+    bytes_max: usize,
+    /// Whether elements have become `other` for want of room.
+    pub folded: bool,
 }
 
 /// One element of the answer.
@@ -63,16 +76,21 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
             error: vec![0.0; len],
             cells: HashMap::new(),
             other: vec![0.0; len],
+            bytes: 0,
+            bytes_max: ANSWER_BYTES_MAX,
+            folded: false,
         }
+    }
+
+    /// The same with other room than [`ANSWER_BYTES_MAX`].
+    #[cfg(test)]
+    pub fn within(grid: Grid, bytes_max: usize) -> Self {
+        Self { bytes_max, ..Self::new(grid) }
     }
 
     /// How many elements.
     pub fn elements(&self) -> usize {
         self.cells.len()
-    }
-
-    pub fn has(&self, key: &K) -> bool {
-        self.cells.contains_key(key)
     }
 
     /// Adds to an element, or to what belongs to none.
@@ -82,11 +100,46 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
             return;
         };
         // Mostly the step of the last value; records of several cores come core by core.
+        let elements = self.cells.len();
         let cells = self.cells.entry(key).or_default();
         match cells.last_mut() {
-            Some((last, sum)) if *last == step as u32 => *sum += value,
+            Some((last, sum)) if *last == step as u32 => {
+                *sum += value;
+                return;
+            }
             _ => cells.push((step as u32, value)),
         }
+        self.bytes += CELL_BYTES + (self.cells.len() - elements) * ELEMENT_BYTES;
+        if self.bytes > self.bytes_max {
+            self.fold();
+        }
+    }
+
+    /// Keeps the greatest elements that have room in half of it; the rest becomes `other`. What one
+    /// of them has lost, should it come again, is no more than the greatest of them had.
+    fn fold(&mut self) {
+        self.cells.values_mut().for_each(merge);
+        let mut all: Vec<(f64, K)> =
+            self.cells.iter().map(|(k, cells)| (sum(cells), k.clone())).collect();
+        all.sort_by(|x, y| y.0.total_cmp(&x.0).then_with(|| x.1.cmp(&y.1)));
+        let mut lost = vec![0.0f64; self.grid.len()];
+        let (mut bytes, mut full) = (0, false);
+        for (_, key) in all {
+            let taken = self.cells.get(&key).map_or(0, |c| ELEMENT_BYTES + c.len() * CELL_BYTES);
+            full |= bytes + taken > self.bytes_max / 2;
+            if !full {
+                bytes += taken;
+                continue;
+            }
+            for (step, value) in self.cells.remove(&key).into_iter().flatten() {
+                let step = step as usize;
+                self.other[step] += value;
+                lost[step] = lost[step].max(value);
+            }
+        }
+        self.error.iter_mut().zip(lost).for_each(|(error, lost)| *error += lost);
+        self.folded |= full;
+        self.bytes = bytes;
     }
 
     /// The sums as they are: by element and step, and what belongs to none.
@@ -113,7 +166,6 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
 
     /// The `top` greatest elements, the greatest first, and the rest together.
     pub fn ranked(&self, top: usize) -> (Vec<Line<K>>, Option<Line<()>>) {
-        let sum = |cells: &[(u32, f64)]| cells.iter().map(|(_, v)| v).sum::<f64>();
         let mut all: Vec<(f64, &K)> = self.cells.iter().map(|(k, c)| (sum(c), k)).collect();
         all.sort_by(|x, y| y.0.total_cmp(&x.0).then_with(|| x.1.cmp(y.1)));
         let mut other = self.other.clone();
@@ -124,17 +176,27 @@ impl<K: Clone + Eq + Hash + Ord> Bins<K> {
         (lines.collect(), self.rest(&other))
     }
 
-    /// All elements in their own order, and what belongs to none.
-    pub fn ordered(&self) -> (Vec<Line<K>>, Option<Line<()>>) {
-        let mut all: Vec<&K> = self.cells.keys().collect();
-        all.sort();
-        let lines = all.iter().map(|k| self.line((*k).clone(), &self.cells[*k]));
-        (lines.collect(), self.rest(&self.other))
-    }
-
     fn rest(&self, sums: &[f64]) -> Option<Line<()>> {
         let sum: f64 = sums.iter().sum();
         let values = self.means(sums);
         (sum > 0.0).then(|| Line { key: (), average: sum / self.seconds(), values })
     }
 }
+
+fn sum(cells: &[(u32, f64)]) -> f64 {
+    cells.iter().map(|(_, value)| value).sum()
+}
+
+/// Makes one cell of those of one step.
+fn merge(cells: &mut Vec<(u32, f64)>) {
+    cells.sort_unstable_by_key(|(step, _)| *step);
+    cells.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        kept.1 += if same { next.1 } else { 0.0 };
+        same
+    });
+    cells.shrink_to_fit();
+}
+
+#[cfg(test)]
+mod tests;

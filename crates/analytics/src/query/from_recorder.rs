@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::buckets;
 use base::clock::NS_PER_S;
-use base::limits::RECORDER_ROWS_MAX;
+use base::limits::{NAMES_REMEMBERED_MAX, RECORDER_SPAN_MAX_S};
 use probe::hub::Hub;
 use probe::names::OTHER_CLIENT;
 use probe::op::{OpRecord, Protocol, flag};
@@ -152,7 +152,11 @@ impl<'a> Plan<'a> {
             Test::Range(low, high) => (*low..*high).contains(&value),
             Test::Name(wanted, dimension, seen) => {
                 let same = || self.name(*dimension, value).matches(wanted);
-                *seen.borrow_mut().entry(value).or_insert_with(same)
+                let mut seen = seen.borrow_mut();
+                if seen.len() >= NAMES_REMEMBERED_MAX {
+                    seen.clear();
+                }
+                *seen.entry(value).or_insert_with(same)
             }
         }
     }
@@ -166,7 +170,8 @@ impl<'a> Plan<'a> {
     /// Adds up the records of `grid`, of which seconds before `closed` are complete.
     pub fn scan(&self, hub: &Hub, grid: Grid, closed: u64) -> Found {
         let since = |ns: u64| ns.div_ceil(NS_PER_S);
-        let from = grid.from.max(since(hub.recorded().since_ns)).min(grid.to);
+        let from = grid.from.max(grid.to.saturating_sub(RECORDER_SPAN_MAX_S));
+        let from = from.max(since(hub.recorded().since_ns)).min(grid.to);
         let to = grid.to.min(closed).max(from);
         // By second first: what was overwritten meanwhile is known only at the end.
         let mut seconds = Bins::<u64>::new(Grid { from, to: to.max(from + 1), step: 1 });
@@ -185,12 +190,7 @@ impl<'a> Plan<'a> {
             if !matches!(breakdown, Field::Named(_) | Field::Protocol) {
                 element = element.map(|v| buckets::index(v) as u64);
             }
-            if seconds.elements() >= RECORDER_ROWS_MAX && element.is_some_and(|e| !seconds.has(&e))
-            {
-                complete = false;
-                element = None;
-                seconds.error[step] += value;
-            } else if breakdown == Field::Named(Dimension::Client) && element.is_none() {
+            if breakdown == Field::Named(Dimension::Client) && element.is_none() {
                 complete = false;
                 seconds.error[step] += value;
             }
@@ -201,6 +201,7 @@ impl<'a> Plan<'a> {
         let since = from.max(since(after.since_ns));
         let mut found = Found { bins: Bins::new(grid), since, complete, paused: false };
         self.fold(hub, &seconds, to, &mut found);
+        found.complete &= !seconds.folded && !found.bins.folded;
         found
     }
 

@@ -9,8 +9,7 @@ use base::buckets;
 use base::limits::IO_SIZE_MAX;
 
 use super::bins::Bins;
-use crate::collect::PAIRS;
-use crate::model::{Figures, Frame, Key, Name, SAMPLE_SCALE, Table};
+use crate::model::{Figures, Frame, Key, Name, PAIRS, SAMPLE_SCALE, Table};
 use crate::store::Part;
 
 /// How a statistic is read from frames.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::clock::{NS_PER_S, wall_ns};
-use base::limits::{POINTS_MAX, ROWS_MAX, SECONDS_IN_MEMORY};
+use base::limits::{ANSWER_VALUES_MAX, POINTS_MAX, ROWS_MAX, SECONDS_IN_MEMORY};
 use probe::hub::Hub;
 use probe::schema::{Statistic, schema};
 use probe::stat::{StatError, StatId};
@@ -254,7 +254,7 @@ impl Engine {
             }
         }
         let mut data = self.answer(stat, statistic, bins, top, Source::Store);
-        data.note = note;
+        data.note = joined(note.into_iter().chain(data.note));
         Ok(data)
     }
 
@@ -298,6 +298,7 @@ impl Engine {
         let newest = self.recent().back().map_or(0, |f| f.time + 1);
         let closed = self.hub.closed().min(newest.max(wall_ns() / NS_PER_S));
         let found = plan.scan(&self.hub, grid, closed);
+        let told = found.bins.folded;
         let mut data = self.answer(stat, statistic, found.bins, top, Source::Recorder);
         data.exact &= found.complete;
         let mut notes = Vec::new();
@@ -312,10 +313,10 @@ impl Engine {
         if found.paused {
             notes.push("collection was switched off for part of this time".to_owned());
         }
-        if !found.complete {
-            notes.push("there were more elements than are counted apart".to_owned());
+        if !found.complete && !told {
+            notes.push(FOLDED.to_owned());
         }
-        data.note = (!notes.is_empty()).then(|| notes.join("; "));
+        data.note = joined(notes.into_iter().chain(data.note));
         data
     }
 
@@ -329,13 +330,19 @@ impl Engine {
     ) -> Data {
         let Grid { from, to, step } = bins.grid;
         let ranges = stat.breakdown.as_deref().is_some_and(|b| schema().is_range(b));
-        let (rows, buckets, other) = if ranges {
-            let (lines, other) = bins.ordered();
-            (None, Some(lines.into_iter().filter_map(bucket).collect()), other)
+        let wanted = if ranges { usize::MAX } else { top }.min(bins.elements());
+        let shown = wanted.min((ANSWER_VALUES_MAX / bins.grid.len()).max(1));
+        let (mut lines, other) = bins.ranked(shown);
+        let (rows, buckets) = if ranges {
+            lines.sort_by(|x, y| x.key.cmp(&y.key));
+            (None, Some(lines.into_iter().filter_map(bucket).collect()))
         } else {
-            let (lines, other) = bins.ranked(top);
-            (Some(lines.into_iter().filter_map(row).collect()), None, other)
+            (Some(lines.into_iter().filter_map(row).collect()), None)
         };
+        let folded = bins.folded.then(|| FOLDED.to_owned());
+        let cut = (shown < wanted).then(|| {
+            format!("the {shown} busiest of {wanted}: ask for longer steps to see all of them")
+        });
         let error = bins.means(&bins.error).into_iter().flatten().fold(0.0, f64::max);
         Data {
             stat: stat.to_string(),
@@ -353,7 +360,7 @@ impl Engine {
             source,
             exact: error == 0.0,
             error_bound: error,
-            note: None,
+            note: joined(folded.into_iter().chain(cut)),
         }
     }
 
@@ -378,6 +385,15 @@ impl Engine {
             None => value.to_owned(),
         }
     }
+}
+
+/// What an answer says when elements have become `other`.
+const FOLDED: &str = "there were more elements than are counted apart";
+
+/// One note of several.
+fn joined(notes: impl Iterator<Item = String>) -> Option<String> {
+    let notes: Vec<String> = notes.collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 fn row(line: Line<Key>) -> Option<Row> {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::buckets;
+use base::limits::{DICTIONARY_BYTES_MAX, DICTIONARY_NAMES_MAX};
 
 use crate::model::{Frame, Key, Name, Table};
 
@@ -97,6 +98,8 @@ pub(crate) struct Encoder {
     /// Names that the frame at hand has added, encoded, and how many.
     added: (Vec<u8>, u64),
     count: u64,
+    /// Of all names, in bytes.
+    text: usize,
 }
 
 impl Encoder {
@@ -108,6 +111,12 @@ impl Encoder {
         }
         encoder.added = Default::default();
         encoder
+    }
+
+    /// Whether the next frame should begin with an empty one: names that come and go, as those of
+    /// files do, would fill the memory in the course of an hour or a month.
+    pub(crate) fn is_full(&self) -> bool {
+        self.count >= DICTIONARY_NAMES_MAX || self.text >= DICTIONARY_BYTES_MAX
     }
 
     fn number(&mut self, name: &Arc<Name>) -> u64 {
@@ -123,6 +132,7 @@ impl Encoder {
             let text = &text[..text.len().min(NAME_MAX as usize)];
             put(&mut self.added.0, text.len() as u64);
             self.added.0.extend_from_slice(text);
+            self.text += text.len();
         }
         self.added.1 += 1;
         number
@@ -247,6 +257,11 @@ pub(crate) fn split(frame: &[u8]) -> Result<(u64, &[u8], &[u8]), Damage> {
 }
 
 impl Decoder {
+    /// Forgets all names: they are numbered from 0 again.
+    pub(crate) fn restart(&mut self) {
+        *self = Self::default();
+    }
+
     /// Adds `count` names.
     pub(crate) fn add(&mut self, count: u64, names: &[u8]) -> Result<(), Damage> {
         let mut reader = Reader::new(names);

@@ -15,6 +15,7 @@ use crate::model::{Frame, Sum};
 
 mod codec;
 mod inspect;
+mod packing;
 mod sealer;
 mod segment;
 
@@ -315,18 +316,21 @@ impl Store {
     fn make_up(&self) -> Result<(), StoreError> {
         let after =
             |f: Fidelity| self.inner().folders[f as usize].newest().map_or(0, |t| t + f.span());
-        let mut frames = Vec::new();
+        // One at a time: where there are no minutes or hours at all, it is a history.
+        let mut done = Ok(());
         let from = after(Fidelity::Hour);
-        self.read(Fidelity::Minute, (from, u64::MAX), &everything, &mut |f| frames.push(f))?;
-        for frame in frames.drain(..) {
-            self.inner().add_minute(&frame)?;
-        }
+        self.read(Fidelity::Minute, (from, u64::MAX), &everything, &mut |minute| {
+            if done.is_ok() {
+                done = self.inner().add_minute(&minute);
+            }
+        })?;
         let from = after(Fidelity::Minute);
-        self.read(Fidelity::Second, (from, u64::MAX), &everything, &mut |f| frames.push(f))?;
-        for frame in frames {
-            self.inner().add_second(&frame)?;
-        }
-        Ok(())
+        self.read(Fidelity::Second, (from, u64::MAX), &everything, &mut |second| {
+            if done.is_ok() {
+                done = self.inner().add_second(&second);
+            }
+        })?;
+        done
     }
 
     /// Appends a second; `false` when there is a later one already (the clock was set back).

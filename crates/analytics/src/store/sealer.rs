@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::segment::{self, SegmentError};
-use super::{StoreError, failed};
+use super::segment::SegmentError;
+use super::{StoreError, failed, packing};
 
 /// Where what cannot be read is put: nothing of it is lost.
 fn aside(path: &Path) -> PathBuf {
@@ -35,7 +35,7 @@ impl Sealer {
         let failure = self.failure.clone();
         let run = move || {
             for [live, sealed] in jobs {
-                if let Err(error) = segment::seal(&live, &sealed, pack) {
+                if let Err(error) = packing::seal(&live, &sealed, pack) {
                     if !live.exists() {
                         // Retention has removed it meanwhile: what was packed goes, too.
                         drop(std::fs::remove_file(&sealed));
@@ -47,6 +47,8 @@ impl Sealer {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
             }
+            // Names, sums and rows of the hour went all at once.
+            base::memory::give_back();
         };
         // Without a thread it stays live until the next time.
         self.thread = std::thread::Builder::new().name("sealer".into()).spawn(run).ok();

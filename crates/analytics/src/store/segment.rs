@@ -1,33 +1,36 @@
 //! One segment file: a header, then blocks with a checksum each.
 //!
 //! A live segment has one block for each frame and is cut off at the first bad block when it is
-//! opened for writing. A sealed one has its dictionary first and its frames in packed blocks, each
-//! with the times that it covers, so that a reader skips what it does not need.
+//! opened for writing. A sealed one ([`super::packing`]) has its frames in packed blocks, each
+//! after the names that it adds and with the times that it covers, so that a reader skips what it
+//! does not need. When the dictionary is full its names are numbered anew, in both alike.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use base::limits::{BLOCK_MAX, FRAME_MAX};
 
-use super::codec::{Damage, Decoder, Encoder, Reader, Want, crc32, put, split};
+use super::codec::{Damage, Decoder, Encoder, Reader, Want, crc32, split};
 use crate::model::Frame;
 
 const MAGIC: &[u8; 8] = b"PLIMSTAT";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+/// The oldest version that is read: one without restarts of the dictionary.
+const VERSION_OLDEST: u16 = 2;
 pub(crate) const HEADER_LEN: usize = 32;
 /// Kind, length, checksum.
 const BLOCK_HEADER_LEN: usize = 9;
 
 /// Kinds of block.
-mod kind {
-    pub(super) const FRAME: u8 = 1;
-    pub(super) const DICTIONARY: u8 = 2;
-    pub(super) const PACK: u8 = 3;
+pub(super) mod kind {
+    pub(crate) const FRAME: u8 = 1;
+    pub(crate) const DICTIONARY: u8 = 2;
+    pub(crate) const PACK: u8 = 3;
+    /// Names are numbered from 0 again.
+    pub(crate) const RESTART: u8 = 4;
 }
-
-/// Compression of sealed segments: above this zstd takes more time than it saves here.
-const ZSTD_LEVEL: i32 = 9;
 
 /// Why a segment cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +58,7 @@ pub struct Header {
 }
 
 impl Header {
-    fn encode(self) -> [u8; HEADER_LEN] {
+    pub(super) fn encode(self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         out[..8].copy_from_slice(MAGIC);
         out[8..10].copy_from_slice(&VERSION.to_le_bytes());
@@ -77,7 +80,7 @@ impl Header {
         if number(28, 4) != u64::from(crc32(&[&bytes[..28]])) {
             return Err(SegmentError::Foreign("its header is damaged"));
         }
-        if number(8, 2) != u64::from(VERSION) {
+        if !(VERSION_OLDEST.into()..=VERSION.into()).contains(&number(8, 2)) {
             return Err(SegmentError::Foreign("it is of a version unknown to this program"));
         }
         let (span, start) = (number(12, 4) as u32, number(16, 8));
@@ -85,7 +88,7 @@ impl Header {
     }
 }
 
-fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() as u32).to_le_bytes();
     let mut out = Vec::with_capacity(BLOCK_HEADER_LEN + payload.len());
     out.push(kind);
@@ -96,14 +99,16 @@ fn block(kind: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Reads blocks up to the end or the first bad one.
-struct Blocks {
+pub(super) struct Blocks {
     file: BufReader<File>,
-    header: Header,
+    pub(super) header: Header,
     /// End of the last good block.
     good: u64,
+    /// End of the file when it was opened: no block reaches beyond, whatever its length says.
+    end: u64,
 }
 
-enum Step {
+pub(super) enum Step {
     Block(u8, Vec<u8>),
     /// A packed block outside of the wanted times.
     Skipped,
@@ -111,8 +116,10 @@ enum Step {
 }
 
 impl Blocks {
-    fn open(path: &Path) -> Result<Self, SegmentError> {
-        let mut file = BufReader::with_capacity(64 << 10, File::open(path)?);
+    pub(super) fn open(path: &Path) -> Result<Self, SegmentError> {
+        let file = File::open(path)?;
+        let end = file.metadata()?.len();
+        let mut file = BufReader::with_capacity(64 << 10, file);
         let mut bytes = [0; HEADER_LEN];
         match file.read_exact(&mut bytes) {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
@@ -121,19 +128,20 @@ impl Blocks {
             done => done?,
         }
         let header = Header::decode(&bytes)?;
-        Ok(Self { file, header, good: HEADER_LEN as u64 })
+        Ok(Self { file, header, good: HEADER_LEN as u64, end })
     }
 
     /// The next block. Frames and dictionaries always; packs only when `want` says so of their
     /// first and last time.
-    fn next(&mut self, want: &dyn Fn(u64, u64) -> bool) -> Result<Step, SegmentError> {
+    pub(super) fn next(&mut self, want: &dyn Fn(u64, u64) -> bool) -> Result<Step, SegmentError> {
         let mut head = [0; BLOCK_HEADER_LEN];
         if !fill(&mut self.file, &mut head)? {
             return Ok(Step::End);
         }
         let (kind, len) = (head[0], u32::from_le_bytes([head[1], head[2], head[3], head[4]]));
         let limit = if kind == kind::FRAME { FRAME_MAX } else { BLOCK_MAX };
-        if len as usize > limit {
+        let left = self.end.saturating_sub(self.good + BLOCK_HEADER_LEN as u64);
+        if len as usize > limit || u64::from(len) > left {
             return Ok(Step::End);
         }
         let mut payload = vec![0; 16.min(len as usize)];
@@ -211,13 +219,9 @@ pub(crate) fn read(
                 decoder.add(count, &names[reader.at()..])?;
             }
             Step::Block(kind::PACK, payload) => {
-                let bodies = unpack(payload.get(16..).unwrap_or(&[]))?;
-                let mut reader = Reader::new(&bodies);
-                while !reader.is_empty() {
-                    let len = reader.number("length of a frame")?;
-                    show(&mut decoder, reader.take(len, "frame")?)?;
-                }
+                each_frame(payload.get(16..).unwrap_or(&[]), |body| show(&mut decoder, body))?;
             }
+            Step::Block(kind::RESTART, _) => decoder.restart(),
             // A kind that a later version has added: not for us.
             Step::Block(..) => {}
         }
@@ -226,8 +230,46 @@ pub(crate) fn read(
 
 fn unpack(packed: &[u8]) -> Result<Vec<u8>, SegmentError> {
     let mut raw = Vec::new();
-    zstd::stream::read::Decoder::new(packed)?.take(BLOCK_MAX as u64).read_to_end(&mut raw)?;
+    let unpacked = zstd::stream::read::Decoder::with_buffer(packed)?;
+    unpacked.take(BLOCK_MAX as u64).read_to_end(&mut raw)?;
     Ok(raw)
+}
+
+/// Shows the frames of a pack one after the other: all of them together take many times what the
+/// pack does.
+fn each_frame(
+    packed: &[u8],
+    mut show: impl FnMut(&[u8]) -> Result<(), Damage>,
+) -> Result<(), SegmentError> {
+    let mut raw = BufReader::new(zstd::stream::read::Decoder::with_buffer(packed)?);
+    let (mut body, mut at) = (Vec::new(), 0);
+    while !raw.fill_buf()?.is_empty() {
+        let len = frame_len(&mut raw)?.filter(|len| *len <= FRAME_MAX);
+        let Some(len) = len else { return Err(Damage { what: "length of a frame", at }.into()) };
+        body.resize(len, 0);
+        if !fill(&mut raw, &mut body)? {
+            return Err(Damage { what: "frame", at }.into());
+        }
+        at += len;
+        show(&body)?;
+    }
+    Ok(())
+}
+
+/// The number that stands before a frame; `None` when it is none.
+fn frame_len(raw: &mut impl Read) -> io::Result<Option<usize>> {
+    // As many bytes as the longest number has.
+    let mut bytes = [0; 10];
+    for n in 0..bytes.len() {
+        if !fill(raw, &mut bytes[n..=n])? {
+            return Ok(None);
+        }
+        if bytes[n] & 0x80 == 0 {
+            let len = Reader::new(&bytes[..=n]).number("length of a frame").ok();
+            return Ok(len.and_then(|len| usize::try_from(len).ok()));
+        }
+    }
+    Ok(None)
 }
 
 /// A live segment that is being written.
@@ -264,9 +306,13 @@ impl Writer {
                 let (count, names, body) = split(&payload)?;
                 decoder.add(count, names)?;
                 last = Some(Reader::new(body).number("time")?);
+            } else if kind == kind::RESTART {
+                decoder.restart();
             }
         }
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        // What is written from here on is of this version.
+        file.write_all_at(&blocks.header.encode(), 0)?;
         file.set_len(blocks.good)?;
         file.seek(SeekFrom::End(0))?;
         Ok(Self { file, encoder: Encoder::resume(&decoder), header: blocks.header, last })
@@ -274,8 +320,13 @@ impl Writer {
 
     /// Writes a frame; one system call, so that a reader or a crash sees all of it or a bad block.
     pub(crate) fn append(&mut self, frame: &Frame) -> Result<(), SegmentError> {
-        let payload = self.encoder.frame(frame);
-        self.file.write_all(&block(kind::FRAME, &payload))?;
+        let mut bytes = Vec::new();
+        if self.encoder.is_full() {
+            self.encoder = Encoder::default();
+            bytes = block(kind::RESTART, &[]);
+        }
+        bytes.extend(block(kind::FRAME, &self.encoder.frame(frame)));
+        self.file.write_all(&bytes)?;
         self.last = Some(frame.time);
         Ok(())
     }
@@ -288,50 +339,4 @@ impl Writer {
 
 fn shorter_than_header(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.len() < HEADER_LEN as u64)
-}
-
-/// Writes the sealed form of the live segment `live` to `sealed`, `pack` frames to a block, and
-/// removes the live one once the other is on disk.
-pub(crate) fn seal(live: &Path, sealed: &Path, pack: usize) -> Result<(), SegmentError> {
-    let mut blocks = Blocks::open(live)?;
-    let (mut names, mut count, mut bodies) = (Vec::new(), 0, Vec::new());
-    while let Step::Block(kind, payload) = blocks.next(&|_, _| true)? {
-        if kind == kind::FRAME {
-            let (added, bytes, body) = split(&payload)?;
-            names.extend_from_slice(bytes);
-            count += added;
-            bodies.push(body.to_vec());
-        }
-    }
-    let temporary = sealed.with_extension("tmp");
-    let mut file = io::BufWriter::new(File::create(&temporary)?);
-    file.write_all(&Header { sealed: true, ..blocks.header }.encode())?;
-    let mut dictionary = Vec::new();
-    put(&mut dictionary, count);
-    dictionary.extend_from_slice(&names);
-    file.write_all(&block(kind::DICTIONARY, &zstd::bulk::compress(&dictionary, ZSTD_LEVEL)?))?;
-    for frames in bodies.chunks(pack.max(1)) {
-        file.write_all(&block(kind::PACK, &packed(frames)?))?;
-    }
-    file.into_inner().map_err(|e| e.into_error())?.sync_all()?;
-    std::fs::rename(&temporary, sealed)?;
-    if let Some(folder) = sealed.parent() {
-        File::open(folder)?.sync_all()?;
-    }
-    std::fs::remove_file(live)?;
-    Ok(())
-}
-
-fn packed(frames: &[Vec<u8>]) -> Result<Vec<u8>, SegmentError> {
-    let time = |frame: Option<&Vec<u8>>| Reader::new(frame.map_or(&[], |f| f)).number("time");
-    let mut out = Vec::new();
-    out.extend_from_slice(&time(frames.first())?.to_le_bytes());
-    out.extend_from_slice(&time(frames.last())?.to_le_bytes());
-    let mut raw = Vec::new();
-    for frame in frames {
-        put(&mut raw, frame.len() as u64);
-        raw.extend_from_slice(frame);
-    }
-    out.extend_from_slice(&zstd::bulk::compress(&raw, ZSTD_LEVEL)?);
-    Ok(out)
 }

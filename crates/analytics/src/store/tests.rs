@@ -219,6 +219,16 @@ fn only_what_is_wanted_is_unpacked() {
     }
 }
 
+/// Makes a segment one of another version; what it is then.
+fn with_version(path: &Path, version: u8) -> Vec<u8> {
+    let mut bytes = fs::read(path).expect("read");
+    bytes[8] = version;
+    let crc = codec::crc32(&[&bytes[..28]]);
+    bytes[28..32].copy_from_slice(&crc.to_le_bytes());
+    fs::write(path, &bytes).expect("written");
+    bytes
+}
+
 #[test]
 fn a_segment_of_another_version_is_set_aside_and_the_seconds_go_on() {
     for extension in ["live", "seg"] {
@@ -229,11 +239,7 @@ fn a_segment_of_another_version_is_set_aside_and_the_seconds_go_on() {
         let live = folder.0.join(format!("second/{T:012}.live"));
         let old = live.with_extension(extension);
         fs::rename(&live, &old).expect("renamed");
-        let mut bytes = fs::read(&old).expect("read");
-        bytes[8] = 1;
-        let crc = codec::crc32(&[&bytes[..28]]);
-        bytes[28..32].copy_from_slice(&crc.to_le_bytes());
-        fs::write(&old, &bytes).expect("written");
+        let bytes = with_version(&old, 1);
 
         let store = Store::open(&folder.0, Retention::default()).expect("opened again");
         let told = store.append(&frame(T + 5)).expect_err("what was set aside is told");
@@ -257,4 +263,24 @@ fn a_clock_that_was_set_back_does_not_write_a_finished_segment_anew() {
     let store = Store::open(&folder.0, Retention::default()).expect("opened again");
     assert!(!store.append(&frame(T + 3595)).expect("no error"), "it is finished");
     assert_eq!(read(&store, Fidelity::Second, (T, T + 3600)).len(), 10);
+}
+
+#[test]
+fn segments_of_the_version_before_are_read_and_gone_on_with() {
+    let folder = Folder::new();
+    let store = Store::open(&folder.0, Retention::default()).expect("opened");
+    fill(&store, T + 3590..T + 3605);
+    store.settle();
+    drop(store);
+    let live = folder.0.join(format!("second/{:012}.live", T + 3600));
+    let sealed = folder.0.join(format!("second/{T:012}.seg"));
+    for path in [&live, &sealed] {
+        with_version(path, 2);
+    }
+    let store = Store::open(&folder.0, Retention::default()).expect("opened again");
+    fill(&store, T + 3605..T + 3610);
+    let frames = read(&store, Fidelity::Second, (0, u64::MAX));
+    assert_eq!(frames, (T + 3590..T + 3610).map(frame).collect::<Vec<_>>());
+    // From here on it may have what that version had not.
+    assert_eq!(fs::read(&live).expect("read")[8], 3);
 }

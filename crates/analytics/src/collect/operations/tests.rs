@@ -4,6 +4,7 @@ use probe::hub::{Hub, HubOptions};
 use probe::op::OpRecord;
 
 use super::*;
+use crate::model::PAIRS;
 use crate::names::HubResolver;
 
 #[test]
