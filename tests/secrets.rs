@@ -143,7 +143,7 @@ fn everything(api: &Api) -> Vec<(String, String)> {
     let mut asked: Vec<String> = plain.map(|(path, _)| format!("{server}{path}")).collect();
     assert!(asked.len() > 10, "{asked:?}");
     let (_, history) = api.get("/api/v1/configuration/history");
-    let newest = history["rows"][0]["revision"].as_u64().expect("a revision");
+    let newest = history[0]["revision"].as_u64().expect("a revision");
     asked.extend((1..=newest).map(|n| format!("/api/v1/configuration/history/{n}")));
     asked.push(format!("/api/v1/configuration/compare?from=0&to={newest}"));
     asked.extend(["/api/v1/nodes?depth=9", "/api/v1/audit?limit=1000"].map(str::to_owned));
