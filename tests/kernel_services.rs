@@ -1,5 +1,6 @@
-//! A real Linux client whose NFS service is disabled under it and enabled again, and then restarted:
-//! what it does waits meanwhile and goes on, nothing of what it wrote is lost, and it has its locks.
+//! A real Linux client whose NFS service is disabled under it and enabled again, and then
+//! restarted: what it does waits meanwhile and goes on, nothing of what it wrote is lost, and it
+//! has its locks.
 
 use std::fs;
 use std::path::PathBuf;
