@@ -13,7 +13,7 @@ use e2e::api::Api;
 use e2e::nfs3;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::tls::{Authority, Tunnel, client};
+use e2e::tls::{Authority, Pair, Tunnel, client, secure};
 use e2e::{has, skip};
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ const ORDER: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(50);
 /// The node of certificates.
 const AT: &str = "/configuration/certificates";
+/// The node of NFS.
+const NFS: &str = "/configuration/services/nfs";
 
 /// A server with its API.
 struct Scene {
@@ -46,14 +48,31 @@ impl Scene {
         SocketAddr::from(([127, 0, 0, 1], 215 + self.server.offset))
     }
 
-    fn change(&self, changes: Value) {
+    /// Commits; what is noted.
+    fn change(&self, changes: Value) -> String {
         let (code, answer) = self.api.post("/api/v1/changes", &json!({ "changes": changes }));
         assert_eq!(code, 200, "{answer}");
+        answer["notes"].to_string()
+    }
+
+    fn refused(&self, changes: Value) -> String {
+        let (code, answer) = self.api.post("/api/v1/changes", &json!({ "changes": changes }));
+        assert_eq!(code, 409, "{answer}");
+        answer["error"]["failed"].to_string()
+    }
+
+    /// Whether NFS shows a certificate that this authority has signed.
+    fn nfs_shows(&self, authority: &str) -> bool {
+        secure(self.server.nfs(), &client(authority, None)).is_ok()
     }
 
     /// A property of a certificate.
     fn property(&self, name: &str, property: &str) -> Value {
-        let (code, node) = self.api.get(&format!("/api/v1/nodes{AT}/{name}"));
+        self.property_at(&format!("{AT}/{name}"), property)
+    }
+
+    fn property_at(&self, path: &str, property: &str) -> Value {
+        let (code, node) = self.api.get(&format!("/api/v1/nodes{path}"));
         assert_eq!(code, 200, "{node}");
         let all = node["properties"].as_array().expect("properties");
         let found = all.iter().find(|one| one["name"] == property).expect("the property");
@@ -200,6 +219,15 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
+fn create(name: &str, pair: &Pair) -> Value {
+    let properties = json!({ "chain": pair.certificate, "key": pair.key });
+    json!({ "create": AT, "name": name, "properties": properties })
+}
+
+fn set(path: &str, property: &str, value: impl Into<Value>) -> Value {
+    json!({ "set": path, "property": property, "value": value.into() })
+}
+
 fn in_use(name: &str) -> Value {
     json!({ "set": AT, "property": "in_use", "value": name })
 }
@@ -264,8 +292,7 @@ fn a_supplied_certificate_is_shown_by_the_administration_and_by_nfs() {
     let scene = Scene::new("supplied");
     let authority = Authority::new("office");
     let pair = authority.sign();
-    let properties = json!({ "chain": pair.certificate, "key": pair.key });
-    let create = json!({ "create": AT, "name": "office", "properties": properties });
+    let create = create("office", &pair);
     let mounts = |roots: &str| {
         let tunnel = Tunnel::start(scene.server.nfs(), client(roots, None));
         let v3 = nfs3::Client::connect(tunnel.addr, 0, 0);
@@ -303,4 +330,75 @@ fn no_keys(scene: &Scene, key: &str) {
     let (_, audit) = scene.api.get("/api/v1/audit");
     assert!(!tree.to_string().contains(line) && !audit.to_string().contains(line));
     assert!(audit.to_string().contains("(secret)") && !scene.server.said().contains(line));
+}
+
+#[test]
+fn nfs_shows_the_certificate_that_it_names() {
+    let scene = Scene::new("by-name");
+    let [office, lab] = ["office", "lab"].map(Authority::new);
+    let own = scene.own_authority();
+    assert!(scene.nfs_shows(&own));
+    let shown = || scene.property_at(NFS, "certificate_shown");
+    assert_eq!(shown(), "self-signed");
+
+    // Made and named in one commit; the administration goes on with its own.
+    let by_name = |name: &str| set(NFS, "certificate", name);
+    scene.change(json!([create("office", &office.sign()), by_name("office")]));
+    assert!(scene.nfs_shows(&office.pem()) && !scene.nfs_shows(&own));
+    assert_eq!(shown(), "office");
+    Https::connect(scene.admin(), "localhost", &own).expect("the administration's own");
+
+    // Another one is for who comes then; who is there goes on.
+    let tunnel = Tunnel::start(scene.server.nfs(), client(&office.pem(), None));
+    let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
+    let root = v3.mnt(&scene.server.export()).expect("mounted");
+    scene.change(json!([create("lab", &lab.sign()), by_name("lab")]));
+    assert!(scene.nfs_shows(&lab.pem()) && !scene.nfs_shows(&office.pem()));
+    v3.getattr(&root).expect("over the session that it has");
+
+    // What it names cannot go away under it.
+    let said = scene.refused(json!([{ "destroy": format!("{AT}/lab"), "confirm": true }]));
+    assert!(said.contains("no certificate \\\"lab\\\" for NFS to show"), "{said}");
+    scene.refused(json!([{ "rename": format!("{AT}/lab"), "to": "laboratory" }]));
+    scene.refused(json!([by_name("none")]));
+    assert!(scene.nfs_shows(&lab.pem()));
+
+    // Renewed under its name.
+    let (again, at) = (Authority::new("again"), format!("{AT}/lab"));
+    let pair = again.sign();
+    let [chain, key] = [("chain", &pair.certificate), ("key", &pair.key)]
+        .map(|(name, pem)| set(&at, name, pem.as_str()));
+    scene.change(json!([chain, key]));
+    assert!(scene.nfs_shows(&again.pem()) && !scene.nfs_shows(&lab.pem()));
+    instead_of_it(&scene, (&own, &again.pem()), key);
+}
+
+/// What NFS shows as long as the certificate `lab` cannot be shown, which `key` makes whole again:
+/// files go before what the administration shows, and the name before both.
+fn instead_of_it(scene: &Scene, (own, lab): (&str, &str), key: Value) {
+    let unset = |path: &str, property| json!({ "unset": path, "property": property });
+    let shown = || scene.property_at(NFS, "certificate_shown");
+    scene.change(json!([unset(&format!("{AT}/lab"), "key")]));
+    assert!(scene.nfs_shows(own));
+    let why = "NFS cannot show the certificate lab: its key must be set";
+    assert_eq!(scene.property_at(NFS, "certificate_problem"), why);
+    assert!(scene.api.status()["problems"].to_string().contains(why));
+
+    let files = Authority::new("files");
+    let (certificate, private) = files.sign().write(scene.scratch.path(), "nfs");
+    let file = |path: &Path| path.display().to_string();
+    let named = [("tls_certificate", file(&certificate)), ("tls_key", file(&private))];
+    scene.change(Value::from(named.map(|(name, file)| set(NFS, name, file)).to_vec()));
+    assert!(scene.nfs_shows(&files.pem()));
+    assert_eq!(shown(), file(&certificate));
+    scene.change(json!([key]));
+    assert!(scene.nfs_shows(lab) && !scene.nfs_shows(&files.pem()));
+    assert!(scene.property_at(NFS, "certificate_problem").is_null());
+    assert_eq!(scene.api.status()["healthy"], true, "{}", scene.api.status());
+
+    scene.change(json!([unset(NFS, "certificate")]));
+    assert!(scene.nfs_shows(&files.pem()));
+    scene.change(json!([unset(NFS, "tls_certificate"), unset(NFS, "tls_key")]));
+    assert!(scene.nfs_shows(own));
+    assert_eq!(shown(), "self-signed");
 }

@@ -18,6 +18,7 @@ use e2e::browser::{self, Browser, PASSWORD};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use e2e::skip;
+use e2e::tls::Authority;
 use serde_json::{Value, json};
 
 use plan::{Given, World};
@@ -36,6 +37,12 @@ fn everything_is_in_reach_each_way() {
     let mut browser = Browser::start();
     browser.open(&server, "admin", PASSWORD);
     let api = Api::new(&state);
+    // A setting that names a certificate has a choice.
+    let pair = Authority::new("reach").sign();
+    let properties = json!({"chain": pair.certificate, "key": pair.key});
+    let office = json!({"create": "/configuration/certificates", "name": "office",
+        "properties": properties});
+    assert_eq!(api.post("/api/v1/changes", &json!({"changes": [office]})).0, 200);
     let tree = api.get("/api/v1/tree").1;
     let ways: Vec<Box<dyn Way>> = vec![
         Box::new(OnCommandLine::new(&state, scratch.path())),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use e2e::api::Api;
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4;
 use e2e::process;
@@ -13,6 +14,7 @@ use e2e::scene::Scene;
 use e2e::scratch::Scratch;
 use e2e::server::binary;
 use e2e::tls::{Authority, Pair, Tunnel, client, secure};
+use serde_json::json;
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 use wire::nfs4::Nfsstat4;
 
@@ -119,6 +121,13 @@ fn certificates_come_from_files_and_are_renewed_at_sighup() {
     for _ in 0..5 {
         assert!(secure(at, &unknown).map_or(true, |stream| stream.is_over()));
     }
+
+    // What the options say cannot be set.
+    let change = json!({ "set": "/configuration/services/nfs", "property": "certificate",
+        "value": "self-signed" });
+    let api = Api::new(&scene.state);
+    let (code, said) = api.post("/api/v1/changes", &json!({ "changes": [change] }));
+    assert!(code == 409 && said.to_string().contains("command line"), "{code} {said}");
 
     // A mistake changes nothing, and is told.
     write_beside(&scene, "server-key.pem", "no key");

@@ -1,17 +1,23 @@
 //! NFS is disabled, enabled, restarted and kept from its port while the server runs: the API goes
 //! on, clients come back to what they had, and it is always told what is the matter.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use base::limits::DRAIN_TIME_MAX;
 use e2e::api::{Api, wait_for};
+use e2e::netns::Namespace;
 use e2e::nfs3::{self, Client};
-use e2e::nfs4;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
+use e2e::{is_root, nfs4, skip};
 use serde_json::{Value, json};
-use wire::nfs3::StableHow;
+use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
+use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Proc, ReadArgs, StableHow, WriteArgs};
+use wire::nlm4::{NLM_PROGRAM, NLM_V4};
+use wire::portmap::{self, IPPROTO_TCP, Mapping, PMAP_PROGRAM, PMAP_V2};
 
 const NFS: &str = "/configuration/services/nfs";
 /// Longer than a change of a service takes on a busy machine.
@@ -196,4 +202,133 @@ fn settings_take_effect_as_their_notes_say() {
     assert!(of("service=nfs&level=debug").contains("has connected"));
     assert!(!of("service=nfs&level=info").contains("has connected"));
     assert_eq!(scene.api.get("/api/v1/logs?level=loud").0, 400);
+}
+
+/// The port that the port mapper at `at` has for a program; none if there is no port mapper.
+fn mapped(at: SocketAddr, (prog, vers): (u32, u32)) -> Option<u16> {
+    let mut client = Client::connect(at, 0, 0).ok()?;
+    let wanted = Mapping { prog, vers, prot: IPPROTO_TCP, port: 0 };
+    let answer = client.call((PMAP_PROGRAM, PMAP_V2), portmap::Proc::GETPORT.0, &wanted);
+    let port = u32::from_be_bytes(answer.expect("an answer").try_into().expect("a port"));
+    Some(u16::try_from(port).expect("a port"))
+}
+
+#[test]
+fn the_port_mapper_comes_and_goes_while_nfs_serves() {
+    let scene = Scene::new("services-portmap");
+    let at = SocketAddr::from(([127, 0, 0, 1], 111 + scene.server.offset));
+    let (mut client, root) = scene.server.mount(0, 0);
+    let all = [(NFS_PROGRAM, NFS_V3), (MOUNT_PROGRAM, MOUNT_V3), (NLM_PROGRAM, NLM_V4)];
+    let there = || all.map(|program| mapped(at, program));
+    assert_eq!(there(), [Some(scene.server.nfs_port()); 3]);
+
+    assert_eq!(scene.set("portmap", json!(false)), "[]", "nothing to be told");
+    assert_eq!(there(), [None; 3]);
+    drop(UdpSocket::bind(scene.server.nfs()).expect("NSM goes with it"));
+    let taken = (TcpListener::bind(at), UdpSocket::bind(at));
+    assert!(taken.0.is_ok() && taken.1.is_ok(), "its port is free: {taken:?}");
+    client.getattr(&root).expect("NFS goes on, on the connection that is there");
+
+    // It is told that it cannot be had, and everything else goes on.
+    let why = format!("no port mapper at {at}");
+    let notes = scene.set("portmap", json!(true));
+    assert!(notes.contains(&why), "{notes}");
+    assert!(scene.is("online") && scene.get("log").to_string().contains(&why));
+    drop(taken);
+    let (code, answer) = scene.restart();
+    assert_eq!(code, 200, "{answer}");
+    assert_eq!(there(), [Some(scene.server.nfs_port()); 3], "a restart tries again");
+    scene.set("portmap", json!(false));
+    assert_eq!(scene.set("portmap", json!(true)), "[]");
+    assert_eq!(there(), [Some(scene.server.nfs_port()); 3]);
+    assert_eq!(scene.server.said().matches(&why).count(), 1);
+}
+
+/// Where clients look for it by themselves its absence is in the mount commands.
+#[test]
+fn mount_commands_have_locks_as_long_as_there_is_a_port_mapper() {
+    if !is_root() {
+        skip!("port-mapper-111", "needs root");
+    }
+    let namespace = match Namespace::with("ip link set lo up") {
+        Ok(namespace) => namespace,
+        Err(why) => skip!("port-mapper-111", "{why}"),
+    };
+    let scratch = Scratch::new("services-111");
+    let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let mut options = Options::new(&dir, &state);
+    (options.namespace, options.offset) = (Some(&namespace), Some(0));
+    let server = Server::start(&options);
+    let api = Api::new(&state);
+    let scene = Scene { server, api, dir: dir.clone(), state: state.clone(), _scratch: scratch };
+    let locks = || {
+        let status = scene.api.status();
+        let access = status["shares"][0]["access"].as_array().expect("ways").clone();
+        let mount = access.iter().find(|way| way["protocol"] == "nfs3").expect("by NFSv3");
+        !mount["mount"].as_str().expect("a command").contains("nolock")
+    };
+    assert!(locks());
+    scene.set("portmap", json!(false));
+    assert!(!locks());
+    scene.set("portmap", json!(true));
+    assert!(locks());
+    scene.set("enabled", json!(false));
+    scene.set("enabled", json!(true));
+    assert!(locks());
+}
+
+/// A client that has something written and asks for more than the kernel holds for it, in turn, and
+/// takes no answer. Whatever the server cannot send, it has a write under way then.
+fn deaf(server: SocketAddr, file: &nfs3::Handle) -> TcpStream {
+    const PART: u32 = 1 << 20;
+    const LITTLE: [u8; 4096] = [1; 4096];
+    let mut stream = TcpStream::connect(server).expect("a connection");
+    let mut client = Client::over(stream.try_clone().expect("the same"), 0, 0).expect("a client");
+    let (file, count, nfs) = (Fh3(file), LITTLE.len() as u32, (NFS_PROGRAM, NFS_V3));
+    let stable = StableHow::FILE_SYNC;
+    let write = WriteArgs { file, offset: 0, count, stable, data: &LITTLE };
+    let read = ReadArgs { file, offset: 0, count: PART };
+    let mut asked = Vec::new();
+    for _ in 0..24 {
+        asked.extend(client.record(nfs, Proc::WRITE.0, &write));
+        asked.extend(client.record(nfs, Proc::READ.0, &read));
+    }
+    stream.write_all(&asked).expect("the server takes it");
+    stream
+}
+
+#[test]
+fn a_client_that_takes_no_answers_is_cut_off_in_the_end() {
+    let scene = Scene::new("services-drain");
+    let (mut client, root) = scene.server.mount(0, 0);
+    let how = wire::nfs3::CreateHow::Guarded(Default::default());
+    let file = client.create(&root, "f", how).expect("a file").handle;
+    client.write(&file, 0, &vec![1; 1 << 20], StableHow::FILE_SYNC).expect("written");
+    let deaf = deaf(scene.server.nfs(), &file);
+    let held = || scene.api.budget("server.requests_in_flight").0;
+    wait_for("a request that is not answered", PATIENCE, || (held() > 0).then_some(()));
+
+    let begin = Instant::now();
+    let notes = std::thread::scope(|scope| {
+        // One that never stops to ask keeps nobody waiting.
+        scope.spawn(|| while client.getattr(&root).is_ok() {});
+        let disabling = scope.spawn(|| scene.set("enabled", json!(false)));
+        wait_for("its way down", PATIENCE, || scene.is("offline").then_some(()));
+        assert!(!disabling.is_finished(), "what was asked for is waited for");
+        disabling.join().expect("it is disabled")
+    });
+    let took = begin.elapsed();
+    assert!(took >= DRAIN_TIME_MAX && took < DRAIN_TIME_MAX + PATIENCE / 4, "{took:?}");
+    let told = format!("requests were not answered within {} s", DRAIN_TIME_MAX.as_secs());
+    assert!(notes.contains(&told), "{notes}");
+    assert!(scene.is("disabled") && scene.get("log").to_string().contains(&told));
+    let reason = scene.get("reason").to_string();
+    assert!(reason.contains("disabled by "), "{reason}");
+    assert_eq!((scene.get("connections"), scene.get("clients")), (json!(0), json!(0)));
+    wait_for("nothing is left of it", PATIENCE, || (held() == 0).then_some(()));
+    drop(deaf);
+
+    assert_eq!(scene.set("enabled", json!(true)), "[]");
+    let (mut client, _) = scene.server.mount(0, 0);
+    client.getattr(&file).expect("it serves again");
 }

@@ -51,7 +51,7 @@ const role = context('', 'Role', 'users', 'A set of permissions.', {
 });
 const token = context('', 'API token', 'users', 'Lets a program use the API with a role.', {
   properties: [
-    property('role', 'Role', NAME, { required: true, help: 'The name of a role.', example: 'operator' }),
+    property('role', 'Role', NAME, { required: true, items_of: '/configuration/roles', help: 'The name of a role.', example: 'operator' }),
     property('ends', 'Ends', { type: 'time' }, { help: 'When it stops working; without it, when it is destroyed.' }),
     property('secret', 'Secret', text('line'), { role: 'secret', help: 'Made by the action issue.' }),
   ],

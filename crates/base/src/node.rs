@@ -90,6 +90,8 @@ pub struct Property {
     pub required: bool,
     /// When a change takes effect.
     pub effect: Effect,
+    /// Path of the node whose items its values are names of; empty if they are no such names.
+    pub items_of: &'static str,
 }
 
 /// The value of what is not set.

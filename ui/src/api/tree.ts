@@ -28,6 +28,8 @@ export interface Property {
   inherited?: boolean;
   /** `service-restart`: a change takes effect when the service restarts; `restart`: when the server starts again. */
   effect?: string;
+  /** The node whose items its values are names of. */
+  items_of?: string | null;
 }
 
 export interface Action {

@@ -238,7 +238,7 @@ async function people(t, { page, where }) {
     await page.getByRole('button', { name: 'New token' }).click();
     const dialog = page.getByRole('dialog', { name: 'New token' });
     await dialog.getByLabel('Name', { exact: true }).fill('monitor');
-    await dialog.getByLabel('Role').fill('operator');
+    await dialog.getByLabel('Role').selectOption('operator');
     await dialog.getByRole('button', { name: 'Create the token' }).click();
     await page.getByRole('heading', { level: 1, name: 'monitor' }).waitFor();
     await page.getByRole('button', { name: 'Issue' }).click();

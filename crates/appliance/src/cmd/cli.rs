@@ -15,6 +15,7 @@ use control::cli::{CliError, Shell, script};
 
 use crate::cli::CliArgs;
 use crate::out::{self, Failure};
+use crate::sys;
 
 use outside::User;
 
@@ -44,9 +45,16 @@ fn try_run(args: &CliArgs) -> Result<ExitCode, Failure> {
         }
         _ if stdin => from_reader(shell, std::io::stdin().lock(), args),
         _ => {
+            hide(&shell, &args.lines);
             script(shell, args.lines.iter().flat_map(|line| line.lines()).map(str::to_owned), args)
         }
     }
+}
+
+/// Takes lines with secrets out of the command line that other users of this machine can read.
+fn hide(shell: &Shell, arguments: &[String]) {
+    let secret = |argument: &&String| argument.lines().any(|line| shell.has_secret(line));
+    arguments.iter().filter(secret).for_each(|argument| sys::hide_argument(argument));
 }
 
 /// Lines as they come, so that a program at the other end of a pipe can read before it goes on.

@@ -46,7 +46,6 @@ use plan::Plan;
 use settings::NfsSettings;
 use status::Running;
 use storage::Storage;
-use tls::TlsFiles;
 
 /// Serves until SIGTERM or SIGINT.
 ///
@@ -70,7 +69,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let tls = settings.tls.offer(&certificates.shown().identity())?;
+    let tls = settings.tls.offer(&certificates)?;
     let given = (&plan, &settings, &*document);
     let storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
@@ -88,7 +87,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     });
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let nfs = rooms::join(&running, &state, &plan, &people, &tree)?;
+    rooms::join(&running, &state, &plan, &people, &tree)?;
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
@@ -112,7 +111,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
     .print()?;
     manager::tell("READY=1");
-    serve_on(&plan, || nfs.tls(&tree.document()), &running);
+    serve_on(&plan, &running);
     manager::tell("STOPPING=1");
     keeper.end();
     end(registration, lab, listening, &running);
@@ -130,26 +129,26 @@ fn open_lab(state: &StateDir) -> Result<Results, Failure> {
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
-fn serve_on(plan: &Plan, tls: impl Fn() -> TlsFiles, running: &Running) {
+fn serve_on(plan: &Plan, running: &Running) {
     while sys::wait_for_signal() == Signal::Reload {
-        let tls = tls();
-        if plan.exports.file().is_none() && !tls.any() && !manager::there() {
+        let files = plan.exports.file().is_some() || running.storage.tls().any_file();
+        if !files && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             return;
         }
-        reload(plan, &tls, running);
+        reload(plan, running);
     }
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
-fn reload(plan: &Plan, tls: &TlsFiles, running: &Running) {
+fn reload(plan: &Plan, running: &Running) {
+    let tls = running.storage.tls();
     let rules = plan.exports.read().and_then(|rules| tls.check(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
     }
-    if let Err(failure) = tls.renew(running.storage.tls(), &running.certificates.shown().identity())
-    {
+    if let Err(failure) = running.storage.renew_tls(&running.certificates) {
         failure.tell();
     }
 }

@@ -119,6 +119,7 @@ impl Property {
             example: "",
             required: false,
             effect: Effect::Now,
+            items_of: "",
         }
     }
 
@@ -167,6 +168,12 @@ impl Property {
     /// With a good value.
     pub const fn example(mut self, example: &'static str) -> Self {
         self.example = example;
+        self
+    }
+
+    /// Its values are names of the items of a node, which are offered as choices.
+    pub const fn items_of(mut self, path: &'static str) -> Self {
+        self.items_of = path;
         self
     }
 

@@ -10,6 +10,9 @@ use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 /// amounts to all.
 const SCOPE: &str = "users";
 
+/// Where roles are.
+const ROLES_AT: &str = "/configuration/roles";
+
 static NAME: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Name };
 static PERMISSION: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Permission };
 static SSH_KEY: Kind = Kind::Text { max: SSH_KEY_MAX, shape: Shape::SshKey };
@@ -59,6 +62,7 @@ static USER: Context = Context::new(
         "Names of roles below configuration/roles; what they permit adds up. An administrator has \
          at least one.",
     )
+    .items_of(ROLES_AT)
     .example("operator"),
     Property::setting(
         "enabled",
@@ -155,6 +159,7 @@ static TOKEN: Context =
                 Default::None,
                 "The name of a role below configuration/roles.",
             )
+            .items_of(ROLES_AT)
             .required()
             .example("operator"),
             Property::setting(

@@ -9,6 +9,8 @@ use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 /// What TLS shows is a part of the services.
 const SCOPE: &str = "services";
 
+/// Where they are.
+const AT: &str = "/configuration/certificates";
 /// The certificate that is always there.
 pub const OWN: &str = "self-signed";
 /// Where public certificates come from if nothing else is said.
@@ -47,8 +49,9 @@ pub static CERTIFICATES: Context = Context::new(
         Kind::Text { max: 64, shape: Shape::Name },
         Default::Text(OWN),
         "The certificate to be shown, to connections that begin from then on. NFS shows it too, \
-         unless it has files of its own. As long as it cannot be used the server's own is shown.",
+         unless it has one of its own. As long as it cannot be used the server's own is shown.",
     )
+    .items_of(AT)
     .example("office"),
     Property::setting(
         "names",

@@ -44,7 +44,11 @@ pub struct Certificates {
     pub(super) wake: Notify,
     tree: OnceLock<Weak<Tree>>,
     inner: Mutex<Inner>,
+    listener: OnceLock<Listener>,
 }
+
+/// Told when there may be other certificates.
+type Listener = Box<dyn Fn() + Send + Sync>;
 
 struct Inner {
     wanted: Wanted,
@@ -111,6 +115,7 @@ impl Certificates {
             wake: Notify::new(),
             tree: OnceLock::from(Arc::downgrade(tree)),
             inner: Mutex::new(inner),
+            listener: OnceLock::new(),
         };
         room.read_issued();
         room.show();
@@ -120,6 +125,28 @@ impl Certificates {
     /// What TLS shows.
     pub fn shown(&self) -> &Arc<Shown> {
         &self.shown
+    }
+
+    /// The name of what is shown.
+    pub fn shown_name(&self) -> String {
+        self.lock().shown.0.clone()
+    }
+
+    /// The certificate of this name, with its key.
+    ///
+    /// # Errors
+    /// There is none that could be shown: why, one sentence.
+    pub fn named(&self, name: &str) -> Result<Identity, String> {
+        match self.lock().have(name) {
+            Have::Pair(_, identity) => Ok(identity),
+            Have::Nothing(_, why) => Err(why),
+        }
+    }
+
+    /// Tells from now on whenever there may be other certificates, under whatever name. Once.
+    pub fn on_change(&self, listener: impl Fn() + Send + Sync + 'static) {
+        let first = self.listener.set(Box::new(listener)).is_ok();
+        debug_assert!(first, "one listens");
     }
 
     /// The branch that it answers for.
@@ -189,6 +216,9 @@ impl Certificates {
         if let Err(wrong) = self.shown.set(&identity) {
             // It was read by the same function before: a fault of ours.
             base::tell!("certificates", "what was there goes on: {wrong}");
+        }
+        if let Some(listener) = self.listener.get() {
+            listener();
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the administration shows to who connects: the TLS configuration in force, exchanged while
 //! it is in use. Connections that are open keep what they began with.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -11,14 +11,10 @@ use super::answers::{ACME_TLS, Answers};
 use super::pair::{Pair, Wrong};
 use crate::state::keys::Identity;
 
-/// Told of each certificate that is shown from now on.
-type Listener = Box<dyn Fn(&Identity) + Send + Sync>;
-
 /// What is shown.
 pub struct Shown {
     answers: Arc<Answers>,
     now: RwLock<(Identity, Arc<ServerConfig>)>,
-    listeners: Mutex<Vec<Listener>>,
 }
 
 impl Shown {
@@ -29,7 +25,7 @@ impl Shown {
     pub fn new(identity: &Identity) -> Result<Arc<Self>, Wrong> {
         let answers = Arc::new(Answers::default());
         let now = RwLock::new((identity.clone(), config(identity, &answers)?));
-        Ok(Arc::new(Self { answers, now, listeners: Mutex::default() }))
+        Ok(Arc::new(Self { answers, now }))
     }
 
     /// Shows another one, to connections that begin from now on. The same one again is no change:
@@ -43,15 +39,7 @@ impl Shown {
         }
         let config = config(identity, &self.answers)?;
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = (identity.clone(), config);
-        for listener in self.listeners().iter() {
-            listener(identity);
-        }
         Ok(())
-    }
-
-    /// Tells of each other certificate from now on.
-    pub fn on_change(&self, listener: impl Fn(&Identity) + Send + Sync + 'static) {
-        self.listeners().push(Box::new(listener));
     }
 
     /// The certificate and its key.
@@ -67,10 +55,6 @@ impl Shown {
     /// Where proofs for an authority are put.
     pub fn answers(&self) -> &Arc<Answers> {
         &self.answers
-    }
-
-    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -67,7 +67,7 @@ fn ideas(shell: &Shell, place: Place, before: &[Word], typed: &str) -> Vec<Idea>
         return all;
     };
     if let Some(action) = context.action(&first.text) {
-        return assignments(&action.parameters, typed, &|_| true);
+        return assignments(shell, &action.parameters, typed, &|_| true);
     }
     match Verb::of(&first.text) {
         Some(verb) => arguments(shell, &place, context, verb, typed),
@@ -125,11 +125,13 @@ fn arguments(
     match verb {
         Verb::Get => names(&|_| true),
         Verb::Unset => names(&|property| !property.is_state()),
-        Verb::Set => assignments(&context.properties, typed, &|property| !property.is_state()),
+        Verb::Set => {
+            assignments(shell, &context.properties, typed, &|property| !property.is_state())
+        }
         Verb::Create => match &context.items {
             Some(items) => {
                 let given = &items.context.properties;
-                assignments(given, typed, &|property| !property.is_state())
+                assignments(shell, given, typed, &|property| !property.is_state())
             }
             None => Vec::new(),
         },
@@ -153,6 +155,7 @@ fn arguments(
 
 /// `P=` of each property; behind the equals sign the values that are known.
 fn assignments(
+    shell: &Shell,
     properties: &[Property],
     typed: &str,
     keep: &dyn Fn(&Property) -> bool,
@@ -166,7 +169,20 @@ fn assignments(
         return Vec::new();
     };
     let value = |(value, help): (String, String)| Idea::new(&format!("{left}={value}"), &help);
-    values(&property.kind).into_iter().map(value).collect()
+    let known = match &property.items_of {
+        Some(path) => named(shell, path),
+        None => values(&property.kind),
+    };
+    known.into_iter().map(value).collect()
+}
+
+/// Names of the items of a node, as far as the server tells them.
+fn named(shell: &Shell, path: &str) -> Vec<(String, String)> {
+    let place = Place::parse(path);
+    let noun = shell.tree().find(&place).and_then(|found| found.context.items.as_ref());
+    let noun = noun.map_or("", |items| items.noun.as_str());
+    let names = shell.items(&place).unwrap_or_default();
+    names.into_iter().map(|name| (name, noun.to_owned())).collect()
 }
 
 fn values(kind: &Kind) -> Vec<(String, String)> {

@@ -82,6 +82,9 @@ pub struct Property {
     /// service.
     #[serde(default)]
     pub effect: String,
+    /// The node whose items its values are names of.
+    #[serde(default)]
+    pub items_of: Option<String>,
 }
 
 impl Property {

@@ -57,6 +57,7 @@ fn property(property: &Property) -> Json {
             Effect::Service => "service-restart",
             Effect::Restart => "restart",
         },
+        "items_of": Some(property.items_of).filter(|path| !path.is_empty()),
         "help": property.help,
         "example": property.example,
     })

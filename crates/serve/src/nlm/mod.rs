@@ -25,7 +25,7 @@ mod nsm;
 mod share;
 mod status;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -294,8 +294,10 @@ impl Nlm {
             let mut gate = lock(&host.gate);
             let gone: Vec<_> =
                 gate.files.extract_if(|handle, _| tag_of(handle) == Some(tag)).collect();
+            // The same file may be there under another handle, through another share.
+            let left: HashSet<_> = gate.files.values().copied().collect();
             for (_, key) in gone {
-                if gate.files.values().all(|other| *other != key) {
+                if !left.contains(&key) {
                     self.locks.release_on(key, host.key);
                     lock(&self.blocks).remove_file(key, host.key);
                     files += 1;

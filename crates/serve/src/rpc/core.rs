@@ -136,6 +136,8 @@ pub(super) async fn run(
     let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();
     // The core's writing end must be free when the service starts again.
     connections.shutdown().await;
+    // What was cut off could not give back what it held.
+    core.budget.clear();
     core.idle();
     drained
 }

@@ -4,6 +4,8 @@ use ::base::node::{Context, Default, Kind, Property, Shape, service};
 
 const FILE: Kind = Kind::Text { max: 4096, shape: Shape::Path };
 
+const LINE: Kind = Kind::Text { max: 4096, shape: Shape::Line };
+
 /// `/configuration/services/nfs`.
 pub static NODE: Context = Context::new(
     "nfs",
@@ -52,12 +54,35 @@ pub static NODE: Context = Context::new(
          with nolock.",
     ),
     Property::setting(
+        "certificate",
+        "Certificate",
+        Kind::Text { max: 64, shape: Shape::Name },
+        Default::None,
+        "Which certificate of the configuration is shown to clients that ask for TLS. Without it \
+         the files are, and without those what the administration shows; also as long as it cannot \
+         be used.",
+    )
+    .items_of("/configuration/certificates")
+    .example("office"),
+    Property::state(
+        "certificate_shown",
+        "Certificate shown",
+        LINE,
+        "What is shown to clients that ask for TLS: the name of a certificate, or a file.",
+    ),
+    Property::state(
+        "certificate_problem",
+        "Problem with the certificate",
+        LINE,
+        "Why it is not the one that is named.",
+    ),
+    Property::setting(
         "tls_certificate",
         "TLS certificate",
         FILE,
         Default::None,
         "A file with the certificate for clients that ask for TLS, and those between it and a \
-         root; PEM. Without it the certificate of the administration is shown.",
+         root; PEM. It is shown if certificate is not set.",
     )
     .example("/etc/ssl/nas.pem"),
     Property::setting(

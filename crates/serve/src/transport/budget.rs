@@ -221,6 +221,13 @@ impl CoreBudget {
         self.replays.set(self.replays.get() + 1);
     }
 
+    /// Gives everything back: what took it is gone.
+    pub fn clear(&self) {
+        self.requests.set(0);
+        self.bytes.set(0);
+        self.overdrafts.set(0);
+    }
+
     /// Brings the sums of `all` up to date with this core.
     pub fn publish(&self, all: &Budgets) {
         let (requests, bytes) = self.shown.replace((self.requests.get(), self.bytes.get()));

@@ -13,8 +13,7 @@ use control::state::{StateDir, StateError};
 use control::tree::Tree;
 
 use super::plan::Plan;
-use super::rooms::Nfs;
-use super::status::machine_name;
+use super::status::{Running, machine_name};
 use crate::out::Failure;
 
 /// Certificates by the configuration.
@@ -44,12 +43,12 @@ pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
     Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
 }
 
-/// NFS shows what the administration shows, if it has nothing else.
-pub fn follow(certificates: &Certificates, nfs: &Arc<Nfs>, tree: &Arc<Tree>) {
-    let (nfs, tree) = (Arc::downgrade(nfs), Arc::downgrade(tree));
-    certificates.shown().on_change(move |identity| {
-        let (Some(nfs), Some(tree)) = (nfs.upgrade(), tree.upgrade()) else { return };
-        if let Err(failure) = nfs.renew(identity, &tree.document()) {
+/// NFS shows one of them, by its name or because it has nothing else, and so hears of other ones.
+pub fn follow(running: &Arc<Running>) {
+    let known = Arc::downgrade(running);
+    running.certificates.on_change(move || {
+        let Some(running) = known.upgrade() else { return };
+        if let Err(failure) = running.storage.renew_tls(&running.certificates) {
             failure.tell();
         }
     });

@@ -6,9 +6,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::clock::{NS_PER_S, wall_ns};
+use base::limits::DRAIN_TIME_MAX;
 use probe::hub::Hub;
 use serve::nfs3;
 use serve::nfs4::Stateful;
@@ -119,6 +122,12 @@ impl Condition {
     }
 }
 
+/// What is said when it ends before everything was answered.
+pub fn cut_off() -> String {
+    let seconds = DRAIN_TIME_MAX.as_secs();
+    format!("requests were not answered within {seconds} s; their connections were cut off")
+}
+
 /// What changes as it begins and ends.
 struct Changing {
     settings: NfsSettings,
@@ -132,8 +141,18 @@ pub struct NfsService {
     /// Held while it begins or ends.
     changing: Mutex<Changing>,
     condition: RwLock<Condition>,
+    mapper: RwLock<Mapper>,
+    /// Whether requests were left unanswered when it ended last.
+    cut: AtomicBool,
+}
+
+/// How the port mapper is.
+#[derive(Default, Clone)]
+struct Mapper {
     /// Whether NFSv3 clients find NLM where they look for it.
-    mapped: RwLock<bool>,
+    is_found: bool,
+    /// Why there is none, though there should be.
+    problem: Option<String>,
 }
 
 impl NfsService {
@@ -143,7 +162,8 @@ impl NfsService {
             parts,
             changing: Mutex::new(Changing { settings, service: None, mapper: None }),
             condition: RwLock::new(Condition::Offline),
-            mapped: RwLock::new(false),
+            mapper: RwLock::default(),
+            cut: AtomicBool::new(false),
         }
     }
 
@@ -167,7 +187,17 @@ impl NfsService {
 
     /// Whether NFSv3 clients find NLM where they look for it.
     pub fn is_mapped(&self) -> bool {
-        *self.mapped.read().unwrap_or_else(PoisonError::into_inner)
+        self.mapper.read().unwrap_or_else(PoisonError::into_inner).is_found
+    }
+
+    /// Why there is no port mapper, though there should be one.
+    pub fn mapper_problem(&self) -> Option<String> {
+        self.mapper.read().unwrap_or_else(PoisonError::into_inner).problem.clone()
+    }
+
+    /// Whether requests were left unanswered when it ended last, because time was up.
+    pub fn was_cut(&self) -> bool {
+        self.cut.load(Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Changing> {
@@ -244,13 +274,23 @@ impl NfsService {
     fn map(&self, changing: &mut Changing, up: &Up) {
         let mut tasks = Tasks::default();
         let at = (self.parts.portmap, self.parts.at);
-        let mapped = portmap::start(at, &up.nlm, &self.parts.runtimes, &mut tasks);
+        let started = portmap::start(at, &up.nlm, &self.parts.runtimes, &mut tasks);
         changing.mapper = Some(tasks);
-        *self.mapped.write().unwrap_or_else(PoisonError::into_inner) = mapped;
+        self.set_mapper(match started {
+            Ok(is_found) => Mapper { is_found, problem: None },
+            Err(why) => {
+                base::warning!("nfs", "{why}");
+                Mapper { is_found: false, problem: Some(why) }
+            }
+        });
+    }
+
+    fn set_mapper(&self, mapper: Mapper) {
+        *self.mapper.write().unwrap_or_else(PoisonError::into_inner) = mapper;
     }
 
     fn unmap(&self, changing: &mut Changing) {
-        *self.mapped.write().unwrap_or_else(PoisonError::into_inner) = false;
+        self.set_mapper(Mapper::default());
         if let Some(Err(e)) = changing.mapper.take().map(Tasks::end_blocking) {
             base::error!("nfs", "cannot end the port mapper: {}", chain(&e));
         }
@@ -267,8 +307,10 @@ impl NfsService {
         let up = self.up();
         self.set(Condition::Offline);
         self.unmap(changing);
-        match changing.service.take().map(RpcService::drain_blocking) {
-            Some(Ok(false)) => base::warning!("nfs", "some requests were not answered in time"),
+        let drained = changing.service.take().map(RpcService::drain_blocking);
+        self.cut.store(matches!(drained, Some(Ok(false))), Relaxed);
+        match drained {
+            Some(Ok(false)) => base::warning!("nfs", "{}", cut_off()),
             Some(Err(e)) => base::error!("nfs", "cannot drain NFS: {}", chain(&e)),
             Some(Ok(true)) | None => {}
         }

@@ -23,14 +23,17 @@ const PROGRAMS: [(u32, u32); 5] = [
     (NSM_PROGRAM, NSM_V1),
 ];
 
-/// Serves both, beside NFS at `nfs`, as `tasks`. True if clients find NLM: the port mapper is ours,
-/// and where they ask. A port that cannot be had is told, and everything else goes on.
+/// Serves both, beside NFS at `nfs`, as `tasks`. True if clients find NLM: the port mapper is where
+/// they ask. Without UDP, which is told, everything else goes on.
+///
+/// # Errors
+/// There is no port mapper: why, one sentence.
 pub fn start(
     (at, nfs): (SocketAddr, SocketAddr),
     nlm: &Arc<Nlm>,
     runtimes: &Runtimes,
     tasks: &mut Tasks,
-) -> bool {
+) -> Result<bool, String> {
     let tcp = PROGRAMS.map(|(prog, vers)| Entry { prog, vers, udp: false, port: nfs.port() });
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
@@ -47,15 +50,11 @@ pub fn start(
             nfs.port()
         ),
     }
-    match portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes, tasks) {
-        Ok(()) => at.port() == PORTMAP.port,
-        Err(e) => {
-            base::warning!(
-                "nfs",
-                "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the \
-                 network, and mount with nolock"
-            );
-            false
-        }
-    }
+    let started = portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes, tasks);
+    started.map(|()| at.port() == PORTMAP.port).map_err(|e| {
+        format!(
+            "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the network, and mount \
+             with nolock"
+        )
+    })
 }

@@ -13,21 +13,21 @@ use base::node::{Path, Value};
 use base::units::utc;
 use control::accounts::People;
 use control::appliance::{Appliance, ShareStatus};
+use control::certificates::node::OWN;
+use control::certificates::wanted;
 use control::listen::node::ADMINISTRATION;
 use control::state::StateDir;
-use control::state::keys::Identity;
 use control::tree::audit::{self, Record};
 use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree, Who};
 use serde_json::Value as Json;
 use serve::transport::tls::Tls;
 
-use super::certificates;
-use super::nfs::{Condition, NfsService, Parts};
+use super::nfs::{self, Condition, NfsService, Parts};
 use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
-use super::tls::TlsFiles;
-use super::watch;
+use super::tls::TlsChoice;
+use super::{certificates, watch};
 use crate::lab;
 use crate::out::Failure;
 use crate::services::NFS;
@@ -43,13 +43,13 @@ pub fn join(
     plan: &Plan,
     people: &Arc<People>,
     tree: &Arc<Tree>,
-) -> Result<Arc<Nfs>, Failure> {
+) -> Result<(), Failure> {
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
     nfs.tell_who_disabled(tree);
-    certificates::follow(&running.certificates, &nfs, tree);
-    let branches = branches(running, state, nfs.clone(), people, &tree.document());
+    certificates::follow(running);
+    let branches = branches(running, state, nfs, people, &tree.document());
     tree.join(watch::with(branches, running, state, tree)?);
-    Ok(nfs)
+    Ok(())
 }
 
 /// All branches of the tree, each with who answers for it. The one list.
@@ -91,19 +91,23 @@ impl Nfs {
         Self { running, given }
     }
 
-    /// What is shown when it has no certificate of its own.
-    fn own(&self) -> Identity {
-        self.running.certificates.shown().identity()
-    }
-
-    /// Another certificate is shown by the administration: here too, if there is no other.
-    pub fn renew(&self, own: &Identity, document: &Document) -> Result<(), Failure> {
-        self.tls(document).renew(self.running.storage.tls(), own)
-    }
-
-    /// TLS's files by this configuration.
-    pub fn tls(&self, document: &Document) -> TlsFiles {
+    /// TLS by this configuration.
+    fn tls(&self, document: &Document) -> TlsChoice {
         NfsSettings::of(&self.given, document).tls
+    }
+
+    /// Refuses to name a certificate that is not there.
+    fn check_name(&self, new: &Document) -> Option<Problem> {
+        let choice = self.tls(new);
+        let name = choice.name()?;
+        if name == OWN || new.items(&wanted::certificates()).iter().any(|one| one == name) {
+            return None;
+        }
+        let sentence = format!("there is no certificate {name:?} for NFS to show");
+        let hint = "set certificate of /configuration/services/nfs to another one, in the same \
+                    commit if need be";
+        let problem = Problem::conflict(&settings::nfs(), &sentence, hint);
+        Some(problem.property("certificate"))
     }
 
     fn problem(failure: &Failure, property: &str) -> Problem {
@@ -147,7 +151,13 @@ fn disabled_by(who: &str, when: u64) -> String {
 impl Apply for Nfs {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let at = settings::nfs();
-        if !transition.old.differs_in(transition.new, &at) {
+        let differs = |at: &Path| transition.old.differs_in(transition.new, at);
+        if (differs(&at) || differs(&wanted::certificates()))
+            && let Some(problem) = self.check_name(transition.new)
+        {
+            return vec![problem];
+        }
+        if !differs(&at) {
             return Vec::new();
         }
         let given = |name: &str| {
@@ -159,8 +169,8 @@ impl Apply for Nfs {
             let hint = "set both, or neither";
             return vec![Problem::new(&at, sentence, hint).property("tls_key")];
         }
-        let files = self.tls(transition.new);
-        let usable = files.read(&self.own()).and_then(|credentials| {
+        let choice = self.tls(transition.new);
+        let usable = choice.read(&self.running.certificates).and_then(|credentials| {
             let made = Tls::new(&credentials).map(drop);
             made.map_err(|e| Failure::of("offer TLS to NFS clients", &e))
         });
@@ -168,16 +178,17 @@ impl Apply for Nfs {
             return vec![Self::problem(&failure, "tls_certificate")];
         }
         let table = self.running.storage.table().load();
-        let wanting = table.iter().filter_map(|share| files.check(&share.rules.get()).err()).next();
+        let wanting =
+            table.iter().filter_map(|share| choice.check(&share.rules.get()).err()).next();
         wanting.map(|failure| Self::problem(&failure, "tls_client_ca")).into_iter().collect()
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
-        let files = self.tls(transition.new);
-        files
-            .renew(self.running.storage.tls(), &self.own())
+        let choice = self.tls(transition.new);
+        self.running
+            .storage
+            .set_tls(choice, &self.running.certificates)
             .map_err(|failure| Self::problem(&failure, "tls_certificate"))?;
-        self.running.storage.set_knows_clients(files.knows_clients());
         settings::set_log_levels(transition.new);
         let (before, now) = [transition.old, transition.new]
             .map(|document| NfsSettings::of(&self.given, document).enabled)
@@ -210,8 +221,22 @@ impl Apply for Nfs {
             let connections = counted(budgets.connections(), "connection");
             notes.push(format!("NFS is disabled; cut off: {clients} with {connections}"));
         }
-        if done && let Condition::Maintenance(why) = self.service().condition() {
+        if !done {
+            return notes;
+        }
+        if before && !now && self.service().was_cut() {
+            notes.push(format!("NFS: {}", nfs::cut_off()));
+        }
+        if let Condition::Maintenance(why) = self.service().condition() {
             notes.push(format!("NFS is in maintenance: {why}"));
+        }
+        let value = |document: &Document, name| document.value(&settings::nfs(), name);
+        let changes = |name| value(transition.old, name) != value(transition.new, name);
+        if changes("enabled") || changes("portmap") {
+            notes.extend(self.service().mapper_problem());
+        }
+        if changes("certificate") {
+            notes.extend(self.running.storage.tls().told(&self.running.certificates).1);
         }
         notes
     }
@@ -227,6 +252,9 @@ impl Live for Nfs {
             ("clients", Value::Integer(integer(budgets.clients() as u64))),
             ("log", log_of(NFS.name)),
         ];
+        let (shown, problem) = self.running.storage.tls().told(&self.running.certificates);
+        state.push(("certificate_shown", Value::Text(shown)));
+        state.extend(problem.map(|why| ("certificate_problem", Value::Text(why))));
         state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
         if let Condition::Online(up) = &condition {
             state.push(("uptime", Value::Integer(since(up.since))));

@@ -9,7 +9,7 @@ use base::node::{Path, Value};
 use control::listen::node::ADMINISTRATION;
 use control::tree::{Document, Override};
 
-use super::tls::TlsFiles;
+use super::tls::TlsChoice;
 use crate::cli::{ServeArgs, Switch};
 use crate::services::NFS;
 
@@ -27,7 +27,7 @@ pub struct NfsSettings {
     /// Whether there is to be a port mapper.
     pub portmap: bool,
     /// TLS for NFS clients.
-    pub tls: TlsFiles,
+    pub tls: TlsChoice,
 }
 
 /// The node of NFS.
@@ -57,14 +57,15 @@ impl NfsSettings {
         let text = |name| value(name)?.as_text().map(str::to_owned);
         let file = |name| text(name).map(PathBuf::from);
         let lease = value("lease").and_then(|value| value.as_integer()).unwrap_or_default();
-        let shown = file("tls_certificate").zip(file("tls_key"));
+        let named = text("certificate").filter(|name| !name.is_empty());
+        let files = file("tls_certificate").zip(file("tls_key"));
         Self {
             enabled: on("enabled"),
             lease: Duration::from_secs(u64::try_from(lease).unwrap_or_default()),
             domain: text("domain"),
             delegations: on("delegations"),
             portmap: on("portmap"),
-            tls: TlsFiles::new(shown, file("tls_client_ca")),
+            tls: TlsChoice::new(named, files, file("tls_client_ca")),
         }
     }
 }
@@ -104,6 +105,8 @@ pub fn given(args: &ServeArgs) -> Vec<Override> {
     if let Some((certificate, key)) = args.nfs_tls_cert.as_ref().zip(args.nfs_tls_key.as_ref()) {
         add("tls_certificate", file(certificate));
         add("tls_key", file(key));
+        // What the command line says goes before what is configured.
+        add("certificate", Value::text(""));
     }
     if let Some(authorities) = &args.nfs_tls_client_ca {
         add("tls_client_ca", file(authorities));

@@ -107,6 +107,7 @@ impl Running {
         }
         problems.extend(self.statistics.queries().problem());
         problems.extend(self.certificates.problem());
+        problems.extend(self.storage.tls().told(&self.certificates).1);
         problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
         problems
     }

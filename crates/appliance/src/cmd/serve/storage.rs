@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
 use control::appliance::{Access, ActingAs, ShareStatus};
+use control::certificates::Certificates;
 use control::state::{StateDir, effective_uid};
 use control::tree::Document;
 use probe::hub::Hub;
@@ -29,7 +28,7 @@ use super::nfs::{Condition, NfsService, Parts};
 use super::owners::Owners;
 use super::plan::Plan;
 use super::settings::NfsSettings;
-use super::tls::Teller;
+use super::tls::{Teller, TlsChoice};
 use super::{nfs4, nlm};
 use crate::out::Failure;
 use crate::shares::room::{self, Offline};
@@ -43,8 +42,8 @@ pub struct Storage {
     given: String,
     flush: Arc<FlushGroup>,
     nfs: Arc<NfsService>,
-    /// Whether clients' certificates can be verified.
-    knows_clients: AtomicBool,
+    /// What TLS shows, and whom it believes.
+    choice: RwLock<TlsChoice>,
 }
 
 /// What every share is opened with.
@@ -134,8 +133,8 @@ impl Storage {
             false => nfs.stop(Condition::Disabled("disabled in the configuration".to_owned())),
         }
         let given = plan.share.clone();
-        let knows_clients = AtomicBool::new(settings.tls.knows_clients());
-        Ok(Self { shares, offline, given, flush, nfs, knows_clients })
+        let choice = RwLock::new(settings.tls.clone());
+        Ok(Self { shares, offline, given, flush, nfs, choice })
     }
 
     /// The shares as protocols serve them, for names in statistics.
@@ -193,19 +192,35 @@ impl Storage {
         }
     }
 
-    /// TLS as it is offered.
-    pub fn tls(&self) -> &Tls {
-        &self.nfs.parts().tls
+    /// What TLS shows to NFS clients, and whom it believes.
+    pub fn tls(&self) -> TlsChoice {
+        self.choice.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether clients' certificates can be verified from now on.
-    pub fn set_knows_clients(&self, knows: bool) {
-        self.knows_clients.store(knows, Relaxed);
+    /// Offers TLS so from now on.
+    ///
+    /// # Errors
+    /// It cannot; all stays as it was.
+    pub fn set_tls(&self, choice: TlsChoice, certificates: &Certificates) -> Result<(), Failure> {
+        // Held, so that what is shown and what is said to be shown are the same.
+        let mut now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        choice.renew(&self.nfs.parts().tls, certificates)?;
+        *now = choice;
+        Ok(())
+    }
+
+    /// Certificates or files may be others: reads them again.
+    ///
+    /// # Errors
+    /// They cannot be used; what was shown before goes on.
+    pub fn renew_tls(&self, certificates: &Certificates) -> Result<(), Failure> {
+        let now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        now.renew(&self.nfs.parts().tls, certificates)
     }
 
     /// Whether clients' certificates can be verified.
     pub fn knows_clients(&self) -> bool {
-        self.knows_clients.load(Relaxed)
+        self.choice.read().unwrap_or_else(PoisonError::into_inner).knows_clients()
     }
 
     /// The shares, to be changed, and those that could not be started.

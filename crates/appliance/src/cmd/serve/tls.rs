@@ -1,4 +1,7 @@
 //! TLS for NFS: the certificate that is shown, and whom clients' certificates must come from.
+//!
+//! What is shown is the first of these that there is: the certificate that the setting names, the
+//! files, what the administration shows.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::monotonic_ns;
 use base::limits::{TLS_FILE_MAX, TLS_TELL_EVERY};
-use control::state::keys::Identity;
+use control::certificates::Certificates;
 use serve::transport::Budgets;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::rules::{Rules, Transport};
@@ -26,24 +29,51 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
     Err("it is not said whose client certificates are good".to_owned())
 }
 
-/// Files that the options name.
+/// What the settings say.
 #[derive(Debug, Default, Clone)]
-pub struct TlsFiles {
-    /// Certificate and key; without them the appliance's own are shown.
-    shown: Option<(PathBuf, PathBuf)>,
+pub struct TlsChoice {
+    /// A certificate of the configuration, by its name.
+    named: Option<String>,
+    /// Files with certificate and key.
+    files: Option<(PathBuf, PathBuf)>,
     /// Whom clients' certificates must come from; without it clients are not asked for any.
     client_ca: Option<PathBuf>,
 }
 
-impl TlsFiles {
-    /// Certificate and key, and whom clients' certificates must come from.
-    pub fn new(shown: Option<(PathBuf, PathBuf)>, client_ca: Option<PathBuf>) -> Self {
-        Self { shown, client_ca }
+impl TlsChoice {
+    /// A certificate by its name, files with certificate and key, and a file with whom clients'
+    /// certificates must come from.
+    pub fn new(
+        named: Option<String>,
+        files: Option<(PathBuf, PathBuf)>,
+        client_ca: Option<PathBuf>,
+    ) -> Self {
+        Self { named, files, client_ca }
     }
 
-    /// Whether there is anything to read again.
-    pub fn any(&self) -> bool {
-        self.shown.is_some() || self.client_ca.is_some()
+    /// Whether there is any file to read again.
+    pub fn any_file(&self) -> bool {
+        self.files.is_some() || self.client_ca.is_some()
+    }
+
+    /// The certificate of the configuration that is to be shown.
+    pub fn name(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+
+    /// What is shown, for people; and why it is not the certificate that is named.
+    pub fn told(&self, certificates: &Certificates) -> (String, Option<String>) {
+        let instead = || match &self.files {
+            Some((certificate, _)) => certificate.display().to_string(),
+            None => certificates.shown_name(),
+        };
+        match self.named.as_ref().map(|name| (name, certificates.named(name))) {
+            None => (instead(), None),
+            Some((name, Ok(_))) => (name.clone(), None),
+            Some((name, Err(why))) => {
+                (instead(), Some(format!("NFS cannot show the certificate {name}: {why}")))
+            }
+        }
     }
 
     /// Whether clients' certificates can be verified.
@@ -62,33 +92,39 @@ impl TlsFiles {
         })
     }
 
-    /// Reads the files.
+    /// Has the certificate that is to be shown, and reads the files. One that is named and cannot
+    /// be shown is left out; [`Self::told`] says why.
     ///
     /// # Errors
-    /// One of them cannot be read.
-    pub fn read(&self, own: &Identity) -> Result<Credentials, Failure> {
-        let (certificate, key) = match &self.shown {
-            Some((certificate, key)) => (text(certificate)?, text(key)?),
-            None => (own.certificate_pem.clone(), own.key_pem.clone()),
+    /// A file cannot be read.
+    pub fn read(&self, certificates: &Certificates) -> Result<Credentials, Failure> {
+        let named = self.named.as_ref().and_then(|name| certificates.named(name).ok());
+        let (certificate, key) = match (named, &self.files) {
+            (Some(named), _) => (named.certificate_pem, named.key_pem),
+            (None, Some((certificate, key))) => (text(certificate)?, text(key)?),
+            (None, None) => {
+                let shown = certificates.shown().identity();
+                (shown.certificate_pem, shown.key_pem)
+            }
         };
         let client_ca = self.client_ca.as_deref().map(text).transpose()?;
         Ok(Credentials { certificate, key, client_ca })
     }
 
-    /// Offers TLS with what the files say.
+    /// Offers TLS so.
     ///
     /// # Errors
-    /// They cannot be read, or not be used.
-    pub fn offer(&self, own: &Identity) -> Result<Arc<Tls>, Failure> {
-        Tls::new(&self.read(own)?).map_err(|e| Failure::of(TRIED, &e))
+    /// Files cannot be read, or certificate and key not be used.
+    pub fn offer(&self, certificates: &Certificates) -> Result<Arc<Tls>, Failure> {
+        Tls::new(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
     }
 
-    /// Reads the files again, for connections that begin from now on.
+    /// Offers TLS so to connections that begin from now on.
     ///
     /// # Errors
-    /// They cannot be read, or not be used; what was read before goes on.
-    pub fn renew(&self, tls: &Tls, own: &Identity) -> Result<(), Failure> {
-        tls.set(&self.read(own)?).map_err(|e| Failure::of(TRIED, &e))
+    /// Files cannot be read, or certificate and key not be used; what was shown before goes on.
+    pub fn renew(&self, tls: &Tls, certificates: &Certificates) -> Result<(), Failure> {
+        tls.set(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
     }
 }
 

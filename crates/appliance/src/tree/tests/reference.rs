@@ -66,7 +66,11 @@ fn remarks(property: &Property) -> String {
         "" => String::new(),
         example => format!(" Example: `{example}`."),
     };
-    format!("{}{required}{role}{late}{example}", property.help)
+    let names = match property.items_of {
+        "" => String::new(),
+        path => format!(" One of `{}`.", path.trim_start_matches('/')),
+    };
+    format!("{}{names}{required}{role}{late}{example}", property.help)
 }
 
 fn properties(text: &mut String, properties: &[Property]) {

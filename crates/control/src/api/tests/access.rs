@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, SET_COOKIE};
 use axum::http::{Method, Request, StatusCode};
 
 use base::node::{Context, Path};
 use serde_json::json;
 
-use super::{Server, TOKEN, refusal, users};
+use super::{Server, TOKEN, cookie, refusal, users};
 use crate::access::{BUILT_IN, Level, Permission, SCOPES, built_in};
 use crate::accounts::{Token, token_secret};
 use crate::api::routes::{Needs, Route, table};
@@ -151,25 +151,83 @@ async fn every_route_keeps_to_its_declared_permission_for_every_role() {
     }
 }
 
+/// Whether what a route declares to need is enough for what it does.
+fn is_guarded(route: &Route) -> bool {
+    let changes = route.method != Method::GET;
+    match route.needs {
+        // The way in and out is the only open one.
+        Needs::Nothing => route.path == "/session" && changes,
+        Needs::SignedIn => !changes,
+        // `every_node_keeps_to_its_scope_for_every_role` has these.
+        Needs::Nodes => route.path.starts_with("/nodes") || route.path == "/changes",
+        Needs::May(scope, level) => {
+            SCOPES.iter().any(|(name, _)| *name == scope) && (level == Level::Change) == changes
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_changes_something_needs_a_permission_to_change() {
     for route in table() {
-        let changes = route.method != Method::GET;
-        match route.needs {
-            Needs::Nothing => assert_eq!(route.path, "/session", "the way in is the only open one"),
-            Needs::SignedIn => assert!(!changes, "{} {}", route.method, route.path),
-            // `every_node_keeps_to_its_scope_for_every_role` has these.
-            Needs::Nodes => assert!(
-                route.path.starts_with("/nodes") || route.path == "/changes",
-                "{}",
-                route.path
-            ),
-            Needs::May(scope, level) => {
-                assert!(SCOPES.iter().any(|(name, _)| *name == scope), "{scope}");
-                assert_eq!(level == Level::Change, changes, "{} {}", route.method, route.path);
-            }
-        }
+        assert!(is_guarded(&route), "{} {}: {:?}", route.method, route.path, route.needs);
         assert!(!route.summary.is_empty() && !route.summary.ends_with('.'), "{}", route.path);
+    }
+    // Routes as somebody might add them: each would be found.
+    let planted = [
+        (Method::GET, Needs::Nothing),
+        (Method::POST, Needs::Nothing),
+        (Method::DELETE, Needs::SignedIn),
+        (Method::PUT, Needs::Nodes),
+        (Method::POST, Needs::May("analytics", Level::Read)),
+        (Method::GET, Needs::May("analytics", Level::Change)),
+        (Method::GET, Needs::May("planted", Level::Read)),
+    ];
+    for (method, needs) in planted {
+        let route = Route::new(method, "/planted", needs, "Planted", async || "");
+        assert!(!is_guarded(&route), "{} {needs:?}", route.method);
+    }
+}
+
+#[tokio::test]
+async fn no_route_takes_a_change_from_another_sites_page() {
+    let server = Server::new();
+    let mut session = cookie(&server.sign_in("right").await);
+    for route in table().iter().filter(|route| route.method != Method::GET) {
+        let what = format!("{} {}", route.method, route.path);
+        let ask = async |site: &str, session: &str| {
+            let request = Request::builder().method(route.method.clone()).uri(path(route));
+            let request = request
+                .header(CONTENT_TYPE, "application/json")
+                .header(COOKIE, session)
+                .header("sec-fetch-site", site);
+            server.send(request, "{}").await
+        };
+        for site in ["cross-site", "same-site"] {
+            let (status, failed) = refusal(ask(site, &session).await).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{what} from {site}");
+            assert!(failed.contains("another site's page"), "{what}: {failed}");
+        }
+        let own = ask("same-origin", &session).await.status();
+        assert_ne!(own, StatusCode::FORBIDDEN, "{what}: our own pages may");
+        // Some of them end it.
+        session = cookie(&server.sign_in("right").await);
+    }
+}
+
+#[tokio::test]
+async fn every_cookie_has_its_flags() {
+    let server = Server::new();
+    let signed_in = server.sign_in("right").await;
+    let once = server.send(Request::get(server.control.login_once("admin")), "").await;
+    let out = Request::delete("/api/v1/session").header(COOKIE, cookie(&signed_in));
+    for response in [signed_in, once, server.send(out, "").await] {
+        let set: Vec<_> = response.headers().get_all(SET_COOKIE).iter().collect();
+        assert_eq!(set.len(), 1, "{set:?}");
+        let set = set[0].to_str().unwrap();
+        for flag in ["HttpOnly", "Secure", "SameSite=Strict", "Path=/"] {
+            assert!(set.split("; ").any(|part| part == flag), "{flag} in {set}");
+        }
+        assert!(!set.contains("Domain="), "{set}");
     }
 }
 

@@ -100,6 +100,9 @@ pub fn help_property(property: &Property) -> String {
     for choice in property.kind.choices.iter().flatten() {
         fact("", &format!("{:<16} {}", choice.value, choice.meaning));
     }
+    if let Some(path) = &property.items_of {
+        fact("names", &format!("those below {path}"));
+    }
     match &property.default {
         serde_json::Value::Null => {}
         default => fact("default", &value::print(&property.kind, default)),

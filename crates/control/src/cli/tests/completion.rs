@@ -6,13 +6,14 @@ use crate::cli::complete::complete;
 #[test]
 fn every_part_of_a_line_is_completed() {
     let (mut shell, ..) = shell();
-    let cases: [(&str, &[&str]); 13] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("conf", &["configuration"]),
         ("configuration s", &["services", "show", "set", "select"]),
         ("configuration services nfs set l", &["lease=", "limit="]),
         ("configuration services nfs set st", &[]),
         ("configuration services nfs get st", &["status"]),
         ("configuration services nfs set enabled=", &["enabled=on", "enabled=off"]),
+        ("configuration services set project=", &["project=default"]),
         ("cd shares/de", &["shares/default"]),
         ("/shares/default/", &["/shares/default/tank"]),
         ("shares default t", &["tank", "top"]),

@@ -151,7 +151,9 @@ pub fn tree() -> Json {
         Json::Null,
     );
     let session = context("session", &[], &[], Json::Null);
-    let services = context("services", &[], &[nfs], Json::Null);
+    let mut project_of = property("project", json!({"type": "text"}), json!(""), "setting");
+    project_of["items_of"] = json!("/shares");
+    let services = context("services", &[project_of], &[nfs], Json::Null);
     let users = context("users", &[], &[], items("user", "configured", user));
     let sessions = context("sessions", &[], &[], items("session", "live", session));
     context(

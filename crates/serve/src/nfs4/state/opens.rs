@@ -104,16 +104,20 @@ impl State {
     pub fn release_share(&self, tag: u32) -> (usize, usize) {
         let (mut opens, mut delegations) = (0, 0);
         for client in self.live.all() {
-            let mut held = lock(&client.held);
-            for (number, key, owner) in held.opens_through(tag) {
+            // One at a time: the client's calls on other shares, and whoever shares their core, do
+            // not wait until thousands are done.
+            let through = lock(&client.held).opens_through(tag);
+            for (number, key, owner) in through {
+                let mut held = lock(&client.held);
                 for lock_owner in held.closed(number) {
                     self.locks.unlock_all(key, &lock_owner);
                 }
                 self.locks.close(key, &owner);
                 opens += 1;
             }
-            for deleg in held.delegs_through(tag) {
-                held.undelegate(&deleg.stateid);
+            let through = lock(&client.held).delegs_through(tag);
+            for deleg in through {
+                lock(&client.held).undelegate(&deleg.stateid);
                 self.let_go(&client, &deleg);
                 delegations += 1;
             }

@@ -49,3 +49,16 @@ fn large_records_leave_room_for_small_ones() {
     core.take_bytes(100);
     assert!(!core.has_large(1) && core.has_bytes(100));
 }
+
+#[test]
+fn what_was_cut_off_is_held_no_more() {
+    let all = Budgets::new(Limits::default());
+    let core = CoreBudget::new(Limits::default(), 1);
+    core.take_request();
+    core.take_bytes(100);
+    core.publish(&all);
+    assert_eq!((all.requests(), all.bytes()), (1, 100));
+    core.clear();
+    core.publish(&all);
+    assert_eq!((all.requests(), all.bytes()), (0, 0));
+}
