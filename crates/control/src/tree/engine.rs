@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use base::clock::{Clock, NS_PER_S};
 use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::{Context, Effect, Path, Role};
+use base::units::utc;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use tokio::sync::broadcast;
@@ -244,7 +245,7 @@ impl Tree {
             dry_run,
             whole: true,
         };
-        self.transact(&mut store, proposal)
+        self.transact(&mut store, proposal).map_err(|problems| text::located(text, problems))
     }
 
     /// Takes an earlier revision's configuration; that makes a new revision.
@@ -298,7 +299,8 @@ impl Tree {
     pub fn history(&self, limit: usize) -> Result<Vec<Revision>, Problem> {
         let store = self.lock();
         let numbers = store.numbers().iter().rev().take(limit);
-        numbers.map(|number| self.load(&store, *number).map(|(_, revision)| revision)).collect()
+        let failed = |e: StoreError| Problem::server(&Path::root(), &chain(&e));
+        numbers.map(|number| store.head(*number).map_err(failed)).collect()
     }
 
     /// What leads from one revision to another; 0 is the empty configuration.
@@ -397,8 +399,16 @@ impl Tree {
     fn unseen(&self, store: &Store, request: &Request) -> Result<(), Problem> {
         let Some(seen) = request.revision else { return Ok(()) };
         let Current { document, revision } = self.current();
-        if seen >= revision.number {
+        let again = "look again and repeat the change";
+        if seen == revision.number {
             return Ok(());
+        }
+        if seen > 0 && !store.numbers().contains(&seen) {
+            let sentence = format!(
+                "revision {seen}, on which it is based, is not kept here; revision {} is in force",
+                revision.number
+            );
+            return Err(Problem::conflict(&Path::root(), &sentence, again));
         }
         let before = match seen {
             0 => Document::new(self.root),
@@ -407,17 +417,18 @@ impl Tree {
         let since = before.differences(&document);
         for change in &request.changes {
             let path = change::parse(change.target())?;
-            if since.iter().any(|one| one.path == path) {
+            // With an item goes what is below it, also what its destroyer has never seen.
+            let whole = matches!(change, Change::Destroy { .. });
+            if since.iter().any(|one| one.path == path || whole && one.path.is_in(&path)) {
                 let sentence = format!(
                     "it was changed since revision {seen}; the last change is revision {} by {} \
-                     from {} at {}",
-                    revision.number, revision.who, revision.from, revision.when
+                     from {} at {} UTC",
+                    revision.number,
+                    revision.who,
+                    revision.from,
+                    utc(revision.when.cast_signed())
                 );
-                return Err(Problem::conflict(
-                    &path,
-                    &sentence,
-                    "look again and repeat the change",
-                ));
+                return Err(Problem::conflict(&path, &sentence, again));
             }
         }
         Ok(())
@@ -673,7 +684,8 @@ fn heading(name: &str, revision: &Revision) -> String {
         0 => format!("{name}: nothing was set yet"),
         number => {
             let Revision { who, from, when, .. } = revision;
-            format!("{name}: revision {number}, made by {who} from {from} at {when}")
+            let when = utc(when.cast_signed());
+            format!("{name}: revision {number}, made by {who} from {from} at {when} UTC")
         }
     }
 }
