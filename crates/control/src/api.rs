@@ -5,6 +5,7 @@
 //! needs of it.
 
 mod analytics;
+mod arrival;
 mod configuration;
 mod error;
 mod guard;
@@ -12,6 +13,7 @@ mod lab;
 mod logs;
 mod nfs;
 mod openapi;
+mod reader;
 pub mod routes;
 mod sign_in;
 mod stream;
