@@ -70,6 +70,9 @@ impl Shell {
         let text = self.outside.read(path).map_err(wrong)?;
         let url = if dry { "/configuration?dry_run=1" } else { "/configuration" };
         let answer = self.api.ask(&Request::Put(url.to_owned(), text))?;
+        if dry {
+            return Ok(Output::new(show::would_change(&answer) + "nothing was done\n", answer));
+        }
         self.back_to_what_is_there()?;
         Ok(Output::new(show::changed(&answer), answer))
     }

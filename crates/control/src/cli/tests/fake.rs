@@ -20,6 +20,8 @@ pub struct Held {
     pub acted: Vec<(String, Json)>,
     pub committed: Vec<Json>,
     pub gone: bool,
+    /// It takes requests and dies before it answers those that do something.
+    pub dies: bool,
 }
 
 /// A handle on it, which tests keep.
@@ -180,6 +182,9 @@ impl Api for Fake {
         let mut held = self.0.lock().unwrap();
         if held.gone {
             return Err(CliError::Lost { sentence: "cannot reach the server".to_owned() });
+        }
+        if held.dies && !matches!(request, Request::Get(_)) {
+            return Err(CliError::Unanswered { sentence: "the answer is cut off".to_owned() });
         }
         match request {
             Request::Get(path) if path == "/tree" => Ok(tree()),
