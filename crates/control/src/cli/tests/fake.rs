@@ -189,6 +189,10 @@ impl Api for Fake {
         match request {
             Request::Get(path) if path == "/tree" => Ok(tree()),
             Request::Get(path) if path == "/configuration" => Ok(json!("# revision 7\n")),
+            Request::Get(path) if path.starts_with("/audit") => {
+                held.acted.push((path.clone(), Json::Null));
+                Ok(json!({"rows": [], "more": false}))
+            }
             Request::Get(path) => match path.strip_prefix("/nodes") {
                 Some(path) => held.node(&Place::parse(path.split('?').next().unwrap_or(""))),
                 None => Err(refused(404, "no such path", None)),

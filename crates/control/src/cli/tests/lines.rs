@@ -292,7 +292,13 @@ fn actions_by_their_name() {
     let (code, text) = wrong(&mut shell, "configuration services nfs expire 10.0.0.1");
     assert_eq!(code, 1);
     assert!(text.contains("`expire --yes` does it"), "{text}");
-    assert_eq!(say(&mut shell, "configuration services nfs expire a=b --yes"), "ended = 3\n");
+    assert_eq!(
+        say(&mut shell, "configuration services nfs expire client=a=b --yes"),
+        "ended = 3\n"
+    );
+    let (code, text) = wrong(&mut shell, "configuration services nfs expire clinet=b --yes");
+    assert_eq!(code, 2);
+    assert!(text.contains("no parameter 'clinet' (did you mean 'client'?"), "{text}");
     say(&mut shell, "configuration services nfs");
     assert_eq!(wrong(&mut shell, "expire").0, 2);
     assert_eq!(wrong(&mut shell, "expire a b").0, 2);
@@ -436,4 +442,19 @@ fn an_import_says_what_has_come_and_gone_and_whether_it_was_done() {
     user.0.lock().unwrap().files.insert("nas.toml".to_owned(), "format = 1\n".to_owned());
     assert_eq!(say(&mut shell, "import nas.toml --dry-run"), "no difference\nnothing was done\n");
     assert_eq!(say(&mut shell, "import nas.toml"), "no difference\nrevision 8\n");
+}
+
+#[test]
+fn the_audit_log_is_asked_by_a_path_from_here() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd configuration/services");
+    for (line, about) in [
+        ("audit nfs", "/configuration/services/nfs"),
+        ("audit ../users/gone", "/configuration/users/gone"),
+        ("audit /shares", "/shares"),
+    ] {
+        assert_eq!(say(&mut shell, line), format!("nothing is written down of {about}\n"));
+        let asked = fake.0.lock().unwrap().acted.pop().unwrap().0;
+        assert!(asked.ends_with(&about.replace('/', "%2F")), "{line}: {asked}");
+    }
 }
