@@ -124,7 +124,7 @@ fn configurations() -> Vec<Route> {
     vec![
         Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
         Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
-            .query(&["dry_run"])
+            .query(&["dry_run", "revision"])
             .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,

@@ -128,7 +128,8 @@ pub fn read(
 pub(super) fn located(text: &str, problems: Vec<Problem>) -> Vec<Problem> {
     let Ok(table) = DeTable::parse(text) else { return problems };
     let line = |problem: &Problem| {
-        let (header, settings) = table.get_ref().get_key_value(problem.path.to_string().as_str())?;
+        let (header, settings) =
+            table.get_ref().get_key_value(problem.path.to_string().as_str())?;
         let settings = settings.get_ref().as_table();
         let setting = problem.property.as_deref().zip(settings);
         let key = setting.and_then(|(name, settings)| Some(settings.get_key_value(name)?.0));

@@ -47,6 +47,8 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
         (_, "limit") => (number(0, Some(AUDIT_ROWS_MAX)), Some(json!(10))),
         (_, "top") => (number(1, Some(API_TOP_MAX)), Some(json!(5))),
         (_, "step") => (number(1, None), Some(json!(1))),
+        // Which one is in force differs from server to server.
+        ("/configuration", "revision") => (number(0, None), None),
         (_, "revision") => (number(1, None), Some(json!(1))),
         ("/configuration/compare", "to") => (number(0, None), Some(json!(1))),
         (_, "from" | "to") => (number(0, None), None),
@@ -58,9 +60,7 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
 
 /// What is sent with a request: its type, its schema, an example.
 pub(super) fn body(route: &Route) -> Option<(&'static str, Value, Value)> {
-    let object = |fields: Value, required: &[&str]| {
-        json!({ "type": "object", "required": required, "properties": fields })
-    };
+    let object = |fields: Value, required: &[&str]| json!({ "type": "object", "required": required, "properties": fields });
     let text = || json!({ "type": "string" });
     let json = "application/json";
     Some(match (&route.method, route.path) {
@@ -80,7 +80,10 @@ pub(super) fn body(route: &Route) -> Option<(&'static str, Value, Value)> {
         ),
         (&Method::POST, "/configuration/restore") => (
             json,
-            object(json!({ "revision": { "type": "integer" } }), &["revision"]),
+            object(
+                json!({ "revision": { "type": "integer" }, "seen": { "type": "integer" } }),
+                &["revision"],
+            ),
             json!({ "revision": 1 }),
         ),
         (&Method::POST, "/analytics/collect") => {
@@ -91,11 +94,7 @@ pub(super) fn body(route: &Route) -> Option<(&'static str, Value, Value)> {
             object(json!({ "parameters": { "type": "object" } }), &[]),
             json!({ "parameters": {} }),
         ),
-        (&Method::PUT, _) => (
-            "text/plain",
-            text(),
-            json!(CONFIGURATION),
-        ),
+        (&Method::PUT, _) => ("text/plain", text(), json!(CONFIGURATION)),
         _ => return None,
     })
 }

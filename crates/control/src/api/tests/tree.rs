@@ -193,9 +193,13 @@ async fn the_whole_configuration_goes_out_and_in() {
     assert_eq!((status, &dry["revision"]), (StatusCode::OK, &json!(2)));
     assert_eq!(put("", &first).await.1["revision"], 3);
     assert_eq!(put("?dry_run=maybe", &first).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(put("?revision=2", &first).await.0, StatusCode::CONFLICT);
     let (status, error) = put("", "format = 1\n[\"/services/nfs\"]\nlease = 0\n").await;
     assert_eq!((status, &error["error"]["property"]), (StatusCode::BAD_REQUEST, &json!("lease")));
-    let body = json!({ "revision": 2 }).to_string();
+    let body = json!({ "revision": 2, "seen": 2 }).to_string();
+    let (status, _) = send(&server, Method::POST, "/configuration/restore", body).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    let body = json!({ "revision": 2, "seen": 3 }).to_string();
     let (_, restored) = send(&server, Method::POST, "/configuration/restore", body).await;
     assert_eq!(restored["revision"], 4);
     let (status, _) = get(&server, "/configuration/history/77").await;

@@ -164,7 +164,7 @@ fn what_somebody_else_has_changed_is_not_changed_unseen() {
     let late = seen(1, set("/services/nfs", "window", 4_096));
     let problem = refused(tree.commit(&late, &who(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
-    let last = "revision 2 by anna from 10.0.0.7 at 2027-01-15 08:00:00 UTC";
+    let last = "revision 2, made by anna from 10.0.0.7 at 2027-01-15 08:00:00 UTC";
     assert!(problem.sentence.contains(last), "{problem:?}");
     let elsewhere = seen(1, set("/shares/default", "read_only", true));
     assert_eq!(tree.commit(&elsewhere, &who(), &Everything).unwrap().revision, 3);
@@ -174,6 +174,24 @@ fn what_somebody_else_has_changed_is_not_changed_unseen() {
     let problem = refused(tree.commit(&other, &who(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
     assert!(problem.sentence.contains("revision 99"), "{problem:?}");
+}
+
+#[test]
+fn a_whole_configuration_is_taken_over_what_its_maker_has_seen() {
+    let tree = tree();
+    let export = tree.export("nas");
+    for lease in [5, 6] {
+        commit(&tree, json!([set("/services/nfs", "lease", lease)])).unwrap();
+    }
+    let import = |seen| tree.import_over(Some(seen), &export, false, &who(), &Everything);
+    let restore = |seen| tree.restore_over(Some(seen), 1, &who(), &Everything);
+    for late in [import(1), restore(1), import(9)] {
+        let problem = refused(late);
+        assert_eq!(problem.fault, Fault::Conflict);
+        assert!(problem.sentence.contains("but revision 2, made by anna"), "{problem:?}");
+    }
+    assert_eq!(restore(2).unwrap().revision, 3);
+    assert_eq!(import(3).unwrap().revision, 4);
 }
 
 #[test]
