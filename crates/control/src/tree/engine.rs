@@ -10,7 +10,6 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use base::clock::{Clock, NS_PER_S};
-use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::{Context, Effect, Path, Role};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -388,6 +387,10 @@ impl Tree {
         }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) =
             Current { document: new, revision: next.clone() };
+        if let Err(e) = forget_secrets(store, &self.secrets) {
+            // They are only more than need be.
+            base::warning!("configuration", "old secrets could not be dropped: {}", chain(&e));
+        }
         done.revision = next.number;
         // Nobody may be listening.
         let _ = self.changes.send(Arc::new(done.clone()));
@@ -534,7 +537,7 @@ impl Running for Tree {
 /// Drops secrets that no revision has any more. Only when many have come together: every revision
 /// is read for it.
 fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
-    if secrets.len() <= CONFIGURATION_REVISIONS_MAX {
+    if !secrets.are_many() {
         return Ok(());
     }
     let mut used = BTreeSet::new();

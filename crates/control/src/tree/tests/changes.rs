@@ -263,6 +263,28 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
 }
 
 #[test]
+fn secrets_that_no_revision_has_do_not_pile_up() {
+    let tree = open(&MemoryDisk::default());
+    let all = rooms::Rooms::default();
+    tree.join(rooms::branches(&all));
+    let users = |password: &str| -> serde_json::Value {
+        let one = |n| create("/users", &format!("u{n}"), json!({ "password": password }));
+        (0..100).map(one).collect()
+    };
+    // What is made for a transaction that a room then refuses belongs to nothing.
+    all.refuse(Some("users"));
+    for _ in 0..11 {
+        refused(commit(&tree, users("never in force")));
+    }
+    assert_eq!(tree.secrets().len(), 1_100);
+    all.refuse(None);
+    commit(&tree, users("first")).unwrap();
+    assert_eq!(tree.secrets().len(), 100, "dropped while it runs, not only at a start");
+    let kept = tree.secrets().get(&tree.document(), &path("/users/u7"), "password");
+    assert_eq!(kept.as_deref(), Some("sealed:5"));
+}
+
+#[test]
 fn earlier_configurations_come_back() {
     let tree = tree();
     for lease in 1..=3 {
