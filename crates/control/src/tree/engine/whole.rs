@@ -40,19 +40,8 @@ impl Tree {
         let mut store = self.lock();
         self.still(seen).map_err(one)?;
         let (document, _) = text::read(self.root, text)?;
-        let (document, notes) = self.with_our_secrets(document);
-        let proposal = Proposal {
-            document,
-            renamed: Vec::new(),
-            secrets: Vec::new(),
-            who,
-            viewer,
-            comment: "import",
-            action: "import",
-            notes,
-            dry_run,
-            whole: true,
-        };
+        let whole = self.whole(document, who, viewer);
+        let proposal = Proposal { comment: "import", action: "import", dry_run, ..whole };
         self.transact(&mut store, proposal).map_err(|problems| text::located(text, problems))
     }
 
@@ -83,21 +72,27 @@ impl Tree {
         let mut store = self.lock();
         self.still(seen).map_err(one)?;
         let (document, _) = self.load(&store, number).map_err(one)?;
-        let (document, notes) = self.with_our_secrets(document);
         let comment = format!("restore of revision {number}");
-        let proposal = Proposal {
+        let whole = self.whole(document, who, viewer);
+        let proposal = Proposal { comment: &comment, action: "restore", ..whole };
+        self.transact(&mut store, proposal)
+    }
+
+    /// A configuration in place of the one in force, with our secrets, not yet named.
+    fn whole<'a>(&self, document: Document, who: &'a Who, viewer: &'a dyn Viewer) -> Proposal<'a> {
+        let (document, notes) = self.with_our_secrets(document);
+        Proposal {
             document,
             renamed: Vec::new(),
             secrets: Vec::new(),
             who,
             viewer,
-            comment: &comment,
-            action: "restore",
+            comment: "",
+            action: "",
             notes,
             dry_run: false,
             whole: true,
-        };
-        self.transact(&mut store, proposal)
+        }
     }
 
     /// The configuration as a file to take along: no secrets.
