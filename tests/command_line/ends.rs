@@ -78,6 +78,19 @@ fn a_lost_server_is_told_and_nothing_is_half_done() {
 }
 
 #[test]
+fn a_script_is_done_whole_when_nobody_reads_what_it_says() {
+    let scene = Scene::new("cli-unread");
+    let Piped { mut child, mut to, from } = Piped::start(&scene);
+    drop(from);
+    to.write_all(b"show\nconfiguration services nfs set lease=61\n").expect("a script");
+    drop(to);
+    let status = process::wait(&mut child, END).expect("an end");
+    assert_eq!(status.code(), Some(0));
+    let (lease, ..) = scene.run(&["--json"], "configuration services nfs get lease\n");
+    assert_eq!(lease, "{\"lease\":61}\n");
+}
+
+#[test]
 fn other_servers_are_reached_with_a_token() {
     let scene = Scene::new("cli-remote");
     let url = scene.server.announced["admin"].as_str().expect("a URL").trim_end_matches('/');

@@ -70,7 +70,7 @@ pub struct ServeArgs {
     /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// A configuration, as `GET /api/v1/configuration` exports it, to take in place of the one in
+    /// A configuration, as `export` of `plimsoll cli` writes it, to take in place of the one in
     /// force; options of NFS given here decide over it in this run
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -85,11 +85,19 @@ pub fn chain(error: &dyn Error) -> String {
 
 /// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
+    match offer(text)? {
+        true => Ok(()),
+        false => std::process::exit(0),
+    }
+}
+
+/// Writes to standard output; whether anybody still reads there. For what has more to do than to
+/// say something.
+pub fn offer(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::of("write the output", &e)),
-        Err(_) => std::process::exit(0),
-        Ok(()) => Ok(()),
+        written => Ok(written.is_ok()),
     }
 }
 

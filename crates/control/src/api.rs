@@ -5,6 +5,7 @@
 //! needs of it.
 
 mod analytics;
+mod arrival;
 mod configuration;
 mod error;
 mod guard;
@@ -12,6 +13,7 @@ mod lab;
 mod logs;
 mod nfs;
 mod openapi;
+mod reader;
 pub mod routes;
 mod sign_in;
 mod stream;
@@ -41,6 +43,7 @@ use crate::sessions::Sessions;
 use crate::state::files::{Digest, digest, random_hex};
 use crate::throttle::Throttle;
 use crate::tree::Tree;
+use crate::tree::audit::Record;
 
 /// Who sent a request, as the listener knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +176,19 @@ async fn with_tree<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let tree = control.tree.clone();
     blocking(control, tried, move |_| work(&tree)).await
+}
+
+/// Writes down what is done beside the tree, before it is done: what cannot be written is not done.
+async fn write_down(
+    control: &Arc<Control>,
+    tried: &'static str,
+    record: Record,
+) -> Result<(), ApiError> {
+    let written = with_tree(control, tried, move |tree| tree.audit().write(&[record])).await?;
+    written.map_err(|e| {
+        let failed = format!("the audit log could not be written: {e}");
+        ApiError::failed(tried, &failed)
+    })
 }
 
 /// A response of anything as JSON.

@@ -53,9 +53,15 @@ pub enum CliError {
         /// The property that is at fault, if one is.
         property: Option<String>,
     },
-    /// The server does not answer.
+    /// The server does not answer; nothing was changed.
     #[error("{sentence}")]
     Lost {
+        /// How.
+        sentence: String,
+    },
+    /// The server was told to do something and has not answered: it may have done it.
+    #[error("{sentence}")]
+    Unanswered {
         /// How.
         sentence: String,
     },
@@ -78,6 +84,10 @@ impl CliError {
         match self {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => hint,
             Self::Lost { .. } => "is it still running? what was not committed is not done",
+            Self::Unanswered { .. } => {
+                "whether it is done is not known; look, once it answers again: `history` lists what \
+                 was committed"
+            }
         }
     }
 
@@ -85,7 +95,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } => 2,
-            Self::Refused { .. } | Self::Lost { .. } => 1,
+            Self::Refused { .. } | Self::Lost { .. } | Self::Unanswered { .. } => 1,
         }
     }
 }

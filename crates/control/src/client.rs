@@ -7,13 +7,13 @@
 mod http;
 mod pin;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::limits::CLIENT_TIMEOUT;
+use base::limits::{CLIENT_CONNECT_TIMEOUT, CLIENT_TIMEOUT};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
@@ -148,7 +148,7 @@ impl Client {
         path: &str,
         body: Option<(&str, &str)>,
     ) -> Result<Vec<u8>, ClientError> {
-        let broken = |source| ClientError::Broken { at: self.at(), source };
+        let broken = |source| self.broken(source);
         let mut stream = BufReader::new(self.send(method, path, body)?);
         let answer = Answer::read_head(&mut stream).map_err(broken)?;
         let status = answer.status;
@@ -166,7 +166,7 @@ impl Client {
         path: &str,
         mut event: impl FnMut(&str) -> bool,
     ) -> Result<(), ClientError> {
-        let broken = |source| ClientError::Broken { at: self.at(), source };
+        let broken = |source| self.broken(source);
         let mut stream = BufReader::new(self.send("GET", path, None)?);
         let answer = Answer::read_head(&mut stream).map_err(broken)?;
         if answer.status != 200 {
@@ -190,6 +190,19 @@ impl Client {
         }
     }
 
+    fn broken(&self, source: Error) -> ClientError {
+        // What the system calls a time-out of a read says nothing to anybody.
+        let late = matches!(source.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        let source = match late {
+            true => {
+                let why = format!("nothing came for {} seconds", CLIENT_TIMEOUT.as_secs());
+                Error::new(ErrorKind::TimedOut, why)
+            }
+            false => source,
+        };
+        ClientError::Broken { at: self.at(), source }
+    }
+
     fn send(
         &self,
         method: &str,
@@ -197,7 +210,7 @@ impl Client {
         body: Option<(&str, &str)>,
     ) -> Result<Box<dyn Read>, ClientError> {
         let unreachable = |source| ClientError::Unreachable { at: self.at(), source };
-        let broken = |source| ClientError::Broken { at: self.at(), source };
+        let broken = |source| self.broken(source);
         match &self.way {
             Way::Local(socket) => {
                 let mut stream: UnixStream = local::connect(socket).map_err(unreachable)?;
@@ -208,7 +221,7 @@ impl Client {
             Way::Remote { host, port, token, tls } => {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| ClientError::Url(host.clone()))?;
-                let tcp = TcpStream::connect((host.as_str(), *port)).map_err(unreachable)?;
+                let tcp = connect(host, *port).map_err(unreachable)?;
                 tcp.set_read_timeout(Some(CLIENT_TIMEOUT)).map_err(unreachable)?;
                 let session = ClientConnection::new(tls.clone(), name)
                     .map_err(|e| ClientError::Tls(e.to_string()))?;
@@ -220,6 +233,18 @@ impl Client {
             }
         }
     }
+}
+
+/// Connects to the first address of a host that answers in time.
+fn connect(host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut last = Error::new(ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CLIENT_CONNECT_TIMEOUT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// The server's own words if there are any.

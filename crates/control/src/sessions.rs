@@ -114,6 +114,12 @@ impl Sessions {
         Some(session.seen(now_ns))
     }
 
+    /// The session of a token, without using it.
+    pub fn look(&self, token: &str, now_ns: u64) -> Option<Seen> {
+        let session = self.sessions.get(&digest(token))?;
+        session.is_alive(self.lifetime, now_ns).then(|| session.seen(now_ns))
+    }
+
     /// All sessions, the oldest first.
     pub fn list(&mut self, now_ns: u64) -> Vec<Seen> {
         self.drop_ended(now_ns);

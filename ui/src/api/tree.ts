@@ -202,8 +202,9 @@ export const EXPORT = '/api/v1/configuration';
 
 export const exported = (): Promise<string> => requestText('GET', '/configuration', 'export the configuration');
 
-export const imported = async (toml: string, dry: boolean): Promise<Committed> =>
-  committed(JSON.parse((await requestText('PUT', `/configuration${dry ? '?dry_run=1' : ''}`, 'import the configuration', toml)) || '{}') as Partial<Committed>);
+/** Without `seen` only what it would change is told; with it, that revision and no other is replaced. */
+export const imported = async (toml: string, seen: number | null): Promise<Committed> =>
+  committed(JSON.parse((await requestText('PUT', `/configuration?${seen === null ? 'dry_run=1' : `revision=${seen}`}`, 'import the configuration', toml)) || '{}') as Partial<Committed>);
 
 export async function history(): Promise<Revision[]> {
   type Told = Omit<Revision, 'changes'> & { changes: number | unknown[] };
@@ -217,8 +218,9 @@ export const revision = (n: number): Promise<string> => requestText('GET', `/con
 export const compare = async (from: number, to: number): Promise<Change[]> =>
   changesOf(await request('GET', `/configuration/compare?from=${from}&to=${to}`, `compare revisions ${from} and ${to}`));
 
-export const restore = async (n: number): Promise<Committed> =>
-  committed(await request('POST', '/configuration/restore', `restore revision ${n}`, { revision: n }));
+/** Takes revision `n` again in place of the one that was `seen` in force, and of no other. */
+export const restore = async (n: number, seen: number): Promise<Committed> =>
+  committed(await request('POST', '/configuration/restore', `restore revision ${n}`, { revision: n, seen }));
 
 export async function audit(path: string, limit: number): Promise<AuditEntry[]> {
   const query = new URLSearchParams({ limit: String(limit) });

@@ -83,8 +83,9 @@ fn script(
     args: &CliArgs,
 ) -> Result<ExitCode, Failure> {
     let mut unwritten = None;
+    // A reader that has seen enough (`| head`) does not end what the script is there to do.
     let mut say = |text: &str| {
-        if let Err(failure) = out::print(text) {
+        if let Err(failure) = out::offer(text) {
             unwritten.get_or_insert(failure);
         }
     };

@@ -13,6 +13,8 @@ pub const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const ADMIN_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 /// Largest request body of the API, in bytes: every body so far is a few fields.
 pub const API_BODY_MAX: usize = 64 << 10;
+/// Time for the body of a request to arrive: the largest configuration at 70 KB/s.
+pub const API_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Largest request head of the API, in bytes: a worksheet's stream names many statistics.
 pub const API_HEAD_MAX: usize = 64 << 10;
 /// Live streams at once; each has a thread that waits for the next second.
@@ -63,6 +65,9 @@ pub const PASSWORD_MAX: usize = 1_024;
 pub const CLIENT_ANSWER_MAX: usize = 64 << 20;
 /// Time the command line waits for an answer.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a command waits for one address of a server to take the connection: a lost network is
+/// told before anybody thinks that the command hangs.
+pub const CLIENT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 // --- the context shell ---------------------------------------------------------------------------
 

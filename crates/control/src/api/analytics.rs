@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::response::Response;
 use base::clock::NS_PER_S;
 use base::limits::{API_POINTS_DEFAULT, API_POINTS_MAX, API_TOP_DEFAULT, API_TOP_MAX};
@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::sign_in::bad_body;
-use super::{ApiError, Control, blocking, json as text};
+use super::{ApiError, Control, Identity, blocking, json as text, write_down};
 use crate::appliance::{Ask, AskError, AskSource, Engine, JsonText};
+use crate::tree::audit::Record;
 
 /// The interval when none is named.
 const LAST: i64 = 60;
@@ -100,10 +101,15 @@ pub struct Collect {
 /// `POST /api/v1/analytics/collect`.
 pub async fn collect(
     State(control): State<Arc<Control>>,
+    Extension(identity): Extension<Identity>,
     body: Result<Json<Collect>, JsonRejection>,
 ) -> Result<Response, ApiError> {
+    let tried = "switch the breakdowns";
     let Json(Collect { on }) = body.map_err(|e| bad_body(&e, r#"send {"on": true}"#))?;
-    run(&control, "switch the breakdowns", move |engine| {
+    let (path, after) = ("/analytics".to_owned(), on.into());
+    let record = Record { path, after, ..Record::new(&identity.who(), "collect") };
+    write_down(&control, tried, record).await?;
+    run(&control, tried, move |engine| {
         engine.set_collect(on);
         Ok(json!({ "on": on }).to_string())
     })

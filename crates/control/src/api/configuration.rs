@@ -26,29 +26,34 @@ pub async fn export(State(control): State<Arc<Control>>) -> Result<Response, Api
 
 /// Query of an import.
 #[derive(Deserialize)]
-pub struct Dry {
+pub struct Over {
     #[serde(default)]
     dry_run: String,
+    /// The revision that the caller has seen; no other one is replaced.
+    revision: Option<u64>,
 }
 
-/// `PUT /api/v1/configuration[?dry_run=1]`.
+/// `PUT /api/v1/configuration[?dry_run=1&revision=N]`.
 pub async fn import(
     State(control): State<Arc<Control>>,
     Extension(identity): Extension<Identity>,
-    query: Result<Query<Dry>, QueryRejection>,
+    query: Result<Query<Over>, QueryRejection>,
     text: Result<String, StringRejection>,
 ) -> Result<Response, ApiError> {
     let tried = "import a configuration";
     let text = text.map_err(|e| {
         ApiError::new(e.status(), tried, &e.body_text(), "send the text of an export")
     })?;
-    let dry_run = match query.as_ref().map(|query| query.dry_run.as_str()) {
-        Ok("" | "0" | "false") => false,
-        Ok("1" | "true") => true,
-        _ => return Err(ApiError::wrong(tried, "dry_run is 0 or 1", "?dry_run=1")),
+    let hint = "?dry_run=1&revision=N";
+    let Query(Over { dry_run, revision }) =
+        query.map_err(|e| ApiError::wrong(tried, &e.body_text(), hint))?;
+    let dry_run = match dry_run.as_str() {
+        "" | "0" | "false" => false,
+        "1" | "true" => true,
+        _ => return Err(ApiError::wrong(tried, "dry_run is 0 or 1", hint)),
     };
     let done = with_tree(&control, tried, move |tree| {
-        tree.import(&text, dry_run, &identity.who(), &identity)
+        tree.import_over(revision, &text, dry_run, &identity.who(), &identity)
     });
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
@@ -110,6 +115,8 @@ pub async fn compare(
 #[serde(deny_unknown_fields)]
 pub struct Restore {
     revision: u64,
+    /// The revision in force that the caller has seen; no other one is replaced.
+    seen: Option<u64>,
 }
 
 /// `POST /api/v1/configuration/restore`.
@@ -119,10 +126,11 @@ pub async fn restore(
     body: Result<Json<Restore>, JsonRejection>,
 ) -> Result<Response, ApiError> {
     let tried = "restore a configuration";
-    let Json(Restore { revision }) =
+    let Json(Restore { revision, seen }) =
         body.map_err(|e| sign_in::bad_body(&e, r#"send {"revision": N}"#))?;
-    let done =
-        with_tree(&control, tried, move |tree| tree.restore(revision, &identity.who(), &identity));
+    let done = with_tree(&control, tried, move |tree| {
+        tree.restore_over(seen, revision, &identity.who(), &identity)
+    });
     let done = done.await?.map_err(|e| ApiError::from_problems(tried, &e))?;
     answer(tried, &done)
 }

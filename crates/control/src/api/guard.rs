@@ -11,7 +11,10 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base::limits::API_BODY_TIMEOUT;
 
+use super::arrival::in_time;
+use super::reader::Reader;
 use super::routes::Needs;
 use super::{ApiError, Control, Peer};
 use crate::access::{Level, Rights};
@@ -50,8 +53,22 @@ pub enum Way {
     Session(String),
 }
 
+/// Whether finding a session counts as its use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A request has come.
+    Now,
+    /// One has come before, and its answer goes on.
+    Before,
+}
+
 /// Finds out who is asking, by the local socket, a bearer token or a session cookie.
-pub fn identify(control: &Control, peer: Option<Peer>, headers: &HeaderMap) -> Option<Identity> {
+pub fn identify(
+    control: &Control,
+    peer: Option<Peer>,
+    headers: &HeaderMap,
+    asked: Asked,
+) -> Option<Identity> {
     let from = match peer {
         Some(Peer::Local { uid }) => {
             let user = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
@@ -66,7 +83,11 @@ pub fn identify(control: &Control, peer: Option<Peer>, headers: &HeaderMap) -> O
         let (user, rights) = token(control, secret)?;
         return Some(Identity { user, from, way: Way::Token, rights });
     }
-    let session = control.sessions().find(session_token(headers)?, control.clock.monotonic_ns())?;
+    let (token, now) = (session_token(headers)?, control.clock.monotonic_ns());
+    let session = match asked {
+        Asked::Now => control.sessions().find(token, now),
+        Asked::Before => control.sessions().look(token, now),
+    }?;
     // Asked each time: who loses a role loses it now.
     let rights = control.accounts.rights(&session.user)?;
     Some(Identity { user: session.user, from, way: Way::Session(session.id), rights })
@@ -93,26 +114,57 @@ pub fn session_token(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, token)| token)
 }
 
-/// Middleware: 401 unless someone is signed in, 403 unless he may do what this route does.
+/// What a route asks of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// Whom it answers.
+    pub needs: Needs,
+    /// What may stand after the question mark.
+    pub query: &'static [&'static str],
+}
+
+/// Middleware: 401 unless someone is signed in, 403 unless he may do what this route does, 400 for
+/// a parameter that it does not have. What is sent as it happens ends when he may not any more.
 pub async fn permit(
-    State((control, needs)): State<(Arc<Control>, Needs)>,
+    State((control, rules)): State<(Arc<Control>, Rules)>,
     peer: Option<Extension<Peer>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let identity = identify(&control, peer.map(|p| p.0), request.headers());
-    let refused = match (needs, &identity) {
-        (Needs::Nothing, _) | (Needs::SignedIn | Needs::Nodes, Some(_)) => None,
-        (Needs::May(scope, level), Some(identity)) => identity.refusal(scope, level),
-        (Needs::SignedIn | Needs::Nodes | Needs::May(..), None) => Some(ApiError::not_signed_in()),
-    };
+    let peer = peer.map(|peer| peer.0);
+    let identity = identify(&control, peer, request.headers(), Asked::Now);
+    let refused = refusal(rules.needs, identity.as_ref())
+        .or_else(|| wrong_parameter(rules.query, request.uri().query().unwrap_or("")));
     if let Some(refused) = refused {
         return refused.into_response();
     }
     if let Some(identity) = identity {
         request.extensions_mut().insert(identity);
     }
-    next.run(request).await
+    let reader = Reader::new(&control, rules.needs, peer, request.headers());
+    reader.guard(next.run(in_time(request, API_BODY_TIMEOUT)).await)
+}
+
+/// The error for who may not have what `needs` says, if he may not.
+pub(super) fn refusal(needs: Needs, identity: Option<&Identity>) -> Option<ApiError> {
+    match (needs, identity) {
+        (Needs::Nothing, _) | (Needs::SignedIn | Needs::Nodes, Some(_)) => None,
+        (Needs::May(scope, level), Some(identity)) => identity.refusal(scope, level),
+        (Needs::SignedIn | Needs::Nodes | Needs::May(..), None) => Some(ApiError::not_signed_in()),
+    }
+}
+
+/// The error for the first parameter that is none of `known`: a wrong name must not read as if it
+/// had been heeded.
+fn wrong_parameter(known: &[&str], query: &str) -> Option<ApiError> {
+    let names = query.split('&').filter_map(|pair| pair.split('=').next());
+    let wrong = names.filter(|name| !name.is_empty()).find(|name| !known.contains(name))?;
+    let failed = format!("there is no parameter {wrong:?}");
+    let hint = match known {
+        [] => "this path takes none".to_owned(),
+        known => format!("this path takes {}", known.join(", ")),
+    };
+    Some(ApiError::wrong("read the address", &failed, &hint))
 }
 
 impl Viewer for Identity {

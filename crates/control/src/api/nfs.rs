@@ -8,7 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiError, Control, Identity, blocking, json};
+use super::{ApiError, Control, Identity, blocking, json, write_down};
+use crate::tree::audit::Record;
+
+/// The node that the clients are of.
+const SERVICE: &str = "/configuration/services/nfs";
 
 /// Whose opens or locks.
 #[derive(Debug, Default, Deserialize)]
@@ -47,13 +51,16 @@ pub async fn locks(
     text(tried, &rows.await?.ok_or_else(|| no_client(tried))?)
 }
 
-/// `DELETE /api/v1/services/nfs/clients/{id}`: who is signed in is an administrator.
+/// `DELETE /api/v1/services/nfs/clients/{id}`.
 pub async fn expire(
     State(control): State<Arc<Control>>,
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let tried = "expire an NFS client";
+    let (path, after) = (SERVICE.to_owned(), id.clone().into());
+    let record = Record { path, after, ..Record::new(&identity.who(), "expire") };
+    write_down(&control, tried, record).await?;
     let ended =
         blocking(&control, tried, move |appliance| appliance.nfs().expire(&id, &identity.user));
     text(tried, &ended.await?.ok_or_else(|| no_client(tried))?)

@@ -1,5 +1,7 @@
 //! The API as an OpenAPI 3.1 document, made from the table of routes.
 
+mod examples;
+
 use std::collections::BTreeMap;
 
 use axum::http::Method;
@@ -57,12 +59,17 @@ fn operation(route: &Route) -> Value {
         parts.map(str::to_owned).collect()
     };
     let path = published(route);
-    let in_path = name(&path).into_iter().map(|name| {
-        json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } })
-    });
-    let in_query = route.query.iter().map(|name| {
-        json!({ "name": name, "in": "query", "required": false, "schema": { "type": "string" } })
-    });
+    let parameter = |place: &'static str, name: &str| {
+        let (required, schema, example) = examples::parameter(&path, name);
+        let mut parameter =
+            json!({ "name": name, "in": place, "required": required, "schema": schema });
+        if let Some(example) = example {
+            parameter["example"] = example;
+        }
+        parameter
+    };
+    let in_path = name(&path).into_iter().map(|name| parameter("path", &name));
+    let in_query = route.query.iter().map(|name| parameter("query", name));
     let (needs, security) = match route.needs {
         Needs::Nothing => ("nothing".to_owned(), json!([])),
         Needs::SignedIn => ("a sign-in".to_owned(), both()),
@@ -76,7 +83,7 @@ fn operation(route: &Route) -> Value {
         "parameters": in_path.chain(in_query).collect::<Vec<_>>(),
         "security": security,
         "responses": {
-            "2XX": { "description": "Done." },
+            "2XX": done(route),
             "default": {
                 "description": "Why not.",
                 "content": { "application/json": { "schema": {
@@ -85,20 +92,19 @@ fn operation(route: &Route) -> Value {
             },
         },
     });
-    let body = match (route.method.clone(), route.path) {
-        (Method::POST, "/changes") => {
-            Some(("application/json", json!({ "$ref": "#/components/schemas/Changes" })))
-        }
-        (Method::POST, _) => Some(("application/json", json!({ "type": "object" }))),
-        (Method::PUT, _) => Some(("text/plain", json!({ "type": "string" }))),
-        _ => None,
-    };
-    if let Some((kind, schema)) = body {
+    if let Some((kind, schema, example)) = examples::body(route) {
         operation["requestBody"] = json!({
-            "required": true, "content": { kind: { "schema": schema } },
+            "required": true, "content": { kind: { "schema": schema, "example": example } },
         });
     }
     operation
+}
+
+fn done(route: &Route) -> Value {
+    match examples::answer(route) {
+        None => json!({ "description": "Done." }),
+        Some(kind) => json!({ "description": "Done.", "content": { kind: {} } }),
+    }
 }
 
 fn both() -> Value {

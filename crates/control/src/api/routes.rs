@@ -124,7 +124,7 @@ fn configurations() -> Vec<Route> {
     vec![
         Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
         Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
-            .query(&["dry_run"])
+            .query(&["dry_run", "revision"])
             .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,
@@ -171,7 +171,7 @@ fn configurations() -> Vec<Route> {
             "What the server has told since its start",
             logs::get,
         )
-        .query(&["service", "from", "limit"]),
+        .query(&["service", "level", "from", "limit"]),
         Route::new(
             Method::GET,
             "/logs/stream",
@@ -179,7 +179,7 @@ fn configurations() -> Vec<Route> {
             "What the server tells from now on, as server-sent events",
             logs::stream,
         )
-        .query(&["service"]),
+        .query(&["service", "level"]),
     ]
 }
 
@@ -312,7 +312,8 @@ fn lab_runs() -> Vec<Route> {
 pub fn router(control: &Arc<Control>) -> Router<Arc<Control>> {
     let mut router = Router::new();
     for route in table() {
-        let guard = from_fn_with_state((control.clone(), route.needs), guard::permit);
+        let rules = guard::Rules { needs: route.needs, query: route.query };
+        let guard = from_fn_with_state((control.clone(), rules), guard::permit);
         router = router.route(route.path, route.handler.route_layer(guard));
     }
     router

@@ -26,6 +26,7 @@ use crate::accounts::people::tests::ROOT;
 use crate::accounts::{Accounts, Table, User, password};
 use crate::state::tests::Scratch;
 use crate::tree::Tree;
+use crate::tree::audit::{Record, Wanted};
 use crate::tree::store::Folder;
 use appliance::Fake;
 
@@ -72,6 +73,12 @@ impl Server {
     async fn get(&self, path: &str) -> Response<Body> {
         let request = Request::get(path).header(AUTHORIZATION, format!("Bearer {TOKEN}"));
         self.send(request, Body::empty()).await
+    }
+
+    /// The newest record of the audit log.
+    fn last_written_down(&self) -> Record {
+        let wanted = Wanted { limit: 1, ..Wanted::default() };
+        self.tree.audit().read(&wanted).unwrap().remove(0)
     }
 
     async fn sign_in(&self, password: &str) -> Response<Body> {
@@ -172,6 +179,8 @@ async fn lists_recorder_and_switch() {
     let answer = server.send(switch, r#"{"on": false}"#).await;
     assert_eq!(value(answer).await, json!({ "on": false }));
     assert!(server.fake.switched_off());
+    let last = server.last_written_down();
+    assert_eq!((&*last.path, &*last.action, last.after), ("/analytics", "collect", json!(false)));
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub trait Api: Send {
     /// Asks. Answers that are no JSON come as a string.
     ///
     /// # Errors
-    /// [`CliError::Refused`], [`CliError::Lost`].
+    /// [`CliError::Refused`], [`CliError::Lost`], [`CliError::Unanswered`].
     fn ask(&self, request: &Request) -> Result<Json, CliError>;
 }
 
@@ -33,7 +33,7 @@ impl Api for Client {
             Request::Post(path, json) => self.post(&url(path), &json.to_string()),
             Request::Put(path, text) => self.put(&url(path), "text/plain; charset=utf-8", text),
         }
-        .map_err(error)?;
+        .map_err(|e| error(e, matches!(request, Request::Get(_))))?;
         if body.is_empty() {
             return Ok(Json::Null);
         }
@@ -42,19 +42,24 @@ impl Api for Client {
     }
 }
 
-fn error(error: ClientError) -> CliError {
+fn error(error: ClientError, only_looks: bool) -> CliError {
     match error {
         ClientError::Refused { status, failed, hint, property } => {
             CliError::Refused { status, sentence: failed, hint, property }
         }
         error => {
+            // From here on the request may have reached the server.
+            let sent = matches!(error, ClientError::Broken { .. });
             let mut sentence = error.to_string();
             let mut source = std::error::Error::source(&error);
             while let Some(error) = source {
                 sentence += &format!(": {error}");
                 source = error.source();
             }
-            CliError::Lost { sentence }
+            match sent && !only_looks {
+                true => CliError::Unanswered { sentence },
+                false => CliError::Lost { sentence },
+            }
         }
     }
 }

@@ -12,6 +12,17 @@ impl Place {
         Self(text.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
+    /// The place that a path leads to from here, whether it is there or not.
+    #[must_use]
+    pub fn to(&self, path: &str) -> Self {
+        let from = if path.starts_with('/') { Self::default() } else { self.clone() };
+        path.split('/').fold(from, |at, name| match name {
+            "" | "." => at,
+            ".." => at.parent(),
+            name => at.child(name),
+        })
+    }
+
     /// The place called `name` below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {

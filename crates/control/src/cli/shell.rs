@@ -356,7 +356,7 @@ impl Shell {
             Verb::Restore => self.restore(first.unwrap_or_default()),
             Verb::Export => self.export(first),
             Verb::Import => self.import(&arguments),
-            Verb::Audit => self.audit(first),
+            Verb::Audit => self.audit(place, first),
             Verb::Exit => Err(CliError::usage("`exit` stands alone", "say it without a path")),
         }
     }

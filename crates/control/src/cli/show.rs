@@ -13,7 +13,7 @@ mod help;
 mod table;
 
 pub use help::{action_usage, help, help_action, help_property};
-pub use table::{audit, changed, changes, history, plain, result};
+pub use table::{audit, changed, changes, history, plain, result, would_change};
 
 /// What stands for a secret that is set.
 pub const SECRET: &str = "(set)";

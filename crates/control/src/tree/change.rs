@@ -1,7 +1,7 @@
 //! What a transaction asks for, and its effect on a draft of the configuration, checked against the
 //! declarations. Nothing here touches what is in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::limits::{COMMENT_MAX, CONFIGURATION_CHANGES_MAX};
 use base::node::{Items, Kind, Origin, Path, Property, Role, Value};
@@ -31,7 +31,7 @@ pub struct Request {
 
 /// One change.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(try_from = "Fields")]
 pub enum Change {
     /// Give a property a value.
     Set {
@@ -56,7 +56,6 @@ pub enum Change {
         /// Its name.
         name: String,
         /// Properties that it begins with.
-        #[serde(default)]
         properties: BTreeMap<String, Json>,
     },
     /// Take an item away with all below it.
@@ -64,7 +63,6 @@ pub enum Change {
         /// The item.
         destroy: String,
         /// That the caller knows what goes with it.
-        #[serde(default)]
         confirm: bool,
     },
     /// Give an item another name.
@@ -74,6 +72,88 @@ pub enum Change {
         /// Its new name.
         to: String,
     },
+}
+
+/// A change as it is sent: one of the first five says what it is and names the node.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    set: Option<String>,
+    unset: Option<String>,
+    create: Option<String>,
+    destroy: Option<String>,
+    rename: Option<String>,
+    property: Option<String>,
+    value: Option<Json>,
+    name: Option<String>,
+    properties: Option<BTreeMap<String, Json>>,
+    confirm: Option<bool>,
+    to: Option<String>,
+}
+
+impl Fields {
+    /// Refuses what does not go with `verb`.
+    fn only(&self, verb: &str, may: &[&str]) -> Result<(), String> {
+        let given = [
+            ("property", self.property.is_some()),
+            ("value", self.value.is_some()),
+            ("name", self.name.is_some()),
+            ("properties", self.properties.is_some()),
+            ("confirm", self.confirm.is_some()),
+            ("to", self.to.is_some()),
+        ];
+        match given.iter().find(|(name, there)| *there && !may.contains(name)) {
+            Some((name, _)) => {
+                Err(format!("{name:?} does not go with {verb:?}, which takes {}", may.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl TryFrom<Fields> for Change {
+    type Error = String;
+
+    fn try_from(mut fields: Fields) -> Result<Self, String> {
+        let lacks = |verb: &str, name: &str| format!("{verb:?} lacks {name:?}");
+        let verbs = [
+            fields.set.take(),
+            fields.unset.take(),
+            fields.create.take(),
+            fields.destroy.take(),
+            fields.rename.take(),
+        ];
+        match verbs {
+            [Some(set), None, None, None, None] => {
+                fields.only("set", &["property", "value"])?;
+                let property = fields.property.ok_or_else(|| lacks("set", "property"))?;
+                let value = fields.value.ok_or_else(|| lacks("set", "value"))?;
+                Ok(Self::Set { set, property, value })
+            }
+            [None, Some(unset), None, None, None] => {
+                fields.only("unset", &["property"])?;
+                let property = fields.property.ok_or_else(|| lacks("unset", "property"))?;
+                Ok(Self::Unset { unset, property })
+            }
+            [None, None, Some(create), None, None] => {
+                fields.only("create", &["name", "properties"])?;
+                let name = fields.name.ok_or_else(|| lacks("create", "name"))?;
+                Ok(Self::Create { create, name, properties: fields.properties.unwrap_or_default() })
+            }
+            [None, None, None, Some(destroy), None] => {
+                fields.only("destroy", &["confirm"])?;
+                Ok(Self::Destroy { destroy, confirm: fields.confirm.unwrap_or(false) })
+            }
+            [None, None, None, None, Some(rename)] => {
+                fields.only("rename", &["to"])?;
+                let to = fields.to.ok_or_else(|| lacks("rename", "to"))?;
+                Ok(Self::Rename { rename, to })
+            }
+            _ => Err("a change has exactly one of set, unset, create, destroy and rename, which \
+                      names the node"
+                .to_owned()),
+        }
+    }
 }
 
 impl Change {
@@ -482,11 +562,19 @@ pub fn complete(document: &Document) -> Vec<Problem> {
                 problems.push(Problem::new(path, &sentence, &hint).property(property.name));
             }
         }
-        let Some((above, items)) = path.parent().zip(place.item) else { continue };
-        if document.items(&above).len() > items.max {
-            let sentence = format!("{} {} are the most", items.max, items.plural);
-            problems.push(Problem::conflict(&above, &sentence, "destroy what is not needed"));
-        }
     }
+    problems.extend(too_many(document));
     problems
+}
+
+/// Nodes with more items than there may be; each is counted once, however many it has.
+fn too_many(document: &Document) -> impl Iterator<Item = Problem> {
+    let above: BTreeSet<Path> = document.nodes().filter_map(|(path, _)| path.parent()).collect();
+    above.into_iter().filter_map(|above| {
+        let items = document.place(&above)?.context.items?;
+        (document.items(&above).len() > items.max).then(|| {
+            let sentence = format!("{} {} are the most", items.max, items.plural);
+            Problem::conflict(&above, &sentence, "destroy what is not needed")
+        })
+    })
 }

@@ -3,12 +3,13 @@
 //! A transaction checks, applies, writes down, and only then answers. What a room refuses half-way
 //! is applied back; what the disk refuses, too.
 
+mod whole;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use base::clock::{Clock, NS_PER_S};
-use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::{Context, Effect, Path, Role};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -20,6 +21,7 @@ use super::document::{Difference, Document};
 use super::store::{Disk, Revision, Store, StoreError};
 use super::view::{Everything, Viewer};
 use super::{Branch, Fault, Override, Problem, Secrets, Transition, Who, json, text};
+use whole::made;
 
 /// Changes that a slow listener may lag behind before it must look anew.
 const LISTENERS_LAG: usize = 64;
@@ -218,103 +220,6 @@ impl Tree {
         self.commit(&Request { changes, ..Request::default() }, who, &Everything)
     }
 
-    /// Takes a whole configuration in place of the one in force.
-    ///
-    /// # Errors
-    /// As [`Self::commit`].
-    pub fn import(
-        &self,
-        text: &str,
-        dry_run: bool,
-        who: &Who,
-        viewer: &dyn Viewer,
-    ) -> Result<Done, Vec<Problem>> {
-        let mut store = self.lock();
-        let (document, _) = text::read(self.root, text)?;
-        let (document, notes) = self.with_our_secrets(document);
-        let proposal = Proposal {
-            document,
-            renamed: Vec::new(),
-            secrets: Vec::new(),
-            who,
-            viewer,
-            comment: "import",
-            action: "import",
-            notes,
-            dry_run,
-            whole: true,
-        };
-        self.transact(&mut store, proposal)
-    }
-
-    /// Takes an earlier revision's configuration; that makes a new revision.
-    ///
-    /// # Errors
-    /// It is not kept; else as [`Self::commit`].
-    pub fn restore(
-        &self,
-        number: u64,
-        who: &Who,
-        viewer: &dyn Viewer,
-    ) -> Result<Done, Vec<Problem>> {
-        let mut store = self.lock();
-        let (document, _) = self.load(&store, number).map_err(one)?;
-        let (document, notes) = self.with_our_secrets(document);
-        let comment = format!("restore of revision {number}");
-        let proposal = Proposal {
-            document,
-            renamed: Vec::new(),
-            secrets: Vec::new(),
-            who,
-            viewer,
-            comment: &comment,
-            action: "restore",
-            notes,
-            dry_run: false,
-            whole: true,
-        };
-        self.transact(&mut store, proposal)
-    }
-
-    /// The configuration as a file to take along: no secrets.
-    pub fn export(&self, name: &str) -> String {
-        let Current { document, revision } = self.current();
-        text::write_export(&document, &heading(name, &revision))
-    }
-
-    /// A revision as such a file.
-    ///
-    /// # Errors
-    /// It is not kept.
-    pub fn revision(&self, number: u64, name: &str) -> Result<String, Problem> {
-        let (document, revision) = self.load(&self.lock(), number)?;
-        Ok(text::write_export(&document, &heading(name, &revision)))
-    }
-
-    /// Heads of the revisions that are kept, the newest first, at most `limit`.
-    ///
-    /// # Errors
-    /// One cannot be read.
-    pub fn history(&self, limit: usize) -> Result<Vec<Revision>, Problem> {
-        let store = self.lock();
-        let numbers = store.numbers().iter().rev().take(limit);
-        numbers.map(|number| self.load(&store, *number).map(|(_, revision)| revision)).collect()
-    }
-
-    /// What leads from one revision to another; 0 is the empty configuration.
-    ///
-    /// # Errors
-    /// One is not kept.
-    pub fn compare(&self, from: u64, to: u64) -> Result<Vec<Shown>, Problem> {
-        let store = self.lock();
-        let load = |number| match number {
-            0 => Ok(Document::new(self.root)),
-            _ => self.load(&store, number).map(|(document, _)| document),
-        };
-        let (old, new) = (load(from)?, load(to)?);
-        Ok(old.differences(&new).iter().map(|one| shown(&new, one)).collect())
-    }
-
     /// Does an action. May block.
     ///
     /// # Errors
@@ -384,6 +289,7 @@ impl Tree {
     fn load(&self, store: &Store, number: u64) -> Result<(Document, Revision), Problem> {
         if !store.numbers().contains(&number) {
             let kept = match (store.numbers().first(), store.numbers().last()) {
+                (Some(first), Some(last)) if first == last => format!("{first} alone is kept"),
                 (Some(first), Some(last)) => format!("{first} to {last} are kept"),
                 _ => "nothing was set yet".to_owned(),
             };
@@ -397,8 +303,16 @@ impl Tree {
     fn unseen(&self, store: &Store, request: &Request) -> Result<(), Problem> {
         let Some(seen) = request.revision else { return Ok(()) };
         let Current { document, revision } = self.current();
-        if seen >= revision.number {
+        let again = "look again and repeat the change";
+        if seen == revision.number {
             return Ok(());
+        }
+        if seen > 0 && !store.numbers().contains(&seen) {
+            let sentence = format!(
+                "revision {seen}, on which it is based, is not kept here; revision {} is in force",
+                revision.number
+            );
+            return Err(Problem::conflict(&Path::root(), &sentence, again));
         }
         let before = match seen {
             0 => Document::new(self.root),
@@ -407,45 +321,17 @@ impl Tree {
         let since = before.differences(&document);
         for change in &request.changes {
             let path = change::parse(change.target())?;
-            if since.iter().any(|one| one.path == path) {
+            // With an item goes what is below it, also what its destroyer has never seen.
+            let whole = matches!(change, Change::Destroy { .. });
+            if since.iter().any(|one| one.path == path || whole && one.path.is_in(&path)) {
                 let sentence = format!(
-                    "it was changed since revision {seen}; the last change is revision {} by {} \
-                     from {} at {}",
-                    revision.number, revision.who, revision.from, revision.when
+                    "it was changed since revision {seen}; the last change is {}",
+                    made(&revision)
                 );
-                return Err(Problem::conflict(
-                    &path,
-                    &sentence,
-                    "look again and repeat the change",
-                ));
+                return Err(Problem::conflict(&path, &sentence, again));
             }
         }
         Ok(())
-    }
-
-    /// What an export left out is taken from what is in force; what is nowhere is told.
-    fn with_our_secrets(&self, mut document: Document) -> (Document, Vec<String>) {
-        let ours = self.document();
-        let mut notes = Vec::new();
-        let found: Vec<_> = document
-            .nodes()
-            .flat_map(|(path, settings)| settings.iter().map(move |set| (path, set)))
-            .filter(|(path, (name, _))| is_secret(&document, path, name))
-            .map(|(path, (name, value))| (path.clone(), name.clone(), value.clone()))
-            .collect();
-        for (path, name, value) in found {
-            let known = value.as_integer().filter(|id| self.secrets.has(*id));
-            let ours = ours.set_value(&path, &name).filter(|_| known.is_none());
-            match (known, ours) {
-                (Some(_), _) => {}
-                (None, Some(ours)) => document.set(&path, &name, ours.clone()),
-                (None, None) => {
-                    document.unset(&path, &name);
-                    notes.push(format!("{path} {name} is secret and must be set again"));
-                }
-            }
-        }
-        (document, notes)
     }
 
     fn transact(&self, store: &mut Store, proposal: Proposal<'_>) -> Result<Done, Vec<Problem>> {
@@ -501,6 +387,10 @@ impl Tree {
         }
         *self.current.write().unwrap_or_else(PoisonError::into_inner) =
             Current { document: new, revision: next.clone() };
+        if let Err(e) = forget_secrets(store, &self.secrets) {
+            // They are only more than need be.
+            base::warning!("configuration", "old secrets could not be dropped: {}", chain(&e));
+        }
         done.revision = next.number;
         // Nobody may be listening.
         let _ = self.changes.send(Arc::new(done.clone()));
@@ -647,7 +537,7 @@ impl Running for Tree {
 /// Drops secrets that no revision has any more. Only when many have come together: every revision
 /// is read for it.
 fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
-    if secrets.len() <= CONFIGURATION_REVISIONS_MAX {
+    if !secrets.are_many() {
         return Ok(());
     }
     let mut used = BTreeSet::new();
@@ -666,16 +556,6 @@ fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
 fn nothing() -> Revision {
     let (who, from, comment) = (String::new(), String::new(), String::new());
     Revision { number: 0, when: 0, who, from, comment, changes: 0 }
-}
-
-fn heading(name: &str, revision: &Revision) -> String {
-    match revision.number {
-        0 => format!("{name}: nothing was set yet"),
-        number => {
-            let Revision { who, from, when, .. } = revision;
-            format!("{name}: revision {number}, made by {who} from {from} at {when}")
-        }
-    }
 }
 
 fn is_secret(document: &Document, path: &Path, property: &str) -> bool {

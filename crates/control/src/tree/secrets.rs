@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base::limits::CONFIGURATION_REVISIONS_MAX;
 use base::node::Path;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +20,8 @@ const FILE: &str = "secrets.json";
 pub struct Secrets {
     disk: Arc<dyn Disk>,
     table: Mutex<Table>,
+    /// With more than these it is time to look which ones are not needed any more.
+    many: AtomicUsize,
 }
 
 #[derive(Default, Clone, Serialize, Deserialize)]
@@ -44,7 +49,8 @@ impl Secrets {
             Some(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?,
         };
-        Ok(Self { disk, table: Mutex::new(table) })
+        let many = AtomicUsize::new(CONFIGURATION_REVISIONS_MAX);
+        Ok(Self { disk, table: Mutex::new(table), many })
     }
 
     /// The secret that a document refers to: as it was sealed.
@@ -83,8 +89,20 @@ impl Secrets {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.table().secrets.len()
+    }
+
+    /// Whether it is time to look which ones are not needed any more; it is again when there are
+    /// twice as many: looking means reading every revision.
+    pub(super) fn are_many(&self) -> bool {
+        let count = self.table().secrets.len();
+        let many = count > self.many.load(Relaxed);
+        if many {
+            self.many.store(count * 2, Relaxed);
+        }
+        many
     }
 
     /// Drops what no revision refers to that is still kept.
@@ -96,6 +114,7 @@ impl Secrets {
             return Ok(());
         }
         self.write(&next)?;
+        self.many.store((next.secrets.len() * 2).max(CONFIGURATION_REVISIONS_MAX), Relaxed);
         *table = next;
         Ok(())
     }

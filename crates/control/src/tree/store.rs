@@ -139,6 +139,17 @@ impl Store {
         }
     }
 
+    /// Reads a revision's head alone: a thousand of them are shown at once.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn head(&self, number: u64) -> Result<Revision, StoreError> {
+        let damaged = |reason: &str| StoreError::Damaged { number, reason: reason.to_owned() };
+        let text = self.text(number)?.ok_or_else(|| damaged("it is not kept"))?;
+        let head = text::read_head(&text).filter(|head| head.number == number);
+        head.ok_or_else(|| damaged("its head is not that of this revision"))
+    }
+
     /// The file of a revision.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use base::limits::CONFIGURATION_BYTES_MAX;
 use base::node::{Context, Kind, Origin, Path, Property, Role, Value};
 use toml::Table;
+use toml::de::DeTable;
 
 use super::document::Document;
 use super::{Problem, Revision};
@@ -103,7 +104,9 @@ pub fn read(
         )));
     }
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
-        wrong(&format!("the configuration is no TOML: {}", e.to_string().trim_end()))
+        let at = e.span().map_or_else(String::new, |span| at_line(text, span.start));
+        let why = e.message().trim_end().replace('\n', ", ");
+        wrong(&format!("{at}the configuration is no TOML: {why}"))
     })?;
     if table.get("format").and_then(toml::Value::as_integer) != Some(FORMAT) {
         return Err(wrong("the file does not begin with format = 1"));
@@ -118,7 +121,38 @@ pub fn read(
     if problems.is_empty() {
         return Ok((document, table.get("revision").and_then(revision)));
     }
-    Err(problems)
+    Err(located(text, problems))
+}
+
+/// The same problems, each with the line of the file that it is about, if there is one.
+pub(super) fn located(text: &str, problems: Vec<Problem>) -> Vec<Problem> {
+    let Ok(table) = DeTable::parse(text) else { return problems };
+    let line = |problem: &Problem| {
+        let (header, settings) =
+            table.get_ref().get_key_value(problem.path.to_string().as_str())?;
+        let settings = settings.get_ref().as_table();
+        let setting = problem.property.as_deref().zip(settings);
+        let key = setting.and_then(|(name, settings)| Some(settings.get_key_value(name)?.0));
+        Some(at_line(text, key.unwrap_or(header).span().start))
+    };
+    let with_line = |problem: Problem| match line(&problem) {
+        Some(at) => Problem { sentence: at + &problem.sentence, ..problem },
+        None => problem,
+    };
+    problems.into_iter().map(with_line).collect()
+}
+
+/// `line N: ` for the byte at `offset`.
+fn at_line(text: &str, offset: usize) -> String {
+    let before = text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
+    format!("line {}: ", before + 1)
+}
+
+/// The head of a revision's file, without a look at its nodes.
+pub(super) fn read_head(text: &str) -> Option<Revision> {
+    // No text in the head goes over a line's end.
+    let head = text.find("\n[\"").and_then(|end| text.get(..end)).unwrap_or(text);
+    revision(head.parse::<Table>().ok()?.get("revision")?)
 }
 
 fn revision(value: &toml::Value) -> Option<Revision> {

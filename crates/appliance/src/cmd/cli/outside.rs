@@ -16,8 +16,14 @@ impl Outside for User {
     fn read(&mut self, path: &str) -> Result<String, String> {
         let mut text = String::new();
         let limit = CLI_SCRIPT_MAX as u64;
-        let done = std::fs::File::open(path).and_then(|f| f.take(limit).read_to_string(&mut text));
-        done.map(|_| text).map_err(|e| format!("cannot read {path}: {e}"))
+        let file = std::fs::File::open(path);
+        let done = file.and_then(|file| file.take(limit + 1).read_to_string(&mut text));
+        done.map_err(|e| format!("cannot read {path}: {e}"))?;
+        // The beginning of a configuration may well be one, too.
+        if text.len() > CLI_SCRIPT_MAX {
+            return Err(format!("cannot read {path}: it is longer than {CLI_SCRIPT_MAX} bytes"));
+        }
+        Ok(text)
     }
 
     fn write(&mut self, path: &str, text: &str) -> Result<(), String> {
@@ -92,3 +98,6 @@ pub fn make_private(path: &std::path::Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true).mode(0o600).open(path).map(drop)
 }
+
+#[cfg(test)]
+mod tests;

@@ -299,7 +299,9 @@ impl NfsService {
     /// Stops taking requests, answers those that were taken, and lets go of all that clients hold.
     /// Waits for it.
     pub fn stop(&self, then: Condition) {
-        self.end(&mut self.lock());
+        let mut changing = self.lock();
+        self.end(&mut changing);
+        // Still locked: who waits for the lock must not begin in between.
         self.set(then);
     }
 
@@ -322,9 +324,14 @@ impl NfsService {
     /// Ends it and begins it again, with the settings as they are now.
     ///
     /// # Errors
-    /// It cannot begin again; it is in maintenance then.
+    /// It cannot begin again, and is in maintenance then; or it is disabled, and stays so.
     pub fn restart(&self) -> Result<(), Failure> {
         let mut changing = self.lock();
+        // Asked under the lock: somebody may just have disabled it.
+        if let Condition::Disabled(why) = self.condition() {
+            let hint = "set enabled to on, and commit";
+            return Err(Failure::new("restart NFS", &format!("it is {why}"), hint));
+        }
         self.end(&mut changing);
         self.begin(&mut changing)
     }

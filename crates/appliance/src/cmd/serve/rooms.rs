@@ -270,10 +270,6 @@ impl Live for Nfs {
         _parameters: &BTreeMap<String, Value>,
         who: &Who,
     ) -> Result<Json, Problem> {
-        if let Condition::Disabled(why) = self.service().condition() {
-            let hint = "set enabled to on, and commit";
-            return Err(Problem::conflict(path, &format!("it is {why}"), hint));
-        }
         base::tell!("nfs", "{} restarts NFS", who.user);
         self.service().restart().map_err(|failure| {
             base::error!("nfs", "{}", failure.why());

@@ -51,6 +51,8 @@ async fn only_who_is_signed_in_on_our_page_ends_a_client() {
     assert_eq!(ended.status(), StatusCode::OK);
     assert_eq!(value(ended).await["name"], "Linux NFSv4.2 anna");
     assert_eq!(server.fake.expired(), Some(format!("api-token: {CLIENT}")));
+    let last = server.last_written_down();
+    assert_eq!((&*last.who, &*last.action, last.after), ("api-token", "expire", json!(CLIENT)));
     for path in ["clients", "opens", "locks"] {
         let request = Request::get(format!("{PATH}/{path}"));
         assert_eq!(server.send(request, "").await.status(), StatusCode::UNAUTHORIZED, "{path}");

@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE};
 use axum::http::{Method, Request, Response, StatusCode};
 use futures_core::Stream;
 use serde_json::{Value, json};
 
-use super::{Server, TOKEN, text, value};
+use super::{Server, TOKEN, cookie, text, value};
+use crate::accounts::Table;
 use crate::api::routes::{Needs, table};
 use crate::api::{Control, router};
 use crate::tree::Tree;
@@ -191,9 +193,13 @@ async fn the_whole_configuration_goes_out_and_in() {
     assert_eq!((status, &dry["revision"]), (StatusCode::OK, &json!(2)));
     assert_eq!(put("", &first).await.1["revision"], 3);
     assert_eq!(put("?dry_run=maybe", &first).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(put("?revision=2", &first).await.0, StatusCode::CONFLICT);
     let (status, error) = put("", "format = 1\n[\"/services/nfs\"]\nlease = 0\n").await;
     assert_eq!((status, &error["error"]["property"]), (StatusCode::BAD_REQUEST, &json!("lease")));
-    let body = json!({ "revision": 2 }).to_string();
+    let body = json!({ "revision": 2, "seen": 2 }).to_string();
+    let (status, _) = send(&server, Method::POST, "/configuration/restore", body).await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    let body = json!({ "revision": 2, "seen": 3 }).to_string();
     let (_, restored) = send(&server, Method::POST, "/configuration/restore", body).await;
     assert_eq!(restored["revision"], 4);
     let (status, _) = get(&server, "/configuration/history/77").await;
@@ -226,6 +232,44 @@ async fn changes_and_the_log_are_streamed() {
     assert!(heard.contains("\"service\":\"streamed\""), "{heard}");
     let (_, log) = get(&server, "/logs?service=streamed&limit=1").await;
     assert_eq!((&log["rows"][0]["text"], &log["more"]), (&json!("a line"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_reader_may_not_have_it_any_more() {
+    for how in ["signed out", "without rights"] {
+        let (server, tree) = server();
+        let cookie = cookie(&server.sign_in("right").await);
+        let ask = Request::get("/api/v1/changes/stream").header(COOKIE, &cookie);
+        let mut stream = server.send(ask, "").await.into_body().into_data_stream();
+        let mut next = async |lease: i64| {
+            server.clock.advance(Duration::from_secs(2));
+            commit(&tree, json!([set("/services/nfs", "lease", lease)])).unwrap();
+            poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await
+        };
+        assert!(next(5).await.is_some(), "{how}");
+        assert!(next(6).await.is_some(), "{how}");
+        match how {
+            "signed out" => {
+                let end = Request::delete("/api/v1/session").header(COOKIE, &cookie);
+                assert_eq!(server.send(end, "").await.status(), StatusCode::NO_CONTENT);
+            }
+            _ => server.accounts.replace(Table::default()),
+        }
+        assert!(next(7).await.is_none(), "{how}");
+    }
+}
+
+#[tokio::test]
+async fn a_parameter_that_a_path_does_not_have_is_not_passed_over() {
+    let (server, _) = server();
+    let (status, error) = get(&server, "/logs?limit=1&levle=error").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(error["error"]["failed"], "there is no parameter \"levle\"");
+    assert_eq!(error["error"]["hint"], "this path takes service, level, from, limit");
+    let (status, error) = get(&server, "/status?x=1").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(error["error"]["hint"], "this path takes none");
+    assert_eq!(get(&server, "/logs?level=error&&service=").await.0, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use super::change::hint;
 use super::{CliError, Output, Said, Shell};
 use crate::cli::api::Request;
-use crate::cli::declared::Action;
+use crate::cli::declared::{Action, Property, did_you_mean};
 use crate::cli::pending::Before;
 use crate::cli::place::{Place, escape};
 use crate::cli::words::Word;
@@ -53,12 +53,12 @@ impl Shell {
                 sure = true;
                 continue;
             }
-            let named = text.split_once('=').and_then(|(name, text)| {
-                let parameter = action.parameters.iter().find(|p| p.name == name)?;
-                Some((parameter, text))
-            });
             let next = || action.parameters.iter().find(|p| !given.contains_key(&p.name));
-            let Some((parameter, text)) = named.or_else(|| Some((next()?, text))) else {
+            let found = match text.split_once('=').filter(|(name, _)| is_name(name)) {
+                Some((name, text)) => Some((named(action, name)?, text)),
+                None => next().map(|parameter| (parameter, text)),
+            };
+            let Some((parameter, text)) = found else {
                 let why = format!("'{text}' is too much for {}", action.name);
                 return Err(CliError::usage(why, usage()));
             };
@@ -86,4 +86,23 @@ impl Shell {
             }
         }
     }
+}
+
+/// Whether what stands before an equals sign can only be meant as the name of a parameter.
+fn is_name(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(letter)
+}
+
+/// The parameter called `name`. A wrong name must not become the value of the next one.
+fn named<'a>(action: &'a Action, name: &str) -> Result<&'a Property, CliError> {
+    let found = action.parameters.iter().find(|parameter| parameter.name == name);
+    found.ok_or_else(|| {
+        let names = || action.parameters.iter().map(|parameter| parameter.name.as_str());
+        let hint = match did_you_mean(name, names()) {
+            hint if !hint.is_empty() => hint,
+            _ => show::action_usage(action),
+        };
+        CliError::usage(format!("{} has no parameter '{name}'", action.name), hint)
+    })
 }

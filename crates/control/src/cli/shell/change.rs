@@ -317,7 +317,11 @@ impl Shell {
         if let (Some(revision), Some(body)) = (pending.revision, body.as_object_mut()) {
             body.insert("revision".to_owned(), revision.into());
         }
-        read(self.api.ask(&Request::Post("/changes".to_owned(), body))?)
+        let answer = self.api.ask(&Request::Post("/changes".to_owned(), body));
+        read(answer.map_err(|error| match error {
+            CliError::Unanswered { sentence } if dry => CliError::Lost { sentence },
+            error => error,
+        })?)
     }
 
     pub(super) fn commit(&mut self, words: &[&str]) -> Said {

@@ -1,10 +1,10 @@
 //! Earlier configurations, the whole configuration as a file, and the audit log.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::{CliError, Output, Said, Shell};
 use crate::cli::api::Request;
-use crate::cli::place::escape;
+use crate::cli::place::{Place, escape};
 use crate::cli::show;
 
 /// Entries of the audit log that are shown.
@@ -70,14 +70,24 @@ impl Shell {
         let text = self.outside.read(path).map_err(wrong)?;
         let url = if dry { "/configuration?dry_run=1" } else { "/configuration" };
         let answer = self.api.ask(&Request::Put(url.to_owned(), text))?;
+        if dry {
+            return Ok(Output::new(show::would_change(&answer) + "nothing was done\n", answer));
+        }
         self.back_to_what_is_there()?;
         Ok(Output::new(show::changed(&answer), answer))
     }
 
-    pub(super) fn audit(&self, path: Option<&str>) -> Said {
-        let path = path.map_or_else(String::new, |path| format!("&path={}", escape(path)));
-        let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{path}"))?;
-        Ok(Output::new(show::audit(&answer), answer))
+    /// Of all, or of a place, which may be gone by now.
+    pub(super) fn audit(&self, place: &Place, path: Option<&str>) -> Said {
+        let about = path.map(|path| place.to(path).to_string());
+        let query = about.as_ref().map_or_else(String::new, |at| format!("&path={}", escape(at)));
+        let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{query}"))?;
+        let none = answer.get("rows").and_then(Json::as_array).is_some_and(Vec::is_empty);
+        let text = match about.filter(|_| none) {
+            Some(about) => format!("nothing is written down of {about}\n"),
+            None => show::audit(&answer),
+        };
+        Ok(Output::new(text, answer))
     }
 
     fn nothing_waits(&self) -> Result<(), CliError> {

@@ -98,7 +98,9 @@ pub fn changes(answer: &Json) -> String {
     let line = |change: &Json| {
         let of = |name: &str| cell(name, change.get(name));
         match of("property").as_str() {
-            "-" => format!("{}: {} -> {}\n", of("path"), of("before"), of("after")),
+            // An item that has come or gone.
+            "-" if of("before") == "-" => format!("{}: made\n", of("path")),
+            "-" => format!("{}: gone\n", of("path")),
             property => {
                 format!("{} {property}: {} -> {}\n", of("path"), of("before"), of("after"))
             }
@@ -109,11 +111,16 @@ pub fn changes(answer: &Json) -> String {
 
 /// What a restore or an import has changed.
 pub fn changed(answer: &Json) -> String {
-    let notes = answer.get("notes").and_then(Json::as_array).into_iter().flatten();
-    let notes = notes.filter_map(Json::as_str).map(|note| format!("note: {note}\n"));
     let revision = answer.get("revision").and_then(Json::as_u64);
     let revision = revision.map(|revision| format!("revision {revision}\n"));
-    changes(answer) + &notes.collect::<String>() + &revision.unwrap_or_default()
+    would_change(answer) + &revision.unwrap_or_default()
+}
+
+/// What an import would change.
+pub fn would_change(answer: &Json) -> String {
+    let notes = answer.get("notes").and_then(Json::as_array).into_iter().flatten();
+    let notes = notes.filter_map(Json::as_str).map(|note| format!("note: {note}\n"));
+    changes(answer) + &notes.collect::<String>()
 }
 
 /// What an action answers, whatever it is.

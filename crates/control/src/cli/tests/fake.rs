@@ -20,6 +20,8 @@ pub struct Held {
     pub acted: Vec<(String, Json)>,
     pub committed: Vec<Json>,
     pub gone: bool,
+    /// It takes requests and dies before it answers those that do something.
+    pub dies: bool,
 }
 
 /// A handle on it, which tests keep.
@@ -183,9 +185,16 @@ impl Api for Fake {
         if held.gone {
             return Err(CliError::Lost { sentence: "cannot reach the server".to_owned() });
         }
+        if held.dies && !matches!(request, Request::Get(_)) {
+            return Err(CliError::Unanswered { sentence: "the answer is cut off".to_owned() });
+        }
         match request {
             Request::Get(path) if path == "/tree" => Ok(tree()),
             Request::Get(path) if path == "/configuration" => Ok(json!("# revision 7\n")),
+            Request::Get(path) if path.starts_with("/audit") => {
+                held.acted.push((path.clone(), Json::Null));
+                Ok(json!({"rows": [], "more": false}))
+            }
             Request::Get(path) => match path.strip_prefix("/nodes") {
                 Some(path) => held.node(&Place::parse(path.split('?').next().unwrap_or(""))),
                 None => Err(refused(404, "no such path", None)),

@@ -292,7 +292,13 @@ fn actions_by_their_name() {
     let (code, text) = wrong(&mut shell, "configuration services nfs expire 10.0.0.1");
     assert_eq!(code, 1);
     assert!(text.contains("`expire --yes` does it"), "{text}");
-    assert_eq!(say(&mut shell, "configuration services nfs expire a=b --yes"), "ended = 3\n");
+    assert_eq!(
+        say(&mut shell, "configuration services nfs expire client=a=b --yes"),
+        "ended = 3\n"
+    );
+    let (code, text) = wrong(&mut shell, "configuration services nfs expire clinet=b --yes");
+    assert_eq!(code, 2);
+    assert!(text.contains("no parameter 'clinet' (did you mean 'client'?"), "{text}");
     say(&mut shell, "configuration services nfs");
     assert_eq!(wrong(&mut shell, "expire").0, 2);
     assert_eq!(wrong(&mut shell, "expire a b").0, 2);
@@ -333,6 +339,26 @@ fn a_lost_server_is_one_sentence() {
             "{line}"
         );
         assert_eq!(error.exit_code(), 1);
+    }
+}
+
+#[test]
+fn what_may_have_been_done_is_not_called_undone() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd configuration/services/nfs");
+    say(&mut shell, "set lease=60");
+    fake.0.lock().unwrap().dies = true;
+    for line in ["commit", "/shares/default create box directory=/srv/box"] {
+        let error = shell.run(line).unwrap_err();
+        let (hint, code) = (error.hint(), error.exit_code());
+        if line == "commit" {
+            assert!(hint.contains("not known") && hint.contains("`history`"), "{hint}");
+        } else {
+            // Something waits: the line was only tried.
+            assert!(hint.contains("what was not committed is not done"), "{line}: {hint}");
+        }
+        assert_eq!(code, 1);
+        assert_eq!(shell.waiting(), 1, "{line}");
     }
 }
 
@@ -400,4 +426,35 @@ fn help_tells_all_that_can_be_said() {
     assert!(say(&mut shell, "help expire").contains("usage    expire CLIENT [--yes]"));
     assert_eq!(wrong(&mut shell, "help nothing").0, 1);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn an_import_says_what_has_come_and_gone_and_whether_it_was_done() {
+    let answer = json!({"revision": 8, "notes": ["mind"], "changes": [
+        {"path": "/a", "property": null, "before": null, "after": true},
+        {"path": "/b", "property": null, "before": true, "after": null},
+        {"path": "/a", "property": "p", "before": null, "after": true},
+    ]});
+    let told = "/a: made\n/b: gone\n/a p: - -> on\nnote: mind\n";
+    assert_eq!(crate::cli::show::would_change(&answer), told);
+    assert_eq!(crate::cli::show::changed(&answer), format!("{told}revision 8\n"));
+    let (mut shell, _, user) = shell();
+    user.0.lock().unwrap().files.insert("nas.toml".to_owned(), "format = 1\n".to_owned());
+    assert_eq!(say(&mut shell, "import nas.toml --dry-run"), "no difference\nnothing was done\n");
+    assert_eq!(say(&mut shell, "import nas.toml"), "no difference\nrevision 8\n");
+}
+
+#[test]
+fn the_audit_log_is_asked_by_a_path_from_here() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "cd configuration/services");
+    for (line, about) in [
+        ("audit nfs", "/configuration/services/nfs"),
+        ("audit ../users/gone", "/configuration/users/gone"),
+        ("audit /shares", "/shares"),
+    ] {
+        assert_eq!(say(&mut shell, line), format!("nothing is written down of {about}\n"));
+        let asked = fake.0.lock().unwrap().acted.pop().unwrap().0;
+        assert!(asked.ends_with(&about.replace('/', "%2F")), "{line}: {asked}");
+    }
 }

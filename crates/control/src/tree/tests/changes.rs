@@ -91,7 +91,29 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         assert_eq!(tree.current().revision.number, 1, "{change}");
     }
     let three = json!([create("/shares", "a", json!({})), create("/shares", "b", json!({}))]);
-    assert!(refused(commit(&tree, three)).sentence.contains("3 projects are the most"));
+    let problems = commit(&tree, three).unwrap_err();
+    assert_eq!(problems.len(), 1, "said once: {problems:?}");
+    assert!(problems[0].sentence.contains("3 projects are the most"));
+}
+
+#[test]
+fn a_change_that_is_none_is_told_what_it_lacks() {
+    let cases = [
+        (json!({}), "exactly one of set, unset, create, destroy and rename"),
+        (json!({ "set": "/a", "unset": "/a", "property": "b" }), "exactly one of"),
+        (json!({ "set": "/a", "value": 1 }), "\"set\" lacks \"property\""),
+        (json!({ "set": "/a", "property": "b" }), "\"set\" lacks \"value\""),
+        (json!({ "unset": "/a" }), "\"unset\" lacks \"property\""),
+        (json!({ "create": "/a" }), "\"create\" lacks \"name\""),
+        (json!({ "rename": "/a" }), "\"rename\" lacks \"to\""),
+        (json!({ "destroy": "/a", "to": "b" }), "\"to\" does not go with \"destroy\""),
+        (json!({ "destory": "/a" }), "unknown field `destory`"),
+        (json!({ "destroy": 7 }), "expected a string"),
+    ];
+    for (change, says) in cases {
+        let error = serde_json::from_value::<Request>(json!({ "changes": [change] })).unwrap_err();
+        assert!(error.to_string().contains(says), "{change}: {error}");
+    }
 }
 
 #[test]
@@ -142,11 +164,50 @@ fn what_somebody_else_has_changed_is_not_changed_unseen() {
     let late = seen(1, set("/services/nfs", "window", 4_096));
     let problem = refused(tree.commit(&late, &who(), &Everything));
     assert_eq!(problem.fault, Fault::Conflict);
-    assert!(problem.sentence.contains("revision 2 by anna from 10.0.0.7"), "{problem:?}");
+    let last = "revision 2, made by anna from 10.0.0.7 at 2027-01-15 08:00:00 UTC";
+    assert!(problem.sentence.contains(last), "{problem:?}");
     let elsewhere = seen(1, set("/shares/default", "read_only", true));
     assert_eq!(tree.commit(&elsewhere, &who(), &Everything).unwrap().revision, 3);
     let fresh = seen(3, set("/services/nfs", "window", 4_096));
     assert_eq!(tree.commit(&fresh, &who(), &Everything).unwrap().revision, 4);
+    let other = seen(99, set("/services/nfs", "window", 8_192));
+    let problem = refused(tree.commit(&other, &who(), &Everything));
+    assert_eq!(problem.fault, Fault::Conflict);
+    assert!(problem.sentence.contains("revision 99"), "{problem:?}");
+}
+
+#[test]
+fn a_whole_configuration_is_taken_over_what_its_maker_has_seen() {
+    let tree = tree();
+    let export = tree.export("nas");
+    for lease in [5, 6] {
+        commit(&tree, json!([set("/services/nfs", "lease", lease)])).unwrap();
+    }
+    let import = |seen| tree.import_over(Some(seen), &export, false, &who(), &Everything);
+    let restore = |seen| tree.restore_over(Some(seen), 1, &who(), &Everything);
+    for late in [import(1), restore(1), import(9)] {
+        let problem = refused(late);
+        assert_eq!(problem.fault, Fault::Conflict);
+        assert!(problem.sentence.contains("but revision 2, made by anna"), "{problem:?}");
+    }
+    assert_eq!(restore(2).unwrap().revision, 3);
+    assert_eq!(import(3).unwrap().revision, 4);
+}
+
+#[test]
+fn nobody_destroys_what_has_come_below_since_he_looked() {
+    let tree = tree();
+    commit(&tree, json!([create("/shares", "p", json!({}))])).unwrap();
+    let share = create("/shares/p", "s", json!({ "directory": "/srv" }));
+    commit(&tree, json!([share])).unwrap();
+    let destroy = |revision| Request {
+        revision: Some(revision),
+        ..request(json!([{ "destroy": "/shares/p", "confirm": true }]))
+    };
+    let problem = refused(tree.commit(&destroy(1), &who(), &Everything));
+    assert_eq!(problem.fault, Fault::Conflict);
+    assert!(problem.sentence.contains("changed since revision 1"), "{problem:?}");
+    assert_eq!(tree.commit(&destroy(2), &who(), &Everything).unwrap().revision, 3);
 }
 
 #[test]
@@ -202,6 +263,28 @@ fn secrets_are_sealed_and_come_back_with_their_revision() {
 }
 
 #[test]
+fn secrets_that_no_revision_has_do_not_pile_up() {
+    let tree = open(&MemoryDisk::default());
+    let all = rooms::Rooms::default();
+    tree.join(rooms::branches(&all));
+    let users = |password: &str| -> serde_json::Value {
+        let one = |n| create("/users", &format!("u{n}"), json!({ "password": password }));
+        (0..100).map(one).collect()
+    };
+    // What is made for a transaction that a room then refuses belongs to nothing.
+    all.refuse(Some("users"));
+    for _ in 0..11 {
+        refused(commit(&tree, users("never in force")));
+    }
+    assert_eq!(tree.secrets().len(), 1_100);
+    all.refuse(None);
+    commit(&tree, users("first")).unwrap();
+    assert_eq!(tree.secrets().len(), 100, "dropped while it runs, not only at a start");
+    let kept = tree.secrets().get(&tree.document(), &path("/users/u7"), "password");
+    assert_eq!(kept.as_deref(), Some("sealed:5"));
+}
+
+#[test]
 fn earlier_configurations_come_back() {
     let tree = tree();
     for lease in 1..=3 {
@@ -242,7 +325,8 @@ fn a_whole_configuration_replaces_the_one_in_force() {
     let body = |text: String| text.lines().filter(|l| !l.starts_with('#')).collect::<String>();
     assert_eq!(body(other.export("x")), body(one.export("y")), "only comments differ");
     let bad = "format = 1\n[\"/shares/default/wrong\"]\ndirectory = \"/no\"\n";
-    assert!(other.import(bad, false, &who(), &Everything).is_err(), "rooms are asked too");
+    let problem = refused(other.import(bad, false, &who(), &Everything));
+    assert_eq!(problem.sentence, "line 3: there is no such directory", "rooms are asked too");
 }
 
 /// May change users and nothing else.

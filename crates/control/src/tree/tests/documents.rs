@@ -106,6 +106,7 @@ fn any_document_is_read_as_it_was_written() {
         let (read, head) = text::read(&ROOT, &text).unwrap();
         assert_eq!(read, document, "round {round}:\n{text}");
         assert_eq!(head, Some(revision(round)));
+        assert_eq!(text::read_head(&text), head);
         assert_eq!(
             text::write_revision(&read, &revision(round)),
             text,
@@ -153,6 +154,16 @@ fn a_wrong_file_says_all_that_is_wrong() {
     }
     let many = "format = 1\n[\"/services/nfs\"]\nlease = 0\nwindow = 0\n[\"/nowhere\"]\n";
     assert_eq!(text::read(&ROOT, many).unwrap_err().len(), 3);
+    let lines = "format = 1\n\n# a\n[\"/services/nfs\"]\n  lease = 0\n[\"/nowhere\"]\n";
+    let said: Vec<String> =
+        text::read(&ROOT, lines).unwrap_err().iter().map(|one| one.sentence.clone()).collect();
+    let [nowhere, lease] = said.as_slice() else { panic!("{said:?}") };
+    assert!(nowhere.starts_with("line 6: / has no \"nowhere\""), "{nowhere}");
+    assert!(lease.starts_with("line 5: lease: 0 is too small"), "{lease}");
+    let broken = "format = 1\n[\"/services/nfs\"]\nlease = \n";
+    let sentence = &text::read(&ROOT, broken).unwrap_err()[0].sentence;
+    assert!(sentence.starts_with("line 3: the configuration is no TOML: "), "{sentence}");
+    assert!(!sentence.contains('\n'), "{sentence}");
     let friendly = "format = 1\n[\"/services/nfs\"]\nlease = \"5m\"\nwindow = \"64K\"\n";
     let (document, _) = text::read(&ROOT, friendly).unwrap();
     assert_eq!(document.integer(&path("/services/nfs"), "lease"), Some(300));

@@ -1,0 +1,44 @@
+//! The body of a request comes in time: whoever sends it a byte a minute, signed in or not, must not
+//! hold one of the few connections of the administration for ever.
+
+use std::io::{Error, ErrorKind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::Request;
+use axum::http::Method;
+use futures_core::Stream;
+use tokio::time::{Sleep, sleep};
+
+/// The same request, whose body fails if it has not come to its end within `limit` from now on.
+pub(super) fn in_time(request: Request, limit: Duration) -> Request {
+    if !matches!(*request.method(), Method::POST | Method::PUT) {
+        return request;
+    }
+    request.map(|body| {
+        Body::from_stream(Arriving { body: body.into_data_stream(), late: Box::pin(sleep(limit)) })
+    })
+}
+
+struct Arriving {
+    body: BodyDataStream,
+    late: Pin<Box<Sleep>>,
+}
+
+impl Stream for Arriving {
+    type Item = Result<Bytes, axum::Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // Time is looked at first: a body that always has one byte more is late, too.
+        if self.late.as_mut().poll(cx).is_ready() {
+            let late = Error::new(ErrorKind::TimedOut, "it did not come to its end in time");
+            return Poll::Ready(Some(Err(axum::Error::new(late))));
+        }
+        Pin::new(&mut self.body).poll_next(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;
