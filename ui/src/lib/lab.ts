@@ -1,6 +1,6 @@
 // Runs of load jobs as the API tells them, and what pages show of them.
 import { request } from '../api/client.ts';
-import { clock, day } from './format.ts';
+import { capital, clock, day } from './format.ts';
 
 export interface Step {
   clients: number;
@@ -60,8 +60,33 @@ export const report = (id: string): string => `/api/v1/lab/runs/${encodeURICompo
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;
 export const runHref = (id: string): string => `${RUNS}/${encodeURIComponent(id)}`;
 
-export const isOver = (run: Run): boolean => !['queued', 'preparing', 'running'].includes(run.state);
+export const isOver = (run: { state: string }): boolean => !['queued', 'preparing', 'running'].includes(run.state);
+/** Why an action of a run is not to be had in this state, or null. */
+export function notNow(state: string, action: string): string | null {
+  const over = isOver({ state });
+  if (action === 'abort' && over) return `There is nothing to abort: it has ended (${state}).`;
+  if (action === 'destroy' && !over) return 'It has not ended yet: abort it first.';
+  return null;
+}
+
 export const numberOf = (run: { id: string }): number => Number(run.id.slice(1));
+
+/** A difference between two records, which are in JSON, as people write it: `gain_percent` is Gain percent. */
+export function difference([name, ...values]: [string, string, string]): [string, string, string] {
+  const plain = (value: unknown): string => {
+    if (Array.isArray(value)) return value.every((one) => !Array.isArray(one)) && value.length === 2 ? value.map(plain).join(' × ') : value.map(plain).join(', ');
+    if (typeof value === 'object' && value !== null) return Object.entries(value).map(([of, one]) => `${of.replaceAll('_', ' ')} ${plain(one)}`).join(', ');
+    return String(value);
+  };
+  const read = (text: string): string => {
+    try {
+      return plain(JSON.parse(text));
+    } catch {
+      return text;
+    }
+  };
+  return [capital(name.replaceAll('_', ' ')), read(values[0]), read(values[1])];
+}
 
 /** The list with one run as it is now, the newest first. */
 export function taken(runs: Run[], run: Run): Run[] {

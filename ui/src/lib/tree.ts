@@ -80,8 +80,8 @@ export const actionsOf = (context: Context, node: Node): Action[] =>
 /** At most so many columns beside the name fit into a table. */
 const COLUMNS_MAX = 5;
 /** Longer texts belong on the page of the item, not in a table. */
-const isBroad = ({ kind, role }: Property): boolean =>
-  role === 'secret' || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
+const isBroad = ({ kind, role, required }: Property): boolean =>
+  role === 'secret' || (role === 'at-create' && required !== true) || (kind.type === 'text' && kind.shape === 'lines') || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
 
 /** Which properties of items stand in their table. */
 export const columns = (context: Context): Property[] => context.properties.filter((property) => !isBroad(property)).slice(0, COLUMNS_MAX);

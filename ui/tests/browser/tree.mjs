@@ -295,7 +295,7 @@ async function withTheMock(t, { page, where }) {
     await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Shares' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Configuration' }).count(), 0);
     await page.goto(`${where.url}/configuration`);
-    await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+    await page.getByRole('heading', { name: 'You may not see this page' }).waitFor();
     where.mock.role({});
     where.mock.reset();
   });

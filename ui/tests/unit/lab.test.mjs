@@ -1,0 +1,23 @@
+// What can be done with a run, by its state.
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { difference, isOver, notNow } from '../../src/lib/lab.ts';
+
+test('a run is aborted while it lasts, and destroyed afterwards', () => {
+  for (const state of ['queued', 'preparing', 'running']) {
+    assert.ok(!isOver({ state }));
+    assert.equal(notNow(state, 'abort'), null);
+    assert.match(notNow(state, 'destroy'), /abort it first/);
+  }
+  for (const state of ['done', 'failed', 'aborted']) {
+    assert.ok(isOver({ state }));
+    assert.match(notNow(state, 'abort'), new RegExp(`it has ended \\(${state}\\)`));
+    assert.equal(notNow(state, 'destroy'), null);
+  }
+});
+
+test('the differences between two records are in words', () => {
+  assert.deepEqual(difference(['plateau', '{"gain_percent":3.0,"min_steps":4}', '"none"']), ['Plateau', 'gain percent 3, min steps 4', 'none']);
+  assert.deepEqual(difference(['schedule', '[[1,1],[4,2]]', '[]']), ['Schedule', '1 × 1, 4 × 2', '']);
+  assert.deepEqual(difference(['file_size', '16777216', 'not JSON']), ['File size', '16777216', 'not JSON']);
+});
