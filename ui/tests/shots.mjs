@@ -11,6 +11,8 @@ import { nodesOf } from './browser/pages.mjs';
 
 const OUT = process.argv[2] ?? '/tmp/ui-shots';
 const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+/** What a page has is there within this time (ms). */
+const PATIENCE = 8000;
 const only = (name, all) => (process.env[name] ? process.env[name].split(',') : all);
 
 async function signIn(page, { url, user, password }) {
@@ -102,9 +104,8 @@ const PAGES = {
   },
   pending: async (page, where) => {
     await node(page, where, '/configuration/services/nfs', 'NFS');
-    await page.getByLabel('Lease', { exact: true }).fill('2 min');
     await page.getByLabel('Delegations', { exact: true }).uncheck();
-    await page.getByLabel('Reply cache', { exact: true }).fill('3 KiB');
+    await page.getByLabel('Lease', { exact: true }).fill('5 h');
     await page.getByRole('region', { name: /not committed/ }).waitFor();
   },
   'service-disable': async (page, where) => {
@@ -269,6 +270,7 @@ if (browser !== null) {
   for (const size of only('SIZE', Object.keys(SIZES))) {
     for (const colorScheme of only('SCHEME', ['light', 'dark'])) {
       const context = await browser.newContext({ viewport: SIZES[size], colorScheme, ignoreHTTPSErrors: true, hasTouch: size === 'phone' });
+      context.setDefaultTimeout(PATIENCE);
       await all(await context.newPage(), where, `${size}-${colorScheme}`);
       await context.close();
     }

@@ -88,13 +88,20 @@ export function difference([name, ...values]: [string, string, string]): [string
   return [capital(name.replaceAll('_', ' ')), read(values[0]), read(values[1])];
 }
 
+/** What the descriptions of a job say differs with the job, of which the name is enough. */
+const DESCRIBES = ['answers', 'expect', 'title'];
+
+/** Where two runs differ, in words. */
+export const differences = (found: Comparison): [string, string, string][] =>
+  found.differences.filter(([name]) => !DESCRIBES.includes(name)).map(([name, a, b]) => difference([name === 'name' ? 'job' : name, a, b]));
+
 /** The list with one run as it is now, the newest first. */
 export function taken(runs: Run[], run: Run): Run[] {
   const others = runs.filter(({ id }) => id !== run.id);
   return run.state === 'gone' ? others : [...others, run].sort((a, b) => numberOf(b) - numberOf(a));
 }
 
-export const load = ([clients, threads]: readonly [number, number]): string => `${clients} × ${threads}`;
+export const load = ([clients, threads]: readonly [number, number]): string => `${clients}\u00a0×\u00a0${threads}`;
 
 /** What came of it, or what it does, in a few words. */
 export function outcome(run: Run): string {

@@ -1,7 +1,7 @@
 // What can be done with a run, by its state.
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { difference, isOver, notNow } from '../../src/lib/lab.ts';
+import { difference, differences, isOver, notNow } from '../../src/lib/lab.ts';
 
 test('a run is aborted while it lasts, and destroyed afterwards', () => {
   for (const state of ['queued', 'preparing', 'running']) {
@@ -20,4 +20,9 @@ test('the differences between two records are in words', () => {
   assert.deepEqual(difference(['plateau', '{"gain_percent":3.0,"min_steps":4}', '"none"']), ['Plateau', 'gain percent 3, min steps 4', 'none']);
   assert.deepEqual(difference(['schedule', '[[1,1],[4,2]]', '[]']), ['Schedule', '1 × 1, 4 × 2', '']);
   assert.deepEqual(difference(['file_size', '16777216', 'not JSON']), ['File size', '16777216', 'not JSON']);
+});
+
+test('of two jobs the names are told, not what describes them', () => {
+  const found = { differences: [['answers', '"How many?"', '"How fast?"'], ['name', '"iops-4k"', '"create"']] };
+  assert.deepEqual(differences(found), [['Job', 'iops-4k', 'create']]);
 });
