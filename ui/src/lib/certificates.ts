@@ -28,7 +28,3 @@ export function unused(node: Node): string[] {
       return ['authority', 'renews', ...ACME];
   }
 }
-
-/** Why a certificate is not renewed here, or null. */
-export const notRenewed = (node: Node, action: string): string | null =>
-  action === 'renew' && valueOf(node, 'source')?.value === 'supplied' ? 'It was supplied: set the chain and the key of a newer one.' : null;

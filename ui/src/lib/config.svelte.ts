@@ -14,7 +14,7 @@ export const PLACES = ['shares', 'analytics', 'configuration', 'maintenance', 'l
 const CHECK_MS = 300;
 
 /** How long after the declaration could not be read it is asked for again (ms). */
-const AGAIN_MS = 2000;
+const AGAIN_MS = 1000;
 
 /** How long it is said what was done (ms); notes stay until they are closed. */
 const SAID_MS = 10_000;

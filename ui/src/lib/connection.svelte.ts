@@ -3,9 +3,9 @@
 import { ApiError, onAsked, whoAmI } from '../api/client.ts';
 
 /** An answer that takes longer is worth a word (ms). */
-const SLOW_MS = 3000;
+const SLOW_MS = 2500;
 /** How long after a request that was not answered the server is asked again (ms). */
-const AGAIN_MS = 2000;
+const AGAIN_MS = 1000;
 
 class Connection {
   /** The last request was not answered. */

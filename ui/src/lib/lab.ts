@@ -91,6 +91,12 @@ export function difference([name, ...values]: [string, string, string]): [string
 /** What the descriptions of a job say differs with the job, of which the name is enough. */
 const DESCRIBES = ['answers', 'expect', 'title'];
 
+/** What two runs are to each other, in a sentence. */
+export function verdict({ differences, ratio, significant }: Comparison): string {
+  if (differences.some(([name]) => name === 'name')) return 'These are runs of different jobs: each says something else, and neither is faster.';
+  return `The newer one is ${ratio.toFixed(2)} times the older one; that is ${significant ? 'beyond' : 'within'} what their own windows vary by.`;
+}
+
 /** Where two runs differ, in words. */
 export const differences = (found: Comparison): [string, string, string][] =>
   found.differences.filter(([name]) => !DESCRIBES.includes(name)).map(([name, a, b]) => difference([name === 'name' ? 'job' : name, a, b]));

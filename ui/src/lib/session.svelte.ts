@@ -5,7 +5,7 @@ import { connection } from './connection.svelte.ts';
 import { router } from './router.svelte.ts';
 
 /** How long after a first request that failed it is made again (ms). */
-const AGAIN_MS = 2000;
+const AGAIN_MS = 1000;
 
 class Session {
   user = $state<string | null>(null);

@@ -42,6 +42,8 @@ export async function connection(t, { page, where, another }) {
     const name = question.getByLabel('Name', { exact: true });
     await page.getByRole('button', { name: 'New user' }).click();
     await name.fill('clara');
+    // The page below it is read anew meanwhile.
+    await page.waitForResponse((answer) => answer.url().includes('/nodes/configuration/users'));
     await page.keyboard.press('Escape');
     await question.waitFor({ state: 'hidden' });
     await page.getByRole('button', { name: 'New user' }).click();

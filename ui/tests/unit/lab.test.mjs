@@ -1,7 +1,7 @@
 // What can be done with a run, by its state.
 import test from 'node:test';
 import assert from 'node:assert/strict';
-import { difference, differences, isOver, notNow } from '../../src/lib/lab.ts';
+import { difference, differences, isOver, notNow, verdict } from '../../src/lib/lab.ts';
 
 test('a run is aborted while it lasts, and destroyed afterwards', () => {
   for (const state of ['queued', 'preparing', 'running']) {
@@ -25,4 +25,9 @@ test('the differences between two records are in words', () => {
 test('of two jobs the names are told, not what describes them', () => {
   const found = { differences: [['answers', '"How many?"', '"How fast?"'], ['name', '"iops-4k"', '"create"']] };
   assert.deepEqual(differences(found), [['Job', 'iops-4k', 'create']]);
+});
+
+test('runs of one job are measured against each other, others are not', () => {
+  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, significant: true }), /1\.50 times the older one; that is beyond/);
+  assert.match(verdict({ differences: [['name', '"a"', '"b"']], ratio: 1.5, significant: true }), /different jobs/);
 });
