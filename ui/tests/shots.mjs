@@ -7,7 +7,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { launch, target } from './browser/chromium.mjs';
-import { nodesOf } from './browser/pages.mjs';
+import { nodesOf, settled } from './browser/pages.mjs';
 
 const OUT = process.argv[2] ?? '/tmp/ui-shots';
 const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
@@ -47,7 +47,7 @@ const open = async (page, where, sheet) => {
 async function node(page, { url }, path, heading) {
   await page.goto(url + path);
   await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-  await page.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
+  await settled(page);
 }
 
 const PAGES = {
@@ -231,7 +231,7 @@ async function declared(page) {
     found[name] = async (one, { url }) => {
       await one.goto(url + address);
       await one.getByRole('heading', { level: 1 }).first().waitFor();
-      await one.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
+      await settled(one);
     };
     if (noun === null) continue;
     found[`${name}-new`] = async (one, { url }) => {

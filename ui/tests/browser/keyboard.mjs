@@ -1,7 +1,7 @@
 // Without a mouse, and without eyes: every control of every page has a name and shows that it has the
 // focus, and says why it cannot be used; what is made and destroyed can be by keys alone.
 import assert from 'node:assert/strict';
-import { nodesOf, step } from './pages.mjs';
+import { nodesOf, settled, step } from './pages.mjs';
 
 const OTHERS = ['/', '/analytics?w=cpu.utilization[mode]', '/nfs', '/configuration?view=history', '/configuration?view=file', '/maintenance?view=audit'];
 
@@ -54,7 +54,7 @@ export async function keyboard(t, { page, where }) {
     for (const address of [...OTHERS, ...nodes]) {
       await step(page, address);
       await page.locator('main h1').first().waitFor();
-      await page.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
+      await settled(page);
       found.push(...(await faults(page)).map((fault) => `${address}: ${fault}`));
       for (let at = 0; at < TABS; at += 1) {
         await page.keyboard.press('Tab');

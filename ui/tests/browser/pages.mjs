@@ -29,3 +29,6 @@ export const step = (page, to) => page.evaluate((address) => {
   history.pushState(null, '', address);
   dispatchEvent(new PopStateEvent('popstate'));
 }, to);
+
+/** Waits until nothing on the page is still being read. */
+export const settled = (page) => page.waitForFunction(() => ![...document.querySelectorAll('[role=status]')].some(({ textContent }) => textContent === 'Loading'));
