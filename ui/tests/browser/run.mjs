@@ -364,7 +364,7 @@ async function phone(t, { where, complaints }) {
   const context = await browser.newContext({ viewport: { width: 390, height: 844 }, ignoreHTTPSErrors: true, hasTouch: true });
   const page = await open(context, where, complaints);
   await signIn(page, where);
-  for (const path of ['/', '/nfs', '/shares', '/configuration', '/configuration/services/nfs', '/configuration?view=history', '/maintenance?view=audit', '/maintenance/logs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
+  for (const path of ['/', '/nfs', '/shares', '/configuration', '/configuration/services/nfs', '/configuration?view=history', '/maintenance?view=audit', '/maintenance/logs', '/configuration/alerts', '/lab', '/lab/jobs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
     await t.test(`${path} does not scroll sideways`, async () => {
       await page.goto(where.url + path);
       await page.getByRole('navigation', { name: 'Places' }).waitFor();
