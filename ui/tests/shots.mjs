@@ -7,9 +7,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { launch, target } from './browser/chromium.mjs';
+import { nodesOf, settled } from './browser/pages.mjs';
 
 const OUT = process.argv[2] ?? '/tmp/ui-shots';
 const SIZES = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+/** What a page has is there within this time (ms). */
+const PATIENCE = 8000;
 const only = (name, all) => (process.env[name] ? process.env[name].split(',') : all);
 
 async function signIn(page, { url, user, password }) {
@@ -44,7 +47,7 @@ const open = async (page, where, sheet) => {
 async function node(page, { url }, path, heading) {
   await page.goto(url + path);
   await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-  await page.getByText('Loading', { exact: true }).waitFor({ state: 'detached' });
+  await settled(page);
 }
 
 const PAGES = {
@@ -99,23 +102,12 @@ const PAGES = {
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
     await page.getByRole('dialog').waitFor();
   },
-  configuration: (page, where) => node(page, where, '/configuration', 'Configuration'),
-  service: (page, where) => node(page, where, '/configuration/services/nfs', 'NFS'),
   pending: async (page, where) => {
     await node(page, where, '/configuration/services/nfs', 'NFS');
-    await page.getByLabel('Lease', { exact: true }).fill('2 min');
     await page.getByLabel('Delegations', { exact: true }).uncheck();
-    await page.getByLabel('Reply cache', { exact: true }).fill('3 KiB');
+    await page.getByLabel('Lease', { exact: true }).fill('5 h');
     await page.getByRole('region', { name: /not committed/ }).waitFor();
   },
-  users: (page, where) => node(page, where, '/configuration/users', 'Users'),
-  user: (page, where) => node(page, where, '/configuration/users/admin', 'admin'),
-  'user-new': async (page, where) => {
-    await node(page, where, '/configuration/users', 'Users');
-    await page.getByRole('button', { name: 'New user' }).click();
-    await page.getByRole('dialog', { name: 'New user' }).waitFor();
-  },
-  service: (page, where) => node(page, where, '/configuration/services/nfs', 'NFS'),
   'service-disable': async (page, where) => {
     await node(page, where, '/configuration/services/nfs', 'NFS');
     await page.getByRole('button', { name: 'Disable', exact: true }).click();
@@ -136,28 +128,17 @@ const PAGES = {
     await node(page, where, '/shares', 'Shares');
     await page.getByRole('table').first().waitFor();
   },
-  share: async (page, where) => {
+  'share-destroy': async (page, where) => {
     await node(page, where, '/shares', 'Shares');
     await page.getByRole('table').first().getByRole('rowheader').first().getByRole('link').click();
     await page.getByRole('region', { name: 'Settings' }).waitFor();
-  },
-  'share-new': async (page, where) => {
-    await node(page, where, '/shares', 'Shares');
-    await page.getByRole('button', { name: /^New share/ }).first().click();
-    await page.getByRole('dialog').waitFor();
-  },
-  'share-destroy': async (page, where) => {
-    await PAGES.share(page, where);
     await page.getByRole('button', { name: 'Destroy' }).click();
     await page.getByRole('dialog').waitFor();
   },
-  maintenance: (page, where) => node(page, where, '/maintenance', 'Maintenance'),
-  system: (page, where) => node(page, where, '/maintenance/system', 'System'),
   log: async (page, where) => {
     await node(page, where, '/maintenance/logs', /Logs?/);
-    await page.getByRole('log').locator('time').first().waitFor();
+    await page.getByRole('log').locator('time').first().waitFor({ timeout: 3000 }).catch(() => undefined);
   },
-  sessions: (page, where) => node(page, where, '/maintenance/sessions', 'Sessions'),
   audit: async (page, where) => {
     await node(page, where, '/maintenance?view=audit', 'Audit');
     await page.getByRole('table').waitFor();
@@ -171,10 +152,52 @@ const PAGES = {
     await page.getByRole('list', { name: 'Jobs' }).getByRole('button', { name: 'Run' }).first().click();
     await page.getByRole('dialog').waitFor();
   },
-  'lab-run': async (page, where) => {
+  'lab-run': (page, where) => run(page, where, 'done'),
+  'lab-run-now': (page, where) => run(page, where, 'running'),
+  'lab-compare': async (page, where) => {
     await PAGES.lab(page, where);
-    await page.getByRole('table', { name: 'Runs', exact: true }).getByRole('link', { name: /^r\d+$/ }).first().click();
-    await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+    const boxes = page.getByRole('checkbox', { name: /^Compare r/ }).and(page.locator(':enabled'));
+    await boxes.nth(0).check();
+    await boxes.nth(1).check();
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByRole('table', { name: 'Comparison' }).waitFor();
+  },
+  unknown: async (page, { url }) => {
+    await page.goto(`${url}/nowhere`);
+    await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+  },
+  gone: async (page, where) => {
+    await node(page, where, '/configuration/services/nfs', 'NFS');
+    await page.getByLabel('Lease', { exact: true }).fill('2 min');
+    await page.route('**/api/**', (route) => route.abort());
+    await page.getByText('The server does not answer').first().waitFor();
+    await page.getByRole('button', { name: 'Commit', exact: true }).click({ timeout: 2000 }).catch(() => undefined);
+  },
+  'status-gone': async (page, where) => {
+    await PAGES.status(page, where);
+    await page.route('**/api/**', (route) => route.abort());
+    await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+  },
+  'start-gone': async (page, { url }) => {
+    await page.route('**/api/**', (route) => route.abort());
+    await page.goto(url);
+    await page.getByRole('heading', { name: /^Could not/ }).waitFor();
+  },
+  slow: async (page, where) => {
+    await node(page, where, '/configuration/users', 'Users');
+    await page.route('**/api/**', (route) => setTimeout(() => void route.continue().catch(() => undefined), 8000));
+    await page.getByText('Waiting for the server').waitFor();
+  },
+  'not-permitted': async (page, { url }) => {
+    await page.route('**/api/v1/nodes/configuration*', (route) => route.fulfill({ status: 403, json: { error: { tried: 'read /configuration', failed: 'no role has configuration:read', hint: 'Ask an administrator.' } } }));
+    await page.goto(`${url}/configuration`);
+    await page.getByRole('heading', { name: 'You may not see this page' }).waitFor();
+  },
+  keys: async (page, { url }) => {
+    await page.goto(url);
+    await page.getByRole('navigation', { name: 'Places' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
   },
   'search-setting': async (page, { url }) => {
     await page.goto(url);
@@ -191,21 +214,52 @@ const PAGES = {
   },
 };
 
+/** The page of a run in this state. */
+async function run(page, where, state) {
+  await PAGES.lab(page, where);
+  const row = page.getByRole('table', { name: 'Runs', exact: true }).getByRole('row').filter({ has: page.getByRole('cell', { name: state, exact: true }) });
+  await row.first().getByRole('link', { name: /^r\d+$/ }).click({ timeout: 2000 });
+  await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+}
+
+/** Every node that the server declares, one item of each kind, and the question that makes another. */
+async function declared(page) {
+  const found = {};
+  // Certificates differ from one another by where they come from.
+  for (const { path, address, noun } of await nodesOf(page, (of) => (of.endsWith('/certificates') ? 4 : 1))) {
+    const name = path.slice(1).replaceAll('/', '-');
+    found[name] = async (one, { url }) => {
+      await one.goto(url + address);
+      await one.getByRole('heading', { level: 1 }).first().waitFor();
+      await settled(one);
+    };
+    if (noun === null) continue;
+    found[`${name}-new`] = async (one, { url }) => {
+      await one.goto(url + address);
+      await one.getByRole('button', { name: /^New / }).and(one.locator(':enabled')).first().click();
+      await one.getByRole('dialog').waitFor();
+    };
+  }
+  return found;
+}
+
 async function all(page, where, name) {
   // What is pending on one page is given up for the next one.
-  page.on('dialog', (question) => void question.accept());
+  page.on('dialog', (question) => void question.accept().catch(() => undefined));
   await signIn(page, where);
+  const pages = { ...(await declared(page)), ...PAGES };
   // The sign-in page last: it is looked at signed out.
-  const wanted = only('SHOTS', Object.keys(PAGES)).sort((a, b) => (a === 'login' ? 1 : 0) - (b === 'login' ? 1 : 0));
+  const wanted = only('SHOTS', Object.keys(pages)).sort((a, b) => (a === 'login' ? 1 : 0) - (b === 'login' ? 1 : 0));
   for (const one of wanted) {
     try {
-      await PAGES[one](page, where);
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await pages[one](page, where);
     } catch (error) {
       console.log(`${one}-${name}: ${String(error).split('\n')[0]}`);
     }
-    await page.screenshot({ path: join(OUT, `${one}-${name}.png`) });
-    if (one !== 'status' && !name.startsWith('phone')) continue;
-    await page.screenshot({ path: join(OUT, `${one}-full-${name}.png`), fullPage: true });
+    // A question above the page is looked at where it stands; else the page as a whole.
+    const fullPage = (await page.locator('dialog[open]').count()) === 0;
+    await page.screenshot({ path: join(OUT, `${one}-${name}.png`), fullPage });
   }
 }
 
@@ -216,6 +270,7 @@ if (browser !== null) {
   for (const size of only('SIZE', Object.keys(SIZES))) {
     for (const colorScheme of only('SCHEME', ['light', 'dark'])) {
       const context = await browser.newContext({ viewport: SIZES[size], colorScheme, ignoreHTTPSErrors: true, hasTouch: size === 'phone' });
+      context.setDefaultTimeout(PATIENCE);
       await all(await context.newPage(), where, `${size}-${colorScheme}`);
       await context.close();
     }

@@ -29,29 +29,41 @@ export function onSignedOut(callback: () => void): void {
   signedOut = callback;
 }
 
-async function errorOf(response: Response, tried: string): Promise<ApiError> {
+function errorOf(status: number, text: string, tried: string): ApiError {
   try {
-    const { error } = (await response.json()) as ApiErrorBody;
-    return new ApiError(response.status, error.tried, error.failed, error.hint, error.path ?? null, error.property ?? null);
+    const { error } = JSON.parse(text) as ApiErrorBody;
+    return new ApiError(status, error.tried, error.failed, error.hint, error.path ?? null, error.property ?? null);
   } catch {
-    return new ApiError(response.status, tried, `the server answered ${response.status}`, '');
+    return new ApiError(status, tried, `the server answered ${status}`, '');
   }
+}
+
+let asked: () => (answered: boolean) => void = () => () => {};
+
+/** Called with each request; what it gives is called when that was answered, or was not. */
+export function onAsked(callback: () => (answered: boolean) => void): void {
+  asked = callback;
 }
 
 async function answerOf(method: string, path: string, tried: string, type: string, body: string | null): Promise<string> {
   let response: Response;
+  let text: string;
+  const over = asked();
   try {
     const headers: Record<string, string> = body === null ? {} : { 'content-type': type };
     response = await fetch(`/api/v1${path}`, { method, credentials: 'same-origin', headers, body });
+    text = await response.text();
+    over(true);
   } catch {
-    throw new ApiError(0, tried, 'the server does not answer', 'Check that it is running.');
+    over(false);
+    throw new ApiError(0, tried, 'the server does not answer', 'Check that it is running and that the network is there.');
   }
   if (!response.ok) {
-    const error = await errorOf(response, tried);
+    const error = errorOf(response.status, text, tried);
     if (error.status === 401 && path !== '/session') signedOut();
     throw error;
   }
-  return response.text();
+  return text;
 }
 
 /** Sends JSON and reads JSON; `tried` says what it was for, in case that nobody answers. */

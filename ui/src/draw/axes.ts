@@ -100,6 +100,13 @@ export function drawCross(ctx: CanvasRenderingContext2D, box: Box, span: Span, t
   const label = clock(Math.floor(time));
   const width = ctx.measureText(label).width + 8;
   const left = Math.min(box.left + box.width - width, Math.max(box.left, x - width / 2));
+  // A label of the axis that would stick out beside it is no time that anybody could read.
+  ctx.fillStyle = p.ground;
+  for (const { at, label: mark } of marks(span.from, span.to, box.width / LABEL_DISTANCE)) {
+    const half = ctx.measureText(mark).width / 2 + 1;
+    const middle = Math.round(xOf(at, span, box));
+    if (middle + half > left && middle - half < left + width) ctx.fillRect(middle - half, box.top + box.height + 3, 2 * half, 16);
+  }
   ctx.fillStyle = p.cross;
   ctx.fillRect(left, box.top + box.height + 3, width, 16);
   ctx.fillStyle = p.plot;

@@ -1,6 +1,7 @@
 // The colours of the page as the canvas needs them: read from the CSS tokens once per theme.
 
 export interface Palette {
+  ground: string;
   plot: string;
   grid: string;
   area: string;
@@ -32,6 +33,7 @@ export function palette(): Palette {
   const style = getComputedStyle(document.documentElement);
   const token = (name: string): string => style.getPropertyValue(`--${name}`).trim();
   current = {
+    ground: token('bg'),
     plot: token('plot'),
     grid: token('grid'),
     area: token('area'),

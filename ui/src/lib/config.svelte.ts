@@ -2,6 +2,7 @@
 // changes that wait to be committed, and what was committed meanwhile, here or elsewhere.
 import * as tree from '../api/tree.ts';
 import type { ApiError } from '../api/client.ts';
+import { connection } from './connection.svelte.ts';
 import { sentences } from './format.ts';
 import * as pending from './pending.ts';
 import { router } from './router.svelte.ts';
@@ -11,6 +12,9 @@ import { asError, session } from './session.svelte.ts';
 export const PLACES = ['shares', 'analytics', 'configuration', 'maintenance', 'lab'] as const;
 /** How long after a change the server is asked whether it would take it (ms). */
 const CHECK_MS = 300;
+
+/** How long after the declaration could not be read it is asked for again (ms). */
+const AGAIN_MS = 1000;
 
 /** How long it is said what was done (ms); notes stay until they are closed. */
 const SAID_MS = 10_000;
@@ -46,10 +50,12 @@ class Config {
   #live = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #saying: ReturnType<typeof setTimeout> | undefined;
+  #again: ReturnType<typeof setTimeout> | undefined;
   #stop: (() => void) | null = null;
 
   constructor() {
     router.guard = (to) => this.#mayLeave(to);
+    connection.onBack(() => (this.turn += 1));
     addEventListener('beforeunload', (event) => {
       if (this.dirty) event.preventDefault();
     });
@@ -57,23 +63,43 @@ class Config {
 
   /** Reads the declaration and what may be seen of it; a server without a tree has no such pages. */
   async start(user: string): Promise<void> {
+    clearTimeout(this.#again);
     // What waits survives a session that ran out, but is nobody else's.
     if (this.#user !== user) this.abort();
     this.#user = user;
     try {
       const declared = await tree.tree();
       const names = PLACES.filter((name) => declared.children.some((child) => child.name === name));
-      const readable = await Promise.all(names.map((name) => tree.node(`/${name}`).then((node) => (this.#note(node), true), () => false)));
+      const readable = await Promise.all(names.map((name) => this.#readable(`/${name}`)));
       this.declared = declared;
       this.places = names.filter((_, at) => readable[at]);
       if (this.places.includes('configuration')) this.#follow();
-    } catch {
+    } catch (failed) {
+      const { status } = asError(failed);
+      if (status === 0 || status >= 500) {
+        // Nothing is known of what there is: the pages wait for it.
+        this.#again = setTimeout(() => void this.start(user), AGAIN_MS);
+        return;
+      }
       this.places = [];
     }
     this.loaded = true;
   }
 
+  /** Whether a place may be seen; that nobody answers is thrown on. */
+  async #readable(path: string): Promise<boolean> {
+    try {
+      this.#note(await tree.node(path));
+      return true;
+    } catch (failed) {
+      const { status } = asError(failed);
+      if (status === 0 || status >= 500) throw failed;
+      return false;
+    }
+  }
+
   stop(): void {
+    clearTimeout(this.#again);
     this.#stop?.();
     this.#stop = null;
     this.declared = null;

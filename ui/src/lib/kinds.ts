@@ -105,6 +105,11 @@ export function asText(kind: Kind, value: Value): string {
   return String(value);
 }
 
+/** Characters of a size that is told exactly; longer ones are rounded. */
+const EXACT_MOST = 7;
+/** Of a text of several lines, so much tells which one it is. */
+const LINE_MOST = 60;
+
 /** A value as it is read in a table or a sentence. */
 export function show(kind: Kind | undefined, value: Value): string {
   if (value === null || value === undefined || value === '') return '–';
@@ -114,13 +119,17 @@ export function show(kind: Kind | undefined, value: Value): string {
   if (typeof value === 'object') return Object.entries(value).map(([name, one]) => `${name}: ${show(undefined, one as Value)}`).join(', ') || '–';
   if (kind?.type === 'time' && typeof value === 'number') return value === 0 ? 'never' : `${day(value)} ${clock(value)}`;
   // Where the exact figure would be a long one, nobody can read it.
-  if (kind?.type === 'bytes' && typeof value === 'number') return exactBytes(value).length > 9 ? bytes(value) : exactBytes(value);
-  return kind === undefined ? String(value) : asText(kind, value);
+  if (kind?.type === 'bytes' && typeof value === 'number') return exactBytes(value).length > EXACT_MOST ? bytes(value) : exactBytes(value);
+  const text = kind === undefined ? String(value) : asText(kind, value);
+  const lines = text.trimEnd().split('\n');
+  return lines.length > 2 ? `${lines[0]?.slice(0, LINE_MOST)} … ${lines.length} lines` : text;
 }
 
 /** With its unit, if it has one that is not in the text already. */
 export function showWithUnit(property: Property | undefined, value: Value | undefined): string {
-  const text = show(property?.kind, value ?? null);
+  // A setting is on or off; what is told of a thing is so or not.
+  const told = property?.role === 'state' && typeof value === 'boolean';
+  const text = told ? (value ? 'yes' : 'no') : show(property?.kind, value ?? null);
   const unit = property?.unit ?? '';
   const bare = typeof value === 'number' && property?.kind.type === 'integer' && unit !== '';
   return bare ? `${text} ${unit}` : text;
@@ -137,7 +146,7 @@ export function allowed(kind: Kind): string {
 }
 
 /** Whether a text needs several lines. */
-export const isLong = (kind: Kind): boolean => kind.type === 'text' && /pem|key|certificate|multi/i.test(kind.shape ?? '');
+export const isLong = (kind: Kind): boolean => kind.type === 'text' && /pem|key|certificate|multi|^lines$/i.test(kind.shape ?? '');
 
 /** What stands in a control before anything was chosen. */
 export function empty(kind: Kind): Value {

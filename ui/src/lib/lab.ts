@@ -1,6 +1,6 @@
 // Runs of load jobs as the API tells them, and what pages show of them.
 import { request } from '../api/client.ts';
-import { clock, day } from './format.ts';
+import { capital, clock, day } from './format.ts';
 
 export interface Step {
   clients: number;
@@ -60,8 +60,46 @@ export const report = (id: string): string => `/api/v1/lab/runs/${encodeURICompo
 export const result = (id: string): string => `/api/v1/lab/runs/${encodeURIComponent(id)}/result`;
 export const runHref = (id: string): string => `${RUNS}/${encodeURIComponent(id)}`;
 
-export const isOver = (run: Run): boolean => !['queued', 'preparing', 'running'].includes(run.state);
+export const isOver = (run: { state: string }): boolean => !['queued', 'preparing', 'running'].includes(run.state);
+/** Why an action of a run is not to be had in this state, or null. */
+export function notNow(state: string, action: string): string | null {
+  const over = isOver({ state });
+  if (action === 'abort' && over) return `There is nothing to abort: it has ended (${state}).`;
+  if (action === 'destroy' && !over) return 'It has not ended yet: abort it first.';
+  return null;
+}
+
 export const numberOf = (run: { id: string }): number => Number(run.id.slice(1));
+
+/** A difference between two records, which are in JSON, as people write it: `gain_percent` is Gain percent. */
+export function difference([name, ...values]: [string, string, string]): [string, string, string] {
+  const plain = (value: unknown): string => {
+    if (Array.isArray(value)) return value.every((one) => !Array.isArray(one)) && value.length === 2 ? value.map(plain).join(' × ') : value.map(plain).join(', ');
+    if (typeof value === 'object' && value !== null) return Object.entries(value).map(([of, one]) => `${of.replaceAll('_', ' ')} ${plain(one)}`).join(', ');
+    return String(value);
+  };
+  const read = (text: string): string => {
+    try {
+      return plain(JSON.parse(text));
+    } catch {
+      return text;
+    }
+  };
+  return [capital(name.replaceAll('_', ' ')), read(values[0]), read(values[1])];
+}
+
+/** What the descriptions of a job say differs with the job, of which the name is enough. */
+const DESCRIBES = ['answers', 'expect', 'title'];
+
+/** What two runs are to each other, in a sentence. */
+export function verdict({ differences, ratio, significant }: Comparison): string {
+  if (differences.some(([name]) => name === 'name')) return 'These are runs of different jobs: each says something else, and neither is faster.';
+  return `The newer one is ${ratio.toFixed(2)} times the older one; that is ${significant ? 'beyond' : 'within'} what their own windows vary by.`;
+}
+
+/** Where two runs differ, in words. */
+export const differences = (found: Comparison): [string, string, string][] =>
+  found.differences.filter(([name]) => !DESCRIBES.includes(name)).map(([name, a, b]) => difference([name === 'name' ? 'job' : name, a, b]));
 
 /** The list with one run as it is now, the newest first. */
 export function taken(runs: Run[], run: Run): Run[] {
@@ -69,7 +107,7 @@ export function taken(runs: Run[], run: Run): Run[] {
   return run.state === 'gone' ? others : [...others, run].sort((a, b) => numberOf(b) - numberOf(a));
 }
 
-export const load = ([clients, threads]: readonly [number, number]): string => `${clients} × ${threads}`;
+export const load = ([clients, threads]: readonly [number, number]): string => `${clients}\u00a0×\u00a0${threads}`;
 
 /** What came of it, or what it does, in a few words. */
 export function outcome(run: Run): string {

@@ -1,7 +1,11 @@
 // Who is signed in, what can be asked, and the server's clock. Loaded once after sign-in.
 import * as api from '../api/client.ts';
 import type { Statistic, Status } from '../api/types.ts';
+import { connection } from './connection.svelte.ts';
 import { router } from './router.svelte.ts';
+
+/** How long after a first request that failed it is made again (ms). */
+const AGAIN_MS = 1000;
 
 class Session {
   user = $state<string | null>(null);
@@ -15,15 +19,24 @@ class Session {
 
   constructor() {
     api.onSignedOut(() => this.lost());
+    connection.onGone(() => this.lost());
+    connection.onBack(() => void (this.user !== null && this.refresh().catch(() => undefined)));
   }
 
   async start(): Promise<void> {
     try {
       this.user = (await api.whoAmI()).user;
       await this.#load();
-    } catch (error) {
+    } catch (failed) {
+      const error = asError(failed);
+      if (error.status === 0 || error.status >= 500) {
+        // Nobody was refused: it is asked again, and the session may still be there.
+        this.error = error;
+        setTimeout(() => void this.start(), AGAIN_MS);
+        return;
+      }
       this.user = null;
-      if (!(error instanceof api.ApiError && error.status === 401)) this.error = asError(error);
+      if (error.status !== 401) this.error = error;
       this.lost();
     }
     this.known = true;

@@ -80,11 +80,18 @@ export const actionsOf = (context: Context, node: Node): Action[] =>
 /** At most so many columns beside the name fit into a table. */
 const COLUMNS_MAX = 5;
 /** Longer texts belong on the page of the item, not in a table. */
-const isBroad = ({ kind, role }: Property): boolean =>
-  role === 'secret' || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
+const isBroad = ({ kind, role, required }: Property): boolean =>
+  role === 'secret' || (role === 'at-create' && required !== true) || (kind.type === 'text' && kind.shape === 'lines') || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
 
 /** Which properties of items stand in their table. */
-export const columns = (context: Context): Property[] => context.properties.filter((property) => !isBroad(property)).slice(0, COLUMNS_MAX);
+export function columns(context: Context): Property[] {
+  const shown = context.properties.filter((property) => !isBroad(property));
+  // What says itself in a sentence need not be told word by word.
+  return (shown.some(isSentence) ? shown.filter(({ role }) => role === 'state').slice(0, COLUMNS_MAX - 2) : shown).slice(0, COLUMNS_MAX);
+}
+
+/** The text that says all that was set. */
+export const isSentence = ({ name, role }: Property): boolean => name === 'sentence' && role === 'state';
 
 /** A page, an item or a property that the search can jump to. */
 export interface TreeHit {

@@ -22,6 +22,7 @@ export async function lab(t, { page, where }) {
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Target', { exact: true }).fill('null:');
     await dialog.getByLabel('Clients', { exact: true }).fill('1');
+    await dialog.getByText('More; each may be left out').click();
     await dialog.getByLabel('Step', { exact: true }).fill('1');
     await dialog.getByRole('button', { name: 'Run' }).click();
     await dialog.getByText('it writes nothing').waitFor();
@@ -29,7 +30,10 @@ export async function lab(t, { page, where }) {
     await runs.getByRole('row').filter({ hasText: 'iops-4k' }).getByText('done', { exact: true }).first().waitFor({ timeout: RUN });
     await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
     await page.getByRole('table', { name: /^Staircase/ }).waitFor();
-    assert.ok(await page.getByRole('button', { name: 'Destroy' }).isVisible());
+    assert.ok(await page.getByRole('button', { name: 'Destroy' }).isEnabled());
+    const abort = page.getByRole('button', { name: 'Abort' });
+    assert.ok(await abort.isDisabled());
+    assert.match(await abort.getAttribute('title'), /it has ended/);
   });
   await t.test('its report draws itself, and is in an origin of its own', async () => {
     const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);

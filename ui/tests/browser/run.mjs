@@ -4,6 +4,8 @@ import test from 'node:test';
 import assert from 'node:assert/strict';
 import { launch, target } from './chromium.mjs';
 import { alerts } from './alerts.mjs';
+import { connection } from './connection.mjs';
+import { keyboard } from './keyboard.mjs';
 import { lab } from './lab.mjs';
 import { tree } from './tree.mjs';
 
@@ -65,7 +67,8 @@ async function suite() {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, permissions: ['clipboard-read', 'clipboard-write'] });
   const complaints = [];
   const page = await open(context, where, complaints);
-  const all = { page, where, complaints };
+  const another = async () => open(await browser.newContext({ ignoreHTTPSErrors: true }), where, complaints);
+  const all = { page, where, complaints, another };
 
   await test('signing in', (t) => signingIn(t, all));
   await test('the status page', (t) => statusPage(t, all));
@@ -76,6 +79,8 @@ async function suite() {
   await test('pages made from the tree', (t) => tree(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));
+  await test('the keyboard', (t) => keyboard(t, all));
+  await test('a connection that is lost or slow', (t) => connection(t, all));
   await test('interruptions', (t) => interruptions(t, all));
   await test('a phone', (t) => phone(t, all));
   await test('signing out leads to the sign-in page and back', (t) => signingOut(t, all));
@@ -359,7 +364,7 @@ async function phone(t, { where, complaints }) {
   const context = await browser.newContext({ viewport: { width: 390, height: 844 }, ignoreHTTPSErrors: true, hasTouch: true });
   const page = await open(context, where, complaints);
   await signIn(page, where);
-  for (const path of ['/', '/nfs', '/shares', '/configuration', '/configuration/services/nfs', '/configuration?view=history', '/maintenance?view=audit', '/maintenance/logs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
+  for (const path of ['/', '/nfs', '/shares', '/configuration', '/configuration/services/nfs', '/configuration?view=history', '/maintenance?view=audit', '/maintenance/logs', '/configuration/alerts', '/lab', '/lab/jobs', '/analytics', '/analytics?w=nfs3.ops[client]&w=nfs3.ops[latency]']) {
     await t.test(`${path} does not scroll sideways`, async () => {
       await page.goto(where.url + path);
       await page.getByRole('navigation', { name: 'Places' }).waitFor();

@@ -101,6 +101,12 @@ async function settings(t, { page, where }) {
     await node(page, where, '/configuration/services', 'Services');
     await page.getByRole('listitem').filter({ hasText: 'NFS' }).getByText('online', { exact: true }).waitFor();
   });
+  await t.test('a service has its graphs once, and its log even without lines', async () => {
+    await node(page, where, NFS, 'NFS');
+    assert.equal(await page.getByRole('link', { name: 'all together' }).count(), 1);
+    const log = page.getByRole('region', { name: 'Log' });
+    await log.getByText('It has said nothing').or(log.getByRole('listitem').first()).first().waitFor();
+  });
   await t.test('the search jumps to a setting', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('nfs: lease');
@@ -215,6 +221,8 @@ async function maintenance(t, { page, where }) {
     await node(page, where, '/maintenance?view=audit', 'Audit');
     await page.getByLabel('Only below this path').fill(NFS);
     await page.getByRole('row').filter({ hasText: where.user }).filter({ hasText: 'Lease' }).first().waitFor();
+    const narrow = await page.getByRole('columnheader').evaluateAll((all) => all.filter((one) => one.offsetWidth < 60).map((one) => one.textContent));
+    assert.deepEqual(narrow, []);
   });
 }
 
@@ -295,7 +303,7 @@ async function withTheMock(t, { page, where }) {
     await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Shares' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Configuration' }).count(), 0);
     await page.goto(`${where.url}/configuration`);
-    await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+    await page.getByRole('heading', { name: 'You may not see this page' }).waitFor();
     where.mock.role({});
     where.mock.reset();
   });

@@ -1,0 +1,33 @@
+// What can be done with a run, by its state.
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { difference, differences, isOver, notNow, verdict } from '../../src/lib/lab.ts';
+
+test('a run is aborted while it lasts, and destroyed afterwards', () => {
+  for (const state of ['queued', 'preparing', 'running']) {
+    assert.ok(!isOver({ state }));
+    assert.equal(notNow(state, 'abort'), null);
+    assert.match(notNow(state, 'destroy'), /abort it first/);
+  }
+  for (const state of ['done', 'failed', 'aborted']) {
+    assert.ok(isOver({ state }));
+    assert.match(notNow(state, 'abort'), new RegExp(`it has ended \\(${state}\\)`));
+    assert.equal(notNow(state, 'destroy'), null);
+  }
+});
+
+test('the differences between two records are in words', () => {
+  assert.deepEqual(difference(['plateau', '{"gain_percent":3.0,"min_steps":4}', '"none"']), ['Plateau', 'gain percent 3, min steps 4', 'none']);
+  assert.deepEqual(difference(['schedule', '[[1,1],[4,2]]', '[]']), ['Schedule', '1 × 1, 4 × 2', '']);
+  assert.deepEqual(difference(['file_size', '16777216', 'not JSON']), ['File size', '16777216', 'not JSON']);
+});
+
+test('of two jobs the names are told, not what describes them', () => {
+  const found = { differences: [['answers', '"How many?"', '"How fast?"'], ['name', '"iops-4k"', '"create"']] };
+  assert.deepEqual(differences(found), [['Job', 'iops-4k', 'create']]);
+});
+
+test('runs of one job are measured against each other, others are not', () => {
+  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, significant: true }), /1\.50 times the older one; that is beyond/);
+  assert.match(verdict({ differences: [['name', '"a"', '"b"']], ratio: 1.5, significant: true }), /different jobs/);
+});
