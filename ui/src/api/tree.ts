@@ -28,6 +28,10 @@ export interface Property {
   inherited?: boolean;
   /** `service-restart`: a change takes effect when the service restarts; `restart`: when the server starts again. */
   effect?: string;
+  /** Of what use it is only with some values of another property. */
+  only_if?: { property: string; values: string[] } | null;
+  /** What is read in place of a time that is 0 or not there. */
+  absent?: string;
 }
 
 export interface Action {

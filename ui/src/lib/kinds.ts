@@ -120,6 +120,7 @@ export function show(kind: Kind | undefined, value: Value): string {
 
 /** With its unit, if it has one that is not in the text already. */
 export function showWithUnit(property: Property | undefined, value: Value | undefined): string {
+  if (property?.kind.type === 'time' && property.absent && (value === 0 || value === null || value === undefined)) return property.absent;
   const text = show(property?.kind, value ?? null);
   const unit = property?.unit ?? '';
   const bare = typeof value === 'number' && property?.kind.type === 'integer' && unit !== '';
@@ -137,7 +138,7 @@ export function allowed(kind: Kind): string {
 }
 
 /** Whether a text needs several lines. */
-export const isLong = (kind: Kind): boolean => kind.type === 'text' && /pem|key|certificate|multi/i.test(kind.shape ?? '');
+export const isLong = (kind: Kind): boolean => kind.type === 'text' && /pem|key|certificate|lines/i.test(kind.shape ?? '');
 
 /** What stands in a control before anything was chosen. */
 export function empty(kind: Kind): Value {

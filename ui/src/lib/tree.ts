@@ -1,5 +1,5 @@
 // Finding one's way in the tree: paths, addresses of pages, and what is declared at a path.
-import type { Action, Context, Items, Node, NodeProperty, Property } from '../api/tree.ts';
+import type { Action, Context, Items, Node, NodeProperty, Property, Value } from '../api/tree.ts';
 import { encodePath } from '../api/tree.ts';
 
 /** What a path leads to. */
@@ -64,6 +64,10 @@ export function sourceOf(property: NodeProperty | undefined, declared: Property)
   return property.source;
 }
 
+/** Whether a property is of use where others have these values. */
+export const applies = ({ only_if: only }: Property, value: (name: string) => Value | undefined): boolean =>
+  !only || only.values.includes(String(value(only.property) ?? ''));
+
 /** Why a property cannot be changed now, or null if it can. */
 export function fixedBy(node: Node, property: NodeProperty | undefined, declared: Property): string | null {
   if (declared.role === 'at-create') return 'This is chosen when it is made, and stays.';
@@ -81,7 +85,7 @@ export const actionsOf = (context: Context, node: Node): Action[] =>
 const COLUMNS_MAX = 5;
 /** Longer texts belong on the page of the item, not in a table. */
 const isBroad = ({ kind, role }: Property): boolean =>
-  role === 'secret' || (kind.type === 'text' && /pem|sshkey|ssh-key/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
+  role === 'secret' || (kind.type === 'text' && /pem|sshkey|ssh-key|lines/i.test(kind.shape ?? '')) || (kind.type === 'list' && /ssh/i.test(kind.of?.shape ?? ''));
 
 /** Which properties of items stand in their table. */
 export const columns = (context: Context): Property[] => context.properties.filter((property) => !isBroad(property)).slice(0, COLUMNS_MAX);

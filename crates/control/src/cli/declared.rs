@@ -82,6 +82,21 @@ pub struct Property {
     /// service.
     #[serde(default)]
     pub effect: String,
+    /// Of what use it is only with some values of another property.
+    #[serde(default)]
+    pub only_if: Option<Condition>,
+    /// What is read in place of a time that is 0.
+    #[serde(default)]
+    pub absent: String,
+}
+
+/// One of several values of another property.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Condition {
+    /// Which property.
+    pub property: String,
+    /// Any of these.
+    pub values: Vec<String>,
 }
 
 impl Property {
@@ -93,6 +108,14 @@ impl Property {
     /// Write only: never shown, never kept.
     pub fn is_secret(&self) -> bool {
         self.role.eq_ignore_ascii_case("secret")
+    }
+
+    /// Whether it is of use where other properties have these values.
+    pub fn applies<'a>(&self, value: impl Fn(&str) -> Option<&'a Json>) -> bool {
+        self.only_if.as_ref().is_none_or(|Condition { property, values }| {
+            let now = value(property).and_then(Json::as_str);
+            now.is_some_and(|now| values.iter().any(|one| one == now))
+        })
     }
 
     /// Can be given when the item is made, and not changed later.

@@ -196,12 +196,14 @@ impl Shell {
             return Ok(Output::nothing());
         };
         let name = first.text.as_str();
-        let context = self.found(place)?.context;
+        let Found { context, item_of } = self.found(place)?;
         let is_action = context.action(name).is_some();
+        // What comes and goes by itself has no changes: `abort` and `destroy` are its actions.
+        let live = item_of.is_some_and(|items| !items.configured());
         // `.. show` looks at what is above, and stays.
         let climbs = name == ".." && !rest.is_empty();
         match Verb::of(name) {
-            Some(verb) if (verb.is_core() || !is_action) && !climbs => {
+            Some(verb) if (verb.is_core() && !live || !is_action) && !climbs => {
                 self.verb(verb, place, rest, passing)
             }
             _ if is_action => self.act(place, name, rest),

@@ -59,6 +59,10 @@ fn property(property: &Property) -> Json {
         },
         "help": property.help,
         "example": property.example,
+        "only_if": property.only_if.map(|one| {
+            json!({ "property": one.property, "values": one.values })
+        }),
+        "absent": property.absent,
     })
 }
 
