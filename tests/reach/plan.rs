@@ -128,9 +128,7 @@ fn own() -> (u32, u32) {
 pub fn applies(property: &Value, value: impl Fn(&str) -> Value) -> bool {
     let only_if = &property["only_if"];
     let now = only_if["property"].as_str().map(value);
-    now.is_none_or(|now| {
-        only_if["values"].as_array().is_some_and(|values| values.contains(&now))
-    })
+    now.is_none_or(|now| only_if["values"].as_array().is_some_and(|values| values.contains(&now)))
 }
 
 /// Values of one property that others depend on: the property, and the value.

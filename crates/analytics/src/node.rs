@@ -1,8 +1,9 @@
 //! Saved worksheets and what is kept on disk, as nodes of the tree.
 
 use base::limits::{
-    ALERT_NAME_MAX, ALERT_TEXT_MAX, KEPT_DATASETS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S, KEEP_HOURS_S, KEEP_MINUTES_S, KEEP_RANGE_S, KEEP_SECONDS_S,
-    STORE_BYTES_MAX, STORE_BYTES_RANGE, WORKSHEET_PANELS_MAX, WORKSHEETS_MAX,
+    ALERT_NAME_MAX, ALERT_TEXT_MAX, KEEP_HOURS_S, KEEP_MINUTES_S, KEEP_RANGE_S, KEEP_SECONDS_S,
+    KEPT_DATASETS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S, STORE_BYTES_MAX, STORE_BYTES_RANGE,
+    WORKSHEET_PANELS_MAX, WORKSHEETS_MAX,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -121,13 +122,8 @@ static DATASET: Context = Context::new(
 ])
 .actions(&[
     Action::new("stop", "Stop", "Ends it now. What was kept stays.", "Nothing.").destructive(),
-    Action::new(
-        "destroy",
-        "Destroy",
-        "Ends it, and forgets what was kept of it.",
-        "Nothing.",
-    )
-    .destructive(),
+    Action::new("destroy", "Destroy", "Ends it, and forgets what was kept of it.", "Nothing.")
+        .destructive(),
 ]);
 
 const LINE_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };

@@ -62,8 +62,7 @@ fn check(engine: &Engine, start: u64) {
     let data = ask(engine, READS, since - 2, since + 4, 1);
     assert_eq!((data.source, data.exact), (Source::Store, true));
     let wanted = |n: u64| Some((n % 10) as f64);
-    let total: Vec<_> =
-        (since..since + 4).map(|n| wanted(n).map(|reads| reads + 2.0)).collect();
+    let total: Vec<_> = (since..since + 4).map(|n| wanted(n).map(|reads| reads + 2.0)).collect();
     assert_eq!(data.total[..2], [None, None]);
     assert_eq!(data.total[2..], total);
     let rows = data.rows.expect("rows");

@@ -110,8 +110,8 @@ pub struct Condition {
 /// something else: its commands; and what stands between a node and its actions in the API.
 pub const RESERVED: [&str; 29] = [
     "abort", "actions", "audit", "cd", "commit", "compare", "create", "destroy", "done", "exit",
-    "export", "get", "help", "history", "import", "json", "list", "ls", "pending", "quit", "rename",
-    "restore", "select", "set", "show", "top", "unset", "up", "..",
+    "export", "get", "help", "history", "import", "json", "list", "ls", "pending", "quit",
+    "rename", "restore", "select", "set", "show", "top", "unset", "up", "..",
 ];
 
 /// The value of what is not set.

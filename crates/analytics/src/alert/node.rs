@@ -1,8 +1,8 @@
 //! Alerts as nodes of the tree.
 
 use base::limits::{
-    ALERT_CERTIFICATE_DAYS, ALERT_MAIL_MAX, ALERT_NAME_MAX, ALERT_RECENT_MAX, ALERT_TEXT_MAX, ALERT_TIME_MAX_S, ALERTS_MAX,
-    KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S,
+    ALERT_CERTIFICATE_DAYS, ALERT_MAIL_MAX, ALERT_NAME_MAX, ALERT_RECENT_MAX, ALERT_TEXT_MAX,
+    ALERT_TIME_MAX_S, ALERTS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -118,8 +118,7 @@ static PROPERTIES: [Property; 28] = [
         LINE_KIND,
         "How it stands: quiet, waiting, firing, or disabled.",
     ),
-    Property::state("last_fired", "Last fired", Kind::Time, "When it fired last.")
-        .absent("never"),
+    Property::state("last_fired", "Last fired", Kind::Time, "When it fired last.").absent("never"),
     WHEN,
     Property::setting(
         "statistic",
@@ -274,8 +273,7 @@ static PROPERTIES: [Property; 28] = [
     )
     .example("true"),
     Property::state("value", "Value", LINE_KIND, "The value of the last second, with its unit."),
-    Property::state("since", "Since", Kind::Time, "Since when it is firing.")
-        .absent("not now"),
+    Property::state("since", "Since", Kind::Time, "Since when it is firing.").absent("not now"),
     Property::state("fired", "Fired", COUNT, "How often it fired since the server started."),
     Property::state("delivered", "Delivered", COUNT, "Messages that arrived since then."),
     Property::state("waiting", "Waiting", COUNT, "Messages that are to be sent or sent again."),

@@ -17,10 +17,10 @@ use serde_json::{Value as Json, json};
 
 use super::outbox::{Job, Queue, retry};
 use super::*;
-use crate::tree::tests::disk::MemoryDisk;
-use crate::tree::tests::{commit, create, path, set, who};
 use crate::analytics_room::AnalyticsRoom;
 use crate::state::tests::Scratch;
+use crate::tree::tests::disk::MemoryDisk;
+use crate::tree::tests::{commit, create, path, set, who};
 use crate::tree::view::{self, Everything};
 use crate::tree::{Branch, Live};
 use sinks::{Mailbox, Web};

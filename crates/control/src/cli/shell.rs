@@ -223,15 +223,18 @@ impl Shell {
             let actions = context.actions.iter().map(|action| action.name.as_str());
             actions.chain(context.children.iter().map(|child| child.name.as_str()))
         });
+        let items = context.and_then(|context| context.items.as_ref());
+        let known = items.and_then(|_| self.items(place).ok()).unwrap_or_default();
         let verbs = VERBS.iter().map(|verb| verb.name);
-        let hint = match did_you_mean(name, verbs.chain(here)) {
-            hint if !hint.is_empty() => hint,
+        let all = verbs.chain(here).chain(known.iter().map(String::as_str));
+        let hint = match (did_you_mean(name, all), items) {
+            (hint, _) if !hint.is_empty() => hint,
             _ if self.tree.child(name).is_some() => format!("did you mean '/{name}'?"),
+            (_, Some(items)) if known.is_empty() => format!("there are no {} yet", items.plural),
+            (_, Some(items)) => format!("`list` shows the {} there are", items.plural),
             _ => "`help` lists what can be said here".to_owned(),
         };
-        let noun = context
-            .and_then(|context| context.items.as_ref())
-            .map_or_else(String::new, |items| format!(", and no {}", items.noun));
+        let noun = items.map_or_else(String::new, |items| format!(", and no {}", items.noun));
         CliError::usage(format!("'{name}' is no command, action or context here{noun}"), hint)
     }
 

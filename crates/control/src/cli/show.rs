@@ -36,7 +36,8 @@ pub fn node(
         let why = may.why.as_deref().unwrap_or("your role does not allow it");
         text += &format!("(you may look, not change: {why})\n");
     }
-    let mut shown = node.properties.iter().filter(|shown| is_of_use(context, node, shown)).peekable();
+    let mut shown =
+        node.properties.iter().filter(|shown| is_of_use(context, node, shown)).peekable();
     if shown.peek().is_some() {
         text += "Properties:\n";
         text.extend(shown.map(|shown| line(context, shown, EQUALS)));
@@ -114,7 +115,8 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     let any = Kind::default();
     let kind = property.map_or(&any, |property| &property.kind);
     let never = kind.base == "time" && shown.value.as_i64().unwrap_or(0) == 0;
-    if let Some(absent) = property.map(|p| p.absent.as_str()).filter(|words| never && *words != "") {
+    if let Some(absent) = property.map(|p| p.absent.as_str()).filter(|words| never && *words != "")
+    {
         return absent.to_owned();
     }
     if let (Some(true), Some([first, rest @ ..])) =

@@ -234,6 +234,9 @@ impl Shell {
         match self.send(&asked, true, "") {
             Ok(_) => Ok(true),
             Err(CliError::Refused { status: CONFLICT, sentence, .. }) => {
+                // What cannot be destroyed at all is no question.
+                let sure = Change::Destroy { at: at.clone(), confirm: true };
+                self.send(&self.pending.clone().with(sure), true, "")?;
                 match self.outside.confirm(&format!("{sentence}. Destroy?")) {
                     Some(answer) => Ok(answer),
                     None => Err(CliError::refused(sentence, "`destroy --yes` does it")),

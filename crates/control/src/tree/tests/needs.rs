@@ -58,7 +58,7 @@ fn all_that_is_missing_is_told_at_once_and_only_what_is_of_use() {
     ]);
     commit(&tree, both).unwrap();
     let unset = json!({ "unset": "/watches/a", "property": "limit" });
-    assert_eq!(refused(&tree, json!([unset])).sentence, "limit must be set");
+    assert_eq!(refused(&tree, json!([unset.clone()])).sentence, "limit must be set");
     commit(&tree, json!([unset, set("/watches/a", "when", "event")])).unwrap();
 }
 
@@ -67,7 +67,7 @@ fn what_the_command_line_says_is_no_name() {
     let tree = tree();
     let given = json!({ "when": "event" });
     for name in RESERVED.into_iter().filter(|name| *name != "..").chain(["look"]) {
-        let problem = refused(&tree, json!([create("/watches", name, given)]));
+        let problem = refused(&tree, json!([create("/watches", name, given.clone())]));
         let sentence =
             format!("{name:?} cannot be the name of a watch: it is a word of the command line");
         assert_eq!((problem.sentence, problem.hint.as_str()), (sentence, "choose another name"));
