@@ -324,8 +324,10 @@ impl Walk {
         let context = &items["context"];
         let node = self.api.get(&format!("/api/v1/nodes{path}/{of}")).1;
         for (property, value) in plan::branches(context) {
-            let has = |one: &Value| one["name"] == *property && one["value"] == value;
             let branch = Branch { property, value };
+            let has = |one: &Value| {
+                one["name"] == *branch.property && one["value"] == branch.value
+            };
             if list(&node, "properties").any(has) {
                 continue;
             }
