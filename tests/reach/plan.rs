@@ -101,6 +101,12 @@ pub const PREPARED: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
+/// Settings without a good value here, each with why.
+pub const REFUSED: &[&str] = &[
+    // There would have to be a certificate that can be shown.
+    "/configuration/certificates in_use:",
+];
+
 /// Actions that are asked for and not done, and why.
 const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
 
