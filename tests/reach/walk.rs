@@ -325,9 +325,7 @@ impl Walk {
         let node = self.api.get(&format!("/api/v1/nodes{path}/{of}")).1;
         for (property, value) in plan::branches(context) {
             let branch = Branch { property, value };
-            let has = |one: &Value| {
-                one["name"] == *branch.property && one["value"] == branch.value
-            };
+            let has = |one: &Value| one["name"] == *branch.property && one["value"] == branch.value;
             if list(&node, "properties").any(has) {
                 continue;
             }

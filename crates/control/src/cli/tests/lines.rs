@@ -427,7 +427,7 @@ fn what_has_not_happened_has_a_word_and_what_is_of_no_use_is_left_out() {
     assert!(shown.contains("<used> = never\n") && !shown.contains("phone"), "{shown}");
     assert_eq!(
         say(&mut shell, "/maintenance/sessions/s1 get used phone"),
-        "<used> = never\n<phone> = -\n"
+        " <used> = never\n<phone> = -\n"
     );
     let help = say(&mut shell, "/maintenance/sessions/s1 help phone");
     assert!(help.contains("if       kind is phone\n"), "{help}");
