@@ -26,7 +26,7 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
         return Client::remote(url, token, &certificate).map_err(|e| {
             let hint = match &e {
                 ClientError::File { path, .. } if *path == certificate => {
-                    "--ca FILE names a copy of the server's certificate.pem, from its state directory"
+                    "--ca FILE names a copy of certificate.pem, from the server's state directory"
                 }
                 ClientError::File { .. } => {
                     "a copy of the server's api-token, from its state directory, or the secret of \

@@ -228,8 +228,8 @@ pub const STATE_SPACE_LOW: u64 = 256 << 20;
 /// Days before its end at which an alert tells of a certificate if nobody says how many: enough to
 /// have another one made by hand.
 pub const ALERT_CERTIFICATE_DAYS: i64 = 14;
-/// Datasets that are kept beside what is kept anyway, ended ones included: each costs a look through
-/// the flight recorder every second, milliseconds at full load.
+/// Datasets that are kept beside what is kept anyway, ended ones included: each costs a look
+/// through the flight recorder every second, milliseconds at full load.
 pub const KEPT_DATASETS_MAX: usize = 8;
 /// How long such a dataset is kept by the second at most, in seconds: a week.
 pub const KEPT_FOR_MAX_S: u64 = 7 * 86_400;

@@ -115,7 +115,8 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     let any = Kind::default();
     let kind = property.map_or(&any, |property| &property.kind);
     let never = kind.base == "time" && shown.value.as_i64().unwrap_or(0) == 0;
-    if let Some(absent) = property.map(|p| p.absent.as_str()).filter(|words| never && *words != "")
+    if let Some(absent) =
+        property.map(|p| p.absent.as_str()).filter(|words| never && !words.is_empty())
     {
         return absent.to_owned();
     }
