@@ -79,11 +79,12 @@ impl Assembler {
             readings.push((n as u64, value));
             let (group, metric) = id.split_once('.').unwrap_or((id, ""));
             let kind = schema().statistic(group, metric).map(|s| s.kind);
-            let shown = match (kind, self.last.get(n)) {
-                (Some(Kind::Gauge), _) => value,
-                (_, Some((_, before))) => value.saturating_sub(*before),
-                // A rate needs two readings.
-                (_, None) => continue,
+            // Counters began at nothing with this process, as this did: what came before its first
+            // reading belongs to that.
+            let before = self.last.get(n).map_or(0, |(_, before)| *before);
+            let shown = match kind {
+                Some(Kind::Gauge) => value,
+                _ => value.saturating_sub(before),
             };
             tables.push(self.sample_table(&Sample { stat: id, ..Sample::raw("", shown as f64) }));
         }

@@ -60,3 +60,18 @@ fn what_comes_too_late_is_counted_as_dropped() {
     assert_eq!((frame.dropped, hub.gauges().dropped.get()), (1, 1));
     assert!(frame.tables.iter().all(|t| !t.stat.starts_with("nfs3")));
 }
+
+#[test]
+fn what_a_counter_had_before_its_first_reading_belongs_to_that() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let names = Arc::new(Names::new(hub.clone(), Arc::new(HubResolver(hub.clone()))));
+    let mut assembler = Assembler::new(hub.clone(), names);
+    hub.gauges().drc_replays.set(2);
+    let total = |frame: Frame| {
+        let table = frame.tables.iter().find(|table| &*table.stat == "server.drc_replays");
+        table.expect("a gauge of the schema").total[0] as f64 / SAMPLE_SCALE
+    };
+    assert_eq!(total(assembler.frame(100, &[], &[])), 2.0);
+    hub.gauges().drc_replays.set(5);
+    assert_eq!(total(assembler.frame(101, &[], &[])), 3.0);
+}
