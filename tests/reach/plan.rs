@@ -58,26 +58,57 @@ const EXCEPTIONS: &[Exception] = &[
     ("/", "tls_key", "the key of the certificate", |world| world.file("key.pem")),
     ("/", "tls_client_ca", "a file of this machine", |world| world.file("certificate.pem")),
     ("/configuration/certificates/", "key", "the key of the certificate", World::key),
+    ("/configuration/certificates/", "directory", "nobody answers there", |world| {
+        json!(format!("https://localhost:9/directory-{}", world.number()))
+    }),
+    ("/configuration/alerts/", "statistic", "a statistic that there is", |_| {
+        json!("nfs3.ops[client]")
+    }),
+    ("/lab/jobs/", "definition", "a job that can be read", |world| {
+        json!(JOB.replace("TITLE", &format!("Reach {}", world.number())).trim_end())
+    }),
     ("/configuration/tokens/", "role", "a role that there is", |_| json!("data")),
     ("/configuration/tokens/", "secret", "tokens are long", |_| {
         json!("reach-reach-reach-reach-reach-reach")
     }),
 ];
 
+/// A job that does next to nothing.
+const JOB: &str = include_str!("job.toml");
+
+/// What must be there before items or their settings can be, and why: below which path, what is
+/// asked of the API, and what is sent.
+pub const PREPARED: &[(&str, &str, &str, &str)] = &[
+    (
+        "/configuration/alerts",
+        "an alert mails only if there is a mail server",
+        "/api/v1/changes",
+        r#"{"changes": [
+            {"set": "/configuration/alerts", "property": "smtp_host", "value": "localhost"},
+            {"set": "/configuration/alerts", "property": "mail_from", "value": "a@example.org"}]}"#,
+    ),
+    (
+        "/analytics/datasets",
+        "nothing is kept by itself",
+        "/api/v1/nodes/analytics/datasets/actions/keep",
+        r#"{"parameters": {"statistic": "nfs3.ops[op=read][share=lab][file]"}}"#,
+    ),
+    (
+        "/lab/runs",
+        "nothing runs by itself",
+        "/api/v1/nodes/lab/jobs/iops-1b/actions/run",
+        r#"{"parameters": {"target": "null:", "clients": 1, "schedule": "1x1", "step": 2}}"#,
+    ),
+];
+
+/// Settings without a good value here, each with why.
+pub const REFUSED: &[&str] = &[
+    // There would have to be a certificate that can be shown.
+    "/configuration/certificates in_use:",
+];
+
 /// Actions that are asked for and not done, and why.
 const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
-
-/// What the browser leaves out of a page, and why: below which path, and the properties.
-const LEFT_OUT: &[(&str, &[&str], &str)] = &[(
-    "/configuration/certificates/",
-    &["domains", "directory", "terms_agreed", "contacts", "challenge", "http_port", "authorities"],
-    "a supplied certificate has no use for what orders one by ACME; `acme.rs` does",
-)];
-
-/// Whether the page of a node has no use for a property.
-pub fn is_left_out(path: &str, property: &str) -> bool {
-    LEFT_OUT.iter().any(|(below, names, _)| path.starts_with(below) && names.contains(&property))
-}
 
 impl Given {
     /// The value of the table, if it has one.
@@ -97,6 +128,29 @@ pub fn is_only_asked_for(path: &str, action: &Value) -> bool {
 fn own() -> (u32, u32) {
     // SAFETY: no arguments, cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// Whether a property is of use where others have these values.
+pub fn applies(property: &Value, value: impl Fn(&str) -> Value) -> bool {
+    let only_if = &property["only_if"];
+    let now = only_if["property"].as_str().map(value);
+    now.is_none_or(|now| only_if["values"].as_array().is_some_and(|values| values.contains(&now)))
+}
+
+/// Values of one property that others depend on: the property, and the value.
+pub fn branches(declared: &Value) -> Vec<(String, Value)> {
+    let properties = || declared["properties"].as_array().into_iter().flatten();
+    let settable = properties().filter(|one| one["role"] != "state");
+    let mut found: Vec<(String, Value)> = settable
+        .flat_map(|one| {
+            let name = one["only_if"]["property"].as_str().unwrap_or_default().to_owned();
+            let values = one["only_if"]["values"].as_array().cloned().unwrap_or_default();
+            values.into_iter().map(move |value| (name.clone(), value))
+        })
+        .collect();
+    found.sort_by_key(|(name, value)| format!("{name} {value}"));
+    found.dedup();
+    found
 }
 
 /// What is declared at a path without items.

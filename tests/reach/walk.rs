@@ -11,6 +11,20 @@ use crate::ways::{self, Field, Values, Way, properties};
 /// The name of the items that are walked into.
 const OWN: &str = "reach";
 
+/// A value that others depend on.
+struct Branch {
+    property: String,
+    value: Value,
+}
+
+impl Branch {
+    /// Whether a property is there because of it.
+    fn is_of(&self, property: &Value) -> bool {
+        let only_if = &property["only_if"];
+        only_if["property"] == *self.property && list(only_if, "values").any(|v| *v == self.value)
+    }
+}
+
 /// How much was tried.
 #[derive(Default)]
 pub struct Counts {
@@ -48,7 +62,7 @@ impl Walk {
     /// A node and all below it.
     pub fn node(&mut self, path: String, declared: &Value) {
         self.counts.nodes += 1;
-        self.settings(&path, declared);
+        self.settings(&path, declared, None);
         for action in list(declared, "actions") {
             self.action(&path, action);
         }
@@ -69,17 +83,19 @@ impl Walk {
         self.missing.push(format!("{what}, {}: {why}", self.ways[way].name()));
     }
 
-    /// Each setting gets another value, each way.
-    fn settings(&mut self, path: &str, declared: &Value) {
+    /// Each setting gets another value, each way; with `only`, those that depend on it.
+    fn settings(&mut self, path: &str, declared: &Value, only: Option<&Branch>) {
+        let node = self.api.get(&format!("/api/v1/nodes{path}")).1;
+        let now = |name: &str| list(&node, "properties").find(|one| one["name"] == *name).cloned();
         let settings = list(declared, "properties")
-            .filter(|one| one["role"] == "setting" || one["role"] == "secret");
-        let now = self.api.get(&format!("/api/v1/nodes{path}")).1;
-        let now = |name: &Value| list(&now, "properties").find(|one| one["name"] == *name).cloned();
+            .filter(|one| one["role"] == "setting" || one["role"] == "secret")
+            .filter(|one| only.is_none_or(|only| only.is_of(one)))
+            .filter(|one| plan::applies(one, |n| now(n).unwrap_or_default()["value"].clone()));
         let mut fields: Vec<Field> = Vec::new();
         for property in settings {
-            let now = now(&property["name"]).unwrap_or_default();
+            let now = now(name(property)).unwrap_or_default();
             // The command line of the server decides it, or it is built in.
-            if now["why"].is_string() || plan::is_left_out(path, name(property)) {
+            if now["why"].is_string() {
                 continue;
             }
             match self.field(path, property, &now["value"]) {
@@ -91,6 +107,16 @@ impl Walk {
                 Err(why) => self.missing.push(format!("{path} {}: {why}", name(property))),
             }
         }
+        // With what others depend on, those others come and go.
+        let branches = plan::branches(declared);
+        let decides = |field: &Field| branches.iter().any(|(on, _)| on == name(field));
+        let (first, rest): (Vec<Field>, Vec<Field>) = fields.into_iter().partition(decides);
+        first.into_iter().for_each(|one| self.groups(path, vec![one]));
+        self.groups(path, rest);
+    }
+
+    /// All together, as far as the server takes them together.
+    fn groups(&mut self, path: &str, mut fields: Vec<Field>) {
         while !fields.is_empty() {
             let (together, apart) = self.split(path, fields);
             let again = !together.is_empty();
@@ -213,19 +239,25 @@ impl Walk {
     /// Items are made, renamed and destroyed each way; one of them is walked into.
     fn items(&mut self, path: &str, items: &Value) {
         let noun = items["noun"].as_str().unwrap_or_default();
+        for (_, _, to, body) in plan::PREPARED.iter().filter(|(at, ..)| *at == path) {
+            let body: Value = serde_json::from_str(body).expect("JSON");
+            let (code, answer) = self.api.post(to, &body);
+            assert_eq!(code, 200, "{to}: {answer}");
+        }
         if items["origin"] == "configured" {
             self.counts.items += 1;
             for way in 0..self.ways.len() {
                 self.item(way, path, items, noun);
             }
             let name = self.name(items, OWN);
-            let made = self.fields(path, &name, items, false);
-            let create = json!([{"create": path, "name": name, "properties": properties(&made)}]);
-            let (code, answer) = self.api.post("/api/v1/changes", &json!({"changes": create}));
-            if code == 200 {
-                return self.node(format!("{path}/{name}"), &items["context"]);
+            let fields = self.fields(path, &name, items, (false, None));
+            match self.made(path, &name, &fields) {
+                Ok(()) => {
+                    self.node(format!("{path}/{name}"), &items["context"]);
+                    return self.branches(path, items, &name);
+                }
+                Err(why) => self.missing.push(format!("{path} create {name}: {why}")),
             }
-            self.notes.push(format!("{path} create: {}", answer["error"]));
         }
         let (_, node) = self.api.get(&format!("/api/v1/nodes{path}"));
         let there =
@@ -251,23 +283,73 @@ impl Walk {
     }
 
     /// What an item is made with: what it must have, and, with `all`, whatever is decided then.
-    fn fields(&self, path: &str, item: &str, items: &Value, all: bool) -> Vec<Field> {
+    fn fields(
+        &self,
+        path: &str,
+        item: &str,
+        items: &Value,
+        (all, branch): (bool, Option<&Branch>),
+    ) -> Vec<Field> {
         let path = format!("{path}/{item}");
-        let decided = |one: &&Value| {
+        let declared = || list(&items["context"], "properties");
+        let mut made: Vec<Field> = Vec::new();
+        for one in declared().filter(|one| one["role"] != "state") {
+            let value = |of: &str| {
+                let made = made.iter().find(|field| name(field) == of).map(|made| &made["value"]);
+                let default = || declared().find(|one| name(one) == of).map(|one| &one["default"]);
+                made.or_else(default).cloned().unwrap_or_default()
+            };
+            let chosen = branch.filter(|branch| branch.property == name(one));
             let only_then = one["role"] == "at-create";
             let (given, required) =
                 (Given::of(&path, name(one), &self.world), one["required"] == true);
-            required || only_then && (all || given.is_some())
-        };
-        let fields = list(&items["context"], "properties").filter(decided);
-        fields.filter_map(|one| self.field(&path, one, &one["default"]).ok()).collect()
+            let decided = required || only_then && (all || given.is_some());
+            match chosen {
+                Some(branch) => {
+                    let mut field = one.clone();
+                    field["value"] = branch.value.clone();
+                    made.push(field);
+                }
+                None if decided && plan::applies(one, value) => {
+                    made.extend(self.field(&path, one, &one["default"]));
+                }
+                None => {}
+            }
+        }
+        made
+    }
+
+    /// Settings that an item has only with another value than the one that it was made with.
+    fn branches(&mut self, path: &str, items: &Value, of: &str) {
+        let context = &items["context"];
+        let node = self.api.get(&format!("/api/v1/nodes{path}/{of}")).1;
+        for (property, value) in plan::branches(context) {
+            let branch = Branch { property, value };
+            let has = |one: &Value| one["name"] == *branch.property && one["value"] == branch.value;
+            if list(&node, "properties").any(has) {
+                continue;
+            }
+            let item = format!("{OWN}-{}", branch.value.as_str().unwrap_or_default());
+            let made = self.fields(path, &item, items, (false, Some(&branch)));
+            match self.made(path, &item, &made) {
+                Ok(()) => self.settings(&format!("{path}/{item}"), context, Some(&branch)),
+                Err(why) => self.missing.push(format!("{path} create {item}: {why}")),
+            }
+        }
+    }
+
+    /// Makes an item to be walked into.
+    fn made(&self, path: &str, name: &str, fields: &[Field]) -> Result<(), String> {
+        let create = json!([{"create": path, "name": name, "properties": properties(fields)}]);
+        let (code, answer) = self.api.post("/api/v1/changes", &json!({"changes": create}));
+        if code == 200 { Ok(()) } else { Err(answer["error"].to_string()) }
     }
 
     fn item(&mut self, way: usize, path: &str, items: &Value, noun: &str) {
         let by = self.ways[way].name();
         let wanted = format!("{OWN}-by-{}", by.replace(' ', "-").to_lowercase());
         let name_ = self.name(items, &wanted);
-        let fields = self.fields(path, &name_, items, true);
+        let fields = self.fields(path, &name_, items, (true, None));
         let at = format!("{path}/{name_}");
         if let Err(why) = self.ways[way].create(path, noun, &name_, &fields) {
             if is_missing(&why) {

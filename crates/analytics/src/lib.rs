@@ -8,11 +8,13 @@
 //! - [`collect`]: merges the cores' seconds with samples of the machine.
 //! - [`store`]: append-only segments by second, minute and hour.
 //! - [`query`]: a statistic id and an interval in, a graph out; from the store or the recorder.
+//! - [`kept`]: what is kept beside that, because somebody asked for it.
 //! - [`alert`]: what is watched, and when people are told. [`node`]: worksheets and datasets.
 
 pub mod alert;
 pub mod bus;
 pub mod collect;
+pub mod kept;
 pub mod model;
 pub mod names;
 pub mod node;

@@ -2,9 +2,10 @@
 
 use base::limits::{
     ALERT_NAME_MAX, ALERT_TEXT_MAX, KEEP_HOURS_S, KEEP_MINUTES_S, KEEP_RANGE_S, KEEP_SECONDS_S,
-    STORE_BYTES_MAX, STORE_BYTES_RANGE, WORKSHEET_PANELS_MAX, WORKSHEETS_MAX,
+    KEPT_DATASETS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S, STORE_BYTES_MAX, STORE_BYTES_RANGE,
+    WORKSHEET_PANELS_MAX, WORKSHEETS_MAX,
 };
-use base::node::{Context, Default, Items, Kind, Property, Shape};
+use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
 const SCOPE: &str = "analytics";
 
@@ -28,7 +29,8 @@ pub static DATASETS: Context = Context::new(
     "Datasets",
     "What is kept on disk: every statistic with each of its breakdowns and the pairs in \
      schema/breakdowns.toml, by the second, the minute and the hour. When it grows too large the \
-     oldest seconds go first.",
+     oldest seconds go first. Datasets are statistics narrowed further than that, kept because \
+     somebody, or an alert, has asked for it.",
     SCOPE,
 )
 .properties(&[
@@ -60,11 +62,71 @@ pub static DATASETS: Context = Context::new(
     Property::state("seconds_size", "Size of seconds", BYTES, "Bytes on disk of the seconds."),
     Property::state("minutes_size", "Size of minutes", BYTES, "Bytes on disk of the minutes."),
     Property::state("hours_size", "Size of hours", BYTES, "Bytes on disk of the hours."),
-    Property::state("seconds_since", "Seconds since", Kind::Time, "The oldest second on disk."),
-    Property::state("minutes_since", "Minutes since", Kind::Time, "The oldest minute on disk."),
-    Property::state("hours_since", "Hours since", Kind::Time, "The oldest hour on disk."),
+    Property::state("seconds_since", "Seconds since", Kind::Time, "The oldest second on disk.")
+        .absent("none yet"),
+    Property::state("minutes_since", "Minutes since", Kind::Time, "The oldest minute on disk.")
+        .absent("none yet"),
+    Property::state("hours_since", "Hours since", Kind::Time, "The oldest hour on disk.")
+        .absent("none yet"),
 ])
+.actions(&[Action::new(
+    "keep",
+    "Start keeping",
+    "Keeps a statistic by the second from now on, for some time: one that is narrowed so far that \
+     it is not kept anyway.",
+    "The name of the dataset.",
+)
+.parameters(KEEP_PARAMETERS)])
+.items(&Items::live("dataset", "datasets", &NAME, KEPT_DATASETS_MAX, &DATASET))
 .statistics(&["analytics.dropped", "analytics.missed_seconds"]);
+
+const KEEP_PARAMETERS: &[Property] = &[
+    Property::setting(
+        "statistic",
+        "Statistic",
+        LINE_KIND,
+        Default::None,
+        "A statistic id, as graphs have it in their address.",
+    )
+    .required()
+    .example("nfs3.ops[op=read][share=data][file]"),
+    Property::setting(
+        "for",
+        "For",
+        Kind::Seconds { min: 60, max: KEPT_FOR_MAX_S },
+        Default::Integer(KEPT_FOR_DEFAULT_S as i64),
+        "How long it is kept.",
+    )
+    .unit("s")
+    .example("6h"),
+];
+
+static DATASET: Context = Context::new(
+    "dataset",
+    "Dataset",
+    "A statistic that is kept by the second beside what is kept anyway. What was kept stays as \
+     long as other seconds, minutes and hours.",
+    SCOPE,
+)
+.properties(&[
+    Property::state("statistic", "Statistic", LINE_KIND, "What is kept."),
+    Property::state(
+        "state",
+        "State",
+        Kind::Choice(&[("keeping", "it is being kept"), ("ended", "its time is over")]),
+        "Whether it goes on.",
+    ),
+    Property::state("by", "By", LINE_KIND, "Who made it: a user, or an alert."),
+    Property::state("since", "Since", Kind::Time, "The first second."),
+    Property::state("until", "Until", Kind::Time, "When it ends, or has ended."),
+])
+.actions(&[
+    Action::new("stop", "Stop", "Ends it now. What was kept stays.", "Nothing.").destructive(),
+    Action::new("destroy", "Destroy", "Ends it, and forgets what was kept of it.", "Nothing.")
+        .destructive(),
+]);
+
+const LINE_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
 
 const fn keep(
     name: &'static str,

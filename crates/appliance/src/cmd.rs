@@ -23,8 +23,20 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
     if let (Some(url), Some(token)) = (&args.server, &args.token_file) {
         let beside = || token.parent().unwrap_or(Path::new("")).join("certificate.pem");
         let certificate = args.ca.clone().unwrap_or_else(beside);
-        return Client::remote(url, token, &certificate)
-            .map_err(|e| Failure::of("reach the server", &e));
+        return Client::remote(url, token, &certificate).map_err(|e| {
+            let hint = match &e {
+                ClientError::File { path, .. } if *path == certificate => {
+                    "--ca FILE names a copy of certificate.pem, from the server's state directory"
+                }
+                ClientError::File { .. } => {
+                    "a copy of the server's api-token, from its state directory, or the secret of \
+                     one of configuration/tokens in a file"
+                }
+                ClientError::Url(_) => "for example https://nas.example.org:10215",
+                _ => "--ca FILE names the certificate that the server shows, as PEM",
+            };
+            Failure::of("reach the server", &e).hint(hint)
+        });
     }
     if let Some(state) = &args.state {
         return Ok(Client::local(&state.join(SOCKET)));

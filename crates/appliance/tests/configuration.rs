@@ -50,7 +50,7 @@ fn what_was_acknowledged_outlives_a_kill() {
     let done = set(&local, "lease", "1m").unwrap();
     assert!(done["notes"][0].as_str().unwrap().contains("when the service restarts"));
     let (status, failed) = set(&local, "lease", "0").unwrap_err();
-    assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; 1 seconds is the least"));
+    assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; 1 second is the least"));
     let (status, failed) = set(&local, "tls_certificate", "/nowhere.pem").unwrap_err();
     assert_eq!((status, failed.as_str()), (400, "tls_certificate and tls_key go together"));
     // Dropped, it is killed.
@@ -110,5 +110,5 @@ fn a_configuration_goes_to_another_server_and_options_decide_over_it() {
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("lease: 0 is too small; 1 seconds is the least"), "{said}");
+    assert!(said.contains("lease: 0 is too small; 1 second is the least"), "{said}");
 }

@@ -92,7 +92,29 @@ pub struct Property {
     pub effect: Effect,
     /// Path of the node whose items its values are names of; empty if they are no such names.
     pub items_of: &'static str,
+    /// Of what use it is only with some values of another property of its node. Without them it is
+    /// not required either.
+    pub only_if: Option<Condition>,
+    /// What people read where a time is 0: that of something that has not happened.
+    pub absent: &'static str,
 }
+
+/// One of several values of another property of the same node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// Which property, a choice.
+    pub property: &'static str,
+    /// Any of these.
+    pub values: &'static [&'static str],
+}
+
+/// Names that items cannot have, because a line of the command line that begins with one means
+/// something else: its commands; and what stands between a node and its actions in the API.
+pub const RESERVED: [&str; 29] = [
+    "abort", "actions", "audit", "cd", "commit", "compare", "create", "destroy", "done", "exit",
+    "export", "get", "help", "history", "import", "json", "list", "ls", "pending", "quit",
+    "rename", "restore", "select", "set", "show", "top", "unset", "up", "..",
+];
 
 /// The value of what is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,6 +235,13 @@ impl Property {
     /// Whether the configuration may hold it.
     pub fn is_configured(&self) -> bool {
         self.role != Role::State
+    }
+
+    /// Whether it is of use at a node whose properties have these values.
+    pub fn applies(&self, value: impl Fn(&str) -> Option<Value>) -> bool {
+        self.only_if.is_none_or(|Condition { property, values }| {
+            value(property).is_some_and(|now| values.iter().any(|one| now.as_text() == Some(one)))
+        })
     }
 }
 

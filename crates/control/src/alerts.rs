@@ -27,6 +27,7 @@ use analytics::query::Engine;
 use base::limits::{ALERT_RECENT_MAX, ALERT_RETRY};
 use base::node::Path;
 
+use crate::analytics_room::Datasets;
 use crate::tree::{Document, Secrets, Tree};
 use mail::{Security, Smtp};
 use message::{Kind, Message};
@@ -52,6 +53,8 @@ struct Watched {
     seen: Seen,
     last_fired: u64,
     fired: u64,
+    /// Why what it keeps is not kept.
+    unkept: Option<String>,
 }
 
 /// What was seen in a second.
@@ -82,6 +85,7 @@ struct Inner {
 pub struct Alerts {
     engine: Arc<Engine>,
     facts: Box<dyn Facts>,
+    datasets: Arc<Datasets>,
     host: String,
     inner: Mutex<Inner>,
     outbox: Outbox,
@@ -97,11 +101,13 @@ impl Alerts {
     pub fn start(
         engine: Arc<Engine>,
         facts: Box<dyn Facts>,
+        datasets: Arc<Datasets>,
         host: &str,
         tree: &Tree,
     ) -> std::io::Result<Arc<Self>> {
         let ticks = engine.ticks().map_err(std::io::Error::other)?;
-        let alerts = Arc::new(Self::new(engine, facts, host, Outbox::start(ALERT_RETRY)?));
+        let outbox = Outbox::start(ALERT_RETRY)?;
+        let alerts = Arc::new(Self::new(engine, facts, datasets, host, outbox));
         alerts.take(&tree.document(), tree.secrets(), &[]);
         let watching = alerts.clone();
         let thread = std::thread::Builder::new().name("alerts".into());
@@ -110,10 +116,17 @@ impl Alerts {
         Ok(alerts)
     }
 
-    fn new(engine: Arc<Engine>, facts: Box<dyn Facts>, host: &str, outbox: Outbox) -> Self {
+    fn new(
+        engine: Arc<Engine>,
+        facts: Box<dyn Facts>,
+        datasets: Arc<Datasets>,
+        host: &str,
+        outbox: Outbox,
+    ) -> Self {
         Self {
             engine,
             facts,
+            datasets,
             host: host.to_owned(),
             inner: Mutex::default(),
             outbox,
@@ -162,12 +175,15 @@ impl Alerts {
             let old = before.remove(&name);
             let same = old.as_ref().is_some_and(|old| old.rule.watches_as(&rule));
             let (last_fired, fired) = old.as_ref().map_or((0, 0), |w| (w.last_fired, w.fired));
+            let keeps_as = |old: &&Watched| old.rule.keep == rule.keep;
+            let unkept = old.as_ref().filter(keeps_as).and_then(|old| old.unkept.clone());
             let (machine, seen) = match old {
                 Some(old) if same => (old.machine, old.seen),
                 _ => Default::default(),
             };
             let rule = Arc::new(rule);
-            let watched = Watched { rule, webhook_secret, machine, seen, last_fired, fired };
+            let watched =
+                Watched { rule, webhook_secret, machine, seen, last_fired, fired, unkept };
             inner.watched.insert(name, watched);
         }
         before.keys().for_each(|gone| self.outbox.forget(gone));
@@ -199,6 +215,27 @@ impl Alerts {
             rule: watched.rule.clone(),
             seen: watched.seen.clone(),
             second,
+        }
+    }
+
+    /// Begins to keep what an alert is to keep, or goes on for longer. Writes a file: not under the
+    /// lock.
+    fn keep(&self, name: &str, rule: &Rule, second: u64) {
+        let Some((stat, seconds)) = &rule.keep else { return };
+        let by = format!("alert {name}");
+        let unkept = match self.datasets.keep(stat, &by, second, *seconds) {
+            Ok(dataset) => {
+                let until = base::units::utc(dataset.until.cast_signed());
+                base::tell!("alerts", "{by} has {stat} kept until {until} UTC");
+                None
+            }
+            Err(why) => {
+                base::tell!("alerts", "{by} cannot have {stat} kept: {why}");
+                Some(why.to_string())
+            }
+        };
+        if let Some(watched) = self.inner().watched.get_mut(name) {
+            watched.unkept = unkept;
         }
     }
 

@@ -1,6 +1,9 @@
-//! `/analytics` as a room of the tree: how long statistics are kept and what they take on disk, and
-//! worksheets that were saved.
+//! `/analytics` as a room of the tree: how long statistics are kept and what they take on disk, the
+//! datasets that are kept beside, and worksheets that were saved.
 
+mod datasets;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use analytics::query::Engine;
@@ -8,12 +11,16 @@ use analytics::store::{Fidelity, Retention};
 use base::node::{Path, Value};
 use probe::schema::schema;
 use probe::stat::StatId;
+use serde_json::Value as Json;
 
-use crate::tree::{Apply, Document, Live, Problem, Transition, Tree};
+pub use datasets::{Datasets, NotKept};
+
+use crate::tree::{Apply, Document, Live, Problem, Transition, Tree, Who};
 
 /// The room.
 pub struct AnalyticsRoom {
     engine: Arc<Engine>,
+    datasets: Arc<Datasets>,
     /// Worksheets are shown from what is in force.
     tree: std::sync::Weak<Tree>,
 }
@@ -28,8 +35,8 @@ fn worksheets() -> Path {
 
 impl AnalyticsRoom {
     /// Takes what `tree` has now.
-    pub fn start(engine: Arc<Engine>, tree: &Arc<Tree>) -> Arc<Self> {
-        let room = Self { engine, tree: Arc::downgrade(tree) };
+    pub fn start(engine: Arc<Engine>, datasets: Arc<Datasets>, tree: &Arc<Tree>) -> Arc<Self> {
+        let room = Self { engine, datasets, tree: Arc::downgrade(tree) };
         room.take(&tree.document());
         Arc::new(room)
     }
@@ -92,9 +99,37 @@ impl Live for AnalyticsRoom {
         if *path == datasets() {
             return self.sizes();
         }
+        if Datasets::is_one(path) {
+            return self.datasets.state(path.name().unwrap_or_default());
+        }
         let item = path.parent() == Some(worksheets());
         let Some(tree) = self.tree.upgrade().filter(|_| item) else { return Vec::new() };
         vec![("address", Value::Text(address(&tree.document(), path)))]
+    }
+
+    fn items(&self, path: &Path) -> Vec<String> {
+        if *path == datasets() { self.datasets.names() } else { Vec::new() }
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        action: &str,
+        parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        match action {
+            "keep" if *path == datasets() => {
+                let stat = parameters.get("statistic").and_then(Value::as_text);
+                let seconds = parameters.get("for").and_then(Value::as_integer);
+                let seconds = seconds.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+                self.datasets.asked(path, stat.unwrap_or_default(), seconds, &who.user)
+            }
+            "stop" | "destroy" if Datasets::is_one(path) => {
+                self.datasets.end(path, action == "destroy")
+            }
+            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+        }
     }
 }
 

@@ -61,7 +61,8 @@ static JOB: Context = Context::new(
         Default::None,
         "The job as TOML, as files in jobs/ of the source are: title, answers, expect, workload \
          and schedule; its name is the one it has here.",
-    ),
+    )
+    .required(),
     Property::state("title", "Title", LINE, "Its title."),
     Property::state("answers", "Answers", LINE, "The question that it answers."),
     Property::state("expect", "Expect", LINE, "What usually sets the limit."),
@@ -217,8 +218,8 @@ static RUN: Context = Context::new("run", "Run", "One run of a job, and what cam
         Property::state("target", "Target", LINE, "What the load was put on."),
         Property::state("folder", "Folder", LINE, "The folder that it makes there, and removes."),
         Property::state("queued", "Queued", Kind::Time, "When it was asked for."),
-        Property::state("began", "Began", Kind::Time, "When its turn came."),
-        Property::state("ended", "Ended", Kind::Time, "When it ended."),
+        Property::state("began", "Began", Kind::Time, "When its turn came.").absent("not yet"),
+        Property::state("ended", "Ended", Kind::Time, "When it ended.").absent("not yet"),
         Property::state("report", "Report", LINE, "Path of the page of its result in the API."),
         Property::state("result", "Record", LINE, "Path of its result as JSON in the API."),
     ])

@@ -5,7 +5,7 @@ import { clock, day } from '../lib/format.ts';
 /** Where alerts are in the tree. */
 export const ALERTS = '/configuration/alerts';
 
-export const WORDS = ['when', 'statistic', 'condition', 'limit', 'for', 'days', 'from', 'until', 'mail', 'webhook', 'syslog', 'repeat'] as const;
+export const WORDS = ['when', 'statistic', 'condition', 'limit', 'days_left', 'for', 'days', 'from', 'until', 'mail', 'webhook', 'syslog', 'keep', 'keep_for', 'repeat'] as const;
 
 export const isAlert = (path: string): boolean => path.startsWith(`${ALERTS}/`);
 

@@ -30,6 +30,10 @@ export interface Property {
   effect?: string;
   /** The node whose items its values are names of. */
   items_of?: string | null;
+  /** Of what use it is only with some values of another property. */
+  only_if?: { property: string; values: string[] } | null;
+  /** What is read in place of a time that is 0 or not there. */
+  absent?: string;
 }
 
 export interface Action {

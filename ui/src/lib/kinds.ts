@@ -127,6 +127,7 @@ export function show(kind: Kind | undefined, value: Value): string {
 
 /** With its unit, if it has one that is not in the text already. */
 export function showWithUnit(property: Property | undefined, value: Value | undefined): string {
+  if (property?.kind.type === 'time' && property.absent && (value === 0 || value === null || value === undefined)) return property.absent;
   // A setting is on or off; what is told of a thing is so or not.
   const told = property?.role === 'state' && typeof value === 'boolean';
   const text = told ? (value ? 'yes' : 'no') : show(property?.kind, value ?? null);

@@ -7,7 +7,6 @@ import { session } from './session.svelte.ts';
 const NAMED: Record<string, string> = {
   role: '/configuration/roles',
   roles: '/configuration/roles',
-  in_use: '/configuration/certificates',
 };
 
 /** Whether there is anything to propose for a property of this name. */

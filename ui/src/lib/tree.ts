@@ -1,5 +1,5 @@
 // Finding one's way in the tree: paths, addresses of pages, and what is declared at a path.
-import type { Action, Context, Items, Node, NodeProperty, Property } from '../api/tree.ts';
+import type { Action, Context, Items, Node, NodeProperty, Property, Value } from '../api/tree.ts';
 import { encodePath } from '../api/tree.ts';
 
 /** What a path leads to. */
@@ -63,6 +63,10 @@ export function sourceOf(property: NodeProperty | undefined, declared: Property)
   if (property.source === 'inherited') return property.from ? `inherited from ${property.from}` : 'inherited';
   return property.source;
 }
+
+/** Whether a property is of use where others have these values. */
+export const applies = ({ only_if: only }: Property, value: (name: string) => Value | undefined): boolean =>
+  !only || only.values.includes(String(value(only.property) ?? ''));
 
 /** Why a property cannot be changed now, or null if it can. */
 export function fixedBy(node: Node, property: NodeProperty | undefined, declared: Property): string | null {

@@ -31,7 +31,8 @@ async function go(to) {
 const addressOf = (path) => path.split('/').map(encodeURIComponent).join('/');
 const button = (where, name) => where.getByRole('button', { name, exact: true });
 const dialog = (name) => page.getByRole('dialog', { name });
-const settings = () => page.getByRole('region', { name: 'Settings' });
+// What is set on an alert's page: words of its sentence, and fields.
+const settings = () => page.getByRole('region', { name: 'Settings' }).or(page.getByRole('group', { name: 'The alert as a sentence' }));
 const rowOf = (where, { name }) => where.locator(`[data-property="${name}"]`);
 
 async function node(path) {
@@ -57,6 +58,7 @@ async function enter(where, property) {
   else if ((await control.evaluate((one) => one.localName)) === 'select') await control.selectOption(value);
   else if (kind.type === 'time') await control.fill(localTime(value));
   else if (kind.type !== 'list') await control.fill(String(value));
+  else if ((await row.getByRole('button', { name: 'Add an entry' }).count()) === 0) await control.fill(value.join(', '));
   else {
     const first = row.getByRole('button', { name: 'Remove entry 1', exact: true });
     for (let left = await row.locator('li input').count(); left > 0; left -= 1) await first.click();
@@ -97,6 +99,9 @@ async function commit() {
 
 async function readOne(row, { kind, role }) {
   if (role === 'secret') return (await row.locator('.source').textContent()).includes('set, not shown');
+  if (kind.type === 'list' && (await row.getByRole('button', { name: 'Add an entry' }).count()) === 0) {
+    return (await row.locator('input').inputValue()).split(',').map((part) => part.trim()).filter((part) => part !== '');
+  }
   if (kind.type === 'list') {
     const all = await row.locator('li input').evaluateAll((inputs) => inputs.map((input) => input.value));
     return all.map((text) => readText(kind.of, text).value);
@@ -156,7 +161,10 @@ const WAYS = {
     await node(path);
     for (const property of properties) {
       const row = await fieldOf(settings(), property);
-      await button(row, `${property.role === 'secret' ? 'Remove' : 'Unset'} ${property.title}`).click();
+      const unset = button(row, `${property.role === 'secret' ? 'Remove' : 'Unset'} ${property.title}`);
+      if ((await unset.count()) > 0) await unset.click();
+      // A word of a sentence goes back to what holds without it, or is emptied.
+      else await enter(settings(), { ...property, value: property.default ?? '' });
     }
     await pending().waitFor();
     return commit();

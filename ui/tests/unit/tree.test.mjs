@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { nodeOf, encodePath } from '../../src/api/tree.ts';
 import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, side, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
-import { columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, itemHits, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
+import { applies, columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, itemHits, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
 import { access, mounts, offline, room } from '../../src/lib/shares.ts';
 import { TREE } from '../../mock/declared.mjs';
 import { Tree, answer } from '../../mock/tree.mjs';
@@ -187,4 +187,11 @@ test('both sides of a change are words', () => {
   assert.equal(side(undefined, false, null), '–');
   assert.equal(side(undefined, false, {}), '–');
   assert.equal(side(undefined, false, { days: 3 }), 'days: 3');
+});
+
+test('a property is of use only where it was declared to be', () => {
+  const own = { name: 'days_left', only_if: { property: 'when', values: ['certificate', 'any'] } };
+  assert.ok(applies(own, () => 'certificate') && applies(own, (name) => (name === 'when' ? 'any' : null)));
+  assert.ok(!applies(own, () => 'statistic') && !applies(own, () => undefined) && !applies(own, () => null));
+  assert.ok(applies({ name: 'enabled' }, () => undefined) && applies({ name: 'enabled', only_if: null }, () => undefined));
 });

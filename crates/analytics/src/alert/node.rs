@@ -1,7 +1,8 @@
 //! Alerts as nodes of the tree.
 
 use base::limits::{
-    ALERT_MAIL_MAX, ALERT_NAME_MAX, ALERT_RECENT_MAX, ALERT_TEXT_MAX, ALERT_TIME_MAX_S, ALERTS_MAX,
+    ALERT_CERTIFICATE_DAYS, ALERT_MAIL_MAX, ALERT_NAME_MAX, ALERT_RECENT_MAX, ALERT_TEXT_MAX,
+    ALERT_TIME_MAX_S, ALERTS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -109,7 +110,7 @@ static ALERT: Context = Context::new(
     "Where it arrived, as {\"delivered\"}.",
 )]);
 
-static PROPERTIES: [Property; 24] = [
+static PROPERTIES: [Property; 28] = [
     Property::state("sentence", "Sentence", LINE_KIND, "The alert as a sentence."),
     Property::state(
         "state",
@@ -117,16 +118,18 @@ static PROPERTIES: [Property; 24] = [
         LINE_KIND,
         "How it stands: quiet, waiting, firing, or disabled.",
     ),
-    Property::state("last_fired", "Last fired", Kind::Time, "When it fired last; 0: not yet."),
+    Property::state("last_fired", "Last fired", Kind::Time, "When it fired last.").absent("never"),
     WHEN,
     Property::setting(
         "statistic",
         "Statistic",
         LINE_KIND,
-        Default::Text(""),
+        Default::None,
         "A statistic id, narrowed as far as you like. With a breakdown at its end, as \
          nfs.ops[client], any one of the elements counts.",
     )
+    .required()
+    .only_if("when", ON_STATISTIC)
     .example("nfs3.ops[op=read]"),
     Property::setting(
         "condition",
@@ -135,6 +138,7 @@ static PROPERTIES: [Property; 24] = [
         Default::Text("above"),
         "On which side of the limit it is bad.",
     )
+    .only_if("when", ON_STATISTIC)
     .example("above"),
     Property::setting(
         "limit",
@@ -143,7 +147,19 @@ static PROPERTIES: [Property; 24] = [
         Default::None,
         "The limit, in the unit of the statistic.",
     )
+    .required()
+    .only_if("when", ON_STATISTIC)
     .example("10000"),
+    Property::setting(
+        "days_left",
+        "Days left",
+        Kind::Integer { min: 1, max: 365 },
+        Default::Integer(ALERT_CERTIFICATE_DAYS),
+        "How many days before a certificate ends it is time to be told.",
+    )
+    .unit("days")
+    .only_if("when", &["certificate"])
+    .example("30"),
     Property::setting(
         "for",
         "For",
@@ -231,6 +247,24 @@ static PROPERTIES: [Property; 24] = [
     )
     .example("udp://10.0.0.5:514"),
     Property::setting(
+        "keep",
+        "Start keeping",
+        LINE_KIND,
+        Default::Text(""),
+        "A statistic that is kept by the second from then on, with its breakdown: one that is \
+         narrowed so far that it is not kept anyway. analytics/datasets shows it.",
+    )
+    .example("nfs3.ops[op=read][share=data][file]"),
+    Property::setting(
+        "keep_for",
+        "Keep for",
+        Kind::Seconds { min: 60, max: KEPT_FOR_MAX_S },
+        Default::Integer(KEPT_FOR_DEFAULT_S as i64),
+        "How long it is kept by the second after the alert has fired last.",
+    )
+    .unit("s")
+    .example("6h"),
+    Property::setting(
         "enabled",
         "Enabled",
         Kind::Bool,
@@ -239,7 +273,7 @@ static PROPERTIES: [Property; 24] = [
     )
     .example("true"),
     Property::state("value", "Value", LINE_KIND, "The value of the last second, with its unit."),
-    Property::state("since", "Since", Kind::Time, "Since when it is firing; 0: it is not."),
+    Property::state("since", "Since", Kind::Time, "Since when it is firing.").absent("not now"),
     Property::state("fired", "Fired", COUNT, "How often it fired since the server started."),
     Property::state("delivered", "Delivered", COUNT, "Messages that arrived since then."),
     Property::state("waiting", "Waiting", COUNT, "Messages that are to be sent or sent again."),
@@ -249,9 +283,18 @@ static PROPERTIES: [Property; 24] = [
         LINE_KIND,
         "Why the last message that did not arrive did not; empty once one arrives there.",
     ),
+    Property::state(
+        "keep_error",
+        "Keep error",
+        LINE_KIND,
+        "Why the statistic could not be kept when it fired last.",
+    ),
 ];
 
 const LINE_OR_URL: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Url };
+
+/// What only an alert on a statistic has.
+const ON_STATISTIC: &[&str] = &["statistic"];
 
 const WHEN: Property = Property::setting(
     "when",
@@ -262,6 +305,7 @@ const WHEN: Property = Property::setting(
         ("dropped", "operations go uncounted"),
         ("store", "statistics cannot be kept"),
         ("space", "the file system of the state directory is nearly full"),
+        ("certificate", "a certificate ends soon, or cannot be had or renewed"),
     ]),
     Default::Text("statistic"),
     "What is watched. All but the first are events and take no statistic and no limit.",

@@ -1,5 +1,6 @@
 //! An alert as it is configured: read from its properties, and as a sentence.
 
+use base::limits::{ALERT_CERTIFICATE_DAYS, KEPT_FOR_DEFAULT_S};
 use base::node::Value;
 use base::units;
 use probe::schema::schema;
@@ -34,20 +35,35 @@ pub enum Event {
     Store,
     /// The file system of the state directory is nearly full.
     Space,
+    /// A certificate ends within so many days, or cannot be had or renewed.
+    Certificate {
+        /// Days.
+        days: u64,
+    },
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 4] = [
+    pub const ALL: [(Self, &'static str, &'static str); 5] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations go uncounted"),
         (Self::Store, "store", "statistics cannot be kept"),
         (Self::Space, "space", "the file system of the state directory is nearly full"),
+        (
+            Self::Certificate { days: ALERT_CERTIFICATE_DAYS as u64 },
+            "certificate",
+            "a certificate ends soon, or cannot be had or renewed",
+        ),
     ];
 
     /// As a part of a sentence.
-    pub fn sentence(self) -> &'static str {
-        Self::ALL.iter().find(|(event, ..)| *event == self).map_or("", |(.., sentence)| sentence)
+    pub fn sentence(self) -> String {
+        if let Self::Certificate { days } = self {
+            let ends = if days == 1 { "a day".to_owned() } else { format!("{days} days") };
+            return format!("a certificate ends within {ends}, or cannot be had or renewed");
+        }
+        let found = Self::ALL.iter().find(|(event, ..)| *event == self);
+        found.map_or_else(String::new, |(.., sentence)| (*sentence).to_owned())
     }
 }
 
@@ -199,6 +215,8 @@ pub struct Rule {
     pub webhook: Option<String>,
     /// Where a syslog message goes.
     pub syslog: Option<Syslog>,
+    /// What is kept by the second once it fires, and for how many seconds.
+    pub keep: Option<(StatId, u64)>,
     /// The same, as it was written.
     syslog_text: String,
 }
@@ -252,6 +270,7 @@ impl Rule {
                 .unwrap_or_default(),
             webhook: text("webhook"),
             syslog,
+            keep: keep(text("keep"), seconds("keep_for"))?,
             syslog_text,
         })
     }
@@ -269,7 +288,7 @@ impl Rule {
     pub fn condition(&self) -> String {
         let Subject::Statistic { stat, above, limit } = &self.subject else {
             let Subject::Event(event) = &self.subject else { unreachable!("there are two") };
-            return event.sentence().to_owned();
+            return event.sentence();
         };
         let whole = StatId { breakdown: None, ..stat.clone() };
         let title = schema().title(&whole, |_, value| value.to_owned());
@@ -296,6 +315,9 @@ impl Rule {
         todo.extend(self.webhook.as_ref().map(|url| format!("post to {url}")));
         if self.syslog.is_some() {
             todo.push(format!("send syslog to {}", self.syslog_text));
+        }
+        if let Some((stat, seconds)) = &self.keep {
+            todo.push(format!("start keeping {stat} for {}", span(*seconds)));
         }
         if todo.is_empty() {
             todo.push("write it into the log".to_owned());
@@ -347,22 +369,38 @@ fn span(seconds: u64) -> String {
     }
 }
 
+/// What an alert is to keep.
+fn keep(text: Option<String>, seconds: Option<u64>) -> Result<Option<(StatId, u64)>, Wrong> {
+    let Some(text) = text else { return Ok(None) };
+    let stat: StatId =
+        text.parse().map_err(|e: probe::stat::StatError| wrong("keep", e.to_string(), KNOWN))?;
+    crate::kept::check(&stat).map_err(|e| wrong("keep", e.to_string(), e.hint()))?;
+    Ok(Some((stat, seconds.unwrap_or(KEPT_FOR_DEFAULT_S))))
+}
+
+/// Where statistics are listed.
+const KNOWN: &str = "GET /api/v1/analytics/statistics and analytics list show what there is";
+
 fn subject(
     text: &dyn Fn(&str) -> Option<String>,
     value: &dyn Fn(&str) -> Option<Value>,
 ) -> Result<Subject, Wrong> {
     let when = text("when").unwrap_or_default();
     if let Some((event, ..)) = Event::ALL.iter().find(|(_, name, _)| *name == when) {
-        return Ok(Subject::Event(*event));
+        let days = value("days_left").and_then(|v| v.as_integer());
+        let days = days.and_then(|days| u64::try_from(days).ok());
+        return Ok(Subject::Event(match (event, days) {
+            (Event::Certificate { .. }, Some(days)) => Event::Certificate { days },
+            _ => *event,
+        }));
     }
-    let known = "GET /api/v1/analytics/statistics and analytics list show what there is";
     let id = text("statistic").ok_or_else(|| {
         let hint = "set statistic, as nfs3.ops[op=read], or when to an event";
         wrong("statistic", "an alert on a statistic needs one", hint)
     })?;
     let stat: StatId =
-        id.parse().map_err(|e: probe::stat::StatError| wrong("statistic", e.to_string(), known))?;
-    schema().check(&stat).map_err(|e| wrong("statistic", e.to_string(), known))?;
+        id.parse().map_err(|e: probe::stat::StatError| wrong("statistic", e.to_string(), KNOWN))?;
+    schema().check(&stat).map_err(|e| wrong("statistic", e.to_string(), KNOWN))?;
     let limit = value("limit").and_then(|v| v.as_integer()).ok_or_else(|| {
         wrong("limit", "an alert on a statistic needs a limit", "set limit, as 10000")
     })?;

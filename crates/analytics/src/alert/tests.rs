@@ -199,3 +199,16 @@ fn events_are_declared_as_they_are_known() {
     let known: Vec<_> = Event::ALL.iter().map(|(_, name, sentence)| (*name, *sentence)).collect();
     assert_eq!(choices[1..], known);
 }
+
+#[test]
+fn days_before_a_certificate_ends_are_a_word_of_the_sentence() {
+    let certificate = |days: Option<i64>| {
+        let mut properties = vec![("when", Value::text("certificate"))];
+        properties.extend(days.map(|days| ("days_left", Value::Integer(days))));
+        rule(&properties).expect("a rule").condition()
+    };
+    let sentence = "a certificate ends within 30 days, or cannot be had or renewed";
+    assert_eq!(certificate(Some(30)), sentence);
+    assert!(certificate(Some(1)).contains("within a day,"));
+    assert!(certificate(None).contains("within 14 days,"));
+}

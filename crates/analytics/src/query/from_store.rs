@@ -8,6 +8,7 @@ use probe::stat::{StatId, range};
 use base::buckets;
 use base::limits::IO_SIZE_MAX;
 
+use super::Frames;
 use super::bins::Bins;
 use crate::model::{Figures, Frame, Key, Name, PAIRS, SAMPLE_SCALE, Table};
 use crate::store::Part;
@@ -117,22 +118,6 @@ impl<'a> Plan<'a> {
         self.groups.iter().find(|name| name.key == group).filter(|_| metric == self.metric)
     }
 
-    /// Which tables of a frame the answer needs: one of each group's operations, and of samples
-    /// all that fit.
-    pub fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part {
-        let first = self.pairs.iter().find(|pair| self.fits(**pair));
-        if self.group(stat).is_none() || !self.fits(dimensions) {
-            Part::Nothing
-        } else if self.needs.is_empty() {
-            // Any table has it.
-            Part::Total
-        } else if self.operations && first.is_some_and(|pair| *pair != dimensions) {
-            Part::Nothing
-        } else {
-            Part::Rows
-        }
-    }
-
     fn fits(&self, have: [&str; 2]) -> bool {
         self.needs.iter().all(|d| have.contains(d))
     }
@@ -153,27 +138,6 @@ impl<'a> Plan<'a> {
             return 0;
         }
         table.rows.iter().filter(unknown).map(|(.., figures)| figures[self.column]).sum()
-    }
-
-    /// Adds a frame to the answer.
-    pub fn add(&self, bins: &mut Bins<Key>, frame: &Frame) {
-        let Some(step) = bins.grid.at(frame.time) else { return };
-        bins.covered[step] += u64::from(frame.covered);
-        if self.operations {
-            bins.dropped[step] += frame.dropped;
-            // Nobody knows what they were: each may belong to any element.
-            let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
-            bins.error[step] += frame.dropped.saturating_mul(most) as f64;
-        }
-        for group in &self.groups {
-            let fits = |t: &&Table| {
-                let [a, b] = &t.dimensions;
-                self.group(&t.stat) == Some(group) && self.wants(&t.stat, [a, b]) != Part::Nothing
-            };
-            if let Some(table) = frame.tables.iter().find(fits) {
-                self.add_table(bins, step, group, table);
-            }
-        }
     }
 
     fn add_table(&self, bins: &mut Bins<Key>, step: usize, group: &Arc<Name>, table: &Table) {
@@ -207,5 +171,44 @@ impl<'a> Plan<'a> {
         let whole = if self.filters.is_empty() { table.total[self.column] } else { sum };
         bins.total[step] += whole as f64 * self.scale;
         by_group(bins, whole as f64 * self.scale);
+    }
+}
+
+impl Frames for Plan<'_> {
+    /// Which tables of a frame the answer needs: one of each group's operations, and of samples
+    /// all that fit.
+    fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part {
+        let first = self.pairs.iter().find(|pair| self.fits(**pair));
+        if self.group(stat).is_none() || !self.fits(dimensions) {
+            Part::Nothing
+        } else if self.needs.is_empty() {
+            // Any table has it.
+            Part::Total
+        } else if self.operations && first.is_some_and(|pair| *pair != dimensions) {
+            Part::Nothing
+        } else {
+            Part::Rows
+        }
+    }
+
+    /// Adds a frame to the answer.
+    fn add(&self, bins: &mut Bins<Key>, frame: &Frame) {
+        let Some(step) = bins.grid.at(frame.time) else { return };
+        bins.covered[step] += u64::from(frame.covered);
+        if self.operations {
+            bins.dropped[step] += frame.dropped;
+            // Nobody knows what they were: each may belong to any element.
+            let most = if self.column == 0 { 1 } else { u64::from(IO_SIZE_MAX) };
+            bins.error[step] += frame.dropped.saturating_mul(most) as f64;
+        }
+        for group in &self.groups {
+            let fits = |t: &&Table| {
+                let [a, b] = &t.dimensions;
+                self.group(&t.stat) == Some(group) && self.wants(&t.stat, [a, b]) != Part::Nothing
+            };
+            if let Some(table) = frame.tables.iter().find(fits) {
+                self.add_table(bins, step, group, table);
+            }
+        }
     }
 }

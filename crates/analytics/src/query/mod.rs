@@ -14,12 +14,14 @@ use probe::schema::{Statistic, schema};
 use probe::stat::{StatError, StatId};
 
 use crate::bus::{Bus, Ticks};
+use crate::kept::Kept;
 use crate::model::{Frame, Key};
 use crate::names::{Dimension, Names, Resolver};
-use crate::store::{Fidelity, Store, StoreError};
+use crate::store::{Fidelity, Part, Store, StoreError};
 
 mod bins;
 mod data;
+mod from_kept;
 mod from_recorder;
 mod from_store;
 mod info;
@@ -29,6 +31,24 @@ pub use data::{
 };
 
 use bins::{Bins, Grid, Line};
+
+/// How an answer is read from frames.
+trait Frames {
+    /// Which tables of a frame it needs.
+    fn wants(&self, stat: &str, dimensions: [&str; 2]) -> Part;
+    /// Adds a frame to it.
+    fn add(&self, bins: &mut Bins<Key>, frame: &Frame);
+}
+
+/// Whether every frame has a statistic.
+pub(crate) fn is_in_frames(stat: &StatId, statistic: &Statistic) -> bool {
+    from_store::Plan::new(stat, statistic).is_some()
+}
+
+/// Whether a statistic counts operations, which are recorded.
+pub(crate) fn is_of_operations(statistic: &Statistic) -> bool {
+    statistic.source == probe::schema::Source::Operations
+}
 
 /// Length of an answer when none was asked for, in seconds.
 const DEFAULT_LENGTH: u64 = 60;
@@ -73,6 +93,7 @@ pub struct Engine {
     hub: Arc<Hub>,
     names: Arc<Names>,
     store: Option<Store>,
+    kept: Kept,
     recent: Mutex<VecDeque<Arc<Frame>>>,
     bus: Bus,
     problem: Mutex<Option<String>>,
@@ -85,6 +106,7 @@ impl Engine {
             names: Arc::new(Names::new(hub.clone(), resolver)),
             hub,
             store,
+            kept: Kept::default(),
             recent: Mutex::default(),
             bus: Bus::default(),
             problem: Mutex::default(),
@@ -106,6 +128,11 @@ impl Engine {
         self.store.as_ref()
     }
 
+    /// What is kept because somebody asked for it.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     /// Every finished second from now on.
     ///
     /// # Errors
@@ -124,7 +151,11 @@ impl Engine {
     }
 
     /// Takes in a finished second: to the store, to memory, to subscribers.
-    pub fn push(&self, frame: Frame) {
+    pub fn push(&self, mut frame: Frame) {
+        let kept = self.kept.at(frame.time);
+        let table = |stat| from_kept::table(stat, &self.names, &self.hub, frame.time);
+        let kept: Vec<_> = kept.iter().filter_map(table).collect();
+        frame.tables.extend(kept);
         if let Some(store) = &self.store {
             let problem = match store.append(&frame) {
                 Ok(true) => None,
@@ -166,8 +197,17 @@ impl Engine {
         };
         match plan {
             Some(plan) => self.ask_store(stat, statistic, &plan, grid, top),
+            None if query.source != Some(Source::Recorder) && self.was_kept(stat, grid) => {
+                self.ask_store(stat, statistic, &from_kept::Plan::new(stat), grid, top)
+            }
             None => Ok(self.ask_recorder(stat, statistic, grid, top)),
         }
+    }
+
+    /// Whether somebody had it kept, and the recorder does not reach back as far.
+    fn was_kept(&self, stat: &StatId, grid: Grid) -> bool {
+        let kept = self.kept.of(stat);
+        !kept.is_empty() && grid.from < self.hub.recorded().since_ns.div_ceil(NS_PER_S)
     }
 
     /// The answer to `stat` for the one second of `frame`.
@@ -230,7 +270,7 @@ impl Engine {
         &self,
         stat: &StatId,
         statistic: &Statistic,
-        plan: &from_store::Plan<'_>,
+        plan: &dyn Frames,
         grid: Grid,
         top: usize,
     ) -> Result<Data, QueryError> {

@@ -116,6 +116,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let pid: u32 = text?.trim().parse().ok()?;
             Some(json!({ "format": "lock of a state directory", "last_pid": pid }))
         }
+        "kept.json" => analytics::kept::inspect(text?),
         "clients" | "nlm-clients" => clients(bytes),
         _ => registered(bytes).or_else(|| issued(bytes)),
     }

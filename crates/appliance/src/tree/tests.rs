@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use base::node::{Context, Default, Items, Kind, Origin, Path, Property, Role};
+use base::node::{
+    Condition, Context, Default, Items, Kind, Origin, Path, Property, RESERVED, Role,
+};
 use control::access::SCOPES;
 
 use super::ROOT;
@@ -54,6 +56,11 @@ fn every_node_is_declared_well() {
         assert_eq!(names.len(), context.properties.len(), "{path}: two properties of one name");
         for property in context.properties {
             good(&path, property);
+            let Some(Condition { property: on, values }) = property.only_if else { continue };
+            let of = context.property(on).unwrap_or_else(|| panic!("{path}: no property {on}"));
+            for value in values {
+                assert!(of.kind.parse(value).is_ok(), "{path} {}: {on}={value}", property.name);
+            }
         }
         for action in context.actions {
             assert!(is_name(action.name, '_') && is_sentence(action.help), "{path}: {action:?}");
@@ -82,6 +89,24 @@ fn good(path: &Path, property: &Property) {
             above = at.parent();
         }
         assert!(found, "{what}: nothing above has it");
+    }
+}
+
+/// On the command line a word means the same everywhere; only what comes and goes by itself may
+/// have `abort` and `destroy` as actions.
+#[test]
+fn no_action_is_hidden_by_a_command() {
+    for (path, context) in all() {
+        let live = path.parent().and_then(|above| ROOT.find(&above).ok()).is_some_and(|above| {
+            let items = above.context.items;
+            items.is_some_and(|items| {
+                items.origin == Origin::Live && std::ptr::eq(items.context, context)
+            })
+        });
+        for action in context.actions {
+            let hidden = RESERVED.contains(&action.name) && !live;
+            assert!(!hidden, "{path}: {}", action.name);
+        }
     }
 }
 

@@ -230,6 +230,18 @@ pub const SYSLOG_MESSAGE_MAX: usize = 2_048;
 /// Free bytes on the file system of the state directory below which it is nearly full: minutes of
 /// statistics on a busy server, and room for what must be written down.
 pub const STATE_SPACE_LOW: u64 = 256 << 20;
+/// Days before its end at which an alert tells of a certificate if nobody says how many: enough to
+/// have another one made by hand.
+pub const ALERT_CERTIFICATE_DAYS: i64 = 14;
+/// Datasets that are kept beside what is kept anyway, ended ones included: each costs a look
+/// through the flight recorder every second, milliseconds at full load.
+pub const KEPT_DATASETS_MAX: usize = 8;
+/// How long such a dataset is kept by the second at most, in seconds: a week.
+pub const KEPT_FOR_MAX_S: u64 = 7 * 86_400;
+/// How long it is if nobody says: a day, so that the morning shows the night.
+pub const KEPT_FOR_DEFAULT_S: u64 = 86_400;
+/// Bytes of the file that lists them; more is none of ours.
+pub const KEPT_FILE_MAX: u64 = 1 << 20;
 /// Saved worksheets at once.
 pub const WORKSHEETS_MAX: usize = 1_000;
 /// Panels of one worksheet: what a browser keeps smooth.

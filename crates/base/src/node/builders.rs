@@ -15,7 +15,7 @@
 //! assert!(NODE.property("lease").is_some());
 //! ```
 
-use super::{Action, Context, Default, Effect, Items, Kind, Origin, Property, Role};
+use super::{Action, Condition, Context, Default, Effect, Items, Kind, Origin, Property, Role};
 
 impl Context {
     /// A node without anything in it.
@@ -120,6 +120,8 @@ impl Property {
             required: false,
             effect: Effect::Now,
             items_of: "",
+            only_if: None,
+            absent: "",
         }
     }
 
@@ -156,6 +158,22 @@ impl Property {
     /// Without it an item cannot be made.
     pub const fn required(mut self) -> Self {
         self.required = true;
+        self
+    }
+
+    /// Of use only if another property of the node has one of these values.
+    pub const fn only_if(
+        mut self,
+        property: &'static str,
+        values: &'static [&'static str],
+    ) -> Self {
+        self.only_if = Some(Condition { property, values });
+        self
+    }
+
+    /// With what people read where a time is 0: `never`.
+    pub const fn absent(mut self, words: &'static str) -> Self {
+        self.absent = words;
         self
     }
 

@@ -194,11 +194,12 @@ fn check_list(of: &Kind, max: usize, list: &[Value]) -> Result<(), String> {
 }
 
 fn within(n: i128, min: i128, max: i128, unit: &str) -> Result<(), String> {
+    let unit = |n: i128| if n == 1 { unit.trim_end_matches('s') } else { unit };
     if n < min {
-        return Err(format!("{n} is too small; {min}{unit} is the least"));
+        return Err(format!("{n} is too small; {min}{} is the least", unit(min)));
     }
     if n > max {
-        return Err(format!("{n} is too large; {max}{unit} is the most"));
+        return Err(format!("{n} is too large; {max}{} is the most", unit(max)));
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ fn texts_become_values() {
     let bad = [
         (Kind::Bool, "maybe", "\"maybe\" is not true or false"),
         (NUMBER, "100", "100 is too large; 99 is the most"),
-        (seconds, "0", "0 is too small; 1 seconds is the least"),
+        (seconds, "0", "0 is too small; 1 second is the least"),
         (bytes, "1.5", "\"1.5\" is not bytes from 0 to 1T, as 64M"),
         (bytes, "12Q", "\"12Q\" is not bytes from 0 to 1T, as 64M"),
         (Kind::Choice(&[("ro", ""), ("rw", "")]), "wo", "\"wo\" is none of ro, rw"),

@@ -170,6 +170,7 @@ static TOKEN: Context =
                 "When it stops working, seconds since the epoch. Without it, it works until it is \
                  destroyed.",
             )
+            .absent("never")
             .example("1798761600"),
             Property::secret(
                 "secret",

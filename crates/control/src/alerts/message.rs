@@ -66,7 +66,7 @@ pub(super) struct Message {
 pub(super) fn state(rule: &Rule, seen: &Seen) -> String {
     let detail = seen.detail.as_deref().map(clean);
     match (&rule.subject, seen.value) {
-        (Subject::Event(event), _) => detail.unwrap_or_else(|| event.sentence().to_owned()),
+        (Subject::Event(event), _) => detail.unwrap_or_else(|| event.sentence()),
         (Subject::Statistic { .. }, None) => rule.condition(),
         (Subject::Statistic { .. }, Some(value)) => {
             let of = detail.map_or_else(String::new, |detail| format!(" ({detail})"));

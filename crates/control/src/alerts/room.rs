@@ -77,6 +77,7 @@ impl Live for Alerts {
             ("delivered", count(standing.delivered)),
             ("waiting", count(standing.waiting)),
             ("delivery_error", Value::Text(standing.error())),
+            ("keep_error", Value::Text(watched.unkept.clone().unwrap_or_default())),
         ]
     }
 

@@ -10,23 +10,26 @@ use std::time::Duration;
 use analytics::model::{Frame, Key, Name, Rows, Table};
 use analytics::names::HubResolver;
 use base::clock::ManualClock;
-use base::limits::{ALERT_ATTEMPTS_MAX, ALERT_QUEUE_MAX};
+use base::limits::{ALERT_ATTEMPTS_MAX, ALERT_QUEUE_MAX, KEPT_DATASETS_MAX};
 use base::node::{Context, Value};
 use probe::hub::{Hub, HubOptions};
 use serde_json::{Value as Json, json};
 
 use super::outbox::{Job, Queue, retry};
 use super::*;
+use crate::analytics_room::AnalyticsRoom;
+use crate::state::tests::Scratch;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set, who};
-use crate::tree::view::Everything;
+use crate::tree::view::{self, Everything};
 use crate::tree::{Branch, Live};
 use sinks::{Mailbox, Web};
 
 static CONFIGURATION: Context =
     Context::new("configuration", "Configuration", "All of it.", "configuration")
         .children(&[&analytics::alert::node::ALERTS]);
-static ROOT: Context = Context::new("", "Test", "A tree.", "status").children(&[&CONFIGURATION]);
+static ROOT: Context = Context::new("", "Test", "A tree.", "status")
+    .children(&[&CONFIGURATION, &analytics::node::ANALYTICS]);
 
 /// Friday, 15 January 2027, 12:00 UTC.
 const T: u64 = 1_800_000_000 - 1_800_000_000 % 86_400 + 43_200;
@@ -49,6 +52,7 @@ struct Scene {
     alerts: Arc<Alerts>,
     says: Says,
     second: u64,
+    scratch: Scratch,
 }
 
 impl Scene {
@@ -56,13 +60,20 @@ impl Scene {
         let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
         let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub)), None);
         let clock = Arc::new(ManualClock::at(T * 1_000_000_000));
-        let tree = Arc::new(Tree::open(Arc::new(MemoryDisk::default()), &ROOT, clock).unwrap());
+        let disk = Arc::new(MemoryDisk::default());
+        let tree = Arc::new(Tree::open(disk, &ROOT, clock.clone()).unwrap());
+        let scratch = Scratch::new();
+        let datasets = Datasets::open(engine.clone(), scratch.path(), clock);
+        let analytics = AnalyticsRoom::start(engine.clone(), datasets.clone(), &tree);
         let says = Says::default();
         let outbox = Outbox::start(SOON).unwrap();
         // Without the thread that reads the clock: seconds come from the test.
-        let alerts = Arc::new(Alerts::new(engine, Box::new(says.clone()), "box", outbox));
-        tree.join(vec![Branch::new(&["configuration", "alerts"], alerts.clone())]);
-        Self { tree, alerts, says, second: T }
+        let alerts = Arc::new(Alerts::new(engine, Box::new(says.clone()), datasets, "box", outbox));
+        tree.join(vec![
+            Branch::new(&["configuration", "alerts"], alerts.clone()),
+            Branch::new(&["analytics"], analytics),
+        ]);
+        Self { tree, alerts, says, second: T, scratch }
     }
 
     fn alert(&self, name: &str, properties: Json) {
@@ -165,6 +176,69 @@ fn any_one_element_is_named_and_events_count_as_well() {
     scene.says.0.store(false, Ordering::SeqCst);
     scene.seconds(&[0]);
     assert_eq!(scene.state("event", "state"), Value::text("quiet"));
+}
+
+#[test]
+fn what_it_is_to_keep_is_kept_from_the_second_in_which_it_fires() {
+    const READS: &str = "nfs3.ops[op=read][share=data][file]";
+    let mut scene = Scene::new();
+    scene.alert("reads", json!({ "keep": READS, "keep_for": 3600 }));
+    let sentence = scene.state("reads", "sentence");
+    let says = format!("for 2 s, start keeping {READS} for 1 h.");
+    assert!(sentence.as_text().is_some_and(|text| text.ends_with(&says)), "{sentence}");
+    let datasets = path("/analytics/datasets");
+    let shown = |scene: &Scene| view::node(&scene.tree, &datasets, 1, &Everything).unwrap();
+    scene.seconds(&[500]);
+    assert_eq!(shown(&scene)["items"], json!([]));
+    scene.seconds(&[500]);
+    let node = &shown(&scene)["items"][0];
+    let value = |name: &str| {
+        let properties = node["properties"].as_array().unwrap();
+        properties.iter().find(|one| one["name"] == name).unwrap()["value"].clone()
+    };
+    assert_eq!((value("statistic"), value("by")), (json!(READS), json!("alert reads")));
+    assert_eq!((value("since"), value("until")), (json!(T + 1), json!(T + 1 + 3600)));
+    assert_eq!(value("state"), "keeping");
+    let written = std::fs::read_to_string(scene.scratch.path().join("kept.json")).unwrap();
+    assert!(written.contains("alert reads"), "{written}");
+
+    // It goes on for longer when it fires again, and is not made twice.
+    scene.seconds(&[0, 0, 500, 500]);
+    let list = scene.alerts.engine.kept().list();
+    assert_eq!((list.len(), list[0].until), (1, T + 5 + 3600));
+    let anyway = json!([set("/configuration/alerts/reads", "keep", "nfs3.ops[client]")]);
+    let problem = commit(&scene.tree, anyway).unwrap_err().remove(0);
+    assert_eq!(problem.property.as_deref(), Some("keep"));
+    assert_eq!(problem.sentence, "nfs3.ops[client] is kept by the second anyway");
+}
+
+#[test]
+fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
+    let mut scene = Scene::new();
+    let datasets = path("/analytics/datasets");
+    let act = |scene: &Scene, at: &str, action: &str, parameters: Json| {
+        let parameters = serde_json::from_value(parameters).unwrap();
+        scene.tree.act(&path(at), action, &parameters, &who(), &Everything)
+    };
+    for n in 0..KEPT_DATASETS_MAX {
+        let statistic = format!("nfs3.ops[op=read][share=s{n}][file]");
+        act(&scene, &datasets.to_string(), "keep", json!({ "statistic": statistic })).unwrap();
+    }
+    scene.alert("reads", json!({ "keep": "nfs3.ops[op=read][user=7][file]", "for": 1 }));
+    scene.seconds(&[500]);
+    let told = scene.state("reads", "keep_error");
+    assert_eq!(told, Value::text("8 datasets are kept already, which is the most"));
+    act(&scene, "/analytics/datasets/d3", "stop", json!({})).unwrap();
+    let again = act(&scene, "/analytics/datasets/d3", "stop", json!({})).unwrap_err();
+    assert_eq!(again.sentence, "it has ended already");
+    scene.seconds(&[0, 0, 500]);
+    assert_eq!(scene.state("reads", "keep_error"), Value::text(""));
+    let names: Vec<String> =
+        scene.alerts.engine.kept().list().into_iter().map(|one| one.name).collect();
+    assert!(!names.contains(&"d3".to_owned()) && names.contains(&"d9".to_owned()), "{names:?}");
+    act(&scene, "/analytics/datasets/d9", "destroy", json!({})).unwrap();
+    let gone = act(&scene, "/analytics/datasets/d9", "stop", json!({})).unwrap_err();
+    assert_eq!(gone.sentence, "there is no dataset \"d9\"");
 }
 
 #[test]

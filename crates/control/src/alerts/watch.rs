@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use analytics::alert::{Event, Local, Reading, Rule, Subject};
+use analytics::alert::{Event, Happening, Local, Reading, Rule, Subject};
 use analytics::bus::Ticks;
 use analytics::model::Frame;
 
@@ -46,8 +46,11 @@ impl Alerts {
             if met.is_some() {
                 watched.seen = seen;
             }
-            if let Some(happening) = watched.machine.step(rule.timing, reading) {
-                self.tell(&mut inner, &name, happening, frame.time);
+            let Some(happening) = watched.machine.step(rule.timing, reading) else { continue };
+            self.tell(&mut inner, &name, happening, frame.time);
+            drop(inner);
+            if matches!(happening, Happening::Fired | Happening::Again) {
+                self.keep(&name, &rule, frame.time);
             }
         }
     }

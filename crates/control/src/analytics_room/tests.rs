@@ -24,8 +24,9 @@ fn tree() -> (Arc<Tree>, Arc<AnalyticsRoom>, crate::state::tests::Scratch) {
     let store = Store::open(&scratch.path().join("stats"), Retention::default()).unwrap();
     let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub)), Some(store));
     let clock = Arc::new(ManualClock::at(0));
+    let datasets = Datasets::open(engine.clone(), scratch.path(), clock.clone());
     let tree = Arc::new(Tree::open(Arc::new(MemoryDisk::default()), &ROOT, clock).unwrap());
-    let room = AnalyticsRoom::start(engine, &tree);
+    let room = AnalyticsRoom::start(engine, datasets, &tree);
     tree.join(vec![Branch::new(&["analytics"], room.clone())]);
     (tree, room, scratch)
 }

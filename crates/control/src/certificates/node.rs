@@ -123,14 +123,16 @@ static PROPERTIES: &[Property] = &[
     Property::state("issuer", "Issuer", LINE, "Who has signed it."),
     Property::state("begins", "Begins", Kind::Time, "When it begins."),
     Property::state("fingerprint", "Fingerprint", LINE, "SHA-256 of it."),
-    Property::state("renews", "Renews", Kind::Time, "When it is renewed, or tried again."),
+    Property::state("renews", "Renews", Kind::Time, "When it is renewed, or tried again.")
+        .only_if("source", &["acme", OWN]),
     Property::state(
         "authority",
         "Authority",
         CHAIN,
         "Who has signed the server's own certificate: trust this once, and browsers and NFS \
          clients take each certificate that the server makes for itself.",
-    ),
+    )
+    .only_if("source", &[OWN]),
     Property::setting(
         "chain",
         "Chain",
@@ -138,20 +140,24 @@ static PROPERTIES: &[Property] = &[
         Default::None,
         "If supplied: the host's certificate, and behind it each that has signed the one before; \
          PEM.",
-    ),
+    )
+    .only_if("source", &["supplied"]),
     Property::secret(
         "key",
         "Key",
         Kind::Text { max: CERTIFICATE_KEY_MAX, shape: Shape::Pem },
         "If supplied: the private key of the host's certificate; PEM without a password.",
-    ),
+    )
+    .only_if("source", &["supplied"]),
     Property::setting(
         "domains",
         "Domains",
         Kind::List { of: &HOST, max: CERTIFICATE_NAMES_MAX },
-        Default::List(&[]),
+        Default::None,
         "By ACME: the names that it is to be for. The authority must reach this host by each.",
     )
+    .required()
+    .only_if("source", BY_ACME)
     .example("nas.example.org"),
     Property::setting(
         "directory",
@@ -160,6 +166,7 @@ static PROPERTIES: &[Property] = &[
         Default::Text(LETS_ENCRYPT),
         "By ACME: where the authority's directory is; https.",
     )
+    .only_if("source", BY_ACME)
     .example("https://ca.example.org/acme/directory"),
     Property::setting(
         "terms_agreed",
@@ -168,7 +175,8 @@ static PROPERTIES: &[Property] = &[
         Default::Bool(false),
         "By ACME: that you agree to the authority's terms of service; without that nothing is \
          asked of it.",
-    ),
+    )
+    .only_if("source", BY_ACME),
     Property::setting(
         "contacts",
         "Contacts",
@@ -176,6 +184,7 @@ static PROPERTIES: &[Property] = &[
         Default::List(&[]),
         "By ACME: whom the authority may write to when the account is made.",
     )
+    .only_if("source", BY_ACME)
     .example("admin@example.org"),
     Property::setting(
         "challenge",
@@ -187,6 +196,7 @@ static PROPERTIES: &[Property] = &[
         Default::Text("tls-alpn-01"),
         "By ACME: how the names are proved to be this host's.",
     )
+    .only_if("source", BY_ACME)
     .example("http-01"),
     Property::setting(
         "http_port",
@@ -195,6 +205,7 @@ static PROPERTIES: &[Property] = &[
         Default::Integer(80),
         "By ACME with http-01: the port that is opened while a proof is looked for.",
     )
+    .only_if("source", BY_ACME)
     .example("8080"),
     Property::setting(
         "authorities",
@@ -203,5 +214,9 @@ static PROPERTIES: &[Property] = &[
         Default::None,
         "By ACME: who has signed the certificate of the directory's own server, if that is none \
          that this machine trusts; PEM.",
-    ),
+    )
+    .only_if("source", BY_ACME),
 ];
+
+/// What only a certificate by ACME has.
+const BY_ACME: &[&str] = &["acme"];

@@ -169,6 +169,36 @@ impl Certificates {
         })
     }
 
+    /// What there is to be told of any of them, one sentence: it ends within so many days, or it
+    /// cannot be had or renewed.
+    pub fn warning(&self, days: u64) -> Option<String> {
+        const DAY: u64 = 86_400;
+        let (now, inner) = (self.now(), self.lock());
+        let of = |name: &str| {
+            let why = inner.orders.get(name).and_then(|tried| tried.why.as_ref());
+            let why = why.or(inner.stuck.as_ref().filter(|_| name == OWN));
+            match (inner.have(name), why) {
+                (Have::Pair(facts, _), _) if facts.ends <= now => {
+                    let ends = utc(facts.ends.cast_signed());
+                    Some(format!("the certificate {name} has ended at {ends} UTC"))
+                }
+                (Have::Pair(..), Some(why)) => {
+                    Some(format!("the certificate {name} cannot be renewed: {why}"))
+                }
+                (Have::Nothing(..), Some(why)) => {
+                    Some(format!("the certificate {name} cannot be had: {why}"))
+                }
+                (Have::Pair(facts, _), None) if facts.ends - now <= days * DAY => {
+                    let ends = utc(facts.ends.cast_signed());
+                    Some(format!("the certificate {name} ends at {ends} UTC"))
+                }
+                _ => None,
+            }
+        };
+        let items = inner.wanted.items.keys().map(String::as_str);
+        std::iter::once(OWN).chain(items).find_map(of)
+    }
+
     pub(super) fn now(&self) -> u64 {
         self.clock.wall_ns() / NS_PER_S
     }

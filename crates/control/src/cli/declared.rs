@@ -85,6 +85,21 @@ pub struct Property {
     /// The node whose items its values are names of.
     #[serde(default)]
     pub items_of: Option<String>,
+    /// Of what use it is only with some values of another property.
+    #[serde(default)]
+    pub only_if: Option<Condition>,
+    /// What is read in place of a time that is 0.
+    #[serde(default)]
+    pub absent: String,
+}
+
+/// One of several values of another property.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Condition {
+    /// Which property.
+    pub property: String,
+    /// Any of these.
+    pub values: Vec<String>,
 }
 
 impl Property {
@@ -96,6 +111,14 @@ impl Property {
     /// Write only: never shown, never kept.
     pub fn is_secret(&self) -> bool {
         self.role.eq_ignore_ascii_case("secret")
+    }
+
+    /// Whether it is of use where other properties have these values.
+    pub fn applies<'a>(&self, value: impl Fn(&str) -> Option<&'a Json>) -> bool {
+        self.only_if.as_ref().is_none_or(|Condition { property, values }| {
+            let now = value(property).and_then(Json::as_str);
+            now.is_some_and(|now| values.iter().any(|one| one == now))
+        })
     }
 
     /// Can be given when the item is made, and not changed later.
@@ -238,22 +261,21 @@ pub fn did_you_mean<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Str
     near.map_or_else(String::new, |(_, other)| format!("did you mean '{other}'?"))
 }
 
-/// Letters to change, add or leave out (Levenshtein).
+/// Letters to change, add, leave out, or exchange with their neighbour (Damerau and Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, cb) in row.iter_mut().skip(1).zip(&b) {
-            let above = *cell;
-            left = (diagonal + usize::from(ca != *cb)).min(above + 1).min(left + 1);
-            diagonal = above;
-            *cell = left;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = changed.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        rows.push(row);
     }
-    row.last().copied().unwrap_or(usize::MAX)
+    rows[a.len()][b.len()]
 }

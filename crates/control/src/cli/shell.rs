@@ -196,12 +196,14 @@ impl Shell {
             return Ok(Output::nothing());
         };
         let name = first.text.as_str();
-        let context = self.found(place)?.context;
+        let Found { context, item_of } = self.found(place)?;
         let is_action = context.action(name).is_some();
+        // What comes and goes by itself has no changes: `abort` and `destroy` are its actions.
+        let live = item_of.is_some_and(|items| !items.configured());
         // `.. show` looks at what is above, and stays.
         let climbs = name == ".." && !rest.is_empty();
         match Verb::of(name) {
-            Some(verb) if (verb.is_core() || !is_action) && !climbs => {
+            Some(verb) if (verb.is_core() && !live || !is_action) && !climbs => {
                 self.verb(verb, place, rest, passing)
             }
             _ if is_action => self.act(place, name, rest),
@@ -221,15 +223,18 @@ impl Shell {
             let actions = context.actions.iter().map(|action| action.name.as_str());
             actions.chain(context.children.iter().map(|child| child.name.as_str()))
         });
+        let items = context.and_then(|context| context.items.as_ref());
+        let known = items.and_then(|_| self.items(place).ok()).unwrap_or_default();
         let verbs = VERBS.iter().map(|verb| verb.name);
-        let hint = match did_you_mean(name, verbs.chain(here)) {
-            hint if !hint.is_empty() => hint,
+        let all = verbs.chain(here).chain(known.iter().map(String::as_str));
+        let hint = match (did_you_mean(name, all), items) {
+            (hint, _) if !hint.is_empty() => hint,
             _ if self.tree.child(name).is_some() => format!("did you mean '/{name}'?"),
+            (_, Some(items)) if known.is_empty() => format!("there are no {} yet", items.plural),
+            (_, Some(items)) => format!("`list` shows the {} there are", items.plural),
             _ => "`help` lists what can be said here".to_owned(),
         };
-        let noun = context
-            .and_then(|context| context.items.as_ref())
-            .map_or_else(String::new, |items| format!(", and no {}", items.noun));
+        let noun = items.map_or_else(String::new, |items| format!(", and no {}", items.noun));
         CliError::usage(format!("'{name}' is no command, action or context here{noun}"), hint)
     }
 

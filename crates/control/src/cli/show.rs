@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::declared::{Context, Items, Kind, Property};
-use super::node::{Node, Shown};
+use super::node::{Node, Shown, UNCOMMITTED};
 use super::pending::Change;
 use super::place::Place;
 use super::value;
@@ -36,9 +36,11 @@ pub fn node(
         let why = may.why.as_deref().unwrap_or("your role does not allow it");
         text += &format!("(you may look, not change: {why})\n");
     }
-    if !node.properties.is_empty() {
+    let mut shown =
+        node.properties.iter().filter(|shown| is_of_use(context, node, shown)).peekable();
+    if shown.peek().is_some() {
         text += "Properties:\n";
-        text.extend(node.properties.iter().map(|shown| line(context, shown, EQUALS)));
+        text.extend(shown.map(|shown| line(context, shown, EQUALS)));
     }
     if !context.actions.is_empty() {
         text += "Actions:\n";
@@ -46,6 +48,14 @@ pub fn node(
         text.extend(lines.map(|action| arrow(&action.name, &action.title)));
     }
     text + &below(context, rows)
+}
+
+/// Whether a property says anything as the others are, or was set all the same.
+fn is_of_use(context: &Context, node: &Node, shown: &Shown) -> bool {
+    let value = |name: &str| node.property(name).map(|shown| &shown.value);
+    let declared = context.property(&shown.name);
+    let set = shown.set || matches!(shown.source.as_str(), "set" | UNCOMMITTED);
+    set || declared.is_none_or(|property| property.applies(value))
 }
 
 /// What is below a place.
@@ -104,6 +114,12 @@ fn print(property: Option<&Property>, shown: &Shown) -> String {
     }
     let any = Kind::default();
     let kind = property.map_or(&any, |property| &property.kind);
+    let never = kind.base == "time" && shown.value.as_i64().unwrap_or(0) == 0;
+    if let Some(absent) =
+        property.map(|p| p.absent.as_str()).filter(|words| never && !words.is_empty())
+    {
+        return absent.to_owned();
+    }
     if let (Some(true), Some([first, rest @ ..])) =
         (property.map(Property::is_state), shown.value.as_array().map(Vec::as_slice))
     {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::limits::{COMMENT_MAX, CONFIGURATION_CHANGES_MAX};
-use base::node::{Items, Kind, Origin, Path, Property, Role, Value};
+use base::node::{Items, Origin, Path, Property, RESERVED, Role, Value};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
@@ -273,7 +273,9 @@ impl<'a> Draft<'a> {
 
     fn unset(&mut self, path: &Path, name: &str) -> Result<(), Problem> {
         let property = self.settable(path, name)?;
-        if property.required || property.role == Role::AtCreate {
+        // One that depends on another property may go together with it.
+        let always = property.required && property.only_if.is_none();
+        if always || property.role == Role::AtCreate {
             let sentence = format!("{name} must have a value");
             return Err(Problem::new(path, &sentence, "set another one").property(name));
         }
@@ -403,13 +405,18 @@ impl<'a> Draft<'a> {
             Problem::new(above, &sentence, "")
         };
         items.key.check(&text).map_err(|why| wrong(&why))?;
+        let place = self.document.place(above);
+        let action = place.and_then(|place| place.context.action(name));
+        if action.is_some() || RESERVED.contains(&name) {
+            let problem = wrong("it is a word of the command line");
+            return Err(Problem { hint: "choose another name".to_owned(), ..problem });
+        }
         // A slash would make it another path, whatever the form of the key allows.
         path.to_string()
             .parse::<Path>()
             .ok()
             .filter(|again| *again == path)
             .ok_or_else(|| wrong("it cannot be a part of a path"))?;
-        let place = self.document.place(above);
         let context = |place: base::node::Place| {
             place.context.children.iter().any(|child| child.name == name)
         };
@@ -551,17 +558,13 @@ pub fn complete(document: &Document) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, _) in document.nodes() {
         let Some(place) = document.place(path) else { continue };
-        for property in place.context.properties.iter().filter(|p| p.required) {
-            if document.resolve(path, property).0.is_none() {
-                let sentence = format!("{} must be set", property.name);
-                let hint = match (property.example, &property.kind) {
-                    ("", Kind::Text { shape, .. }) => shape.described().to_owned(),
-                    ("", kind) => kind.described(),
-                    (example, _) => format!("for example {example}"),
-                };
-                problems.push(Problem::new(path, &sentence, &hint).property(property.name));
-            }
-        }
+        let missing = place.context.properties.iter().filter(|property| {
+            property.required
+                && property.applies(|name| document.value(path, name))
+                && document.resolve(path, property).0.is_none()
+        });
+        let missing: Vec<&Property> = missing.collect();
+        problems.extend(must_be_set(path, &missing));
     }
     problems.extend(too_many(document));
     problems
@@ -577,4 +580,17 @@ fn too_many(document: &Document) -> impl Iterator<Item = Problem> {
             Problem::conflict(&above, &sentence, "destroy what is not needed")
         })
     })
+}
+
+/// All that a node lacks, in one sentence.
+fn must_be_set(path: &Path, missing: &[&Property]) -> Option<Problem> {
+    let first = missing.first()?;
+    let names: Vec<&str> = missing.iter().map(|property| property.name).collect();
+    let sentence = format!("{} must be set", names.join(" and "));
+    let examples = missing.iter().map(|property| format!("{}={}", property.name, property.example));
+    let hint = match missing.iter().all(|property| !property.example.is_empty()) {
+        true => format!("for example {}", examples.collect::<Vec<_>>().join(" ")),
+        false => first.help.to_owned(),
+    };
+    Some(Problem::new(path, &sentence, &hint).property(first.name))
 }

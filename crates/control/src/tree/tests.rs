@@ -6,6 +6,7 @@ mod changes;
 mod crash;
 pub mod disk;
 mod documents;
+mod needs;
 pub mod rooms;
 
 use std::sync::Arc;

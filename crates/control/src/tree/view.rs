@@ -60,6 +60,10 @@ fn property(property: &Property) -> Json {
         "items_of": Some(property.items_of).filter(|path| !path.is_empty()),
         "help": property.help,
         "example": property.example,
+        "only_if": property.only_if.map(|one| {
+            json!({ "property": one.property, "values": one.values })
+        }),
+        "absent": property.absent,
     })
 }
 

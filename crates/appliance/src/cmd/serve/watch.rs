@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use analytics::alert::Event;
+use base::clock::SystemClock;
 use base::limits::STATE_SPACE_LOW;
 use base::units;
 use control::alerts::{Alerts, Facts};
-use control::analytics_room::AnalyticsRoom;
+use control::analytics_room::{AnalyticsRoom, Datasets};
 use control::appliance::Appliance;
 use control::state::StateDir;
 use control::tree::{Branch, Tree};
@@ -28,11 +29,13 @@ pub fn with(
 ) -> Result<Vec<Branch>, Failure> {
     let queries = running.statistics.queries();
     let facts = OfServer { running: Arc::downgrade(running), state: state.path().to_owned() };
-    let alerts = Alerts::start(queries.clone(), Box::new(facts), &machine_name(), tree)
+    let datasets = Datasets::open(queries.clone(), state.path(), Arc::new(SystemClock));
+    let (facts, host) = (Box::new(facts), machine_name());
+    let alerts = Alerts::start(queries.clone(), facts, datasets.clone(), &host, tree)
         .map_err(|e| Failure::of("watch for alerts", &e))?;
     // Set once, here.
     let _ = running.alerts.set(Arc::downgrade(&alerts));
-    let analytics = AnalyticsRoom::start(queries.clone(), tree);
+    let analytics = AnalyticsRoom::start(queries.clone(), datasets, tree);
     branches.push(Branch::new(&["configuration", "alerts"], alerts));
     branches.push(Branch::new(&["analytics"], analytics));
     Ok(branches)
@@ -60,6 +63,7 @@ impl Facts for OfServer {
                 (free < STATE_SPACE_LOW)
                     .then(|| format!("the file system of {} has {left} left", self.state.display()))
             }
+            Event::Certificate { days } => running.certificates.warning(days),
             // The frames tell.
             Event::Dropped => None,
         }

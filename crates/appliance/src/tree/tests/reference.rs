@@ -57,6 +57,9 @@ fn remarks(property: &Property) -> String {
         Role::AtCreate => " Set when the item is made, not later.",
     };
     let required = if property.required { " Required." } else { "" };
+    let only_if = property.only_if.map_or_else(String::new, |one| {
+        format!(" Only if `{}` is `{}`.", one.property, one.values.join("` or `"))
+    });
     let late = match property.effect {
         Effect::Now => "",
         Effect::Service => " Takes effect when the service restarts.",
@@ -70,7 +73,7 @@ fn remarks(property: &Property) -> String {
         "" => String::new(),
         path => format!(" One of `{}`.", path.trim_start_matches('/')),
     };
-    format!("{}{names}{required}{role}{late}{example}", property.help)
+    format!("{}{names}{required}{only_if}{role}{late}{example}", property.help)
 }
 
 fn properties(text: &mut String, properties: &[Property]) {

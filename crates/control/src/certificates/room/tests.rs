@@ -158,6 +158,36 @@ fn it_ends_and_says_so() {
 }
 
 #[test]
+fn an_alert_hears_of_what_ends_soon_and_of_orders_that_failed() {
+    let scene = Scene::new();
+    assert_eq!(scene.room.warning(14), None);
+    let good = signed(&authority("CA"), &["nas"], 2028);
+    scene.change(json!([create("a", &good)])).unwrap();
+    let days = |n: u64| std::time::Duration::from_secs(n * 24 * 3600);
+    // From 2027-01-15 08:00 to the end of the year.
+    scene.clock.advance(days(351 - 14));
+    // The server's own is renewed by the keeper, which is not at work here.
+    scene.room.renew_own(false).unwrap();
+    assert_eq!(scene.room.warning(13), None);
+    let soon = scene.room.warning(14).unwrap();
+    assert_eq!(soon, "the certificate a ends at 2028-01-01 00:00:00 UTC");
+    scene.clock.advance(days(14));
+    let ended = scene.room.warning(1).unwrap();
+    assert_eq!(ended, "the certificate a has ended at 2028-01-01 00:00:00 UTC");
+    scene.change(json!([{ "destroy": format!("{AT}/a"), "confirm": true }])).unwrap();
+    let acme = json!({ "create": AT, "name": "le", "properties": {
+        "source": "acme", "domains": ["nas.example"], "terms_agreed": true,
+    } });
+    scene.change(json!([acme])).unwrap();
+    assert_eq!(scene.room.warning(14), None, "it is being asked for");
+    scene.room.ordered("le", Some("nobody answers".to_owned()));
+    let failed = scene.room.warning(14).unwrap();
+    assert_eq!(failed, "the certificate le cannot be had: nobody answers");
+    scene.room.ordered("le", None);
+    assert_eq!(scene.room.warning(14), None);
+}
+
+#[test]
 fn the_servers_own_is_renewed_in_time_and_when_asked() {
     let scene = Scene::new();
     let own = scene.room.shown().identity();

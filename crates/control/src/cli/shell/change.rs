@@ -234,6 +234,9 @@ impl Shell {
         match self.send(&asked, true, "") {
             Ok(_) => Ok(true),
             Err(CliError::Refused { status: CONFLICT, sentence, .. }) => {
+                // What cannot be destroyed at all is no question.
+                let sure = Change::Destroy { at: at.clone(), confirm: true };
+                self.send(&self.pending.clone().with(sure), true, "")?;
                 match self.outside.confirm(&format!("{sentence}. Destroy?")) {
                     Some(answer) => Ok(answer),
                     None => Err(CliError::refused(sentence, "`destroy --yes` does it")),
@@ -304,9 +307,14 @@ impl Shell {
             _ => None,
         });
         made.flat_map(|(place, given)| {
-            let needed = self.tree.find(&place).map_or(&[][..], |found| &found.context.properties);
-            let needed = needed.iter().filter(|p| p.required && !given.contains_key(&p.name));
-            needed.map(|p| p.name.clone()).collect::<Vec<_>>()
+            let all = self.tree.find(&place).map_or(&[][..], |found| &found.context.properties);
+            let value = |name: &str| {
+                let default = || all.iter().find(|p| p.name == name).map(|p| &p.default);
+                given.get(name).or_else(default)
+            };
+            let needed = all.iter().filter(|p| p.required && p.applies(value));
+            let missing = needed.filter(|p| !given.contains_key(&p.name));
+            missing.map(|p| p.name.clone()).collect::<Vec<_>>()
         })
         .collect()
     }

@@ -1,6 +1,6 @@
 //! What `help` says.
 
-use crate::cli::declared::{Action, Context, Items, Property};
+use crate::cli::declared::{Action, Condition, Context, Items, Property};
 use crate::cli::place::Place;
 use crate::cli::shell::{VERBS, Verb};
 use crate::cli::value;
@@ -109,6 +109,9 @@ pub fn help_property(property: &Property) -> String {
     }
     if !property.example.is_empty() {
         fact("example", &property.example);
+    }
+    if let Some(Condition { property, values }) = &property.only_if {
+        fact("if", &format!("{property} is {}", values.join(" or ")));
     }
     if property.required {
         fact("needed", "nothing is made without it");

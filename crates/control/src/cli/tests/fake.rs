@@ -99,6 +99,21 @@ fn items(noun: &str, origin: &str, context: Json) -> Json {
         "origin": origin, "context": context})
 }
 
+/// A session: with actions that are called as commands are.
+fn session() -> Json {
+    let mut used = property("used", json!({"type": "time"}), Json::Null, "state");
+    used["absent"] = json!("never");
+    let mut phone = property("phone", json!({"type": "text"}), Json::Null, "state");
+    phone["only_if"] = json!({"property": "kind", "values": ["phone"]});
+    let kind = property("kind", json!({"type": "text"}), json!("desk"), "state");
+    let mut session = context("session", &[kind, phone, used], &[], Json::Null);
+    session["actions"] = json!(["abort", "destroy"].map(|name| {
+        json!({"name": name, "title": name, "help": "Ends it.", "destructive": true,
+            "parameters": []})
+    }));
+    session
+}
+
 /// The declaration.
 pub fn tree() -> Json {
     let rules =
@@ -152,12 +167,11 @@ pub fn tree() -> Json {
         &[],
         Json::Null,
     );
-    let session = context("session", &[], &[], Json::Null);
     let mut project_of = property("project", json!({"type": "text"}), json!(""), "setting");
     project_of["items_of"] = json!("/shares");
     let services = context("services", &[project_of], &[nfs], Json::Null);
     let users = context("users", &[], &[], items("user", "configured", user));
-    let sessions = context("sessions", &[], &[], items("session", "live", session));
+    let sessions = context("sessions", &[], &[], items("session", "live", session()));
     context(
         "",
         &[],

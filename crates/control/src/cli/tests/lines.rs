@@ -458,3 +458,34 @@ fn the_audit_log_is_asked_by_a_path_from_here() {
         assert!(asked.ends_with(&about.replace('/', "%2F")), "{line}: {asked}");
     }
 }
+
+#[test]
+fn what_comes_and_goes_by_itself_has_actions_of_any_name() {
+    let (mut shell, fake, _) = shell();
+    say(&mut shell, "shares default set nfs=read-only");
+    say(&mut shell, "cd /shares/default");
+    say(&mut shell, "set nfs=none");
+    for name in ["abort", "destroy"] {
+        let (code, text) = wrong(&mut shell, &format!("/maintenance/sessions/s1 {name}"));
+        assert!(code == 1 && text.contains(&format!("`{name} --yes` does it")), "{text}");
+        say(&mut shell, &format!("/maintenance/sessions/s1 {name} --yes"));
+        let acted = fake.0.lock().unwrap().acted.pop().expect("it was asked for");
+        assert_eq!(acted.0, format!("/nodes/maintenance/sessions/s1/actions/{name}"));
+    }
+    assert_eq!(shell.waiting(), 1, "what waits is not forgotten");
+    say(&mut shell, "abort");
+    assert_eq!(shell.waiting(), 0, "and here the word means what it means everywhere");
+}
+
+#[test]
+fn what_has_not_happened_has_a_word_and_what_is_of_no_use_is_left_out() {
+    let (mut shell, ..) = shell();
+    let shown = say(&mut shell, "/maintenance/sessions/s1 show");
+    assert!(shown.contains("<used> = never\n") && !shown.contains("phone"), "{shown}");
+    assert_eq!(
+        say(&mut shell, "/maintenance/sessions/s1 get used phone"),
+        " <used> = never\n<phone> = -\n"
+    );
+    let help = say(&mut shell, "/maintenance/sessions/s1 help phone");
+    assert!(help.contains("if       kind is phone\n"), "{help}");
+}

@@ -140,7 +140,7 @@ fn a_wrong_file_says_all_that_is_wrong() {
         ("format = 1\n\"/shares\" = 1", "it is no table"),
         ("format = 1\n[\"/nowhere\"]", "/ has no \"nowhere\""),
         ("format = 1\n[\"/sessions/s\"]", "in no configuration"),
-        ("format = 1\n[\"/services/nfs\"]\nlease = 0", "0 is too small; 1 seconds is the least"),
+        ("format = 1\n[\"/services/nfs\"]\nlease = 0", "0 is too small; 1 second is the least"),
         ("format = 1\n[\"/services/nfs\"]\nlease = \"2 weeks\"", "is not seconds from 1 to 3600"),
         ("format = 1\n[\"/services/nfs\"]\nlease = 1.5", "it should be seconds"),
         ("format = 1\n[\"/services/nfs\"]\nstate = \"online\"", "it can only be seen"),

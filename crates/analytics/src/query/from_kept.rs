@@ -1,0 +1,82 @@
+//! Answers from datasets that somebody asked to be kept: a table of their own in each frame, made
+//! from operation records when its second was over.
+
+use std::sync::Arc;
+
+use base::limits::IO_SIZE_MAX;
+use probe::hub::Hub;
+use probe::stat::StatId;
+
+use super::bins::{Bins, Grid};
+use super::{Frames, from_recorder};
+use crate::model::{Frame, Key, Rows, Table};
+use crate::names::Names;
+use crate::store::Part;
+
+/// The table of one second; nothing if collection was off.
+pub(super) fn table(stat: &StatId, names: &Names, hub: &Hub, second: u64) -> Option<Table> {
+    let grid = Grid { from: second, to: second + 1, step: 1 };
+    let found = from_recorder::Plan::new(stat, names)?.scan(hub, grid, second + 1);
+    let bins = found.bins;
+    if bins.covered.first().is_none_or(|covered| *covered == 0) {
+        return None;
+    }
+    // Sums of one second: whole numbers.
+    let whole = |values: &[f64]| values.iter().sum::<f64>() as u64;
+    let (cells, other) = bins.by_step();
+    let mut rows = Rows::default();
+    for (key, values) in cells {
+        let sum = values.iter().map(|(_, value)| value).sum::<f64>() as u64;
+        rows.add(key.clone(), Key::Other, [sum, 0]);
+    }
+    if whole(other) > 0 {
+        rows.add(Key::Other, Key::Other, [whole(other), 0]);
+    }
+    let by = stat.breakdown.as_deref().unwrap_or_default();
+    let (id, error) = (Arc::from(stat.to_string()), [whole(&bins.error), 0]);
+    let mut table = Table::from_rows(id, [Arc::from(by), Arc::from("")], rows, error);
+    // The second figure counts the seconds: a dataset may begin within a minute.
+    table.total = [whole(&bins.total), 1];
+    table.trim(crate::model::rows_max(&table));
+    Some(table)
+}
+
+/// How such a table is read.
+pub(super) struct Plan {
+    id: String,
+    bytes: bool,
+    broken_down: bool,
+}
+
+impl Plan {
+    pub fn new(stat: &StatId) -> Self {
+        let (bytes, broken_down) = (stat.metric == "bytes", stat.breakdown.is_some());
+        Self { id: stat.to_string(), bytes, broken_down }
+    }
+}
+
+impl Frames for Plan {
+    fn wants(&self, stat: &str, _dimensions: [&str; 2]) -> Part {
+        match (stat == self.id, self.broken_down) {
+            (false, _) => Part::Nothing,
+            (true, false) => Part::Total,
+            (true, true) => Part::Rows,
+        }
+    }
+
+    fn add(&self, bins: &mut Bins<Key>, frame: &Frame) {
+        let Some(step) = bins.grid.at(frame.time) else { return };
+        let Some(table) = frame.tables.iter().find(|table| *table.stat == *self.id) else { return };
+        bins.covered[step] += table.total[1];
+        bins.dropped[step] += frame.dropped;
+        // Nobody knows what they were: each may belong to any element.
+        let most = if self.bytes { u64::from(IO_SIZE_MAX) } else { 1 };
+        let unknown = frame.dropped.saturating_mul(most).saturating_add(table.error[0]);
+        bins.error[step] += unknown as f64;
+        bins.total[step] += table.total[0] as f64;
+        for (key, _, [value, _]) in table.rows.iter().filter(|_| self.broken_down) {
+            let key = Some(key).filter(|key| **key != Key::Other).cloned();
+            bins.add(step, key, *value as f64);
+        }
+    }
+}
