@@ -85,8 +85,8 @@ impl CliError {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => hint,
             Self::Lost { .. } => "is it still running? what was not committed is not done",
             Self::Unanswered { .. } => {
-                "whether it is done is not known; look, once it answers again: `history` lists what \
-                 was committed"
+                "whether it is done is not known; look, once it answers again: `history` lists \
+                 what was committed"
             }
         }
     }

@@ -26,8 +26,8 @@ impl Cred {
     }
 
     /// Whether these are the caller's supplementary groups. Most have none, and then nothing is
-    /// compared: the C library compares no bytes at all by a masked load, which at the address of an
-    /// empty list, where there is no memory, takes a processor with AVX-512 130 ns.
+    /// compared: the C library compares no bytes at all by a masked load, which at the address of
+    /// an empty list, where there is no memory, takes a processor with AVX-512 130 ns.
     #[inline]
     pub fn has_groups(&self, groups: &[u32]) -> bool {
         self.groups.len() == groups.len() && (groups.is_empty() || self.groups == groups)

@@ -1,5 +1,5 @@
-//! The body of a request comes in time: whoever sends it a byte a minute, signed in or not, must not
-//! hold one of the few connections of the administration for ever.
+//! The body of a request comes in time: whoever sends it a byte a minute, signed in or not, must
+//! not hold one of the few connections of the administration for ever.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;

@@ -340,8 +340,8 @@ impl HostFs {
         self.read_done(cx, offset, buf.len(), count, attr)
     }
 
-    /// Reads more of the file that was read last in this [turn](crate::turn), by what was seen of it
-    /// then. `None` if that will not do: the ordinary way finds out why.
+    /// Reads more of the file that was read last in this [turn](crate::turn), by what was seen of
+    /// it then. `None` if that will not do: the ordinary way finds out why.
     fn read_again(
         &self,
         cx: Context<'_>,
