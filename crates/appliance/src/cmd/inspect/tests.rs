@@ -25,7 +25,7 @@ fn the_configurations_files_are_read() {
     assert_eq!(found.value["nodes"]["/configuration/services/nfs"]["lease"], 60);
     let text =
         of("x.toml", format!("{head}[\"/nowhere\"]\n").as_bytes()).expect("one with a fault");
-    assert!(text.contains("# problem: /nowhere: / has no \"nowhere\""), "{text}");
+    assert!(text.contains("# problem: /nowhere: line 3: / has no \"nowhere\""), "{text}");
     let kept =
         br#"{"next":2,"secrets":{"1":{"path":"/users/a","property":"password","value":"$x"}}}"#;
     let text = of("secrets.json", kept).expect("secrets");

@@ -60,7 +60,11 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
 
 /// What is sent with a request: its type, its schema, an example.
 pub(super) fn body(route: &Route) -> Option<(&'static str, Value, Value)> {
-    let object = |fields: Value, required: &[&str]| json!({ "type": "object", "required": required, "properties": fields });
+    let object = |fields: Value, required: &[&str]| {
+        json!({
+            "type": "object", "required": required, "properties": fields
+        })
+    };
     let text = || json!({ "type": "string" });
     let json = "application/json";
     Some(match (&route.method, route.path) {
