@@ -110,6 +110,17 @@ pub const REFUSED: &[&str] = &[
 /// Actions that are asked for and not done, and why.
 const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
 
+/// Actions that a page has and does not offer in the state that things have here, and what it says.
+const NOT_NOW: &[(&str, &str, &str)] = &[("/lab/runs/", "destroy", "It has not ended yet")];
+
+/// Whether this is how a page says that it does not offer an action now.
+pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {
+    let says = |(below, name, sentence): &(&str, &str, &str)| {
+        path.starts_with(below) && action["name"] == *name && why.contains(sentence)
+    };
+    NOT_NOW.iter().any(says)
+}
+
 impl Given {
     /// The value of the table, if it has one.
     pub fn of(path: &str, property: &str, world: &World) -> Option<Value> {

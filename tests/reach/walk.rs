@@ -230,7 +230,8 @@ impl Walk {
         let required = list(action, "parameters").any(|one| one["required"] == true);
         let ask = required || plan::is_only_asked_for(path, action);
         for way in 0..self.ways.len() {
-            if let Err(why) = self.ways[way].act(path, action, ask) {
+            let Err(why) = self.ways[way].act(path, action, ask) else { continue };
+            if !plan::is_not_now(path, action, &why) {
                 self.miss(way, &format!("{path} {} ", name(action)), &why);
             }
         }

@@ -55,7 +55,7 @@ async function enter(where, property) {
   const control = row.locator('input, select, textarea').first();
   if (kind.type !== 'list' && (await control.isDisabled())) throw new Error(`${property.name} cannot be changed: ${await control.getAttribute('title')}`);
   if (kind.type === 'bool') await control.setChecked(value);
-  else if ((await control.evaluate((one) => one.localName)) === 'select') await control.selectOption(value);
+  else if (kind.type !== 'list' && (await control.evaluate((one) => one.localName)) === 'select') await control.selectOption(value);
   else if (kind.type === 'time') await control.fill(localTime(value));
   else if (kind.type !== 'list') await control.fill(String(value));
   else if ((await row.getByRole('button', { name: 'Add an entry' }).count()) === 0) await control.fill(value.join(', '));
