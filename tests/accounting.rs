@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::api::{self, Api, sum, wait_for};
+use e2e::api::{self, Api, sum};
 use e2e::process;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server, binary};
@@ -259,6 +259,7 @@ fn creations_of_eight_clients() {
 fn replays_are_counted_apart() {
     let scratch = Scratch::new("replays");
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
+    let started = api::now();
     let server = Server::start(&Options::new(&dir, &state));
     let api = Api::new(&state);
     let from = api::now();
@@ -280,7 +281,5 @@ fn replays_are_counted_apart() {
     assert_eq!(api.count("nfs3.replays", interval), 2);
     assert_eq!(by_key(&api.data("nfs3.replays[op]", interval, ""))["remove"], 2);
     assert_eq!(by_key(&api.data("nfs3.replays[client]", interval, ""))["127.0.0.1"], 2);
-    // The gauge is published by a thread with a turn of its own, at most some seconds later.
-    let shown = || (api.count("server.drc_replays", (from, api::now() + 1)) == 2).then_some(());
-    wait_for("the gauge of replays", Duration::from_secs(30), shown);
+    api.wait_counter("server.drc_replays", started, 2);
 }

@@ -130,6 +130,18 @@ impl Api {
         sum(&self.data(stat, interval, "")["total"])
     }
 
+    /// Waits until a counter of the server has counted exactly this much since `started`, a time
+    /// before the server's start. Such counters are published by threads with a turn of their own
+    /// and read when a second is put together: what moved one may stand in the second before, or
+    /// in some later one.
+    ///
+    /// # Panics
+    /// When it does not get there.
+    pub fn wait_counter(&self, stat: &str, started: i64, count: u64) {
+        let there = || (self.count(stat, (started, now() + 1)) == count).then_some(());
+        wait_for(stat, Duration::from_secs(30), there);
+    }
+
     /// Waits until the second `time` is over and can be asked for.
     ///
     /// # Panics

@@ -149,9 +149,9 @@ struct Run {
 impl Run {
     fn run(mut self) {
         let mut second = clock::wall_ns() / NS_PER_S;
-        // The first readings, so that the first frame has rates.
+        // The first readings, so that the first frame has rates. The gauges' are not taken here:
+        // what a counter has by now would be in no frame.
         self.samples();
-        self.assembler.gauges();
         while !self.stop.load(Ordering::Acquire) {
             let done = self.wait_for(second);
             if self.stop.load(Ordering::Acquire) {

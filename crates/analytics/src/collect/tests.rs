@@ -40,6 +40,26 @@ fn a_record_becomes_a_live_answer() {
 }
 
 #[test]
+fn what_a_counter_had_before_the_collector_began_is_not_lost() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub.clone())), None);
+    let stat = "server.drc_replays".parse().expect("an id");
+    let mut live = engine.subscribe(vec![stat]).expect("a subscription");
+    hub.gauges().drc_replays.set(2);
+    let collector = Collector::start(engine, Vec::new()).expect("a thread");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let first = loop {
+        assert!(Instant::now() < deadline, "no answer within 20 s");
+        let Some(update) = live.recv_timeout(Duration::from_millis(10)) else { continue };
+        if let Some(total) = update.data[0].total.iter().flatten().next() {
+            break *total;
+        }
+    };
+    collector.stop();
+    assert_eq!(first, 2.0);
+}
+
+#[test]
 fn the_collector_follows_the_clock() {
     assert_eq!(next(100, 101), 101);
     assert_eq!(next(100, 105), 101);
