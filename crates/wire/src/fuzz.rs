@@ -4,18 +4,26 @@
 //!
 //! Every target says whether it took the bytes as a message, so that seeds can be checked too.
 
+use crate::http::chunked::{Chunks, Found};
+use crate::http::head::{self, Head};
+use crate::http::{date, select, target};
 use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
 use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
-use crate::{mount3, nfs3, nfs4, nlm4, nsm, portmap};
+use crate::{dav, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 
+mod ftp;
+mod ssh;
 #[cfg(test)]
 mod tests;
+
+pub use ftp::any as ftp_any;
+pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
 /// A target: its name (also of its corpus folder) and its function.
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 17] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -23,6 +31,16 @@ pub const TARGETS: [Target; 7] = [
     ("mount3", mount3_any),
     ("nfs4_compound", nfs4_compound),
     ("nlm4", nlm4_any),
+    ("ftp", ftp::any),
+    ("dav_xml", dav_xml),
+    ("dav_if", dav_if),
+    ("sftp", sftp_packets),
+    ("ssh_message", ssh_message),
+    ("ssh_key", ssh_key),
+    ("ssh_transport", ssh_transport),
+    ("http_head", http_head),
+    ("http_chunks", http_chunks),
+    ("http_fields", http_fields),
 ];
 
 macro_rules! round_trip {
@@ -270,4 +288,161 @@ pub fn nfs4_compound(data: &[u8]) -> bool {
         4 => round_trip!(Attrs4<'_>, r.rest()),
         _ => false,
     }
+}
+
+/// A body of WebDAV: what is taken means the same when it is written and read again.
+pub fn dav_xml(data: &[u8]) -> bool {
+    use dav::xml::{Element, Writer};
+    let _ = (dav::body::Find::parse(data), dav::body::LockInfo::parse(data));
+    if let Ok(patches) = dav::body::Patch::parse(data) {
+        assert!(!patches.is_empty());
+    }
+    let Ok(element) = Element::parse(data) else { return false };
+    let mut text = String::new();
+    Writer::new(&mut text).element(&element);
+    // What is written declares its namespaces again and again: it may be longer than is taken.
+    if text.len() <= base::limits::DAV_BODY_MAX {
+        match Element::parse(text.as_bytes()) {
+            Ok(again) => assert_eq!(again, element),
+            // Declarations that are new count as attributes do.
+            Err(error) => assert_eq!(error, dav::xml::XmlError::TooLarge),
+        }
+    }
+    true
+}
+
+/// The headers of WebDAV: `If` means the same when it is written and read again.
+pub fn dav_if(data: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(data) else { return false };
+    let _ = (dav::header::timeout(text), dav::header::lock_token(text));
+    if let Some(target) = dav::header::target(text) {
+        assert!(target.path.starts_with('/'));
+    }
+    let Ok(header) = dav::if_header::If::parse(text) else { return false };
+    let again = header.to_string();
+    match dav::if_header::If::parse(&again) {
+        Ok(again) => assert_eq!(again, header),
+        Err(error) => assert_eq!(error, dav::if_header::IfError::TooLarge),
+    }
+    true
+}
+
+/// A stream of SFTP packets, of either direction: each must mean the same once more.
+pub fn sftp_packets(data: &[u8]) -> bool {
+    let (mut rest, mut packets) = (data, 0);
+    loop {
+        match sftp::packet::cut(rest) {
+            Ok(Ok(packet)) => {
+                if !sftp_packet(packet) {
+                    return false;
+                }
+                rest = rest.get(packet.consumed..).unwrap_or_default();
+                packets += 1;
+            }
+            Ok(Err(need)) => {
+                assert!(need > rest.len());
+                return packets > 0 && rest.is_empty();
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+fn sftp_packet(packet: sftp::packet::Packet<'_>) -> bool {
+    use sftp::{PacketType, Reply, Request};
+    if matches!(packet.kind, PacketType::INIT | PacketType::VERSION) {
+        return round_trip!(sftp::packet::Hello<'_>, packet.body);
+    }
+    let mut r = Reader::new(packet.body);
+    let Ok(id) = r.u32("id") else { return false };
+    let mut again = Vec::new();
+    if let Ok(Some(request)) = Request::decode(packet.kind, &mut r.clone()) {
+        request.put(&mut Writer::new(&mut again), id);
+        let mut r = Reader::new(again.get(9..).unwrap_or_default());
+        assert_eq!(Request::decode(packet.kind, &mut r), Ok(Some(request)));
+        return true;
+    }
+    if let Ok(Some(reply)) = Reply::decode(packet.kind, &mut r) {
+        // Words that an old server leaves out are sent as empty ones.
+        reply.put(&mut Writer::new(&mut again), id);
+        assert!(matches!(sftp::packet::cut(&again), Ok(Ok(_))));
+        return true;
+    }
+    false
+}
+
+/// A head of HTTP/1.1: found at the same place whatever the pieces; its target names something
+/// below the top, and the same after encoding and decoding it.
+pub fn http_head(data: &[u8]) -> bool {
+    let found = head::whole(data, 0);
+    let half = data.len() / 2;
+    let before = head::whole(data.get(..half).unwrap_or_default(), 0);
+    if let (Ok(None), Ok(Some(end))) = (&before, &found) {
+        assert_eq!(head::whole(data, half), Ok(Some(*end)));
+    }
+    let Ok(Some(end)) = found else { return false };
+    assert!(end <= data.len());
+    let Ok(head) = Head::parse(data.get(..end).unwrap_or_default()) else { return false };
+    let path = &head.target.path;
+    assert!(!path.contains(&0));
+    if path != b"*" {
+        let again = target::decode_path(target::percent_encode(path).as_bytes());
+        assert_eq!(again.map(|(path, _)| path).as_ref(), Ok(path));
+    }
+    for (_, value) in head.headers.iter() {
+        if let Some(when) = std::str::from_utf8(value).ok().and_then(date::parse) {
+            assert_eq!(date::parse(&date::write(when)), Some(when));
+        }
+    }
+    true
+}
+
+/// Data and its length, of a body in chunks that comes in pieces of this length.
+fn chunks(data: &[u8], piece: usize) -> Option<(Vec<u8>, usize)> {
+    let (mut chunks, mut all, mut at) = (Chunks::default(), Vec::new(), 0);
+    while !chunks.has_ended() {
+        let rest = data.get(at..).filter(|rest| !rest.is_empty())?;
+        match chunks.step(rest.get(..piece).unwrap_or(rest)).ok()? {
+            Found::Skip(count) => at += count,
+            Found::Data(count) => {
+                all.extend_from_slice(rest.get(..count).unwrap_or_default());
+                at += count;
+            }
+            Found::End => break,
+        }
+    }
+    Some((all, at))
+}
+
+/// A body in chunks: the same data, and the same end, whatever the pieces.
+pub fn http_chunks(data: &[u8]) -> bool {
+    let whole = chunks(data, usize::MAX);
+    for piece in [1, 7] {
+        assert_eq!(chunks(data, piece), whole);
+    }
+    whole.is_some()
+}
+
+/// Fields that select, and forms: ranges lie within the file, whatever its size (the first eight
+/// bytes), in order and apart if any were merged; tags are parts of the field.
+pub fn http_fields(data: &[u8]) -> bool {
+    let Some((size, value)) = data.split_first_chunk() else { return false };
+    let size = u64::from_be_bytes(*size);
+    for tag in select::tags(value) {
+        if let select::Tag::Entity { tag, .. } = tag {
+            assert!(tag.len() >= 2 && tag.starts_with(b"\"") && tag.ends_with(b"\""));
+        }
+    }
+    if let Some((host, path)) = target::authority(value) {
+        assert!(host.len() + path.len() <= value.len());
+    }
+    let text = String::from_utf8_lossy(value);
+    let _ = (target::form_value(&text, "a"), crate::http::head::check_host(value));
+    let select::Wanted::Parts(parts) = select::ranges(value, size) else { return false };
+    assert!(!parts.is_empty() && parts.len() <= base::limits::HTTP_RANGES_MAX);
+    assert!(parts.iter().all(|(start, end)| start < end && *end <= size));
+    let mut sorted = parts;
+    sorted.sort_unstable();
+    assert!(sorted.windows(2).all(|two| two[0].1 < two[1].0), "they overlap or touch");
+    true
 }

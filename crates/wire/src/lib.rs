@@ -10,15 +10,23 @@
 //! - [`nfs4`]: NFS version 4, minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862, RFC 8276).
 //! - [`mount3`]: MOUNT version 3 (RFC 1813, appendix I).
 //! - [`nlm4`], [`nsm`]: locks of NFSv3 clients, and who has restarted (X/Open XNFS).
+//! - [`ftp`]: FTP (RFC 959, RFC 2389, RFC 2428, RFC 3659): lines, commands, replies, facts.
+//! - [`dav`]: what WebDAV adds to HTTP (RFC 4918): its XML, its headers.
+//! - [`ssh`]: messages, keys and the transport of SSH (RFC 4251 to 4254).
+//! - [`http`]: heads of requests, targets, chunks, dates of HTTP (RFC 9110, RFC 9112).
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
+//! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
 
 #![forbid(unsafe_code)]
 
 #[macro_use]
 pub mod xdr;
 
+pub mod dav;
+pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod http;
 pub mod mount3;
 pub mod nfs3;
 pub mod nfs4;
@@ -26,6 +34,8 @@ pub mod nlm4;
 pub mod nsm;
 pub mod portmap;
 pub mod rpc;
+pub mod sftp;
+pub mod ssh;
 
 #[cfg(test)]
 mod arb;

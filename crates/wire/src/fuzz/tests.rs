@@ -65,6 +65,9 @@ fn write_corpus() {
     locks();
     headers();
     records();
+    ftp_lines();
+    sftp_packets();
+    ssh();
 }
 
 fn args() {
@@ -214,5 +217,108 @@ fn records() {
         let words = fragments.concat();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
         c.add(name, &bytes);
+    }
+}
+
+fn ftp_lines() {
+    let mut c = Corpus::of("ftp");
+    let mut add = |which: u32, name: &str, text: &[u8]| {
+        let mut bytes = which.to_be_bytes().to_vec();
+        bytes.extend_from_slice(text);
+        c.add(name, &bytes);
+    };
+    let session = b"USER ann\r\nPASS \r\nTYPE L 8\r\nEPSV\r\nREST 17\r\nRETR a b\r\n";
+    add(0, "session", session);
+    add(0, "ports", b"PORT 127,0,0,1,4,1\r\nEPRT |2|::1|1025|\r\nEPSV ALL\r\nepsv 2\n");
+    add(0, "abort", b"STOR x\r\n\xff\xf4\xff\xf2ABOR\r\n");
+    add(0, "telnet", b"RETR \xff\xff\xff\xfb\x01a\r\0b\r\n");
+    let times = b"MFMT 20261121191200.5 a\r\nSITE UTIME b 20200101000000 20200101000001 \
+                  20200101000002 UTC\r\n";
+    add(0, "times", times);
+    let site = b"SITE CHMOD 0644 a b\r\nSITE HELP\r\nOPTS MLST type;size;\r\nOPTS UTF8 ON\r\n\
+                 OPTS HASH SHA-256\r\n";
+    add(0, "site", site);
+    add(
+        0,
+        "others",
+        b"RANG 0 99\r\nHASH a\r\nPROT p\r\nPBSZ 0\r\nLIST -la x\r\nALLO 5 R 1\r\nNOOP\r\n",
+    );
+    add(1, "reply", b"227 Entering Passive Mode (127,0,0,1,4,1).\r\n");
+    add(1, "features", b"211-Features:\r\n MLST type*;size;\r\n UTF8\r\n211 End\r\n");
+    let entry = b"type=file;size=5;modify=20261121191200;perm=adfrw;unique=1ag2;\
+                  UNIX.mode=0644;UNIX.owner=0;UNIX.group=0; a b";
+    add(2, "entry", entry);
+    add(2, "link", b"Type=OS.unix=slink:/x;Modify=19991231235959.999; l");
+    add(3, "text", b"one\ntwo\r\nthree\rfour");
+}
+
+fn sftp_packets() {
+    use sftp::{PacketType, Reply, Request};
+    let mut c = Corpus::of("sftp");
+    for seed in 0..60u64 {
+        let mut entropy = vec![0; 400];
+        SeededRandom::new(seed).fill(&mut entropy);
+        let mut g = Gen::new(&entropy);
+        let (request, reply): (Request<'_>, Reply<'_>) = (g.arb(), g.arb());
+        let mut bytes = Vec::new();
+        let w = &mut Writer::new(&mut bytes);
+        request.put(w, seed as u32);
+        reply.put(w, seed as u32);
+        c.add(&format!("pair-{seed}"), &bytes);
+    }
+    let mut bytes = Vec::new();
+    let w = &mut Writer::new(&mut bytes);
+    let begun = sftp::begin_packet(w, PacketType::VERSION);
+    let known = sftp::Extended::KNOWN.iter();
+    let extensions =
+        known.map(|(name, v)| (sftp::Str(name.as_bytes()), sftp::Str(v.as_bytes()))).collect();
+    sftp::packet::Hello { version: sftp::SFTP_VERSION, extensions }.encode(w);
+    sftp::end_packet(w, begun, 0);
+    c.add("version", &bytes);
+}
+
+fn ssh() {
+    use crate::ssh::kex::{self, Method, Policy};
+    use crate::ssh::message::{Message, put_ext_info, put_info_response};
+    use crate::ssh::packet::Sealer;
+    use crate::ssh::transport::{ClientSetup, ServerSetup, Side, Transport};
+    use crate::ssh::{host_key::HostKey, tests};
+    use std::sync::Arc;
+    let mut c = Corpus::of("ssh_message");
+    for (i, bytes) in tests::examples().iter().enumerate() {
+        c.add(&format!("message-{i}"), bytes);
+    }
+    let mut bytes = Vec::new();
+    put_ext_info(&mut bytes, &[("server-sig-algs", b"ssh-ed25519")]);
+    c.add("ext-info", &bytes);
+    bytes.clear();
+    put_info_response(&mut bytes, &[b"secret"]);
+    c.add("info-response", &bytes);
+    let mut c = Corpus::of("ssh_key");
+    for (i, bytes) in tests::example_keys().iter().enumerate() {
+        c.add(&format!("key-{i}"), bytes);
+    }
+    let mut c = Corpus::of("ssh_transport");
+    let key = Arc::new(HostKey::new_ed25519(&mut SeededRandom::new(1)).expect("a key"));
+    for (which, seed) in [(0u8, 1), (0, 2), (200, 3), (1, 1), (1, 2), (201, 3)] {
+        let (software, policy) = ("Seed".to_owned(), Policy::compatible());
+        let side = if which & 1 == 0 {
+            Side::Client(Arc::new(ClientSetup { software, policy, host_key: None }))
+        } else {
+            let host_keys = vec![Arc::clone(&key)];
+            Side::Server(Arc::new(ServerSetup { software, policy, host_keys }))
+        };
+        let random = Box::new(SeededRandom::new(seed));
+        let mut transport = Transport::new(side, random).expect("a transport");
+        let mut bytes = vec![which];
+        bytes.extend_from_slice(transport.output().expect("bytes"));
+        if which & 1 == 0 && seed > 1 {
+            // The first of the list is what both prefer.
+            let share = kex::ask(Method::Mlkem768X25519).expect("a share").share;
+            let start = Sealer::begin(&mut bytes);
+            Message::KexEcdhInit(&share).encode(&mut bytes);
+            Sealer::plain().finish(&mut bytes, start).expect("a packet");
+        }
+        c.add(&format!("begin-{which}-{seed}"), &bytes);
     }
 }

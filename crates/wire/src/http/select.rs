@@ -1,0 +1,107 @@
+//! Lists that select: ranges of bytes (RFC 9110 §14.1) and entity tags (§8.8.3).
+
+use base::limits::HTTP_RANGES_MAX;
+
+use super::head::number;
+
+/// A member of a list of entity tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag<'a> {
+    /// `*`.
+    Any,
+    /// One tag.
+    Entity {
+        /// With its quotes.
+        tag: &'a [u8],
+        /// Whether it is a weak one.
+        weak: bool,
+    },
+}
+
+/// The tags of a field; what is no tag ends the list and matches nothing.
+pub fn tags(value: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        rest = rest.trim_ascii_start();
+        while let Some(after) = rest.strip_prefix(b",") {
+            rest = after.trim_ascii_start();
+        }
+        if let Some(after) = rest.strip_prefix(b"*") {
+            rest = after;
+            return Some(Tag::Any);
+        }
+        let (weak, quoted) = match rest.strip_prefix(b"W/") {
+            Some(quoted) => (true, quoted),
+            None => (false, rest),
+        };
+        let end = quoted.strip_prefix(b"\"")?.iter().position(|b| *b == b'"')? + 2;
+        rest = quoted.get(end..)?;
+        Some(Tag::Entity { tag: quoted.get(..end)?, weak })
+    })
+}
+
+/// What a request asks for of a file of some size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of it.
+    Whole,
+    /// These parts (start and end, the end not included): at least one, none empty.
+    Parts(Vec<(u64, u64)>),
+    /// 416: nothing that is there.
+    Nothing,
+}
+
+/// What a `Range` asks for of a file of some size. Ranges that overlap are merged; what makes no
+/// sense, or is too much, asks for the whole.
+pub fn ranges(range: &[u8], size: u64) -> Wanted {
+    let prefix: &[u8] = b"bytes=";
+    let Some((unit, list)) = range.split_at_checked(prefix.len()) else { return Wanted::Whole };
+    if !unit.eq_ignore_ascii_case(prefix) {
+        return Wanted::Whole;
+    }
+    let mut parts = Vec::new();
+    for member in list.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+        match part(member, size) {
+            None if member.is_empty() => {}
+            None => return Wanted::Whole,
+            Some((start, end)) if start < end => parts.push((start, end)),
+            Some(_) => {}
+        }
+        if parts.len() > HTTP_RANGES_MAX {
+            return Wanted::Whole;
+        }
+    }
+    merge(&mut parts);
+    if parts.is_empty() { Wanted::Nothing } else { Wanted::Parts(parts) }
+}
+
+/// One range: empty if it lies beyond the end, `None` if it makes no sense.
+fn part(member: &[u8], size: u64) -> Option<(u64, u64)> {
+    let dash = member.iter().position(|b| *b == b'-')?;
+    let (first, last) = (member.get(..dash)?, member.get(dash + 1..)?);
+    if first.is_empty() {
+        return Some((size.saturating_sub(number(last)?), size));
+    }
+    let first = number(first)?;
+    let end = if last.is_empty() { size } else { number(last)?.saturating_add(1).min(size) };
+    if !last.is_empty() && number(last)? < first {
+        return None;
+    }
+    Some((first.min(size), end))
+}
+
+/// Puts overlapping and touching ranges together; leaves the order alone if there are none.
+fn merge(parts: &mut Vec<(u64, u64)>) {
+    let mut sorted = parts.clone();
+    sorted.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in sorted {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    if merged.len() != parts.len() {
+        *parts = merged;
+    }
+}
