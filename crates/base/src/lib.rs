@@ -3,6 +3,7 @@
 //! Everything else may import this room; it imports nothing of ours and knows nothing of storage.
 //!
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
+//! - [`base64`]: base 64, both ways.
 //! - [`random`]: where randomness comes from; the same seed gives the same run.
 //! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
@@ -10,8 +11,10 @@
 //! - [`log`]: what the server tells people while it runs.
 //! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
+//! - [`peer`]: whom an address stands for.
 //! - [`units`]: figures for people: bytes, rates, times.
 
+pub mod base64;
 pub mod buckets;
 pub mod clock;
 pub mod der;
@@ -19,5 +22,6 @@ pub mod limits;
 pub mod log;
 pub mod memory;
 pub mod node;
+pub mod peer;
 pub mod random;
 pub mod units;

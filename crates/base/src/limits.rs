@@ -1,13 +1,26 @@
 //! Every limit, timeout and size of the program, in one place, each with its reason.
 //!
-//! Sections follow the rooms; those of the administration are in `limits/administration.rs`. A
+//! Sections follow the rooms; those of the administration are in `limits/administration.rs`, those
+//! of the services that transfer files in `limits/files.rs` and files of their names beside it. A
 //! limit on the request path has a statistic that shows it.
 
 use std::time::Duration;
 
 mod administration;
+mod files;
+mod ftp;
+mod http;
+mod sftp;
+mod ssh;
+mod webdav;
 
 pub use administration::*;
+pub use files::*;
+pub use ftp::*;
+pub use http::*;
+pub use sftp::*;
+pub use ssh::*;
+pub use webdav::*;
 
 // --- wire: what a peer may send ---------------------------------------------------------------
 
@@ -142,6 +155,12 @@ pub const PAUSES_MAX: usize = 256;
 
 /// Connections served at once; descriptors are shared between these and open files.
 pub const CONNECTIONS_MAX: usize = 10_000;
+/// Each service is sure of this part of the places for connections, so that none is kept out by the
+/// others; the rest is for those who come first.
+pub const CONNECTIONS_SURE_PART: usize = 16;
+/// One client leaves this part of the places that nobody is sure of to others. A site behind one
+/// address gets thousands all the same.
+pub const CONNECTIONS_CLIENT_LEAVES: usize = 4;
 /// This part of the descriptors is for neither connections nor open files: the admin listener, the
 /// store, operations under way.
 pub const DESCRIPTORS_OTHER_PART: usize = 8;
@@ -195,6 +214,15 @@ pub const RECORD_TIME_MAX: Duration = Duration::from_secs(30);
 pub const RECORD_LOOK: Duration = Duration::from_secs(1);
 /// A peer that takes nothing of its replies for this long is disconnected.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// Least rate of a peer that sends or takes data, in bytes/s, once [`PEER_PATIENCE`] is used up:
+/// what Apache's mod_reqtimeout is set to (MinRate=500). A modem of 9 600 baud is faster.
+pub const PEER_RATE_MIN: u64 = 500;
+/// How long such a peer may do nothing; bytes that come earn it back at [`PEER_RATE_MIN`]. It is
+/// nginx's patience between two pieces of a body (client_body_timeout).
+pub const PEER_PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether a peer takes what waits in the kernel for it: often enough to
+/// notice one that stands still in time, seldom enough to cost nothing.
+pub const SEND_LOOK: Duration = Duration::from_secs(1);
 /// Silence after which a connection is probed, so that a vanished peer is noticed.
 pub const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time a service has to answer what it took before it is ended anyway.
@@ -318,6 +346,27 @@ pub const LAB_SILENCE_MAX: Duration = Duration::from_secs(30);
 pub const LAB_EVENTS_MAX: usize = 16_384;
 /// Windows of one step that are kept: a step of an hour at four a second.
 pub const LAB_WINDOWS_MAX: usize = 16_384;
+/// Bytes that a client of FTP, SFTP or HTTP hands over at a time: system calls do not count, and
+/// the second-level cache holds it.
+pub const LAB_STREAM_BUFFER: usize = 256 << 10;
+/// Longest head of an HTTP answer that a client takes; servers send some hundred bytes.
+pub const LAB_HTTP_HEAD_MAX: usize = 64 << 10;
+/// Longest list of a folder that a client takes: some ten thousand names of a run's own.
+pub const LAB_LIST_MAX: usize = 16 << 20;
+/// Bytes of a read or write of SFTP, if the server allows it: below the 256 KiB that OpenSSH takes
+/// as a packet.
+pub const LAB_SFTP_PIECE: u32 = 255 << 10;
+/// The same for a server that does not say: what every server takes.
+pub const LAB_SFTP_PIECE_COMMON: u32 = 32 << 10;
+/// Bytes of SFTP requests in flight for one file: as much as `sftp` of OpenSSH asks for (64 of
+/// 32 KiB), and half of a channel's window.
+pub const LAB_SFTP_FLIGHT: usize = 2 << 20;
+/// Handles that a client of SFTP keeps open for reads at random places.
+pub const LAB_SFTP_KEPT: usize = 64;
+/// Content that a comparison holds so that making it costs nothing while it is sent.
+pub const LAB_CONTENT_MAX: u64 = 512 << 20;
+/// Most rounds of a comparison: every sample is in its result.
+pub const LAB_ROUNDS_MAX: u32 = 1_000;
 
 // --- appliance --------------------------------------------------------------------------------
 

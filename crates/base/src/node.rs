@@ -170,6 +170,9 @@ pub struct Action {
     pub parameters: &'static [Property],
     /// Whether people are asked before.
     pub destructive: bool,
+    /// Whether it only shows something: who may see the node may do it, and it is not written
+    /// down.
+    pub reads: bool,
     /// What it answers, one sentence.
     pub result: &'static str,
 }

@@ -47,6 +47,53 @@ fn digits(value: f64) -> String {
 
 /// Seconds since the epoch as `2026-11-20 23:59:59`, UTC.
 pub fn utc(epoch: i64) -> String {
+    let Civil { year, month, day, hour: h, minute: m, second: s } = civil(epoch);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
+}
+
+/// A moment as the Gregorian calendar and the clock show it, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Civil {
+    /// The year, with the century.
+    pub year: i64,
+    /// 1 to 12.
+    pub month: i64,
+    /// 1 to 31.
+    pub day: i64,
+    /// 0 to 23.
+    pub hour: i64,
+    /// 0 to 59.
+    pub minute: i64,
+    /// 0 to 59.
+    pub second: i64,
+}
+
+impl Civil {
+    /// Seconds since the epoch. The day may be beyond the month's end.
+    pub fn seconds(&self) -> i64 {
+        let days = days_from_civil(self.year, self.month, self.day);
+        days * 86_400 + self.hour * 3600 + self.minute * 60 + self.second
+    }
+
+    /// The name of its month in three letters.
+    pub fn month_name(&self) -> &'static str {
+        usize::try_from(self.month - 1).ok().and_then(|m| MONTHS.get(m)).unwrap_or(&"Jan")
+    }
+}
+
+/// Months, as mail, HTTP and listings of files name them.
+pub const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The day of the week at `epoch` seconds since the epoch, in three letters.
+pub fn weekday(epoch: i64) -> &'static str {
+    // The epoch was a Thursday.
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    DAYS.get(epoch.div_euclid(86_400).rem_euclid(7) as usize).unwrap_or(&"Thu")
+}
+
+/// What the calendar and the clock show at `epoch` seconds since the epoch.
+pub fn civil(epoch: i64) -> Civil {
     let (days, second) = (epoch.div_euclid(86_400), epoch.rem_euclid(86_400));
     // Howard Hinnant's civil_from_days: eras of 400 years that begin on 1 March.
     let z = days + 719_468;
@@ -57,8 +104,7 @@ pub fn utc(epoch: i64) -> String {
     let mp = (5 * doy + 2) / 153;
     let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
     let year = yoe + era * 400 + i64::from(month <= 2);
-    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
+    Civil { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
 }
 
 /// Days from the epoch to a date of the Gregorian calendar. The day may be beyond the month's end.

@@ -57,6 +57,9 @@ pub const SIGN_IN_MEMORY: Duration = Duration::from_secs(15 * 60);
 pub const SIGN_IN_PEERS_MAX: usize = 1_024;
 /// Sign-ins that wait for the password hash (one at a time: it costs 19 MiB and some 20 ms).
 pub const SIGN_IN_WAITING_MAX: usize = 16;
+/// Passwords of file services are looked at side by side if they come from different addresses,
+/// which share so many lanes: many more than there are threads that look.
+pub const SIGN_IN_LANES: usize = 64;
 /// Longest user name, in bytes.
 pub const USER_NAME_MAX: usize = 64;
 /// Longest password, in bytes.
@@ -98,6 +101,25 @@ pub const AUDIT_FILES_MAX: usize = 10;
 pub const AUDIT_ROWS_MAX: usize = 10_000;
 /// Characters of a value that the audit log shows: rules are whole, certificates are not.
 pub const AUDIT_VALUE_MAX: usize = 1_000;
+/// Bytes of one file of the log of transfers; it is rotated then. As the audit log's: a file that
+/// any editor opens.
+pub const TRANSFER_LOG_FILE_BYTES: u64 = 8 << 20;
+/// Bytes of the log of transfers that are kept unless it is set otherwise: some 200,000 transfers.
+pub const TRANSFER_LOG_BYTES: u64 = 64 << 20;
+/// Most that can be set: who wants years of it has a collector of logs.
+pub const TRANSFER_LOG_BYTES_MAX: u64 = 1 << 30;
+/// Ended transfers that wait to be written, some 300 bytes each: those of half a second at the
+/// fastest that small files go. More are dropped and counted.
+pub const TRANSFER_LOG_QUEUE_MAX: usize = 16_384;
+/// How long the writer gathers what ends before it writes: one wake-up and one write for many, and
+/// a quarter of the time in which the queue fills.
+pub const TRANSFER_LOG_GATHER: Duration = Duration::from_millis(100);
+/// Transfers in one write: well below a file, so that rotation finds its place.
+pub const TRANSFER_LOG_BATCH: usize = 1_024;
+/// Transfers that its node shows: a screen full.
+pub const TRANSFER_LOG_SHOWN: usize = 50;
+/// Transfers in one answer of the API.
+pub const TRANSFER_LOG_ROWS_MAX: usize = 10_000;
 /// Lines of the log that are kept for the log page: some hundred kilobytes; what is older is in the
 /// journal of the machine.
 pub const LOG_LINES_MAX: usize = 4_096;
@@ -140,6 +162,13 @@ pub const ROLES_MAX: usize = 200;
 pub const ROLE_PERMISSIONS_MAX: usize = 64;
 /// Roles of one user.
 pub const USER_ROLES_MAX: usize = 32;
+/// Groups of one user at the file system: sites with directories have people in hundreds, and each
+/// change of identity hands all of them to the kernel.
+pub const USER_GROUPS_MAX: usize = 1_024;
+/// Longest home directory of a user within the shares, in bytes.
+pub const USER_HOME_MAX: usize = 4_096;
+/// Keys whose certificates of SFTP users are believed: one for each site, and their successors.
+pub const SFTP_AUTHORITIES_MAX: usize = 32;
 /// SSH public keys of one user.
 pub const USER_SSH_KEYS_MAX: usize = 32;
 /// API tokens at once; each request with one costs a look at a table.
@@ -151,6 +180,9 @@ pub const SSH_KEY_MAX: usize = 8_192;
 /// Shortest password that a user may be given, in characters: NIST SP 800-63B §3.1.1.2 has 8 for
 /// one of several factors, and sign-ins are slowed down besides.
 pub const PASSWORD_MIN: usize = 8;
+/// Passwords that are checked at once, in 19 MiB each, which stay: a check keeps a core busy for
+/// some 20 ms, and whoever tries passwords is to leave cores to those who work.
+pub const PASSWORD_CHECKS_MAX: usize = 2;
 /// Shortest secret of an API token that may be brought along, in characters: it is kept as a plain
 /// digest, which only what nobody can guess survives.
 pub const TOKEN_MIN: usize = 32;

@@ -216,12 +216,18 @@ impl Action {
         help: &'static str,
         result: &'static str,
     ) -> Self {
-        Self { name, title, help, parameters: &[], destructive: false, result }
+        Self { name, title, help, parameters: &[], destructive: false, reads: false, result }
     }
 
     /// With parameters.
     pub const fn parameters(mut self, parameters: &'static [Property]) -> Self {
         self.parameters = parameters;
+        self
+    }
+
+    /// It only shows something.
+    pub const fn reading(mut self) -> Self {
+        self.reads = true;
         self
     }
 

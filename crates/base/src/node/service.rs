@@ -71,6 +71,34 @@ pub const LOG: Property = Property::state(
     "The newest lines of its log.",
 );
 
+/// Which certificate is shown.
+pub const CERTIFICATE: Property = Property::setting(
+    "certificate",
+    "Certificate",
+    Kind::Text { max: 64, shape: Shape::Name },
+    Default::None,
+    "Which certificate of the configuration is shown to clients that ask for TLS. Without it, and \
+     as long as it cannot be used, it is what the administration shows.",
+)
+.items_of("/configuration/certificates")
+.example("office");
+
+/// What is shown.
+pub const CERTIFICATE_SHOWN: Property = Property::state(
+    "certificate_shown",
+    "Certificate shown",
+    LINE,
+    "The name of the certificate that is shown to clients that ask for TLS.",
+);
+
+/// Why it is another one.
+pub const CERTIFICATE_PROBLEM: Property = Property::state(
+    "certificate_problem",
+    "Problem with the certificate",
+    LINE,
+    "Why it is not the one that is named.",
+);
+
 /// Ends it and begins it again.
 pub const RESTART: Action = Action::new(
     "restart",

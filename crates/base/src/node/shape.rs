@@ -3,6 +3,8 @@
 
 use std::net::IpAddr;
 
+use crate::base64::{self, Decoded};
+
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -159,36 +161,13 @@ fn is_ssh_key(text: &str) -> bool {
     let known = ["ssh-ed25519", "ssh-rsa", "sk-ssh-ed25519@openssh.com"].contains(&kind)
         || kind.starts_with("ecdsa-sha2-nistp")
         || kind == "sk-ecdsa-sha2-nistp256@openssh.com";
-    let Some(bytes) = base64(blob) else { return false };
+    let letters = blob.trim_end_matches('=').bytes();
+    let Some(Decoded { bytes, .. }) = base64::decode(letters) else { return false };
     let length = (kind.len() as u32).to_be_bytes();
     known
         && bytes
             .strip_prefix(length.as_slice())
             .is_some_and(|rest| rest.starts_with(kind.as_bytes()) && rest.len() > kind.len())
-}
-
-/// RFC 4648 §4.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=');
-    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut held, mut bits) = (0_u32, 0);
-    for letter in text.bytes() {
-        let six = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        held = (held << 6 | u32::from(six)) & 0xffff;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits) as u8);
-        }
-    }
-    Some(bytes)
 }
 
 /// The form only: what options there are is known where the rules are.

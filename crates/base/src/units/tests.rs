@@ -20,5 +20,22 @@ fn dates() {
     assert_eq!(utc(0), "1970-01-01 00:00:00");
     assert_eq!(utc(951_782_400), "2000-02-29 00:00:00");
     assert_eq!(utc(1_795_219_199), "2026-11-20 23:59:59");
+    assert_eq!(utc(47_540 * 86_400), "2100-02-28 00:00:00");
+    assert_eq!(utc(47_541 * 86_400), "2100-03-01 00:00:00");
     assert_eq!(utc(-1), "1969-12-31 23:59:59");
+}
+
+#[test]
+fn every_day_is_its_own() {
+    for day in -200_000..200_000 {
+        let sec = day * 86_400 + 5;
+        assert_eq!(civil(sec).seconds(), sec);
+    }
+}
+
+#[test]
+fn days_and_months_have_names() {
+    assert_eq!((weekday(0), civil(0).month_name()), ("Thu", "Jan"));
+    assert_eq!((weekday(-1), civil(-1).month_name()), ("Wed", "Dec"));
+    assert_eq!((weekday(784_111_777), civil(784_111_777).month_name()), ("Sun", "Nov"));
 }

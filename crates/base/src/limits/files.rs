@@ -1,0 +1,29 @@
+//! Limits of the services that transfer files: FTP, SFTP, HTTP.
+
+use std::time::Duration;
+
+/// Longest path that a client of these services may name, in bytes: PATH_MAX of Linux.
+pub const TRANSFER_PATH_MAX: usize = 4096;
+/// Most parts of such a path.
+pub const TRANSFER_PARTS_MAX: usize = 256;
+/// Most symbolic links that are followed on the way to one file: MAXSYMLINKS of Linux.
+pub const TRANSFER_LINKS_MAX: usize = 40;
+/// Bytes of a file that are read or written at once: one trip to a pool thread (some 10 µs) for
+/// each is little beside what copying them takes (some 50 µs).
+pub const TRANSFER_PIECE: usize = 256 << 10;
+/// Entries of a directory that are looked at in one go: about a millisecond.
+pub const TRANSFER_LIST_BATCH: usize = 512;
+/// How long an operation waits for a place in the pool before the client is told to come again.
+pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
+/// How long it waits between two looks for such a place.
+pub const POOL_LOOK: Duration = Duration::from_millis(1);
+/// How long an operation waits for a client that holds a delegation to give it back, before its own
+/// client is told to come again: clients of these services do not ask twice by themselves.
+pub const RECALL_PATIENCE: Duration = Duration::from_secs(15);
+/// How long it waits between two attempts.
+pub const RECALL_LOOK: Duration = Duration::from_millis(20);
+/// Threads that hash passwords for these services: each hash takes 19 MiB and 20 ms of a core, and
+/// strangers cause it.
+pub const SIGN_IN_THREADS: usize = 2;
+/// Sign-ins that may wait for one of them; more are refused.
+pub const SIGN_IN_QUEUE_MAX: usize = 256;

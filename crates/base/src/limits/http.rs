@@ -1,0 +1,63 @@
+//! Limits of HTTP.
+
+use std::time::Duration;
+
+/// Bytes of a request's target: a path of 4 KiB, percent-encoded, and what follows it.
+pub const HTTP_TARGET_MAX: usize = 16 << 10;
+/// Header fields of a request; browsers send some 20, proxies add a few.
+pub const HTTP_HEADERS_MAX: usize = 100;
+/// Bytes of a request's line and header fields: a long target, and as much again for cookies,
+/// credentials and lock tokens.
+pub const HTTP_HEAD_MAX: usize = 32 << 10;
+/// Bytes of what may follow a chunk's size on its line, which means nothing to us (RFC 9112
+/// §7.1.1).
+pub const HTTP_CHUNK_LINE_MAX: usize = 256;
+/// Time from the first byte of a head to its last one: a head is one packet or two, and who sends
+/// one byte a second keeps a place from others.
+pub const HTTP_HEAD_TIME_MAX: Duration = Duration::from_secs(20);
+/// Bytes of a body that nobody wants and that are read nevertheless, so that the connection can go
+/// on; of a longer one the connection is closed.
+pub const HTTP_DRAIN_MAX: u64 = 256 << 10;
+/// How long a peer that is sending a body that nobody wants may take to read why.
+pub const HTTP_LINGER_MAX: Duration = Duration::from_secs(2);
+/// Parts of a file that one request may ask for; a reader of PDF asks for a handful. More, and the
+/// whole file is sent (RFC 9110 §14.2).
+pub const HTTP_RANGES_MAX: usize = 32;
+/// Bytes of a body that is taken into memory: forms of the page.
+pub const HTTP_FORM_MAX: usize = 16 << 10;
+/// Bytes of an upload that are taken in one go: a small file is written by one trip to the pool.
+pub const HTTP_SMALL_PUT_MAX: usize = 64 << 10;
+/// Sign-ins that are remembered, of browsers and of those who send their password each time.
+pub const HTTP_SESSIONS_MAX: usize = 4_096;
+/// How long a right password that comes with each request is believed without being checked again.
+pub const HTTP_BASIC_FRESH: Duration = Duration::from_secs(300);
+/// How long a browser stays signed in when it asks for nothing, unless set otherwise.
+pub const HTTP_SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// How long a browser stays signed in at most.
+pub const HTTP_SESSION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Uploads in parts that are under way at once, over all users.
+pub const HTTP_UPLOADS_MAX: usize = 1_024;
+/// Of these, those of one user.
+pub const HTTP_UPLOADS_PER_USER: usize = 64;
+/// How long an upload in parts may rest before it is given up.
+pub const HTTP_UPLOAD_IDLE: Duration = Duration::from_secs(24 * 3600);
+/// Entries of a directory that are sorted for a listing; a longer one comes in the order of the
+/// file system, and says so. Each takes some 100 bytes while the page is made.
+pub const HTTP_LISTING_SORTED_MAX: usize = 200_000;
+/// Rows of a listing that are sorted on a connection's own thread: some 200 µs.
+pub const HTTP_LISTING_INLINE_MAX: usize = 512;
+/// Bytes of a page or an archive that are made before they are sent.
+pub const HTTP_PIECE: usize = 64 << 10;
+/// Directories within directories that an archive goes into.
+pub const HTTP_ARCHIVE_DEPTH_MAX: usize = 128;
+/// Entries of an archive: its table at the end is kept until then, at some 100 bytes each.
+pub const HTTP_ARCHIVE_ENTRIES_MAX: usize = 1_000_000;
+/// Streams of one connection of HTTP/2 at once: browsers want 100.
+pub const HTTP2_STREAMS_MAX: u32 = 128;
+/// Streams that a peer may open and give up again without their being looked at; then the
+/// connection is closed (CVE-2023-44487).
+pub const HTTP2_RESETS_MAX: usize = 64;
+/// Bytes of a request's body that may be under way on one stream, and on the connection.
+pub const HTTP2_WINDOW: u32 = 1 << 20;
+/// Bytes of answers that wait in one connection of HTTP/2.
+pub const HTTP2_SEND_BUFFER: usize = 512 << 10;

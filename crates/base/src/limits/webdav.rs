@@ -1,0 +1,51 @@
+//! Limits of WebDAV: bodies, properties, locks.
+
+use std::time::Duration;
+
+/// Largest XML body of a request, in bytes: a PROPPATCH that fills [`DAV_PROPS_BYTES_MAX`], with
+/// escapes; all other bodies are a few hundred bytes.
+pub const DAV_BODY_MAX: usize = 256 << 10;
+/// Elements inside one another in a body; those of RFC 4918 are six deep, the rest is for values.
+pub const DAV_XML_DEPTH_MAX: usize = 32;
+/// Elements and attributes of a body: what a long list of properties has, ten times over.
+pub const DAV_XML_NODES_MAX: usize = 4_096;
+/// Attributes of one element; declarations of namespaces count.
+pub const DAV_XML_ATTRIBUTES_MAX: usize = 64;
+/// Longest name of a namespace, an element or an attribute, in bytes. With
+/// [`DAV_XML_NODES_MAX`] it bounds what writing a body anew can take.
+pub const DAV_XML_NAME_MAX: usize = 1_024;
+/// Properties named in one request.
+pub const DAV_PROPS_ASKED_MAX: usize = 256;
+/// Bytes of all dead properties of one file: the largest extended attribute of Linux.
+pub const DAV_PROPS_BYTES_MAX: usize = 64 << 10;
+/// Longest `If` header, in bytes: as much as a head may have of one line.
+pub const DAV_IF_MAX: usize = 16 << 10;
+/// Conditions of one `If` header; each costs a look at a file or at the locks.
+pub const DAV_IF_CONDITIONS_MAX: usize = 256;
+/// Bytes of `owner` that a lock keeps for other clients to read: a name and an address.
+pub const DAV_LOCK_OWNER_MAX: usize = 4 << 10;
+/// WebDAV locks at once, some 400 bytes each.
+pub const DAV_LOCKS_MAX: usize = 10_000;
+/// Of these one user may have so many, so that nobody takes all.
+pub const DAV_LOCKS_PER_USER_MAX: usize = 2_000;
+/// Shared locks on one resource.
+pub const DAV_LOCKS_SHARED_MAX: usize = 64;
+/// How long a lock lives that asks for no time: what macOS and davfs2 refresh within.
+pub const DAV_LOCK_TIME: Duration = Duration::from_secs(600);
+/// How long a lock lives at most without a refresh, `Infinite` included: a day, so that what a
+/// client forgot is free on the next morning.
+pub const DAV_LOCK_TIME_MAX: Duration = Duration::from_secs(86_400);
+/// Largest record of the locks' file, in bytes: path, owner and user at their longest.
+pub const DAV_LOCK_RECORD_MAX: usize = 16 << 10;
+/// Largest file of locks that is read, in bytes: all locks at their longest, twice.
+pub const DAV_LOCKS_FILE_MAX: u64 = 2 * (DAV_LOCKS_MAX * DAV_LOCK_RECORD_MAX) as u64;
+/// The file of locks is written anew when it is longer than this and more than half of it is old.
+pub const DAV_LOCKS_FILE_COMPACT: u64 = 1 << 20;
+/// Failures that one multistatus answer names; a tree of thousands that cannot be removed is told
+/// by its first ones.
+pub const DAV_FAILURES_MAX: usize = 1_000;
+/// Directories inside one another that COPY, MOVE and DELETE go down.
+pub const DAV_TREE_DEPTH_MAX: usize = 256;
+/// How often locks that have ended are looked for: files that they kept are free for other
+/// protocols so much later at most.
+pub const DAV_SWEEP_EVERY: Duration = Duration::from_secs(5);
