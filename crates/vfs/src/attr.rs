@@ -77,6 +77,30 @@ pub struct Attr {
     pub birth: Option<Time>,
 }
 
+impl Attr {
+    /// Those of the list of shares: a directory that nobody may change.
+    pub fn of_shares() -> Self {
+        let time = Time::default();
+        Self {
+            kind: FileType::Directory,
+            mode: 0o555,
+            nlink: 2,
+            uid: 0,
+            gid: 0,
+            size: 0,
+            used: 0,
+            rdev: (0, 0),
+            fsid: 0,
+            fileid: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            change: 0,
+            birth: None,
+        }
+    }
+}
+
 /// A time that a caller sets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SetTime {

@@ -8,7 +8,7 @@
 //! show that it was needed.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
@@ -84,11 +84,17 @@ pub enum FlushSite {
     Audit,
     /// A new file of the audit log: the state directory that names it.
     AuditName,
+    /// A record of a journal of ours (locks of WebDAV): the journal.
+    Journal,
+    /// A journal that is written anew: the new file, before it takes its name.
+    JournalWhole,
+    /// The same: the state directory that names it.
+    JournalName,
 }
 
 impl FlushSite {
     /// All of them, for tests that try each.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 33] = [
         Self::WriteFileSync,
         Self::WriteDataSync,
         Self::Commit,
@@ -119,6 +125,9 @@ impl FlushSite {
         Self::SecretsName,
         Self::Audit,
         Self::AuditName,
+        Self::Journal,
+        Self::JournalWhole,
+        Self::JournalName,
     ];
 
     /// The name that `PLIMSOLL_TEST_SKIP_FLUSH` takes.
@@ -154,6 +163,9 @@ impl FlushSite {
             Self::SecretsName => "secrets-name",
             Self::Audit => "audit",
             Self::AuditName => "audit-name",
+            Self::Journal => "journal",
+            Self::JournalWhole => "journal-whole",
+            Self::JournalName => "journal-name",
         }
     }
 
@@ -166,29 +178,29 @@ impl FlushSite {
     #[inline]
     pub fn enabled(self) -> bool {
         !cfg!(any(debug_assertions, feature = "faults"))
-            || skipped().load(Ordering::Relaxed) & (1 << self as u8) == 0
+            || skipped().load(Ordering::Relaxed) & (1_u64 << self as u8) == 0
     }
 }
 
 /// Bit mask of the sites left out.
-fn skipped() -> &'static AtomicU32 {
-    static SKIPPED: OnceLock<AtomicU32> = OnceLock::new();
+fn skipped() -> &'static AtomicU64 {
+    static SKIPPED: OnceLock<AtomicU64> = OnceLock::new();
     SKIPPED.get_or_init(|| {
         let asked = std::env::var("PLIMSOLL_TEST_SKIP_FLUSH").unwrap_or_default();
         let sites = asked.split(',').filter_map(|name| FlushSite::from_name(name.trim()));
-        AtomicU32::new(sites.fold(0, |mask, site| mask | 1 << site as u8))
+        AtomicU64::new(sites.fold(0, |mask, site| mask | 1_u64 << site as u8))
     })
 }
 
 /// Leaves out every flush of `site` from now on, to show that a test notices. Has no effect in a
 /// build without debug assertions and without the feature `faults`.
 pub fn disable_for_test(site: FlushSite) {
-    skipped().fetch_or(1 << site as u8, Ordering::Relaxed);
+    skipped().fetch_or(1_u64 << site as u8, Ordering::Relaxed);
 }
 
 /// Undoes [`disable_for_test`].
 pub fn enable_for_test(site: FlushSite) {
-    skipped().fetch_and(!(1 << site as u8), Ordering::Relaxed);
+    skipped().fetch_and(!(1_u64 << site as u8), Ordering::Relaxed);
 }
 
 impl Flush {

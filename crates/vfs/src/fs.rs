@@ -312,6 +312,11 @@ pub trait FileSystem: Send + Sync + 'static {
     /// The root directory.
     fn root(&self) -> Handle;
 
+    /// Whether that is the root of this machine, from which symbolic links may begin.
+    fn is_machine_root(&self) -> bool {
+        false
+    }
+
     /// The statistics' id of the file behind a handle (0 when the handle is not understood).
     fn file_id(&self, handle: &Handle) -> probe::op::FileId;
 

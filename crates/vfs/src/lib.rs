@@ -5,12 +5,15 @@
 //! - [`attr`]: attributes of a file, and the changes that a caller may ask for.
 //! - [`acl`]: POSIX access control lists, and how NFSv4 sees them.
 //! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
+//! - [`identity`]: who signs in, for protocols whose users do.
+//! - [`transfers`]: what is told of the transfer of a file when it has ended.
 //! - [`handle`]: names for files that survive restart and rename.
 //! - [`name`]: names in a directory, checked.
 //! - [`flush`]: group commit: one flush releases everyone who waits for it.
 //! - [`share`]: shares by name and by handle; a read-only one refuses changes.
 //! - [`locks`]: the one table of opens, locks and leases of all protocols.
 //! - [`recovery`]: who held state when the server ended, and may reclaim it.
+//! - [`journal`]: records by key that outlive the server.
 //! - [`mapped`]: parts of files that are sent without a copy of ours.
 //! - [`turn`]: what the READs that a connection answers in one go share.
 //! - [`paths`]: the bounded table from file ids to names, for statistics.
@@ -29,6 +32,8 @@ pub mod flush;
 pub mod fs;
 pub mod handle;
 pub mod host;
+pub mod identity;
+pub mod journal;
 pub mod locks;
 pub mod mapped;
 pub mod mem;
@@ -38,4 +43,5 @@ pub mod recovery;
 pub mod rights;
 pub mod share;
 pub mod status;
+pub mod transfers;
 pub mod turn;

@@ -12,14 +12,15 @@
 //! record of the previous life was still there.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{CLIENT_RECORD_MAX, CLIENT_RECORDS_FILE_MAX, CLIENT_RECORDS_MAX};
 use thiserror::Error;
+
+use crate::journal::{CHECK, check, replace};
 
 /// A client as it is written down.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,8 +131,6 @@ impl ClientRecords for NoRecords {
 
 /// First bytes of the file, with the version.
 const MAGIC: &[u8; 8] = b"PLMclnt1";
-/// Bytes of a record's check.
-const CHECK: usize = 8;
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,11 +289,6 @@ fn encode(verb: Verb, client: &ClientId) -> Vec<u8> {
     out
 }
 
-fn check(bytes: &[u8]) -> [u8; CHECK] {
-    let hash = blake3::hash(bytes);
-    hash.as_bytes().first_chunk().copied().unwrap_or_default()
-}
-
 fn decode(bytes: &[u8]) -> Option<(Verb, ClientId, usize)> {
     let len = usize::from(u16::from_le_bytes(*bytes.first_chunk()?));
     let body = bytes.get(..2 + len)?;
@@ -334,22 +328,13 @@ pub fn read(bytes: &[u8]) -> io::Result<Vec<ClientId>> {
     Ok(clients.into_keys().collect())
 }
 
-/// Writes the file aside, flushes it, renames it, flushes the folder; gives it for appending.
 fn write_whole<'a>(
     path: &Path,
     clients: impl Iterator<Item = &'a ClientId>,
 ) -> io::Result<(File, u64)> {
-    let aside = path.with_extension("new");
     let mut bytes = MAGIC.to_vec();
     clients.for_each(|client| bytes.extend(encode(Verb::Known, client)));
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&aside, path)?;
-    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
-    Ok((file, bytes.len() as u64))
+    replace(path, &bytes)
 }
 
 #[cfg(test)]

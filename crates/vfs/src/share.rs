@@ -17,11 +17,13 @@ mod leasing;
 pub mod node;
 mod read_only;
 pub mod rules;
+mod service;
 
 pub use current::Shares;
 pub use entered::{Entered, Origin};
 pub use leasing::Leasing;
 pub use read_only::ReadOnly;
+pub use service::{Service, ServiceRules};
 
 /// Where shares are exported.
 pub const EXPORT: &str = "/export/";
@@ -37,14 +39,21 @@ pub struct Share {
     pub read_only: bool,
     /// Its number in statistics.
     pub id: u16,
-    /// Who may use it, how far, and as whom.
+    /// Who may use it over NFS, how far, and as whom.
     pub rules: Arc<rules::Current>,
+    /// The same over the services that transfer files.
+    pub services: ServiceRules,
 }
 
 impl Share {
     /// The path by which it is mounted.
     pub fn export_path(&self) -> String {
         format!("{EXPORT}{}", self.name)
+    }
+
+    /// Who may use it over a service that transfers files.
+    pub fn rules_for(&self, service: Service) -> &Arc<rules::Current> {
+        self.services.of(service)
     }
 }
 
@@ -96,8 +105,10 @@ pub struct New<'a> {
     pub read_only: bool,
     /// Its number in statistics, which no other share has.
     pub id: u16,
-    /// Who may use it.
+    /// Who may use it over NFS.
     pub rules: Arc<rules::Current>,
+    /// Who may use it over the services that transfer files.
+    pub services: ServiceRules,
 }
 
 /// All shares. A change makes a new table, which [`Shares`] then gives to every call.
@@ -127,7 +138,8 @@ impl ShareTable {
         read_only: bool,
     ) -> Result<Arc<Share>, ShareError> {
         let id = self.shares.last().map_or(0, |share| share.id) + 1;
-        self.put(New { name, fs, read_only, id, rules: Arc::default() })
+        let (rules, services) = (Arc::default(), ServiceRules::default());
+        self.put(New { name, fs, read_only, id, rules, services })
     }
 
     /// Adds a share.
@@ -135,7 +147,7 @@ impl ShareTable {
     /// # Errors
     /// The name or the number is taken, or there are too many.
     pub fn put(&mut self, new: New<'_>) -> Result<Arc<Share>, ShareError> {
-        let New { name, fs, read_only, id, rules } = new;
+        let New { name, fs, read_only, id, rules, services } = new;
         let tag = tag(name);
         if let Some(other) = self.by_tag.get(&tag) {
             let error = if other.name == name {
@@ -161,7 +173,8 @@ impl ShareTable {
             _ if read_only => Arc::new(ReadOnly::new(fs)),
             _ => fs,
         };
-        let share = Arc::new(Share { name: name.to_owned(), fs, read_only, id, rules });
+        let name = name.to_owned();
+        let share = Arc::new(Share { name, fs, read_only, id, rules, services });
         self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

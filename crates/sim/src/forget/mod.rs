@@ -23,7 +23,7 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, SessionACL};
 
@@ -97,15 +97,20 @@ impl Shared {
         self.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a crash would leave now.
+    fn image(&self) -> ForgetFs {
+        let mut model = self.model().clone();
+        model.crash();
+        let shared = Self { model: Mutex::new(model), ..Self::default() };
+        ForgetFs { shared: Arc::new(shared) }
+    }
+
     /// Counts a call, before it is done.
     fn arrive(&self, flush: bool) {
         let call = self.counters.ops.fetch_add(1, Relaxed) + 1;
         let mut images = self.images();
         if images.choose.as_mut().is_some_and(|choose| choose(call, flush)) {
-            let mut model = self.model().clone();
-            model.crash();
-            let shared = Self { model: Mutex::new(model), ..Self::default() };
-            images.kept.push(Image { call, left: ForgetFs { shared: Arc::new(shared) } });
+            images.kept.push(Image { call, left: self.image() });
         }
     }
 }
@@ -134,6 +139,19 @@ impl ForgetFs {
         copy(&self.shared.model(), model::ROOT, folder)
     }
 
+    /// What is at a path from the root on, without slashes at its ends; `None` if nothing is.
+    pub fn look(&self, path: &str) -> Option<Left> {
+        let mut model = self.shared.model();
+        let mut ino = model::ROOT;
+        for name in path.split('/') {
+            ino = model.lookup(ino, name.as_bytes()).ok()?.ino;
+        }
+        let seen = model.see(ino).ok()?;
+        let data = model.read(ino, 0, usize::try_from(seen.size).ok()?);
+        let data = data.or_else(|_| model.readlink(ino)).unwrap_or_default();
+        Some(Left { mode: seen.attr.mode, mtime: seen.attr.mtime, data })
+    }
+
     /// Mounts this file system, as a crash left it.
     ///
     /// # Errors
@@ -151,6 +169,17 @@ impl ForgetFs {
         let session = fuser::spawn_mount(serve::Fuse::new(self.shared.clone()), path, &config)?;
         Ok(Mounted { shared: self.shared, path: path.to_owned(), session: Some(session) })
     }
+}
+
+/// What a crash has left at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Type and permission bits, as `st_mode`.
+    pub mode: u32,
+    /// Last change of data.
+    pub mtime: SystemTime,
+    /// What is in a file, or where a link leads; nothing of what is neither.
+    pub data: Vec<u8>,
 }
 
 fn copy(model: &Model, dir: u64, to: &Path) -> io::Result<()> {
@@ -214,6 +243,11 @@ impl Mounted {
             }
         }
         self.shared.counters.crashes.fetch_add(1, Relaxed);
+    }
+
+    /// What a crash would leave now.
+    pub fn image(&self) -> ForgetFs {
+        self.shared.image()
     }
 
     /// From now on keeps what a crash would leave before each call that `choose` picks: one run

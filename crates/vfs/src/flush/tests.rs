@@ -192,6 +192,7 @@ fn every_site_is_left_out_by_a_crash_test() {
         include_str!("../../../../tests/crash.rs"),
         include_str!("../../../../tests/crash_v4.rs"),
         include_str!("../../../../tests/crash_configuration.rs"),
+        include_str!("../../../../tests/crash_files/locks.rs"),
     ];
     let untried = |site: &&FlushSite| {
         let quoted = format!("\"{}\"", site.name());

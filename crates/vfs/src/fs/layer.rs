@@ -10,6 +10,9 @@ macro_rules! about_inner {
         fn root(&self) -> Handle {
             self.inner.root()
         }
+        fn is_machine_root(&self) -> bool {
+            self.inner.is_machine_root()
+        }
         fn file_id(&self, handle: &Handle) -> FileId {
             self.inner.file_id(handle)
         }

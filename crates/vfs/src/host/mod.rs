@@ -219,6 +219,8 @@ pub struct HostFs {
     rules: bool,
     /// Whether the share is a whole file system, so that no file of it can be outside.
     whole: bool,
+    /// Whether it is the root of this machine.
+    machine_root: bool,
     inline: Inline,
     features: Features,
     hide: Vec<u64>,
@@ -273,6 +275,7 @@ impl HostFs {
         Ok(Arc::new(Self {
             root: nodes.insert(node),
             whole: is_whole(&mount, &sx),
+            machine_root: is_machine_root(&sx),
             dev,
             fsid,
             kernel,
@@ -447,9 +450,19 @@ fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Ta
     })
 }
 
+/// Whether a directory is the root of this machine, as this process sees it.
+fn is_machine_root(sx: &libc::statx) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/")
+        .is_ok_and(|root| (root.dev(), root.ino()) == (attrs::device(sx), sx.stx_ino))
+}
+
 impl FileSystem for HostFs {
     fn root(&self) -> Handle {
         self.root.handle
+    }
+    fn is_machine_root(&self) -> bool {
+        self.machine_root
     }
     fn file_id(&self, handle: &Handle) -> FileId {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }

@@ -31,6 +31,12 @@ pub enum Protocol {
     Nfs4,
     /// SMB.
     Smb,
+    /// FTP.
+    Ftp,
+    /// SFTP.
+    Sftp,
+    /// HTTP and WebDAV.
+    Http,
     /// This program itself.
     Local,
 }

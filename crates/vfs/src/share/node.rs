@@ -35,6 +35,12 @@ static PROJECT: Context = Context::new(
     read_only(Default::Bool(false)),
     nfs(Default::Text("rw")),
     nfs_exceptions(Default::List(&[])),
+    ftp(Default::Text("rw")),
+    ftp_exceptions(Default::List(&[])),
+    sftp(Default::Text("rw")),
+    sftp_exceptions(Default::List(&[])),
+    http(Default::Text("rw")),
+    http_exceptions(Default::List(&[])),
 ])
 .items(&SHARES);
 
@@ -101,6 +107,12 @@ static SHARE: Context = Context::new(
     read_only(Default::Inherited),
     nfs(Default::Inherited),
     nfs_exceptions(Default::Inherited),
+    ftp(Default::Inherited),
+    ftp_exceptions(Default::Inherited),
+    sftp(Default::Inherited),
+    sftp_exceptions(Default::Inherited),
+    http(Default::Inherited),
+    http_exceptions(Default::Inherited),
     Property::state(
         "state",
         "State",
@@ -109,7 +121,12 @@ static SHARE: Context = Context::new(
     ),
     Property::state("reason", "Reason", LINE, "Why it is offline."),
     Property::state("export_path", "Export path", LINE, "What clients mount."),
-    Property::state("mount", "Mount", COMMANDS, "Commands that mount it, by version of NFS."),
+    Property::state(
+        "mount",
+        "Mount",
+        COMMANDS,
+        "Commands that mount it or open it, for each service that serves it.",
+    ),
     Property::state("total", "Size", BYTES, "Size of the file system that it lies on."),
     Property::state("available", "Available", BYTES, "What clients can still write on it."),
     Property::state("used", "Used", BYTES, "What is taken of the file system that it lies on."),
@@ -126,7 +143,7 @@ const LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
 const PATH: Kind = Kind::Text { max: 4_096, shape: Shape::Path };
 const ID: Kind = Kind::Integer { min: 0, max: u32::MAX as i64 - 1 };
 const BYTES: Kind = Kind::Bytes { min: 0, max: u64::MAX };
-const COMMANDS: Kind = Kind::List { of: &LINE, max: 8 };
+const COMMANDS: Kind = Kind::List { of: &LINE, max: 16 };
 
 const fn read_only(default: Default) -> Property {
     Property::setting(
@@ -138,30 +155,80 @@ const fn read_only(default: Default) -> Property {
     )
 }
 
-const fn nfs(default: Default) -> Property {
+/// How far those go whom no exception fits.
+const fn mode(name: &'static str, title: &'static str, default: Default) -> Property {
     Property::setting(
-        "nfs",
-        "NFS",
+        name,
+        title,
         Kind::Choice(&[
-            ("none", "Nobody may use it over NFS but those of the exceptions."),
+            ("none", "Nobody may use it so but those of the exceptions."),
             ("ro", "Everybody may read."),
             ("rw", "Everybody may read and change."),
         ]),
         default,
-        "What clients may do over NFS that no exception fits.",
+        "What clients may do so that no exception fits.",
     )
 }
 
+const fn exceptions(
+    name: &'static str,
+    title: &'static str,
+    help: &'static str,
+    default: Default,
+) -> Property {
+    let kind = Kind::List { of: &RULE, max: EXPORT_RULES_MAX - 1 };
+    Property::setting(name, title, kind, default, help)
+}
+
+const fn nfs(default: Default) -> Property {
+    mode("nfs", "NFS", default)
+}
+
 const fn nfs_exceptions(default: Default) -> Property {
-    Property::setting(
+    exceptions(
         "nfs_exceptions",
-        "Exceptions",
-        Kind::List { of: &RULE, max: EXPORT_RULES_MAX - 1 },
-        default,
+        "NFS exceptions",
         "Export rules, CLIENT(OPTIONS), for hosts, networks and groups. The first one that fits a \
          client decides.",
+        default,
     )
     .example("10.0.0.0/24(rw,root_squash)")
+}
+
+/// Of a service whose users sign in: they are who they are, and it is only said how far they go.
+const fn service_exceptions(name: &'static str, title: &'static str, default: Default) -> Property {
+    exceptions(
+        name,
+        title,
+        "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first one \
+         that fits a client decides.",
+        default,
+    )
+    .example("10.0.0.0/24(ro)")
+}
+
+const fn ftp(default: Default) -> Property {
+    mode("ftp", "FTP", default)
+}
+
+const fn ftp_exceptions(default: Default) -> Property {
+    service_exceptions("ftp_exceptions", "FTP exceptions", default)
+}
+
+const fn sftp(default: Default) -> Property {
+    mode("sftp", "SFTP", default)
+}
+
+const fn sftp_exceptions(default: Default) -> Property {
+    service_exceptions("sftp_exceptions", "SFTP exceptions", default)
+}
+
+const fn http(default: Default) -> Property {
+    mode("http", "HTTP", default)
+}
+
+const fn http_exceptions(default: Default) -> Property {
+    service_exceptions("http_exceptions", "HTTP exceptions", default)
 }
 
 static RULE: Kind = Kind::Text { max: 4_096, shape: Shape::ExportRule };

@@ -228,6 +228,9 @@ pub enum RuleError {
     /// Not CLIENT(OPTIONS).
     #[error("{0:?} is no rule: write CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)")]
     Form(String),
+    /// Not CLIENT and how far.
+    #[error("{0:?} is no rule: write CLIENT(ro), CLIENT(rw) or CLIENT(none)")]
+    Access(String),
     /// An option that does not exist.
     #[error("{option:?} is no option; there are {}", parse::OPTIONS)]
     Option {

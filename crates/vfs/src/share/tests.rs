@@ -55,7 +55,14 @@ fn numbers_stay_when_others_go() {
     assert!(table.by_id(gone.id).is_none() && table.by_path(b"/export/home").is_none());
     let numbers = |table: &ShareTable| table.iter().map(|share| share.id).collect::<Vec<_>>();
     assert_eq!(numbers(&table), [2, 3]);
-    let new = |name, id| New { name, fs: mem(name), read_only: false, id, rules: Arc::default() };
+    let new = |name, id| New {
+        name,
+        fs: mem(name),
+        read_only: false,
+        id,
+        rules: Arc::default(),
+        services: ServiceRules::default(),
+    };
     for taken in [0, 3] {
         let error = table.put(new("home", taken)).err();
         assert_eq!(error, Some(ShareError::Number("home".into())));

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::mem::MemFs;
-use crate::share::{New, tag};
+use crate::share::{New, ServiceRules, tag};
 
 fn table(names: &[&str]) -> ShareTable {
     let mut table = ShareTable::default();
@@ -64,7 +64,15 @@ fn whoever_looks_meanwhile_sees_the_one_or_the_other() {
             next.remove(gone).expect("there");
             let fs = spare[usize::from(new == "y")].clone();
             let rules = Arc::default();
-            next.put(New { name: new, fs, read_only: false, id: 2, rules }).expect("new");
+            next.put(New {
+                name: new,
+                fs,
+                read_only: false,
+                id: 2,
+                rules,
+                services: ServiceRules::default(),
+            })
+            .expect("new");
             shares.replace(next);
         }
         end.store(true, Ordering::Release);

@@ -51,6 +51,13 @@ impl Rules {
     pub fn of(rules: Vec<Rule>) -> Self {
         Self { rules }
     }
+
+    /// What they say to services whose users sign in: the same clients go as far over the same
+    /// transports; who they are is not settled by their address.
+    #[must_use]
+    pub fn for_signed_in(&self) -> Self {
+        Self { rules: self.rules.iter().map(Rule::for_signed_in).collect() }
+    }
 }
 
 impl Rule {
@@ -59,19 +66,70 @@ impl Rule {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
-        let form = || RuleError::Form(text.to_owned());
-        let (client, options) = match text.split_once('(') {
-            Some((client, rest)) => (client, rest.strip_suffix(')').ok_or_else(form)?),
-            None => (text, ""),
-        };
-        let client = client.trim();
-        if client.is_empty() || client.contains(char::is_whitespace) {
-            return Err(form());
-        }
-        let who = if client == "*" { Who::Everyone } else { Who::Nets(nets(client, lookup)?) };
-        let grant = grant(options)?;
-        Ok(Self { who, grant, text: (client.to_owned(), options.trim().to_owned()) })
+        let (client, options) = parts(text)?;
+        Ok(Self { who: who(client, lookup)?, grant: grant(options)?, text: owned(client, options) })
     }
+
+    /// Reads a rule of a service whose users sign in: `CLIENT(ro)`, `CLIENT(rw)`, `CLIENT(none)`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse_access(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
+        let (client, word) = parts(text)?;
+        let found = WORDS.iter().find(|(known, _)| *known == word);
+        let (_, access) = found.ok_or_else(|| RuleError::Access(text.to_owned()))?;
+        let grant = Grant { access: *access, ..Grant::ALL };
+        Ok(Self { who: who(client, lookup)?, grant, text: owned(client, word) })
+    }
+
+    /// What holds for everybody.
+    pub fn everybody(access: Access) -> Self {
+        let grant = Grant { access, ..Grant::ALL };
+        Self { who: Who::Everyone, grant, text: owned("*", word(access)) }
+    }
+
+    /// The same for services whose users sign in: how far they go and over what, but not as whom.
+    fn for_signed_in(&self) -> Self {
+        let Grant { access, transport, .. } = self.grant;
+        let over = match transport {
+            Transport::Plain => "",
+            Transport::Tls => ",xprtsec=tls",
+            Transport::Mtls => ",xprtsec=mtls",
+        };
+        let grant = Grant { access, transport, ..Grant::ALL };
+        let text = (self.text.0.clone(), format!("{}{over}", word(access)));
+        Self { who: self.who.clone(), grant, text }
+    }
+}
+
+/// How far one may go, in the words of the configuration.
+const WORDS: [(&str, Access); 3] =
+    [("none", Access::None), ("ro", Access::ReadOnly), ("rw", Access::ReadWrite)];
+
+fn word(access: Access) -> &'static str {
+    WORDS.iter().find(|(_, one)| *one == access).map_or("none", |(word, _)| word)
+}
+
+/// Client and options.
+fn parts(text: &str) -> Result<(&str, &str), RuleError> {
+    let form = || RuleError::Form(text.to_owned());
+    let (client, options) = match text.split_once('(') {
+        Some((client, rest)) => (client, rest.strip_suffix(')').ok_or_else(form)?),
+        None => (text, ""),
+    };
+    let client = client.trim();
+    if client.is_empty() || client.contains(char::is_whitespace) {
+        return Err(form());
+    }
+    Ok((client, options.trim()))
+}
+
+fn owned(client: &str, options: &str) -> (String, String) {
+    (client.to_owned(), options.to_owned())
+}
+
+fn who(client: &str, lookup: &dyn Lookup) -> Result<Who, RuleError> {
+    Ok(if client == "*" { Who::Everyone } else { Who::Nets(nets(client, lookup)?) })
 }
 
 fn grant(options: &str) -> Result<Grant, RuleError> {

@@ -1,5 +1,5 @@
 //! What the back end costs above the system calls it makes: `cargo run --release -p vfs --example
-//! cost [DIR [PART OF A NAME]]`. Each figure is the median of 15 rounds, in nanoseconds of
+//! host_cost [DIR [PART OF A NAME]]`. Each figure is the median of 15 rounds, in nanoseconds of
 //! processor time per operation, one thread, everything cached.
 
 use std::os::fd::AsFd;

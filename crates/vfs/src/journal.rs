@@ -1,0 +1,281 @@
+//! Records by key in a file of ours: each change is on disk when the call returns.
+//!
+//! Changes are appended with a check and flushed; a torn end was never acknowledged and is cut off;
+//! when most of the file is old it is written anew beside itself and renamed. What the records say
+//! is their owner's. All of them are in memory: this is for thousands, not millions.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use thiserror::Error;
+
+use crate::flush::FlushSite;
+
+/// What a journal may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a key and its value together.
+    pub record_max: usize,
+    /// Bytes of a file that is read, and written: it is written anew before it is longer.
+    pub file_max: u64,
+    /// A file that is longer than this, and more than half old, is written anew.
+    pub compact: u64,
+}
+
+/// Why a change is not kept.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The file cannot be read, or holds something else: the machine's fault.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be written: the machine's fault.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The record is longer than [`Limits::record_max`]: whoever asked for it is at fault.
+    #[error("the record is too long")]
+    TooLong,
+}
+
+/// Keys and their values.
+pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Bytes of a record's check.
+pub(crate) const CHECK: usize = 8;
+/// Bytes before the key: length of what follows without the check, verb, length of the key.
+const HEAD: usize = 4 + 1 + 2;
+/// The key has this value from now on.
+const PUT: u8 = 1;
+/// There is no such key any more.
+const GONE: u8 = 2;
+
+/// An open journal.
+pub struct Journal {
+    path: PathBuf,
+    magic: [u8; 8],
+    limits: Limits,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    records: Records,
+    file: File,
+    len: u64,
+    /// Bytes of records that say nothing any more.
+    old: u64,
+    /// What is at the end of the file is not known: nothing may be appended to it.
+    torn: bool,
+}
+
+impl Journal {
+    /// Opens or makes the file, which begins with `magic`.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or is something else.
+    pub fn open(path: &Path, magic: [u8; 8], limits: Limits) -> Result<Self, JournalError> {
+        let failed = |source| JournalError::Read { path: path.to_path_buf(), source };
+        let mut bytes = Vec::new();
+        match File::open(path) {
+            Ok(file) => {
+                file.take(limits.file_max + 1).read_to_end(&mut bytes).map_err(failed)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if bytes.len() as u64 > limits.file_max {
+            // What is beyond would be lost when it is written anew.
+            return Err(failed(io::ErrorKind::FileTooLarge.into()));
+        }
+        let records = read(&bytes, magic).map_err(failed)?;
+        // Written anew at each start: a torn end is gone, and the file is short.
+        let (file, len) = write_whole(path, magic, &records)
+            .map_err(|source| JournalError::Write { path: path.to_path_buf(), source })?;
+        let inner = Mutex::new(Inner { records, file, len, old: 0, torn: false });
+        Ok(Self { path: path.to_path_buf(), magic, limits, inner })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock panics half way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All records.
+    pub fn records(&self) -> Records {
+        self.lock().records.clone()
+    }
+
+    /// Gives a key a value. On disk when it returns; if that fails the old value stays.
+    ///
+    /// # Errors
+    /// It is too long, or cannot be written.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), JournalError> {
+        let fits = key.len() + value.len() <= self.limits.record_max;
+        if !fits || key.len() > usize::from(u16::MAX) {
+            return Err(JournalError::TooLong);
+        }
+        let mut inner = self.lock();
+        self.append(&mut inner, &encode(PUT, key, value))?;
+        if let Some(before) = inner.records.insert(key.to_vec(), value.to_vec()) {
+            inner.old += (HEAD + key.len() + before.len() + CHECK) as u64;
+        }
+        self.compact(&mut inner);
+        Ok(())
+    }
+
+    /// Takes keys away; those that are not there are no mistake. On disk when it returns.
+    ///
+    /// # Errors
+    /// It cannot be written; then they are all there still.
+    pub fn remove(&self, keys: &[&[u8]]) -> Result<(), JournalError> {
+        let mut inner = self.lock();
+        let mut bytes = Vec::new();
+        for key in keys.iter().filter(|key| inner.records.contains_key(**key)) {
+            bytes.extend(encode(GONE, key, &[]));
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.append(&mut inner, &bytes)?;
+        inner.old += bytes.len() as u64;
+        for key in keys {
+            if let Some(value) = inner.records.remove(*key) {
+                inner.old += (HEAD + key.len() + value.len() + CHECK) as u64;
+            }
+        }
+        self.compact(&mut inner);
+        Ok(())
+    }
+
+    fn append(&self, inner: &mut Inner, bytes: &[u8]) -> Result<(), JournalError> {
+        let too_long = inner.len + bytes.len() as u64 > self.limits.file_max;
+        if inner.torn || too_long {
+            self.rewrite(inner)?;
+        }
+        let flush = |file: &File| match FlushSite::Journal.enabled() {
+            true => file.sync_data(),
+            false => Ok(()),
+        };
+        let done = inner.file.write_all(bytes).and_then(|()| flush(&inner.file));
+        if let Err(source) = done {
+            // A second flush would prove nothing: the file is written anew without the record, now
+            // or before the next.
+            inner.torn = true;
+            self.rewrite(inner)?;
+            return Err(JournalError::Write { path: self.path.clone(), source });
+        }
+        inner.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn compact(&self, inner: &mut Inner) {
+        if inner.len > self.limits.compact && inner.old * 2 > inner.len {
+            // The change that brought us here is on disk already; what failed is tried again when
+            // the next one comes.
+            let _ = self.rewrite(inner);
+        }
+    }
+
+    fn rewrite(&self, inner: &mut Inner) -> Result<(), JournalError> {
+        let (file, len) = write_whole(&self.path, self.magic, &inner.records)
+            .map_err(|source| JournalError::Write { path: self.path.clone(), source })?;
+        (inner.file, inner.len, inner.old, inner.torn) = (file, len, 0, false);
+        Ok(())
+    }
+}
+
+fn encode(verb: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let len = 3 + key.len() + value.len();
+    let mut out = Vec::with_capacity(4 + len + CHECK);
+    // The limits are far below what these hold.
+    out.extend((len as u32).to_le_bytes());
+    out.push(verb);
+    out.extend((key.len() as u16).to_le_bytes());
+    out.extend(key);
+    out.extend(value);
+    let check = check(&out);
+    out.extend(check);
+    out
+}
+
+/// The check of a record.
+pub(crate) fn check(bytes: &[u8]) -> [u8; CHECK] {
+    let hash = blake3::hash(bytes);
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// Verb, key, value, and where the next record begins.
+fn decode(bytes: &[u8]) -> Option<(u8, &[u8], &[u8], usize)> {
+    let end = 4 + u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+    let body = bytes.get(..end)?;
+    if bytes.get(end..end + CHECK)? != check(body) {
+        return None;
+    }
+    let key = usize::from(u16::from_le_bytes(*body.get(5..)?.first_chunk()?));
+    let (key, value) = body.get(HEAD..)?.split_at_checked(key)?;
+    Some((*body.get(4)?, key, value, end + CHECK))
+}
+
+/// The records in the bytes of a file: what `plimsoll inspect` shows. One at the end that is not
+/// whole was never acknowledged, and ends the reading.
+///
+/// # Errors
+/// `InvalidData` if the bytes are something else.
+pub fn read(bytes: &[u8], magic: [u8; 8]) -> io::Result<Records> {
+    if magic.starts_with(bytes) {
+        return Ok(Records::new());
+    }
+    let mut rest = bytes.strip_prefix(&magic).ok_or(io::ErrorKind::InvalidData)?;
+    let mut records = Records::new();
+    while let Some((verb, key, value, len)) = decode(rest) {
+        match verb {
+            PUT => records.insert(key.to_vec(), value.to_vec()),
+            GONE => records.remove(key),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    Ok(records)
+}
+
+fn write_whole(path: &Path, magic: [u8; 8], records: &Records) -> io::Result<(File, u64)> {
+    let mut bytes = magic.to_vec();
+    records.iter().for_each(|(key, value)| bytes.extend(encode(PUT, key, value)));
+    replace(path, &bytes)
+}
+
+/// Writes a file aside, flushes it, renames it, flushes the folder; gives it for appending, and its
+/// length.
+///
+/// # Errors
+/// What the kernel says; then the file is as it was.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<(File, u64)> {
+    let aside = path.with_extension("new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(bytes)?;
+    if FlushSite::JournalWhole.enabled() {
+        file.sync_all()?;
+    }
+    std::fs::rename(&aside, path)?;
+    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    if FlushSite::JournalName.enabled() {
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok((file, bytes.len() as u64))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What is told of a transfer of a file when it has ended, for the log of transfers. Protocols that
+//! transfer files tell it to a [`Log`]; who keeps it, and in which form, they do not know.
+
+use core::net::IpAddr;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::identity::Person;
+
+/// Which way the data went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the client.
+    Download,
+    /// From the client.
+    Upload,
+}
+
+impl Direction {
+    /// All, by name.
+    pub const ALL: [Self; 2] = [Self::Download, Self::Upload];
+
+    /// Its name in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Download => "download",
+            Self::Upload => "upload",
+        }
+    }
+}
+
+/// How a transfer was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// FTP in the clear.
+    Ftp,
+    /// FTP whose commands are under TLS (RFC 4217).
+    Ftps,
+    /// SFTP.
+    Sftp,
+    /// HTTP in the clear.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// HTTP, with or without TLS, on a connection that has spoken WebDAV (RFC 4918).
+    Webdav,
+}
+
+impl Protocol {
+    /// All, by name.
+    pub const ALL: [Self; 6] =
+        [Self::Ftp, Self::Ftps, Self::Sftp, Self::Http, Self::Https, Self::Webdav];
+
+    /// Its name in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ftp => "ftp",
+            Self::Ftps => "ftps",
+            Self::Sftp => "sftp",
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Webdav => "webdav",
+        }
+    }
+}
+
+/// What protects the data on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Security {
+    /// `TLSv1.2`, `TLSv1.3`, `SSH-2.0`.
+    pub version: &'static str,
+    /// The cipher suite of TLS, or the cipher of SSH, by their own names.
+    pub cipher: &'static str,
+}
+
+/// How a transfer has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All that was asked for was moved; what was uploaded is on disk under its name.
+    Complete,
+    /// The client has closed a file of which it had read a part.
+    Partial,
+    /// The connection ended, or the client gave up.
+    Cut,
+    /// It had begun, and we or the disk could not go on.
+    Failed,
+    /// It did not begin: the share, the file system or the protocol's rules refuse it.
+    Refused,
+}
+
+impl Outcome {
+    /// All, by name.
+    pub const ALL: [Self; 5] =
+        [Self::Complete, Self::Partial, Self::Cut, Self::Failed, Self::Refused];
+
+    /// Its name in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Cut => "cut",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// A transfer that has ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// When it began, in nanoseconds since the Unix epoch.
+    pub begun_ns: u64,
+    /// How long it took, in nanoseconds.
+    pub took_ns: u64,
+    /// How it was asked for.
+    pub protocol: Protocol,
+    /// Which way.
+    pub direction: Direction,
+    /// The file as the client named it, from the list of shares on: `/SHARE/dir/file`. Any bytes.
+    pub path: Vec<u8>,
+    /// Who.
+    pub person: Arc<Person>,
+    /// From where.
+    pub client: IpAddr,
+    /// What protects the data, as far as it is known.
+    pub security: Option<Security>,
+    /// Where in the file it began.
+    pub offset: u64,
+    /// Bytes of the file that were moved.
+    pub bytes: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, for people; empty if it is complete.
+    pub why: Cow<'static, str>,
+}
+
+/// Where ended transfers are told. Called on threads that serve, so it never waits.
+pub trait Log: Send + Sync {
+    /// Whether anything is written down now.
+    fn is_on(&self) -> bool;
+
+    /// A transfer has ended. What there is no room for is dropped, and counted.
+    fn ended(&self, transfer: Ended);
+}
+
+/// Where nothing is written down.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nowhere;
+
+impl Log for Nowhere {
+    fn is_on(&self) -> bool {
+        false
+    }
+
+    fn ended(&self, _transfer: Ended) {}
+}
