@@ -108,6 +108,11 @@ impl Kept {
         self.all().iter().filter(|dataset| dataset.stat == *stat).cloned().collect()
     }
 
+    /// Whether a statistic is kept, or was.
+    pub fn has(&self, stat: &StatId) -> bool {
+        self.all().iter().any(|dataset| dataset.stat == *stat)
+    }
+
     /// What is to be written down of a second.
     pub fn at(&self, second: u64) -> Vec<StatId> {
         let all = self.all();

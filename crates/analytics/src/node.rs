@@ -90,16 +90,19 @@ const KEEP_PARAMETERS: &[Property] = &[
     )
     .required()
     .example("nfs3.ops[op=read][share=data][file]"),
-    Property::setting(
-        "for",
-        "For",
-        Kind::Seconds { min: 60, max: KEPT_FOR_MAX_S },
-        Default::Integer(KEPT_FOR_DEFAULT_S as i64),
-        "How long it is kept.",
-    )
-    .unit("s")
-    .example("6h"),
+    kept_for("for", "For", "How long it is kept."),
 ];
+
+/// How long a dataset is kept that somebody, or an alert, asks for.
+pub(crate) const fn kept_for(
+    name: &'static str,
+    title: &'static str,
+    help: &'static str,
+) -> Property {
+    let seconds = Kind::Seconds { min: 60, max: KEPT_FOR_MAX_S };
+    let default = Default::Integer(KEPT_FOR_DEFAULT_S as i64);
+    Property::setting(name, title, seconds, default, help).unit("s").example("6h")
+}
 
 static DATASET: Context = Context::new(
     "dataset",
@@ -126,7 +129,7 @@ static DATASET: Context = Context::new(
         .destructive(),
 ]);
 
-const LINE_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
+pub(crate) const LINE_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
 
 const fn keep(
     name: &'static str,

@@ -53,6 +53,7 @@ fn record(random: &mut SeededRandom, clients: &[u32], start: u64, seconds: u64) 
     let mut flags = if random.below(10) == 0 { 0 } else { flag::HAS_FILE };
     flags |= if data { flag::HAS_RANGE } else { 0 };
     flags |= if random.below(50) == 0 { flag::REPLAY } else { 0 };
+    flags |= if data && random.below(4) == 0 { flag::PIECE } else { 0 };
     OpRecord {
         done_ns: start * NS_PER_S + random.below(seconds * NS_PER_S),
         latency_ns: 1 << random.below(34),
@@ -120,7 +121,10 @@ proptest! {
         let seconds = 3;
         let (engine, start, records) = engine(seed, count, seconds);
         for metric in ["nfs3.ops", "nfs3.bytes"] {
-            let value = |r: &&OpRecord| if metric == "nfs3.ops" { 1 } else { u64::from(r.bytes) };
+            let value = |r: &&OpRecord| match metric {
+                "nfs3.ops" => u64::from(r.flags & flag::PIECE == 0),
+                _ => u64::from(r.bytes),
+            };
             let counted = records.iter().filter(|r| r.flags & flag::REPLAY == 0);
             let truth: u64 = counted.map(|r| value(&r)).sum();
             let raw = ask(&engine, metric, start, seconds, None);
@@ -167,7 +171,8 @@ fn drilling_down_partitions_the_parent() {
 #[test]
 fn replays_are_counted_apart() {
     let (engine, start, records) = engine(11, 2000, 2);
-    let truth = records.iter().filter(|r| r.flags & flag::REPLAY != 0).count();
+    let whole = |r: &&OpRecord| r.flags & (flag::REPLAY | flag::PIECE) == flag::REPLAY;
+    let truth = records.iter().filter(whole).count();
     for source in [None, Some(Source::Recorder)] {
         let data = ask(&engine, "nfs3.replays[client]", start, 2, source);
         assert_eq!(data.total.iter().flatten().sum::<f64>() as usize, truth);
@@ -184,7 +189,7 @@ fn any_chain_is_answered_from_the_recorder() {
     let mut truth: BTreeMap<String, u64> = BTreeMap::new();
     let client = records.iter().map(|r| r.client).min().expect("records") + 3;
     for r in records.iter().filter(|r| r.op == 6 && r.client == client && r.user == 1000) {
-        if r.latency_ns < 1_000_000 && r.flags & flag::REPLAY == 0 {
+        if r.latency_ns < 1_000_000 && r.flags & (flag::REPLAY | flag::PIECE) == 0 {
             *truth.entry(format!("{:016x}", r.file)).or_default() += 1;
         }
     }

@@ -56,16 +56,16 @@ impl Files {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, file: FileId, protocol: u8, op: u8, bytes: u64) {
+    pub(crate) fn add(&mut self, file: FileId, protocol: u8, op: u8, cell: Cell) {
         let mut slot = slot_of(file, op);
         loop {
             match self.index[slot] {
-                0 => return self.insert(slot, file, protocol, op, bytes),
+                0 => return self.insert(slot, file, protocol, op, cell),
                 n => {
                     let entry = &mut self.entries[usize::from(n) - 1];
                     if entry.file == file && entry.op == op && entry.protocol == protocol {
                         entry.weight = entry.weight.saturating_add(1);
-                        return entry.cell.add(bytes);
+                        return entry.cell.merge(cell);
                     }
                 }
             }
@@ -74,12 +74,11 @@ impl Files {
     }
 
     #[cold]
-    fn insert(&mut self, mut slot: usize, file: FileId, protocol: u8, op: u8, bytes: u64) {
+    fn insert(&mut self, mut slot: usize, file: FileId, protocol: u8, op: u8, cell: Cell) {
         if self.entries.len() == FILES_MAX {
             self.purge();
             slot = self.empty_slot(file, op);
         }
-        let cell = Cell { count: 1, bytes };
         self.entries.push(Entry { file, protocol, op, weight: 1, cell });
         self.index[slot] = self.entries.len() as u16;
     }

@@ -4,6 +4,10 @@ use std::borrow::Cow;
 
 use crate::op::Protocol;
 
+mod transfer;
+
+use transfer::{FTP_OPS, FTP_STATUS, HTTP_OPS, HTTP_STATUS, SFTP_OPS, SFTP_STATUS};
+
 /// Procedures of NFS version 3 by number (RFC 1813 §3.3).
 const NFS3_OPS: [&str; 22] = [
     "null",
@@ -338,6 +342,9 @@ pub fn ops(protocol: Protocol) -> &'static [&'static str] {
         Protocol::Mount3 => &MOUNT3_OPS,
         Protocol::Nfs4 => &NFS4_OPS,
         Protocol::Nlm => &NLM_OPS,
+        Protocol::Ftp => &FTP_OPS,
+        Protocol::Sftp => &SFTP_OPS,
+        Protocol::Http => &HTTP_OPS,
     }
 }
 
@@ -348,6 +355,9 @@ pub fn statuses(protocol: Protocol) -> &'static [(u16, &'static str)] {
         Protocol::Mount3 => &MOUNT3_STATUS,
         Protocol::Nfs4 => &NFS4_STATUS,
         Protocol::Nlm => &NLM_STATUS,
+        Protocol::Ftp => &FTP_STATUS,
+        Protocol::Sftp => &SFTP_STATUS,
+        Protocol::Http => &HTTP_STATUS,
     }
 }
 

@@ -15,11 +15,18 @@ pub enum Protocol {
     Nfs4 = 3,
     /// NLM version 4, and NSM: `nlm`.
     Nlm = 4,
+    /// FTP and FTPS (RFC 959, RFC 4217): `ftp`.
+    Ftp = 5,
+    /// SFTP version 3 over SSH: `sftp`.
+    Sftp = 6,
+    /// HTTP and HTTPS with WebDAV (RFC 9110, RFC 4918): `http`.
+    Http = 7,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Nfs3, Self::Mount3, Self::Nfs4, Self::Nlm];
+    pub const ALL: [Self; 7] =
+        [Self::Nfs3, Self::Mount3, Self::Nfs4, Self::Nlm, Self::Ftp, Self::Sftp, Self::Http];
 
     /// The group of statistic ids: `nfs3` in `nfs3.ops`.
     pub const fn group(self) -> &'static str {
@@ -28,6 +35,9 @@ impl Protocol {
             Self::Mount3 => "mount3",
             Self::Nfs4 => "nfs4",
             Self::Nlm => "nlm",
+            Self::Ftp => "ftp",
+            Self::Sftp => "sftp",
+            Self::Http => "http",
         }
     }
 
@@ -43,6 +53,9 @@ impl Protocol {
             2 => Some(Self::Mount3),
             3 => Some(Self::Nfs4),
             4 => Some(Self::Nlm),
+            5 => Some(Self::Ftp),
+            6 => Some(Self::Sftp),
+            7 => Some(Self::Http),
             _ => None,
         }
     }
@@ -60,6 +73,9 @@ pub mod flag {
     pub const INWARD: u8 = 8;
     /// The operation waited for the pool instead of being answered at once.
     pub const POOLED: u8 = 16;
+    /// A piece of the data of an operation that is still under way: its bytes are counted as they
+    /// flow, the operation itself when it ends, without them.
+    pub const PIECE: u8 = 32;
 }
 
 /// A file as the statistics count it: a hash of file system, inode and generation, so that a name

@@ -133,12 +133,16 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 12] = [
+const GROUPS: [&str; 16] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
     include_str!("../../../schema/mount3.toml"),
     include_str!("../../../schema/nlm.toml"),
+    include_str!("../../../schema/ftp.toml"),
+    include_str!("../../../schema/sftp.toml"),
+    include_str!("../../../schema/http.toml"),
+    include_str!("../../../schema/all.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),

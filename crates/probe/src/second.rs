@@ -26,11 +26,11 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Counts one operation.
+    /// What one record counts: an operation, unless it is a piece of one ([`flag::PIECE`]).
     #[inline]
-    pub fn add(&mut self, bytes: u64) {
-        self.count += 1;
-        self.bytes += bytes;
+    pub fn of(record: &OpRecord) -> Self {
+        let count = u64::from(record.flags & flag::PIECE == 0);
+        Self { count, bytes: u64::from(record.bytes) }
     }
     /// Adds another cell.
     pub fn merge(&mut self, other: Self) {
@@ -203,22 +203,22 @@ impl Aggregate {
     /// Counts one record.
     #[inline]
     pub(crate) fn add(&mut self, r: &OpRecord) {
-        let bytes = u64::from(r.bytes);
+        let cell = Cell::of(r);
         let key = key_of(r);
         let at = if key == self.last.0 { self.last.1 } else { self.find(key, r) };
         let Some(entry) = self.entries.get_mut(at) else { return };
-        entry.cell.add(bytes);
+        entry.cell.merge(cell);
         if entry.latency == NONE {
             return;
         }
-        self.latencies[entry.latency as usize].cells[buckets::index(r.latency_ns)].add(bytes);
+        self.latencies[entry.latency as usize].cells[buckets::index(r.latency_ns)].merge(cell);
         if r.flags & flag::HAS_RANGE != 0 {
             let range = &mut self.ranges[entry.range as usize];
-            range.sizes[buckets::index(u64::from(r.size))].add(bytes);
-            range.offsets[buckets::index(r.offset)].add(bytes);
+            range.sizes[buckets::index(u64::from(r.size))].merge(cell);
+            range.offsets[buckets::index(r.offset)].merge(cell);
         }
         if r.flags & flag::HAS_FILE != 0 {
-            self.files.add(r.file, r.protocol, r.op, bytes);
+            self.files.add(r.file, r.protocol, r.op, cell);
         }
     }
 
@@ -227,7 +227,7 @@ impl Aggregate {
         let replay = r.flags & flag::REPLAY;
         let key = (pack(r.protocol, 0, kind::OFF | replay, 0, 0), 0);
         let at = if key == self.last.0 { self.last.1 } else { self.find(key, r) };
-        self.entries[at].cell.add(u64::from(r.bytes));
+        self.entries[at].cell.merge(Cell::of(r));
     }
 
     fn find(&mut self, exact: Key, r: &OpRecord) -> usize {
@@ -326,7 +326,7 @@ impl Aggregate {
 
 /// The used buckets of a histogram, which goes back to the spare ones, zeroed.
 fn empty(mut cells: Histogram, spare: &mut Vec<Histogram>) -> Vec<(u8, Cell)> {
-    let used = |(i, c): (usize, &Cell)| (c.count > 0).then_some((i as u8, *c));
+    let used = |(i, c): (usize, &Cell)| (c.count > 0 || c.bytes > 0).then_some((i as u8, *c));
     let buckets: Vec<_> = cells.iter().enumerate().filter_map(used).collect();
     cells.fill(Cell::default());
     spare.push(cells);

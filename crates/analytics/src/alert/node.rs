@@ -2,14 +2,16 @@
 
 use base::limits::{
     ALERT_CERTIFICATE_DAYS, ALERT_MAIL_MAX, ALERT_NAME_MAX, ALERT_RECENT_MAX, ALERT_TEXT_MAX,
-    ALERT_TIME_MAX_S, ALERTS_MAX, KEPT_FOR_DEFAULT_S, KEPT_FOR_MAX_S,
+    ALERT_TIME_MAX_S, ALERTS_MAX,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
+
+use crate::node::{LINE_KIND, kept_for};
 
 const SCOPE: &str = "analytics";
 
 static NAME: Kind = Kind::Text { max: ALERT_NAME_MAX, shape: Shape::Name };
-static LINE: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
+static LINE: Kind = LINE_KIND;
 static EMAIL: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Email };
 const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
 const SPAN: Kind = Kind::Seconds { min: 1, max: ALERT_TIME_MAX_S };
@@ -92,7 +94,6 @@ pub static ALERTS: Context = Context::new(
 ])
 .items(&Items::configured("alert", "alerts", &NAME, ALERTS_MAX, &ALERT));
 
-const LINE_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line };
 const EMAIL_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Email };
 
 static ALERT: Context = Context::new(
@@ -255,15 +256,11 @@ static PROPERTIES: [Property; 28] = [
          narrowed so far that it is not kept anyway. analytics/datasets shows it.",
     )
     .example("nfs3.ops[op=read][share=data][file]"),
-    Property::setting(
+    kept_for(
         "keep_for",
         "Keep for",
-        Kind::Seconds { min: 60, max: KEPT_FOR_MAX_S },
-        Default::Integer(KEPT_FOR_DEFAULT_S as i64),
         "How long it is kept by the second after the alert has fired last.",
-    )
-    .unit("s")
-    .example("6h"),
+    ),
     Property::setting(
         "enabled",
         "Enabled",

@@ -183,7 +183,7 @@ impl<'a> Counts<'a> {
         }
         for (rows, lacks) in &mut all {
             let rest = minus(self.total(), rows.sum());
-            if rest[0] > 0 {
+            if rest != [0; 2] {
                 rows.add(Key::Other, Key::Other, rest);
                 plus(lacks, rest);
             }
@@ -208,7 +208,7 @@ impl<'a> Counts<'a> {
                 offsets.add(op.clone(), Key::Bucket(*bucket), figures(*cell));
             }
         }
-        for (op, rest) in rest.into_iter().filter(|(_, f)| f[0] > 0) {
+        for (op, rest) in rest.into_iter().filter(|(_, f)| *f != [0; 2]) {
             sizes.add(op.clone(), Key::Other, rest);
             offsets.add(op, Key::Other, rest);
         }
@@ -227,7 +227,7 @@ impl<'a> Counts<'a> {
             }
             rows.add(file, op, figures(row.cell));
         }
-        for (op, rest) in rest.into_iter().filter(|(_, f)| f[0] > 0) {
+        for (op, rest) in rest.into_iter().filter(|(_, f)| *f != [0; 2]) {
             rows.add(Key::Other, op, rest);
         }
         rows

@@ -11,6 +11,7 @@ use probe::hub::Hub;
 use probe::names::OTHER_CLIENT;
 use probe::op::{OpRecord, Protocol, flag};
 use probe::schema::schema;
+use probe::second::Cell;
 use probe::stat::{StatId, range};
 
 use super::bins::{Bins, Grid};
@@ -183,7 +184,8 @@ impl<'a> Plan<'a> {
                 complete &= !self.by_client || record.client != OTHER_CLIENT;
                 return;
             };
-            let value = if self.bytes { f64::from(record.bytes) } else { 1.0 };
+            let cell = Cell::of(record);
+            let value = if self.bytes { cell.bytes } else { cell.count } as f64;
             seconds.total[step] += value;
             let Some(breakdown) = self.breakdown else { return };
             let mut element = breakdown.value(record);

@@ -206,8 +206,7 @@ impl Engine {
 
     /// Whether somebody had it kept, and the recorder does not reach back as far.
     fn was_kept(&self, stat: &StatId, grid: Grid) -> bool {
-        let kept = self.kept.of(stat);
-        !kept.is_empty() && grid.from < self.hub.recorded().since_ns.div_ceil(NS_PER_S)
+        self.kept.has(stat) && grid.from < self.hub.recorded().since_ns.div_ceil(NS_PER_S)
     }
 
     /// The answer to `stat` for the one second of `frame`.

@@ -10,7 +10,7 @@ use super::*;
 fn few_files_are_counted_exactly() {
     let mut files = Files::new();
     for n in 0..1000u64 {
-        files.add(n % 10 + 1, 1, 6, 4096);
+        files.add(n % 10 + 1, 1, 6, Cell { count: 1, bytes: 4096 });
     }
     let (rows, error) = files.take();
     assert_eq!((rows.len(), error), (10, Cell::default()));
@@ -31,8 +31,8 @@ fn many_files_keep_to_the_error_bound() {
             let op = 6 + random.below(2) as u8;
             // Every thousandth operation moves a thousand times more.
             let bytes = 1 << (10 * u64::from(random.below(1000) == 0));
-            files.add(file, 1, op, bytes);
-            truth.entry(file).or_default().add(bytes);
+            files.add(file, 1, op, Cell { count: 1, bytes });
+            truth.entry(file).or_default().merge(Cell { count: 1, bytes });
         }
         let (rows, error) = files.take();
         assert!(error.count > 0 && error.count < 300, "error bound {error:?}");
