@@ -2,11 +2,15 @@
 //!
 //! - [`transport`]: one runtime for each core, listeners, budgets, buffers, mailboxes.
 //! - [`pool`]: a bounded pool of threads for operations that block, fair to clients.
+//! - [`files`]: what the services that transfer files share.
+//! - [`ftp`]: FTP and FTPS.
 //! - [`rpc`]: ONC RPC connections, for all programs on them.
+//! - [`http`]: HTTP/1.1 and HTTP/2.
 //! - [`nfs3`]: MOUNT version 3 and NFS version 3.
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
 //! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
 //! - [`portmap`]: on which ports they are.
+//! - [`sftp`]: SFTP, and the SSH transport below it.
 //!
 //! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
@@ -16,10 +20,14 @@
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
+pub mod files;
+pub mod ftp;
+pub mod http;
 pub mod nfs3;
 pub mod nfs4;
 pub mod nlm;
 pub mod pool;
 pub mod portmap;
 pub mod rpc;
+pub mod sftp;
 pub mod transport;

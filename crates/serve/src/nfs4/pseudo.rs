@@ -1,7 +1,7 @@
 //! The pseudo file system (RFC 8881 §7.3): `/` holds `export`, which holds the shares. Read-only,
 //! and always there, so that one root leads to everything.
 
-use vfs::attr::{Attr, FileType, Time};
+use vfs::attr::Attr;
 use vfs::handle::Handle;
 use vfs::share::{Share, ShareTable};
 
@@ -49,24 +49,7 @@ impl Pseudo {
 
     /// Its attributes. Its change attribute is that of the table of shares: `change`.
     pub(super) fn attr(self, change: u64) -> Attr {
-        let time = Time { sec: 0, nsec: 0 };
-        Attr {
-            kind: FileType::Directory,
-            mode: 0o555,
-            nlink: 2,
-            uid: 0,
-            gid: 0,
-            size: 4096,
-            used: 0,
-            rdev: (0, 0),
-            fsid: PSEUDO_FSID,
-            fileid: self.fileid(),
-            atime: time,
-            mtime: time,
-            ctime: time,
-            change,
-            birth: None,
-        }
+        Attr { size: 4096, fsid: PSEUDO_FSID, fileid: self.fileid(), change, ..Attr::of_shares() }
     }
 
     /// Its inode number.

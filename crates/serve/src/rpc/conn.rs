@@ -144,14 +144,15 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
     let _place = accepted.place;
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
-    let client = core.hub.clients().intern(address);
+    let client = core.hub().clients().intern(address);
     // Who is called back must see the address that it knows.
     let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
     let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
+    let pace = core.service.budgets.limits().pace;
     let back = Back::new(caller.connection(), Arc::clone(&mailbox));
     caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
-        link: Link::new(stream),
+        link: Link::new(stream, pace),
         back,
         caller,
         core,
@@ -379,7 +380,7 @@ impl Conn {
             return Err(Ended::Panicked);
         };
         if let Some((client, machine)) = self.caller.take_name() {
-            self.core.hub.clients().label(client, &machine);
+            self.core.hub().clients().label(client, &machine);
         }
         let step = match step {
             Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => return Ok(true),
@@ -492,7 +493,7 @@ impl Conn {
         let budgets = &self.core.service.budgets;
         match ended {
             Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
-            Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => &budgets.timeouts,
+            Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => return budgets.give_up(),
             Some(Ended::Tls(e) | Ended::Send(SendError::Tls(e))) => {
                 self.note_failure(e);
                 &budgets.tls_failures

@@ -2,15 +2,14 @@
 //! task, which takes accepted sockets, aggregates in idle moments, and ends the connections in the
 //! end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use base::clock::stamp;
-use base::limits::{CORE_BURST_OPS, CORE_TICK, CORE_TICK_SLICES, DRAIN_TIME_MAX, RECORD_LOOK};
-use probe::core::CoreProbe;
+use base::limits::{CORE_BURST_OPS, CORE_TICK, DRAIN_TIME_MAX, RECORD_LOOK};
 use probe::hub::Hub;
 use probe::op::flag;
 use tokio::sync::mpsc;
@@ -23,6 +22,7 @@ use crate::transport::budget::CoreBudget;
 use crate::transport::buffers::CoreBuffers;
 use crate::transport::listener::Accepted;
 use crate::transport::mailbox::Mailbox;
+use crate::transport::meter::Meter;
 use crate::transport::tasks::Ending;
 
 /// One core's state.
@@ -30,10 +30,9 @@ pub(super) struct Core {
     /// The core's number.
     pub(super) id: u8,
     pub(super) service: Arc<Service>,
-    pub(super) hub: Arc<Hub>,
     pub(super) budget: CoreBudget,
     pub(super) buffers: CoreBuffers,
-    probe: RefCell<CoreProbe>,
+    meter: Meter,
     since_idle: Cell<usize>,
     /// When somebody last found a budget used up.
     pressed_ns: Cell<u64>,
@@ -45,13 +44,17 @@ impl Core {
         Self {
             id: id as u8,
             budget: CoreBudget::new(service.budgets.limits(), cores),
-            probe: RefCell::new(hub.core(id)),
+            meter: Meter::of(&hub, id),
             service,
-            hub,
             buffers: CoreBuffers::default(),
             since_idle: Cell::new(0),
             pressed_ns: Cell::new(0),
         }
+    }
+
+    /// Where operations are written down.
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        self.meter.hub()
     }
 
     /// Notes, and counts, that a connection is left unread because a budget is used up.
@@ -69,7 +72,7 @@ impl Core {
     /// Writes down operations whose replies have just left.
     pub(super) fn finish(&self, spans: &mut Vec<Span>) {
         let done_ns = stamp();
-        let mut probe = self.probe.borrow_mut();
+        let mut probe = self.meter.probe();
         let count = spans.len();
         for span in spans.drain(..) {
             let mut record = span.facts;
@@ -90,16 +93,10 @@ impl Core {
 
     fn idle(&self) {
         self.since_idle.set(0);
-        let mut probe = self.probe.borrow_mut();
-        for _ in 0..CORE_TICK_SLICES {
-            if !probe.idle(stamp()) {
-                break;
-            }
-        }
-        drop(probe);
+        self.meter.idle();
         self.budget.publish(&self.service.budgets);
         if self.id == 0 {
-            self.service.show(self.hub.gauges());
+            self.service.show(self.hub().gauges());
         }
     }
 }
@@ -125,6 +122,7 @@ pub(super) async fn run(
                 mailboxes.insert(connections.spawn_local(task).id(), known);
             }
             Some(ended) = connections.join_next_with_id() => {
+                core.service.budgets.count_panic(&ended);
                 mailboxes.remove(&ended.map_or_else(|e| e.id(), |(id, ())| id));
             }
             _ = ending.wait_for(|end| *end) => break,
@@ -132,7 +130,11 @@ pub(super) async fn run(
     }
     mailboxes.values().filter_map(Weak::upgrade).for_each(|mailbox| mailbox.close());
     drop(accepted);
-    let all = async { while connections.join_next().await.is_some() {} };
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            core.service.budgets.count_panic(&ended);
+        }
+    };
     let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();
     // The core's writing end must be free when the service starts again.
     connections.shutdown().await;

@@ -305,10 +305,11 @@ impl Service {
     pub(super) fn show(&self, gauges: &Gauges) {
         use std::sync::atomic::Ordering::Relaxed;
         let level = |n: i64| u64::try_from(n).unwrap_or(0);
-        gauges.connections.set(level(self.budgets.connections()));
+        let (connections, refused, slow) = self.budgets.over_all();
+        gauges.connections.set(connections);
         gauges.requests_in_flight.set(level(self.budgets.requests()));
         gauges.bytes_in_flight.set(level(self.budgets.bytes()));
-        gauges.refused_connections.set(self.budgets.refused.load(Relaxed));
+        gauges.refused_connections.set(refused);
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.tls_sessions.set(self.budgets.tls_sessions.load(Relaxed));
         gauges.tls_failures.set(self.budgets.tls_failures.load(Relaxed));
@@ -316,7 +317,7 @@ impl Service {
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
-        gauges.slow_peers.set(self.budgets.timeouts.load(Relaxed));
+        gauges.slow_peers.set(slow);
         gauges.stalls.set(self.budgets.stalls.load(Relaxed));
         gauges.pool_queue.set(self.pool.queued() as u64);
         gauges.pool_busy.set(self.pool.busy() as u64);

@@ -13,7 +13,7 @@ pub static NODE: Context = Context::new(
     "Serves shares over NFS version 3, 4.0, 4.1 and 4.2, with locks, delegations and TLS.",
     "services",
 )
-.statistics(&["nfs3.ops[op]", "nfs4.ops[op]", "nfs4.clients", "server.connections"])
+.statistics(&["nfs3.ops[op]", "nfs4.ops[op]", "nfs4.clients", "nfs.connections"])
 .actions(&[service::RESTART])
 .properties(::base::service_properties![
     Property::setting(

@@ -8,11 +8,15 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
     BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
 };
+use tokio::task::JoinError;
+
+use super::pace::Pace;
+use super::places::{self, Places};
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -23,11 +27,14 @@ pub struct Limits {
     pub requests: usize,
     /// Bytes of requests and replies held at once.
     pub bytes: usize,
+    /// How slow a peer may be that moves data.
+    pub pace: Pace,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: CONNECTIONS_MAX, requests: REQUESTS_MAX, bytes: BUFFERED_BYTES_MAX }
+        let (requests, bytes) = (REQUESTS_MAX, BUFFERED_BYTES_MAX);
+        Self { connections: CONNECTIONS_MAX, requests, bytes, pace: Pace::default() }
     }
 }
 
@@ -38,6 +45,8 @@ pub struct Budgets {
     connections: AtomicI64,
     requests: AtomicI64,
     bytes: AtomicI64,
+    /// The account of all services, and which of them this is.
+    places: Option<(Arc<Places>, usize)>,
     /// Connections by address; as many at most as there may be connections.
     peers: Mutex<HashMap<IpAddr, usize>>,
     /// Requests taken from sockets so far.
@@ -68,25 +77,72 @@ impl Budgets {
         Self { limits, ..Self::default() }
     }
 
+    /// Nothing in use yet, of one of the services that share `places`.
+    pub fn sharing(limits: Limits, places: &Arc<Places>, service: usize) -> Self {
+        Self { places: Some((Arc::clone(places), service)), ..Self::new(limits) }
+    }
+
     /// The limits.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
     /// Takes one connection from this address, or counts a refusal.
-    pub fn connect(&self, from: IpAddr) -> bool {
+    pub fn connect(self: &Arc<Self>, from: IpAddr) -> Option<Place> {
         let before = self.connections.fetch_add(1, Relaxed);
-        if before >= self.limits.connections as i64 {
+        let shared = self.take_place(from).filter(|_| before < self.limits.connections as i64);
+        let Some(shared) = shared else {
             self.connections.fetch_sub(1, Relaxed);
-            self.refused.fetch_add(1, Relaxed);
-            return false;
-        }
+            self.refuse();
+            return None;
+        };
         *self.peers().entry(from).or_default() += 1;
-        true
+        Some(Place { budgets: Arc::clone(self), from, _shared: shared })
     }
 
-    /// Gives one connection from this address back.
-    pub fn disconnect(&self, from: IpAddr) {
+    /// Takes a place for a connection that belongs to another one, as FTP's for data do.
+    pub fn take_place(&self, from: IpAddr) -> Option<SharedPlace> {
+        match &self.places {
+            Some((places, service)) => {
+                places.take(*service, from).map(|one| SharedPlace(Some(one)))
+            }
+            None => Some(SharedPlace(None)),
+        }
+    }
+
+    /// Counts a connection that was refused.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Relaxed);
+        self.in_all(|places| &places.refused);
+    }
+
+    /// Counts a connection that is ended because the peer is too slow.
+    pub fn give_up(&self) {
+        self.timeouts.fetch_add(1, Relaxed);
+        self.in_all(|places| &places.slow);
+    }
+
+    fn in_all(&self, which: impl Fn(&Places) -> &AtomicU64) {
+        if let Some((places, _)) = &self.places {
+            which(places).fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Over all services that share places with this one: connections open now, and those refused
+    /// and given up so far.
+    pub fn over_all(&self) -> (u64, u64, u64) {
+        match &self.places {
+            Some((all, _)) => {
+                (all.taken() as u64, all.refused.load(Relaxed), all.slow.load(Relaxed))
+            }
+            None => {
+                let open = u64::try_from(self.connections()).unwrap_or(0);
+                (open, self.refused.load(Relaxed), self.timeouts.load(Relaxed))
+            }
+        }
+    }
+
+    fn disconnect(&self, from: IpAddr) {
         self.connections.fetch_sub(1, Relaxed);
         if let Entry::Occupied(mut peer) = self.peers().entry(from) {
             *peer.get_mut() -= 1;
@@ -98,6 +154,13 @@ impl Budgets {
 
     fn peers(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a task of ours that has ended by a panic.
+    pub fn count_panic<T>(&self, ended: &Result<T, JoinError>) {
+        if ended.as_ref().is_err_and(JoinError::is_panic) {
+            self.panics.fetch_add(1, Relaxed);
+        }
     }
 
     /// Addresses from which there are connections now.
@@ -118,6 +181,24 @@ impl Budgets {
     /// Bytes of requests and replies held, as of the cores' last ticks.
     pub fn bytes(&self) -> i64 {
         self.bytes.load(Relaxed)
+    }
+}
+
+/// A place in the account of all services, if there is one; given back when dropped.
+#[derive(Debug)]
+pub struct SharedPlace(#[expect(dead_code, reason = "held, not looked at")] Option<places::Place>);
+
+/// A place among the connections of a service, for who called; given back when dropped.
+#[derive(Debug)]
+pub struct Place {
+    budgets: Arc<Budgets>,
+    from: IpAddr,
+    _shared: SharedPlace,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.budgets.disconnect(self.from);
     }
 }
 

@@ -4,18 +4,25 @@
 //! a buffer of the core's, decrypted there; encrypted into another, and sent from it. Both are
 //! given back as soon as they are empty.
 
-use std::io;
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use base::limits::{RECEIVE_BUFFER, TLS_SEND_PIECE};
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use rustls::ServerConfig;
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use vfs::mapped::Slice;
 use vfs::share::rules::Transport;
+use vfs::transfers::Security;
 
 use super::budget::CoreBudget;
 use super::buffers::{CoreBuffers, ReplyBuf};
+use super::pace::Pace;
 use super::send::{self, SendError};
 use super::tls::session::{Session, Step};
 use super::tls::{Tls, TlsError};
@@ -27,6 +34,8 @@ const EMPTY_READS_MAX: usize = 16;
 /// A socket, and the session on it if there is one.
 pub struct Link {
     stream: TcpStream,
+    /// How slow the peer may be to take what is sent.
+    pace: Pace,
     tls: Option<Box<Secured>>,
 }
 
@@ -34,6 +43,8 @@ struct Secured {
     session: Session,
     /// What the session has to say by itself: it goes with the next reply.
     owed: Vec<u8>,
+    /// How much of that [`Link::poll_send`] has sent.
+    sent: usize,
     /// Whether its buffer is held above the budget.
     overdraft: bool,
 }
@@ -50,9 +61,9 @@ pub enum ReceiveError {
 }
 
 impl Link {
-    /// A socket in the clear.
-    pub fn new(stream: TcpStream) -> Self {
-        Self { stream, tls: None }
+    /// A socket in the clear, with a peer that may be as slow as this.
+    pub fn new(stream: TcpStream, pace: Pace) -> Self {
+        Self { stream, pace, tls: None }
     }
 
     /// How what is said on it is protected.
@@ -62,6 +73,16 @@ impl Link {
             Some(tls) if tls.session.certificate().is_some() => Transport::Mtls,
             Some(_) => Transport::Tls,
         }
+    }
+
+    /// With what; `None` in the clear.
+    pub fn security(&self) -> Option<Security> {
+        self.tls.as_ref().and_then(|tls| tls.session.security())
+    }
+
+    /// The protocol that was agreed on with TLS.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.tls.as_ref().and_then(|tls| tls.session.alpn())
     }
 
     /// The peer's certificate, which was verified.
@@ -116,7 +137,7 @@ impl Link {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<Result<(), ReceiveError>> {
-        let Self { stream, tls } = self;
+        let Self { stream, tls, .. } = self;
         let Some(tls) = tls else {
             return Pin::new(stream).poll_read(cx, into).map_err(ReceiveError::Io);
         };
@@ -138,6 +159,29 @@ impl Link {
         Poll::Pending
     }
 
+    /// As [`Link::poll_receive`], of a peer that may send urgent data (RFC 854, Synch). The kernel
+    /// stops at its mark; that there is more behind it is announced only once.
+    pub fn poll_receive_past_mark(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), ReceiveError>> {
+        if self.tls.is_some() {
+            return self.poll_receive(cx, into);
+        }
+        loop {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read(into.initialize_unfilled()) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Poll::Ready(Err(e.into())),
+                Ok(n) => {
+                    into.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+    }
+
     /// Sends everything; a peer may take its time, but not stand still. With `more` the kernel may
     /// wait for what follows before it fills a packet.
     ///
@@ -150,17 +194,51 @@ impl Link {
         buffers: &CoreBuffers,
     ) -> Result<(), SendError> {
         let Some(tls) = &mut self.tls else {
-            return send::bytes(&self.stream, bytes, more).await;
+            return send::bytes(&self.stream, bytes, more, &mut self.pace).await;
         };
         let mut out = buffers.take_reply();
         for piece in bytes.chunks(TLS_SEND_PIECE) {
             out.vec().append(&mut tls.owed);
             tls.session.encrypt(piece, &mut out)?;
-            send::bytes(&self.stream, out.as_slice(), more).await?;
+            send::bytes(&self.stream, out.as_slice(), more, &mut self.pace).await?;
             out.truncate(0);
         }
         buffers.give_reply(out);
         Ok(())
+    }
+
+    /// Takes what it can of `bytes` to send, for those who do not wait for its end, as
+    /// [`Link::send`] does; not to be mixed with it. Ready with how many it took once what it took
+    /// before has been sent.
+    pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.tls.is_none() {
+            return Pin::new(&mut self.stream).poll_write(cx, bytes);
+        }
+        ready!(self.poll_flush(cx))?;
+        let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(0)) };
+        let piece = bytes.get(..TLS_SEND_PIECE).unwrap_or(bytes);
+        let mut out = ReplyBuf::default();
+        std::mem::swap(out.vec(), &mut tls.owed);
+        let done = tls.session.encrypt(piece, &mut out);
+        tls.owed = out.into_vec();
+        done.map_err(io::Error::other)?;
+        // What cannot be sent now is sent before anything else.
+        let _ = self.poll_flush(cx)?;
+        Poll::Ready(Ok(piece.len()))
+    }
+
+    /// Ready when everything that [`Link::poll_send`] took has been sent.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(tls) = &mut self.tls else { return Poll::Ready(Ok(())) };
+        while let Some(rest) = tls.owed.get(tls.sent..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                n => tls.sent += n,
+            }
+        }
+        tls.owed.clear();
+        tls.sent = 0;
+        Poll::Ready(Ok(()))
     }
 
     /// Sends a part of a file from the page cache, in the clear only; `more` as above.
@@ -169,13 +247,18 @@ impl Link {
     /// When it cannot be sent to the end.
     pub async fn send_slice(&mut self, slice: &Slice, more: bool) -> Result<(), SendError> {
         match &self.tls {
-            None => send::slice(&self.stream, slice, more).await,
+            None => send::slice(&self.stream, slice, more, &mut self.pace).await,
             // Not asked for: what is mapped may vanish under the cipher.
             Some(_) => Err(SendError::Tls(TlsError::State)),
         }
     }
 
-    /// Sets up a session as the server; nothing of what was received may be left over.
+    /// Whether the session resumed one that was before.
+    pub fn has_resumed(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.session.has_resumed())
+    }
+
+    /// Sets up a session for RPC as the server; nothing of what was received may be left over.
     ///
     /// # Errors
     /// The peer does not speak TLS as we want it, or not RPC over it, or has gone. It is told why.
@@ -184,15 +267,51 @@ impl Link {
         tls: &Tls,
         core: (&CoreBuffers, &CoreBudget),
     ) -> Result<(), TlsError> {
-        let session = Session::new(tls.config())?;
-        let tls =
-            self.tls.insert(Box::new(Secured { session, owed: Vec::new(), overdraft: false }));
+        self.secure_as(tls.config(), core).await?;
+        if self.alpn().is_none() && tls.needs_alpn() { Err(TlsError::Alpn) } else { Ok(()) }
+    }
+
+    /// As [`Link::secure`], whatever is to be spoken over it.
+    ///
+    /// # Errors
+    /// The peer does not speak TLS as we want it, or has gone. It is told why.
+    pub async fn secure_as(
+        &mut self,
+        config: Arc<ServerConfig>,
+        core: (&CoreBuffers, &CoreBudget),
+    ) -> Result<(), TlsError> {
+        let session = Session::new(config)?;
+        let tls = self.tls.insert(Box::new(Secured {
+            session,
+            owed: Vec::new(),
+            sent: 0,
+            overdraft: false,
+        }));
         tls.session.lend(core.0.take_receive());
         core.1.take_bytes(RECEIVE_BUFFER);
         let mut out = core.0.take_reply();
         let done = handshake(&mut self.stream, &mut tls.session, &mut out).await;
         core.0.give_reply(out);
         done
+    }
+
+    /// What hears of the peer's end beside this link.
+    ///
+    /// # Errors
+    /// When there is no descriptor to be had.
+    pub fn ear(&self) -> io::Result<Ear> {
+        self.stream.as_fd().try_clone_to_owned().map(Ear)
+    }
+
+    /// Says that nothing more comes, as far as that needs no waiting, while the peer may go on.
+    pub fn finish(&mut self) {
+        let mut out = ReplyBuf::default();
+        if let Some(tls) = &mut self.tls {
+            tls.session.end(&mut out);
+        }
+        let _ = self.stream.try_write(out.as_slice());
+        // Who has gone already need not hear it.
+        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
     /// Says that nothing more comes, as far as that needs no waiting, and gives everything back.
@@ -205,6 +324,20 @@ impl Link {
             if let Some(buffer) = tls.session.give_up() {
                 give_back(buffer, &mut tls.overdraft, core);
             }
+        }
+    }
+}
+
+/// Hears whether the peer of a link has ended it, and takes nothing of what has come.
+pub struct Ear(OwnedFd);
+
+impl Ear {
+    /// Whether all that has come was received, and nothing more can come.
+    pub fn hears_end(&self) -> bool {
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        match SockRef::from(&self.0).recv_with_flags(&mut [MaybeUninit::uninit()], flags) {
+            Ok(count) => count == 0,
+            Err(e) => !matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 }
@@ -240,12 +373,11 @@ async fn handshake(
             Step::Starved => break,
         }
     }
-    flush(stream, out).await?;
-    if session.speaks_rpc() { Ok(()) } else { Err(TlsError::Alpn) }
+    flush(stream, out).await
 }
 
 async fn flush(stream: &TcpStream, out: &mut ReplyBuf) -> Result<(), TlsError> {
-    let sent = send::bytes(stream, out.as_slice(), false).await;
+    let sent = send::bytes(stream, out.as_slice(), false, &mut Pace::default()).await;
     out.truncate(0);
     match sent {
         Err(SendError::Io(e)) => Err(TlsError::Io(e)),

@@ -1,14 +1,14 @@
 //! Accepts connections and deals them to the cores in turn, within the budget.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use base::limits::{ACCEPT_PAUSE, KEEPALIVE_IDLE, LISTEN_BACKLOG, SEND_TIME_MAX};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::sync::{mpsc, watch};
 
-use super::budget::Budgets;
+use super::budget::{Budgets, Place};
 
 /// A connection taken from the listener; gives its place in the budget back when dropped.
 pub struct Accepted {
@@ -18,15 +18,6 @@ pub struct Accepted {
     pub peer: SocketAddr,
     /// Its place in the budget.
     pub place: Place,
-}
-
-/// A place among the connections, for who called.
-pub struct Place(Arc<Budgets>, IpAddr);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.disconnect(self.1);
-    }
 }
 
 /// Opens a listening socket at `addr`.
@@ -69,15 +60,12 @@ pub async fn accept(
             }
         };
         let from = peer.ip().to_canonical();
-        if !budgets.connect(from) {
-            continue;
-        }
-        let place = Place(Arc::clone(&budgets), from);
+        let Some(place) = budgets.connect(from) else { continue };
         let Ok(stream) = prepare(stream) else { continue };
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };
         if core.try_send(Accepted { stream, peer, place }).is_err() {
-            budgets.refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            budgets.refuse();
         }
     }
 }

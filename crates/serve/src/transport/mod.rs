@@ -3,8 +3,11 @@
 //! - [`runtimes`]: one thread with a runtime of its own for each core.
 //! - [`listener`]: accepts and deals connections to the cores, within the budget.
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
+//! - [`places`]: connections of all services, which share the descriptors. [`pace`]: how slow a
+//!   peer may be.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
+//! - [`meter`]: where the services of a core write operations down.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tasks`]: what runs for a service, and its end.
@@ -15,9 +18,13 @@ pub mod buffers;
 pub mod link;
 pub mod listener;
 pub mod mailbox;
+pub mod meter;
+pub mod pace;
+pub mod places;
 pub mod runtimes;
 pub mod send;
 pub mod small;
+pub mod tally;
 pub mod tasks;
 pub mod tls;
 

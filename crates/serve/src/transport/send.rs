@@ -4,11 +4,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use base::limits::SEND_TIME_MAX;
+use base::clock::monotonic_ns;
+use base::limits::{SEND_LOOK, SEND_TIME_MAX};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use vfs::mapped::Slice;
 
+use super::pace::Pace;
 use super::tls::TlsError;
 
 /// Why sending ended before everything was sent. The connection is of no use any more.
@@ -17,7 +19,7 @@ pub enum SendError {
     /// The peer takes nothing more.
     #[error("closed by the peer")]
     Closed,
-    /// The peer has taken nothing for [`SEND_TIME_MAX`].
+    /// The peer has taken nothing for [`SEND_TIME_MAX`], or too little for too long ([`Pace`]).
     #[error("the peer is too slow")]
     TooSlow,
     /// The file became shorter after the reply had said how much would come.
@@ -36,14 +38,19 @@ pub enum SendError {
 ///
 /// # Errors
 /// When it cannot be sent to the end.
-pub async fn bytes(stream: &TcpStream, bytes: &[u8], more: bool) -> Result<(), SendError> {
+pub async fn bytes(
+    stream: &TcpStream,
+    bytes: &[u8],
+    more: bool,
+    pace: &mut Pace,
+) -> Result<(), SendError> {
     let mut sent = 0;
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {
         // SAFETY: pointer and length describe `rest`.
         let result = stream.try_io(Interest::WRITABLE, || unsafe {
             send(stream, rest.as_ptr(), rest.len(), more)
         });
-        sent += progress(stream, result).await?;
+        sent += progress(stream, result, pace).await?;
     }
     Ok(())
 }
@@ -52,7 +59,12 @@ pub async fn bytes(stream: &TcpStream, bytes: &[u8], more: bool) -> Result<(), S
 ///
 /// # Errors
 /// When it cannot be sent to the end.
-pub async fn slice(stream: &TcpStream, slice: &Slice, more: bool) -> Result<(), SendError> {
+pub async fn slice(
+    stream: &TcpStream,
+    slice: &Slice,
+    more: bool,
+    pace: &mut Pace,
+) -> Result<(), SendError> {
     let mut sent = 0;
     while sent < slice.raw().1 {
         let result = stream.try_io(Interest::WRITABLE, || {
@@ -62,7 +74,7 @@ pub async fn slice(stream: &TcpStream, slice: &Slice, more: bool) -> Result<(), 
         });
         sent += match result {
             Err(e) if e.raw_os_error() == Some(libc::EFAULT) => return Err(SendError::Shrunk),
-            result => progress(stream, result).await?,
+            result => progress(stream, result, pace).await?,
         };
     }
     Ok(())
@@ -80,17 +92,50 @@ unsafe fn send(stream: &TcpStream, at: *const u8, len: usize, more: bool) -> io:
 }
 
 /// Bytes sent; none after waiting for room, if that is what was missing.
-async fn progress(stream: &TcpStream, sent: io::Result<usize>) -> Result<usize, SendError> {
+async fn progress(
+    stream: &TcpStream,
+    sent: io::Result<usize>,
+    pace: &mut Pace,
+) -> Result<usize, SendError> {
     match sent {
         Ok(0) => Err(SendError::Closed),
         Ok(n) => Ok(n),
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            let patience: Duration = SEND_TIME_MAX;
-            let writable = tokio::time::timeout(patience, stream.writable()).await;
-            writable.map_err(|_| SendError::TooSlow)??;
-            Ok(0)
-        }
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, pace).await.map(|()| 0),
         Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(e) => Err(e.into()),
     }
+}
+
+/// Waits until there is room. The kernel makes some known only when a good part of its buffer is
+/// free, for which a slow peer needs longer than one that stands still is waited for: what the peer
+/// has taken is asked for.
+async fn room(stream: &TcpStream, pace: &mut Pace) -> Result<(), SendError> {
+    let (mut queued, mut still) = (in_kernel(stream), Duration::ZERO);
+    loop {
+        let left = pace.left().ok_or(SendError::TooSlow)?;
+        let since = monotonic_ns();
+        let look = left.min(SEND_LOOK).min(SEND_TIME_MAX.saturating_sub(still));
+        let writable = tokio::time::timeout(look, stream.writable()).await;
+        let now = in_kernel(stream);
+        let waited = Duration::from_nanos(monotonic_ns().saturating_sub(since));
+        let taken = queued.saturating_sub(now);
+        pace.waited(waited, taken);
+        if let Ok(writable) = writable {
+            return Ok(writable?);
+        }
+        queued = now;
+        still = if taken > 0 { Duration::ZERO } else { still + waited };
+        if still >= SEND_TIME_MAX {
+            return Err(SendError::TooSlow);
+        }
+    }
+}
+
+/// Bytes that were sent and that the peer has not acknowledged (`SIOCOUTQ`, tcp(7)); none if the
+/// kernel does not say.
+pub fn in_kernel(stream: &TcpStream) -> u64 {
+    let mut queued: libc::c_int = 0;
+    // SAFETY: the request writes one int, to which the pointer leads.
+    let done = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCOUTQ, &raw mut queued) };
+    if done == 0 { u64::try_from(queued).unwrap_or(0) } else { 0 }
 }

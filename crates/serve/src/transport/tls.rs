@@ -1,9 +1,11 @@
-//! TLS 1.3 for RPC (RFC 9289): who we are, whose certificates we take, why a session failed.
+//! TLS for RPC (RFC 9289), FTP (RFC 4217) and HTTP: who we are, whose certificates we take, why a
+//! session failed.
 //!
-//! The sessions themselves are in [`session`], which does no I/O; [`name`] finds out whose a
-//! certificate is.
+//! The sessions themselves are in [`session`], which does no I/O; [`resume`] holds what makes one
+//! the continuation of another; [`name`] finds out whose a certificate is.
 
 pub mod name;
+mod resume;
 pub(super) mod session;
 
 use std::io;
@@ -13,10 +15,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 /// The protocol that both sides must agree on (RFC 9289 §8.2).
 pub const ALPN: &[u8] = b"sunrpc";
+
+const NEWEST: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+
+/// How a service speaks TLS.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// Protocols to agree on (RFC 7301), the best first.
+    pub alpn: &'static [&'static [u8]],
+    /// Whether a client must ask for one of them.
+    pub alpn_needed: bool,
+    /// Whether TLS 1.2 is spoken too, for clients that know nothing newer.
+    pub tls12: bool,
+    /// Whether a client may come back without a whole handshake.
+    pub resume: bool,
+}
+
+impl Offer {
+    /// Only TLS 1.3, without resumption: a connection lives for days, and a ticket would outlive
+    /// what was verified when it was given out.
+    pub const RPC: Self = Self { alpn: &[ALPN], alpn_needed: true, tls12: false, resume: false };
+    /// Without resumption, but for [`Tls::for_one_client`].
+    pub const FTP: Self = Self { alpn: &[], alpn_needed: false, tls12: true, resume: false };
+    /// HTTP/2 and HTTP/1.1 (RFC 9113 §3.2); connections are short.
+    pub const HTTP: Self =
+        Self { alpn: &[b"h2", b"http/1.1"], alpn_needed: false, tls12: true, resume: true };
+}
 
 /// What a server shows and whom it believes, as PEM.
 #[derive(Clone, Default)]
@@ -45,7 +74,7 @@ pub enum CredentialsError {
     #[error("the authorities for client certificates cannot be read: {0}")]
     Authorities(String),
     /// The library lacks what we ask for: our fault.
-    #[error("TLS 1.3 is not available")]
+    #[error("TLS is not available")]
     Version(#[source] rustls::Error),
 }
 
@@ -53,17 +82,37 @@ pub enum CredentialsError {
 #[derive(Debug)]
 pub struct Tls {
     config: Mutex<Arc<ServerConfig>>,
+    offer: Offer,
     failure: Mutex<Option<(IpAddr, String)>>,
 }
 
 impl Tls {
-    /// Offers TLS with these.
+    /// Offers TLS for RPC with these.
     ///
     /// # Errors
     /// They cannot be used.
     pub fn new(credentials: &Credentials) -> Result<Arc<Self>, CredentialsError> {
-        let config = Mutex::new(config(credentials)?);
-        Ok(Arc::new(Self { config, failure: Mutex::default() }))
+        Self::offering(credentials, Offer::RPC)
+    }
+
+    /// Offers TLS for FTP with these.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn for_ftp(credentials: &Credentials) -> Result<Arc<Self>, CredentialsError> {
+        Self::offering(credentials, Offer::FTP)
+    }
+
+    /// Offers TLS with these, for whatever `offer` says.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn offering(
+        credentials: &Credentials,
+        offer: Offer,
+    ) -> Result<Arc<Self>, CredentialsError> {
+        let config = Mutex::new(config(credentials, offer)?);
+        Ok(Arc::new(Self { config, offer, failure: Mutex::default() }))
     }
 
     /// Exchanges them; they hold for connections that begin from now on.
@@ -71,7 +120,7 @@ impl Tls {
     /// # Errors
     /// They cannot be used; those before go on.
     pub fn set(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
-        let config = config(credentials)?;
+        let config = config(credentials, self.offer)?;
         *lock(&self.config) = config;
         Ok(())
     }
@@ -86,8 +135,22 @@ impl Tls {
         *lock(&self.failure) = Some((peer, why));
     }
 
+    /// Whether a client must ask for a protocol.
+    pub(super) fn needs_alpn(&self) -> bool {
+        self.offer.alpn_needed
+    }
+
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&lock(&self.config))
+    }
+
+    /// As it is offered to one client, whose connections may resume one another's sessions, and
+    /// nobody else's.
+    pub(crate) fn for_one_client(&self) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::clone(&self.config());
+        config.session_storage = Arc::new(resume::Sessions::default());
+        config.send_tls13_tickets = TICKETS;
+        Arc::new(config)
     }
 }
 
@@ -95,15 +158,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Only TLS 1.3, without resumption: a connection lives for days, and a ticket would outlive what
-/// was verified when it was given out.
-fn config(from: &Credentials) -> Result<Arc<ServerConfig>, CredentialsError> {
+/// Tickets given out with each session of TLS 1.3, where they are: a client may use one for each
+/// of two connections.
+const TICKETS: usize = 2;
+
+fn config(from: &Credentials, offer: Offer) -> Result<Arc<ServerConfig>, CredentialsError> {
     let chain = certificates(&from.certificate).map_err(CredentialsError::Certificate)?;
     let key = PrivateKeyDer::from_pem_slice(from.key.as_bytes())
         .map_err(|e| CredentialsError::Key(e.to_string()))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(if offer.tls12 { BOTH } else { NEWEST })
         .map_err(CredentialsError::Version)?;
     let builder = match &from.client_ca {
         None => builder.with_no_client_auth(),
@@ -122,9 +187,17 @@ fn config(from: &Credentials) -> Result<Arc<ServerConfig>, CredentialsError> {
         }
     };
     let mut config = builder.with_single_cert(chain, key).map_err(CredentialsError::Pair)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
+    config.alpn_protocols = offer.alpn.iter().map(|name| name.to_vec()).collect();
+    // The list is ours, the best first; a client of old may have put a worse one before it.
+    config.ignore_client_order = true;
+    if offer.resume {
+        // Keys of its own, changed every few hours; tickets are good on any core.
+        config.ticketer =
+            rustls::crypto::aws_lc_rs::Ticketer::new().map_err(CredentialsError::Version)?;
+    } else {
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(Arc::new(config))
 }
 

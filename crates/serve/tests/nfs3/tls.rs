@@ -46,6 +46,15 @@ impl World {
         self.server.service().budgets()
     }
 
+    /// Nothing that was tried so far has made a connection panic. A core learns of that when it
+    /// takes the next connection, so each is given one first.
+    fn has_no_panics(&self) {
+        for _ in 0..2 {
+            drop(self.connect(&Shown::Good));
+        }
+        assert_eq!(self.budgets().panics.load(Relaxed), 0);
+    }
+
     /// Runs `peer` and waits until it is counted as a failure of TLS, for one of these reasons.
     fn fails(&self, reasons: &[&str], peer: impl FnOnce()) {
         let before = self.budgets().tls_failures.load(Relaxed);

@@ -14,6 +14,7 @@ use crate::rpc::back::Back;
 use crate::rpc::caller::next_connection;
 use crate::rpc::later::Letter;
 use crate::transport::mailbox::Mailbox;
+use crate::transport::pace::Pace;
 use crate::transport::{Runtimes, send};
 
 /// Connects to `to` on one of the runtimes. Calls may be made at once; they fail if it cannot be
@@ -38,13 +39,15 @@ async fn serve(back: &Back, mailbox: &Mailbox<Letter>, to: SocketAddr) -> io::Re
     let stream = tokio::time::timeout(DIAL_TIME_MAX, connecting).await??;
     stream.set_nodelay(true)?;
     let (mut letters, mut input, mut framer) = (Vec::new(), Vec::new(), Framer::new());
+    let mut pace = Pace::default();
     loop {
         tokio::select! {
             _ = poll_fn(|cx| mailbox.poll(cx, true)) => {
                 mailbox.take(&mut letters);
                 for letter in letters.drain(..) {
                     if let Letter::Call { record } = letter {
-                        send::bytes(&stream, &record, false).await.map_err(io::Error::other)?;
+                        let sent = send::bytes(&stream, &record, false, &mut pace).await;
+                        sent.map_err(io::Error::other)?;
                     }
                 }
             }

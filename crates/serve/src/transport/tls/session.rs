@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
     WriteTraffic,
 };
+use rustls::{HandshakeKind, ProtocolVersion, ServerConfig};
 use tokio::io::ReadBuf;
+use vfs::transfers::Security;
 
-use super::{ALPN, TlsError};
+use super::TlsError;
 use crate::transport::buffers::ReplyBuf;
 
 /// Bytes of plaintext in a record at most (RFC 8446 §5.1).
@@ -83,9 +84,25 @@ impl Session {
         self.tls.is_handshaking()
     }
 
-    /// Whether both sides have agreed on RPC.
-    pub fn speaks_rpc(&self) -> bool {
-        self.tls.alpn_protocol() == Some(ALPN)
+    /// The protocol that both sides have agreed on; one of those that were offered.
+    pub fn alpn(&self) -> Option<&[u8]> {
+        self.tls.alpn_protocol()
+    }
+
+    /// The version and the cipher suite that both sides have agreed on.
+    pub fn security(&self) -> Option<Security> {
+        let version = match self.tls.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => "TLSv1.3",
+            ProtocolVersion::TLSv1_2 => "TLSv1.2",
+            _ => return None,
+        };
+        let cipher = self.tls.negotiated_cipher_suite()?.suite().as_str()?;
+        Some(Security { version, cipher })
+    }
+
+    /// Whether it resumed one that was before.
+    pub fn has_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// The peer's certificate, which was verified.
@@ -279,8 +296,11 @@ impl Session {
             let _ = self.write(RECORD_EXTRA, out, close);
             return;
         }
-        for _ in 0..STEPS_MAX {
-            // An alert comes first; then the failure is told once more.
+        // After a failure the alert comes first, before the library looks at what came. It must not
+        // look again: to fail a second time, or to find the bytes gone, it takes for a fault of
+        // ours.
+        let steps = if self.failed { 1 } else { STEPS_MAX };
+        for _ in 0..steps {
             if self.step(&mut nowhere, out).ok() != Some(Step::Again) {
                 return;
             }

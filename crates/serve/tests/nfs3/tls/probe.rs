@@ -155,4 +155,5 @@ fn what_is_no_handshake_after_the_reply_ends_the_connection() {
             assert!(client.is_closed(), "{:x?}", &bytes[..8]);
         });
     }
+    world.has_no_panics();
 }

@@ -62,6 +62,7 @@ fn certificates_that_do_not_hold_are_refused() {
     let mut good = world.connect(&Shown::Good);
     assert_eq!(mount(&mut good), Mountstat3::OK);
     counted(&world.budgets().tls_sessions, 1);
+    world.has_no_panics();
 }
 
 #[test]

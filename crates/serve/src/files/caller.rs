@@ -1,0 +1,98 @@
+//! Who is at the other end of a connection, once he has signed in.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use vfs::cred::Cred;
+use vfs::fs::Result;
+use vfs::identity::Person;
+use vfs::locks::Owner;
+use vfs::share::rules::{Access, Transport};
+use vfs::share::{Service, Share};
+use vfs::status::Status;
+use vfs::transfers::Security;
+
+/// The number of the next caller.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Somebody who has signed in, over one connection.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who.
+    pub person: Arc<Person>,
+    /// From where; the address is unmapped from v6.
+    pub peer: SocketAddr,
+    /// How it is protected on the way.
+    pub transport: Transport,
+    /// The same, as the log of transfers tells it; `None` if it is not known.
+    pub security: Option<Security>,
+    /// The service that he uses.
+    pub service: Service,
+    /// His number in the statistics.
+    pub client: u32,
+    /// His number in the table of locks: no other caller has it in this life of the server.
+    pub number: u64,
+    /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
+    /// these have open for writing is not in his way.
+    pub lent: Vec<Owner>,
+}
+
+/// What a share grants to a caller.
+#[derive(Clone)]
+pub struct Reached {
+    /// The share.
+    pub share: Arc<Share>,
+    /// Who he is at its files.
+    pub cred: Arc<Cred>,
+    /// Whether he may change anything, as far as the share is concerned.
+    pub writable: bool,
+}
+
+impl Caller {
+    /// Somebody who calls from `peer`, `client` in the statistics.
+    pub fn new(
+        person: Arc<Person>,
+        (peer, client): (SocketAddr, u32),
+        transport: Transport,
+        service: Service,
+    ) -> Self {
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (security, lent) = (None, Vec::new());
+        Self { person, peer, transport, security, service, client, number, lent }
+    }
+
+    /// With what protects what he sends and receives.
+    pub fn secured(self, security: Option<Security>) -> Self {
+        Self { security, ..self }
+    }
+
+    /// What a share grants to him.
+    ///
+    /// # Errors
+    /// [`Status::Access`] if it is nothing.
+    pub fn reach(&self, share: &Arc<Share>) -> Result<Reached> {
+        let rules = share.rules_for(self.service).get();
+        let grant = rules.grant_over(self.peer.ip(), self.peer.port(), self.transport);
+        if grant.access == Access::None {
+            return Err(Status::Access);
+        }
+        let own = &self.person.cred;
+        Ok(Reached {
+            share: Arc::clone(share),
+            cred: Arc::new(grant.acting(own).unwrap_or_else(|| own.clone())),
+            writable: grant.access == Access::ReadWrite && !share.read_only,
+        })
+    }
+}
+
+impl Reached {
+    /// That it may be changed.
+    ///
+    /// # Errors
+    /// [`Status::ReadOnly`].
+    pub fn for_change(&self) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(Status::ReadOnly) }
+    }
+}

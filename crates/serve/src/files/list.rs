@@ -1,0 +1,131 @@
+//! What is in a directory, some entries at a time.
+
+use std::sync::Arc;
+
+use base::limits::TRANSFER_LIST_BATCH;
+use vfs::attr::{Attr, FileType};
+use vfs::fs::{Context, DirEntry, FileSystem, Result};
+use vfs::handle::Handle;
+
+use super::caller::Caller;
+use super::core::Core;
+use super::node::Node;
+use super::upload;
+
+/// One entry of a directory; never `.` or `..`, nor what is being uploaded.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Handle and attributes; `None` if it was gone when they were looked at.
+    pub entry: Option<(Handle, Attr)>,
+}
+
+/// A listing under way.
+pub struct Listing {
+    dir: Node,
+    cookie: u64,
+    verifier: [u8; 8],
+    done: bool,
+}
+
+/// One batch, as a pool thread brings it.
+struct Batch {
+    listed: Vec<Listed>,
+    left: Vec<Vec<u8>>,
+    cookie: u64,
+    verifier: [u8; 8],
+    eof: bool,
+}
+
+fn batch(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    dir: &Handle,
+    (from, verifier): (u64, [u8; 8]),
+) -> Result<Batch> {
+    let (mut listed, mut left, mut cookie) = (Vec::new(), Vec::new(), from);
+    let mut each = |entry: DirEntry<'_>| {
+        if listed.len() >= TRANSFER_LIST_BATCH {
+            return false;
+        }
+        cookie = entry.cookie;
+        let name = entry.name.to_vec();
+        match entry.name {
+            b"." | b".." => {}
+            name if upload::is_left(name) => left.push(name.to_vec()),
+            name if upload::is_one(name) => {}
+            _ => listed.push(Listed { name, entry: entry.entry.map(|e| (e.handle, e.attr)) }),
+        }
+        true
+    };
+    let done = fs.list(cx, dir, from, verifier, true, &mut each)?;
+    // Some back ends give attributes only to those who ask for a name.
+    for one in listed.iter_mut().filter(|one| one.entry.is_none()) {
+        one.entry = fs.lookup(cx, dir, &one.name).ok().map(|(e, _)| (e.handle, e.attr));
+    }
+    Ok(Batch { listed, left, cookie, verifier: done.verifier, eof: done.eof })
+}
+
+impl Listing {
+    /// Begins to list a directory.
+    pub fn new(dir: Node) -> Self {
+        Self { dir, cookie: 0, verifier: [0; 8], done: false }
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Node {
+        &self.dir
+    }
+
+    /// The next entries, at most [`TRANSFER_LIST_BATCH`]; `None` when there are no more. They come
+    /// in no order.
+    ///
+    /// # Errors
+    /// As of READDIR.
+    pub async fn next(&mut self, core: &Core, who: &Caller) -> Result<Option<Vec<Listed>>> {
+        if self.done {
+            return Ok(None);
+        }
+        let reached = &self.dir.reached;
+        let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
+        let from = (self.cookie, self.verifier);
+        // A directory can be large, and its attributes on disk: never on the connection's thread.
+        let run = move |cx: Context<'_>| batch(&*fs, cx, &dir, from);
+        let batch = core.pooled(who, &reached.cred, run).await??;
+        (self.cookie, self.verifier, self.done) = (batch.cookie, batch.verifier, batch.eof);
+        if !batch.left.is_empty() && reached.writable {
+            upload::clear(core, who, &self.dir, batch.left).await;
+        }
+        Ok(Some(batch.listed))
+    }
+}
+
+/// Type and permissions in the ten characters that `ls -l` has for them.
+pub fn mode_text(kind: FileType, mode: u32) -> [u8; 10] {
+    let mut text = *b"----------";
+    text[0] = match kind {
+        FileType::Regular => b'-',
+        FileType::Directory => b'd',
+        FileType::Symlink => b'l',
+        FileType::Block => b'b',
+        FileType::Character => b'c',
+        FileType::Fifo => b'p',
+        FileType::Socket => b's',
+    };
+    for (n, letter) in b"rwxrwxrwx".iter().enumerate() {
+        if mode & (0o400 >> n) != 0 {
+            text[n + 1] = *letter;
+        }
+    }
+    for (bit, at, letter) in [(0o4000, 3, b's'), (0o2000, 6, b's'), (0o1000, 9, b't')] {
+        if mode & bit != 0 {
+            let executable = text[at] == b'x';
+            text[at] = if executable { letter } else { letter.to_ascii_uppercase() };
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

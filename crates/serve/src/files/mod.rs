@@ -1,0 +1,81 @@
+//! What the services that transfer files share: who has signed in, the way from a path to a file of
+//! a share, reading, writing and changing it, and what is measured of that. It is no protocol:
+//! FTP, SFTP and HTTP build on it as the RPC programs build on [`crate::rpc`].
+//!
+//! A connection lives on one core, as an asynchronous task over [`Core`]. Operations on files are
+//! tried at once, and run on the pool if they would wait; what was changed is on disk before they
+//! return.
+//!
+//! - [`serving`]: takes connections, gives each to its core, and ends them.
+//! - [`core`]: what the connections of one core share; how an operation runs.
+//! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
+//! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
+//! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
+//! - [`reader`] and [`upload`]: the data of files; [`change`]: everything else about them.
+//! - [`settings`]: what can be set of all of them.
+//! - [`opened`]: the entry of a transfer in the one table of opens and locks.
+//! - [`transfer`]: what the log of transfers is told of one.
+//! - [`measure`]: one record for each operation, and for each piece of data that flows.
+
+pub mod caller;
+pub mod change;
+pub mod core;
+pub mod list;
+pub mod measure;
+pub mod node;
+pub mod opened;
+pub mod path;
+pub mod reader;
+pub mod serving;
+pub mod settings;
+pub mod sign_in;
+pub mod transfer;
+pub mod upload;
+mod walk;
+
+use std::sync::Arc;
+
+use probe::hub::Hub;
+use vfs::flush::FlushGroup;
+use vfs::identity::Identity;
+use vfs::locks::LockTable;
+use vfs::share::{Service, Shares};
+use vfs::transfers::Log;
+
+pub use self::caller::Caller;
+pub use self::core::Core;
+pub use self::measure::Span;
+pub use self::node::{Found, Node, Spot};
+pub use self::path::VPath;
+pub use self::sign_in::SignIns;
+pub use self::transfer::Transfer;
+pub use self::walk::Links;
+use crate::pool::Pool;
+use crate::transport::Budgets;
+use crate::transport::buffers::LargeBuffers;
+
+/// What a service is made of: the same over all its starts.
+pub struct Files {
+    /// Which one.
+    pub service: Service,
+    /// What is served.
+    pub shares: Arc<Shares>,
+    /// The table of all protocols.
+    pub locks: Arc<LockTable>,
+    /// Flushes that answers wait for.
+    pub flush: Arc<FlushGroup>,
+    /// Threads for operations that block.
+    pub pool: Arc<Pool>,
+    /// Who may sign in.
+    pub identity: Arc<dyn Identity>,
+    /// Threads that judge passwords.
+    pub sign_ins: Arc<SignIns>,
+    /// Where operations are written down.
+    pub hub: Arc<Hub>,
+    /// Where transfers that have ended are told.
+    pub transfers: Arc<dyn Log>,
+    /// How much of everything may be in use, and is.
+    pub budgets: Arc<Budgets>,
+    /// Buffers that go to the pool and back.
+    pub large: LargeBuffers,
+}

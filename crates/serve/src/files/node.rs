@@ -1,0 +1,168 @@
+//! Files that were found, and places where one is or may be made.
+
+use std::sync::Arc;
+
+use probe::op::FileId;
+use vfs::attr::{Attr, FileType};
+use vfs::fs::{Entry, Result};
+use vfs::handle::Handle;
+use vfs::locks::FileKey;
+use vfs::share::Share;
+use vfs::status::Status;
+
+use super::caller::{Caller, Reached};
+use super::core::Core;
+use super::path::VPath;
+use super::walk::{self, Links};
+
+/// A file, directory or link of a share, as a caller has found it.
+#[derive(Clone)]
+pub struct Node {
+    /// Its share, and what that grants.
+    pub reached: Reached,
+    /// Its handle.
+    pub handle: Handle,
+    /// Its attributes, as they were then.
+    pub attr: Attr,
+}
+
+impl Node {
+    /// Its number in the statistics.
+    pub fn file_id(&self) -> FileId {
+        self.reached.share.fs.file_id(&self.handle)
+    }
+
+    /// By what the table of locks knows it.
+    pub fn key(&self) -> FileKey {
+        FileKey::from(&self.attr)
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.attr.kind == FileType::Directory
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.attr.kind == FileType::Regular
+    }
+}
+
+/// What a path leads to.
+#[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made; never kept")]
+pub enum Found {
+    /// The list of shares.
+    Root,
+    /// Something in a share.
+    Node(Node),
+}
+
+impl Found {
+    /// What is in a share.
+    ///
+    /// # Errors
+    /// [`Status::IsDirectory`] for the list of shares.
+    pub fn node(self) -> Result<Node> {
+        match self {
+            Self::Root => Err(Status::IsDirectory),
+            Self::Node(node) => Ok(node),
+        }
+    }
+}
+
+/// A name in a directory: something is there, or may be made.
+#[derive(Clone)]
+pub struct Spot {
+    /// The share, and what that grants.
+    pub reached: Reached,
+    /// The directory.
+    pub dir: Handle,
+    /// The name.
+    pub name: Vec<u8>,
+    /// What is there.
+    pub entry: Option<Entry>,
+}
+
+impl Spot {
+    /// What is there.
+    ///
+    /// # Errors
+    /// [`Status::NotFound`].
+    pub fn node(&self) -> Result<Node> {
+        let Entry { handle, attr } = self.entry.ok_or(Status::NotFound)?;
+        Ok(Node { reached: self.reached.clone(), handle, attr })
+    }
+}
+
+impl Core {
+    /// The share of a path, as far as the caller may use it.
+    ///
+    /// # Errors
+    /// [`Status::NotFound`], [`Status::Access`].
+    pub fn reach(&self, who: &Caller, share: &[u8]) -> Result<Reached> {
+        let table = self.files.shares.load();
+        let name = std::str::from_utf8(share).map_err(|_| Status::NotFound)?;
+        who.reach(table.by_name(name).ok_or(Status::NotFound)?)
+    }
+
+    /// The shares that a caller may use, by name.
+    pub fn shares(&self, who: &Caller) -> Vec<Arc<Share>> {
+        let table = self.files.shares.load();
+        let mut shares: Vec<_> =
+            table.iter().filter(|share| who.reach(share).is_ok()).cloned().collect();
+        shares.sort_by(|a, b| a.name.cmp(&b.name));
+        shares
+    }
+
+    /// Finds what a path leads to.
+    ///
+    /// # Errors
+    /// As of LOOKUP; [`Status::Access`] for a link that leads out of the share.
+    pub async fn find(&self, who: &Caller, path: &VPath, links: Links) -> Result<Found> {
+        let Some((share, within)) = path.share() else { return Ok(Found::Root) };
+        let reached = self.reach(who, share)?;
+        let (share, within) = (Arc::clone(&reached.share), within.to_vec());
+        let look = move |cx: vfs::fs::Context<'_>| walk::find(&share, cx, &within, links);
+        let (handle, attr) = self.look(who, &reached.cred, look).await?;
+        Ok(Found::Node(Node { reached, handle, attr }))
+    }
+
+    /// Finds the place that the last name of a path has in its directory. With [`Links::Follow`] a
+    /// link that is there is followed to where it leads, for those who write through it.
+    ///
+    /// # Errors
+    /// As for [`Core::find`]; [`Status::NotOwner`] for a share itself and the list of shares.
+    pub async fn spot(&self, who: &Caller, path: &VPath, links: Links) -> Result<Spot> {
+        let (share, within) = path.share().ok_or(Status::NotOwner)?;
+        let reached = self.reach(who, share)?;
+        let (share, within) = (Arc::clone(&reached.share), within.to_vec());
+        let look = move |cx: vfs::fs::Context<'_>| {
+            walk::place(&share, cx, &within, links).map(|at| (at.dir, at.name, at.entry))
+        };
+        let (dir, name, entry) = self.look(who, &reached.cred, look).await?;
+        Ok(Spot { reached, dir, name, entry })
+    }
+
+    /// A file's attributes as they are now.
+    ///
+    /// # Errors
+    /// As of GETATTR.
+    pub async fn attr(&self, who: &Caller, node: &Node) -> Result<Attr> {
+        let (fs, handle) = (Arc::clone(&node.reached.share.fs), node.handle);
+        self.look(who, &node.reached.cred, move |cx| fs.getattr(cx, &handle)).await
+    }
+
+    /// Which of the rights in `want` ([`vfs::fs::access`]) the caller has; what would change
+    /// something is never granted where the share refuses changes.
+    ///
+    /// # Errors
+    /// As of ACCESS.
+    pub async fn access(&self, who: &Caller, node: &Node, want: u32) -> Result<u32> {
+        use vfs::fs::access::{DELETE, EXTEND, MODIFY};
+        let want = if node.reached.writable { want } else { want & !(MODIFY | EXTEND | DELETE) };
+        let (fs, handle) = (Arc::clone(&node.reached.share.fs), node.handle);
+        let look = move |cx: vfs::fs::Context<'_>| fs.access(cx, &handle, want);
+        self.look(who, &node.reached.cred, look).await.map(|(granted, _)| granted)
+    }
+}

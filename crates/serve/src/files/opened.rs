@@ -1,0 +1,78 @@
+//! The entry of a transfer in the one table of opens and locks: it ends with it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::clock::Deadline;
+use base::limits::{RECALL_LOOK, RECALL_PATIENCE};
+use vfs::fs::Result;
+use vfs::locks::{
+    ClientKey, FileKey, LockTable, Owner, Protocol, Refused, SHARE_READ, SHARE_WRITE, Share,
+};
+use vfs::share::Service;
+use vfs::status::Status;
+
+use super::caller::Caller;
+use super::core::Core;
+
+/// Numbers of opens, each given once in this process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// An open file of a caller, until it is dropped.
+pub struct Opened {
+    locks: Arc<LockTable>,
+    key: FileKey,
+    /// `None` if somebody's open is used that lasts longer: [`Caller::lent`].
+    owner: Option<Owner>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(owner) = &self.owner {
+            self.locks.close(self.key, owner);
+        }
+    }
+}
+
+impl Caller {
+    /// By what the table of locks knows him.
+    pub fn client_key(&self) -> ClientKey {
+        let protocol = match self.service {
+            Service::Ftp => Protocol::Ftp,
+            Service::Sftp => Protocol::Sftp,
+            Service::Http => Protocol::Http,
+        };
+        ClientKey { protocol, id: self.number }
+    }
+}
+
+impl Core {
+    /// Opens a file for reading or, with `write`, for writing, denying nothing to others. What
+    /// others have denied holds; who has a delegation on it is asked to give it back.
+    ///
+    /// # Errors
+    /// [`Status::Busy`] if somebody is in the way, or there is no room for more.
+    pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
+        let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
+        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let owner = Owner::new(who.client_key(), &id).ok_or(Status::Fault)?;
+        let until = Deadline::after(RECALL_PATIENCE);
+        let locks = &self.files.locks;
+        let want = Share { access, deny: 0 };
+        let covers = |lent: &Owner| locks.share_of(key, lent).is_some_and(|had| had.covers(want));
+        if who.lent.iter().any(covers) {
+            return Ok(Opened { locks: Arc::clone(locks), key, owner: None });
+        }
+        loop {
+            match locks.open(key, &owner, want) {
+                Ok(_) => {
+                    return Ok(Opened { locks: Arc::clone(locks), key, owner: Some(owner) });
+                }
+                Err(Refused::Recalling) if !until.passed() => {
+                    tokio::time::sleep(RECALL_LOOK).await;
+                }
+                Err(_) => return Err(Status::Busy),
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The data of a file on its way to a client.
+
+use std::sync::Arc;
+
+use vfs::fs::{Context, Extent, Result, access};
+use vfs::status::Status;
+
+use super::caller::Caller;
+use super::core::Core;
+use super::node::Node;
+use super::opened::Opened;
+use crate::transport::buffers::ReplyBuf;
+
+/// A file opened for reading.
+pub struct Reader {
+    node: Node,
+    _opened: Opened,
+}
+
+impl Core {
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// [`Status::IsDirectory`] and [`Status::Invalid`] for what is no regular file;
+    /// [`Status::Access`] if the caller may not read it; as for [`Core::open`].
+    pub async fn reader(&self, who: &Caller, node: Node) -> Result<Reader> {
+        if node.is_dir() {
+            return Err(Status::IsDirectory);
+        }
+        if !node.is_file() {
+            return Err(Status::Invalid);
+        }
+        if self.access(who, &node, access::READ).await? & access::READ == 0 {
+            return Err(Status::Access);
+        }
+        let opened = self.open(who, node.key(), false).await?;
+        Ok(Reader { node, _opened: opened })
+    }
+}
+
+impl Reader {
+    /// The file.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Reads up to `count` bytes at `offset` and appends them to `into`. Returns how many, and
+    /// whether the file ends there.
+    ///
+    /// # Errors
+    /// As of READ.
+    pub async fn read(
+        &self,
+        core: &Core,
+        who: &Caller,
+        (offset, count): (u64, usize),
+        into: &mut ReplyBuf,
+    ) -> Result<(usize, bool)> {
+        let (fs, file) = (Arc::clone(&self.node.reached.share.fs), self.node.handle);
+        let read = move |cx: Context<'_>, buf: &mut ReplyBuf| {
+            let start = buf.extend_stale(count);
+            let room = buf.vec().get_mut(start..).unwrap_or_default();
+            let done = fs.read(cx, &file, offset, room);
+            buf.truncate(start + done.map_or(0, |d| d.count));
+            done.map(|d| (d.count, d.eof))
+        };
+        let cred = &self.node.reached.cred;
+        match read(Context { cred, may_block: false }, into) {
+            Err(Status::WouldBlock) => {}
+            done => return done,
+        }
+        let mut buf = std::mem::take(into);
+        let job = move |cx: Context<'_>| {
+            let done = read(cx, &mut buf);
+            (buf, done)
+        };
+        let (buf, done) = core.pooled(who, cred, job).await?;
+        *into = buf;
+        done
+    }
+
+    /// Up to `count` bytes at `offset`, to be sent from where they are in memory
+    /// ([`crate::transport::link::Link::send_slice`]); `None` if [`Reader::read`] has to do it.
+    pub fn extent(&self, offset: u64, count: usize) -> Option<Extent> {
+        let cx = Context { cred: &self.node.reached.cred, may_block: false };
+        self.node.reached.share.fs.extent(cx, &self.node.handle, offset, count)
+    }
+}

@@ -1,0 +1,477 @@
+//! The data of a file on its way from a client.
+//!
+//! An upload is whole or not there: what comes is written to a file of another name in the same
+//! directory, brought to disk at the end, and renamed. Who goes on with a file that is there, or
+//! has not the right to make files beside it, writes into it directly.
+//!
+//! What a server that was killed has left is told by its name, and removed by the next listing of
+//! the directory. The file that is replaced leaves to the new one what is not its data: owner,
+//! mode, access control list and extended attributes, as far as the caller may give them.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use base::random::{Random, SystemRandom};
+use vfs::acl::AclKind;
+use vfs::attr::{FileType, SetAttr, Wcc};
+use vfs::fs::{
+    Change, Changed, Context, CreateHow, Entry, Failed, FileSystem, Flush, Result, SetXattr,
+    Stable, access,
+};
+use vfs::handle::Handle;
+use vfs::locks::FileKey;
+use vfs::status::Status;
+
+use super::caller::{Caller, Reached};
+use super::core::Core;
+use super::node::{Node, Spot};
+use super::opened::Opened;
+
+/// Begins the names of files that are being uploaded.
+const PREFIX: &[u8] = b".plimsoll-upload-";
+
+/// Numbers of uploads, each given once in this process.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// Those under way.
+static LIVE: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+fn live() -> MutexGuard<'static, BTreeSet<u64>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What tells the uploads of this life of the server from those of others.
+fn life() -> &'static str {
+    static LIFE: OnceLock<String> = OnceLock::new();
+    LIFE.get_or_init(|| {
+        let mut bytes = [0; 8];
+        SystemRandom.fill(&mut bytes);
+        format!("{:016x}", u64::from_be_bytes(bytes))
+    })
+}
+
+/// A name that no file has and no listing shows, as long as somebody uploads under it. What is left
+/// under it then is removed by a later listing.
+#[derive(Debug)]
+pub struct Temporary {
+    number: u64,
+    /// The name.
+    pub name: Vec<u8>,
+}
+
+impl Temporary {
+    /// A name of its own.
+    #[expect(clippy::new_without_default, reason = "each is another one")]
+    pub fn new() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        live().insert(number);
+        Self { number, name: [PREFIX, format!("{}-{number}", life()).as_bytes()].concat() }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        live().remove(&self.number);
+    }
+}
+
+/// Whether it is the name of a file that is being uploaded.
+pub fn is_one(name: &[u8]) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Whether it is one that nobody uploads any more: an earlier life of the server has left it, or
+/// somebody whose connection broke while it was being made.
+pub(super) fn is_left(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return false };
+    let number = rest.strip_prefix(life().as_bytes()).and_then(|rest| rest.strip_prefix(b"-"));
+    let number = number.and_then(|n| std::str::from_utf8(n).ok()?.parse().ok());
+    !number.is_some_and(|number| live().contains(&number))
+}
+
+/// Removes what was left in a directory. That somebody may not, or
+/// that it is gone, is no matter: it is tried again with the next listing.
+pub(super) async fn clear(core: &Core, who: &Caller, dir: &Node, names: Vec<Vec<u8>>) {
+    let (fs, dir, cred) = (Arc::clone(&dir.reached.share.fs), dir.handle, &dir.reached.cred);
+    let clear = move |cx: Context<'_>| {
+        for name in &names {
+            let _ = fs.remove(cx, &dir, name);
+        }
+    };
+    let _ = core.pooled(who, cred, clear).await;
+}
+
+/// How an upload begins.
+#[derive(Debug, Clone, Copy)]
+pub enum How {
+    /// Whole or not at all, with these attributes if the file is new.
+    Whole(SetAttr),
+    /// Into the file that is there, or a new one with these attributes; cut to its size if they
+    /// have one.
+    InPlace(SetAttr),
+    /// Into a new file with these attributes: [`Status::Exists`] if there is one.
+    New(SetAttr),
+}
+
+/// Another name, until the end.
+struct Aside {
+    spot: Spot,
+    temporary: Temporary,
+}
+
+/// A file opened for writing. Dropped before [`Upload::finish`], a whole upload leaves nothing, one
+/// in place what was written.
+pub struct Upload {
+    core: Rc<Core>,
+    who: Caller,
+    node: Node,
+    aside: Option<Aside>,
+    _opened: Vec<Opened>,
+}
+
+/// Makes the file, and gives it the mode of the one that it will replace.
+fn make_aside(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    spot: &Spot,
+    name: &[u8],
+    mut set: SetAttr,
+) -> Change<Entry> {
+    if let Some(there) = spot.entry {
+        set.mode = Some(there.attr.mode & 0o777);
+        set.umask = None;
+    }
+    let made = fs.create(cx, &spot.dir, name, CreateHow::Guarded(set))?;
+    // It is flushed when its data is, and its name when it has the final one.
+    Ok(Changed { flush: Flush::NONE, ..made })
+}
+
+/// Gives a new file what the one that it replaces has beside its data. What the caller may not
+/// give, or the file system has no place for, stays behind.
+fn inherit(fs: &dyn FileSystem, cx: Context<'_>, old: &Entry, new: &Handle) -> Flush {
+    let mut flush = Flush::NONE;
+    let mut done = |change: Change<()>| {
+        flush.targets.extend(change.map(|changed| changed.flush.targets).unwrap_or_default());
+    };
+    let owner = SetAttr { uid: Some(old.attr.uid), gid: Some(old.attr.gid), ..SetAttr::default() };
+    if fs.getattr(cx, new).is_ok_and(|a| (a.uid, a.gid) != (old.attr.uid, old.attr.gid)) {
+        done(fs.setattr(cx, new, &owner, None));
+    }
+    let features = fs.features();
+    if features.acls
+        && let Ok(Some(acl)) = fs.get_acl(cx, &old.handle, AclKind::Access)
+    {
+        done(fs.set_acl(cx, new, AclKind::Access, Some(&acl)));
+    }
+    if features.xattrs {
+        let mut names = Vec::new();
+        let mut each = |name: &[u8], _| {
+            names.push(name.to_vec());
+            true
+        };
+        // None, if they cannot be listed.
+        let _ = fs.list_xattrs(cx, &old.handle, 0, &mut each);
+        for name in names {
+            if let Ok(value) = fs.get_xattr(cx, &old.handle, &name) {
+                done(fs.set_xattr(cx, new, &name, &value, SetXattr::Either));
+            }
+        }
+    }
+    flush
+}
+
+/// As [`inherit`], as a change.
+fn given(fs: &dyn FileSystem, cx: Context<'_>, old: &Entry, new: &Handle) -> Changed<()> {
+    Changed { value: (), wcc: Wcc::default(), flush: inherit(fs, cx, old, new) }
+}
+
+fn refused(status: Status) -> Failed {
+    Failed::from(status)
+}
+
+impl Core {
+    /// Opens a place for writing.
+    ///
+    /// # Errors
+    /// [`Status::IsDirectory`], [`Status::Invalid`] for what is no regular file,
+    /// [`Status::Access`]; as of CREATE; as for [`Core::open`].
+    pub async fn upload(self: &Rc<Self>, who: &Caller, spot: &Spot, how: How) -> Result<Upload> {
+        spot.reached.for_change()?;
+        let mut opened = Vec::new();
+        if let Some(there) = spot.entry {
+            self.may_write(who, spot, &there).await?;
+            opened.push(self.open(who, FileKey::from(&there.attr), true).await?);
+        }
+        let (entry, aside) = match how {
+            How::Whole(set) => match self.begin_aside(who, spot, set).await {
+                Err(Status::Access) if spot.entry.is_some() => {
+                    let cut = SetAttr { size: Some(0), ..set };
+                    (self.begin_in_place(who, spot, CreateHow::Unchecked(cut)).await?, None)
+                }
+                begun => begun.map(|(entry, aside)| (entry, Some(aside)))?,
+            },
+            How::InPlace(set) => {
+                (self.begin_in_place(who, spot, CreateHow::Unchecked(set)).await?, None)
+            }
+            How::New(set) => (self.begin_in_place(who, spot, CreateHow::Guarded(set)).await?, None),
+        };
+        if spot.entry.is_none() || aside.is_some() {
+            opened.push(self.open(who, FileKey::from(&entry.attr), true).await?);
+        }
+        let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
+        let core = Rc::clone(self);
+        Ok(Upload { core, who: who.clone(), node, aside, _opened: opened })
+    }
+
+    /// Whether a file may be put at a place, as far as that is known before any of its data is.
+    ///
+    /// # Errors
+    /// As for [`Core::upload`].
+    pub async fn may_upload(&self, who: &Caller, spot: &Spot) -> Result<()> {
+        spot.reached.for_change()?;
+        if let Some(there) = spot.entry {
+            return self.may_write(who, spot, &there).await;
+        }
+        let (fs, dir) = (Arc::clone(&spot.reached.share.fs), spot.dir);
+        let look = move |cx: Context<'_>| fs.access(cx, &dir, access::EXTEND);
+        let (granted, _) = self.look(who, &spot.reached.cred, look).await?;
+        if granted & access::EXTEND == 0 { Err(Status::Access) } else { Ok(()) }
+    }
+
+    async fn may_write(&self, who: &Caller, spot: &Spot, there: &Entry) -> Result<()> {
+        match there.attr.kind {
+            FileType::Regular => {}
+            FileType::Directory => return Err(Status::IsDirectory),
+            _ => return Err(Status::Invalid),
+        }
+        let granted = self.access(who, &spot.node()?, access::MODIFY).await?;
+        if granted & access::MODIFY == 0 { Err(Status::Access) } else { Ok(()) }
+    }
+
+    /// Gives a file, which is to take a name, what the one that has it now leaves to it.
+    ///
+    /// # Errors
+    /// That it is not on disk. What the caller may not give stays behind.
+    pub async fn inherit(&self, who: &Caller, node: &Node, name: &Spot) -> Result<()> {
+        let (file, dir, name) = (node.handle, name.dir, name.name.clone());
+        let give = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let old = fs.lookup(cx, &dir, &name).ok().map(|(old, _)| old);
+            let Some(old) = old.filter(|old| old.attr.kind == FileType::Regular) else {
+                return Ok(Changed { value: (), wcc: Wcc::default(), flush: Flush::NONE });
+            };
+            // Before the owner: who gives a file away does not set its mode any more.
+            let mode = SetAttr { mode: Some(old.attr.mode & 0o777), ..SetAttr::default() };
+            let mode = fs.setattr(cx, &file, &mode, None).map_or(Flush::NONE, |set| set.flush);
+            let mut changed = given(fs, cx, &old, &file);
+            changed.flush.targets.extend(mode.targets);
+            Ok(changed)
+        };
+        self.alter(who, &node.reached, give).await
+    }
+
+    async fn begin_aside(&self, who: &Caller, spot: &Spot, set: SetAttr) -> Result<(Entry, Aside)> {
+        let aside = Aside { spot: spot.clone(), temporary: Temporary::new() };
+        let (at, name) = (spot.clone(), aside.temporary.name.clone());
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| make_aside(fs, cx, &at, &name, set);
+        Ok((self.alter(who, &spot.reached, make).await?, aside))
+    }
+
+    async fn begin_in_place(&self, who: &Caller, spot: &Spot, how: CreateHow) -> Result<Entry> {
+        let (dir, name) = (spot.dir, spot.name.clone());
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| fs.create(cx, &dir, &name, how);
+        self.alter(who, &spot.reached, make).await
+    }
+
+    /// A small file whose data is all there: as [`Core::upload`], in two steps.
+    ///
+    /// # Errors
+    /// As for [`Core::upload`] and [`Upload::finish`].
+    pub async fn put(
+        self: &Rc<Self>,
+        who: &Caller,
+        spot: &Spot,
+        (data, set): (Vec<u8>, SetAttr),
+    ) -> Result<Node> {
+        spot.reached.for_change()?;
+        let mut opened = None;
+        if let Some(there) = spot.entry {
+            self.may_write(who, spot, &there).await?;
+            opened = Some(self.open(who, FileKey::from(&there.attr), true).await?);
+        }
+        let aside = Aside { spot: spot.clone(), temporary: Temporary::new() };
+        let (at, name) = (spot.clone(), aside.temporary.name.clone());
+        let data = Arc::new(data);
+        let shared = Arc::clone(&data);
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let made = make_aside(fs, cx, &at, &name, set)?;
+            let handle = made.value.handle;
+            let mut flush = made.flush;
+            if let Some(old) = &at.entry {
+                flush.targets.extend(inherit(fs, cx, old, &handle).targets);
+            }
+            match write_all(fs, cx, &handle, (0, &shared), Stable::FileSync) {
+                Ok(changed) => flush.targets.extend(changed.flush.targets),
+                Err(failed) => {
+                    let _ = fs.remove(cx, &at.dir, &name);
+                    return Err(failed);
+                }
+            }
+            Ok(Changed { value: made.value, wcc: made.wcc, flush })
+        };
+        let entry = match self.alter(who, &spot.reached, make).await {
+            Err(Status::Access) if spot.entry.is_some() => {
+                drop(opened);
+                let cut = SetAttr { size: Some(0), ..set };
+                let mut upload = self.upload(who, spot, How::InPlace(cut)).await?;
+                upload.write(0, data.to_vec()).await?;
+                return upload.finish(SetAttr::default()).await;
+            }
+            made => made?,
+        };
+        let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
+        let upload = Upload {
+            core: Rc::clone(self),
+            who: who.clone(),
+            node,
+            aside: Some(aside),
+            _opened: opened.into_iter().collect(),
+        };
+        upload.rename().await
+    }
+}
+
+impl Core {
+    /// Writes at `offset` of a file that the caller has an [`Upload`] of; the buffer comes back, to
+    /// be filled again. It is not on disk before [`Upload::finish`].
+    ///
+    /// # Errors
+    /// As of WRITE.
+    pub async fn write_at(
+        &self,
+        who: &Caller,
+        node: &Node,
+        offset: u64,
+        data: Vec<u8>,
+    ) -> Result<Vec<u8>> {
+        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
+        let job = move |cx: Context<'_>| {
+            let written = write_all(&*fs, cx, &file, (offset, &data), Stable::Unstable);
+            (written.map(|_| ()).map_err(|failed| failed.status), data)
+        };
+        let (written, data) = self.pooled(who, &node.reached.cred, job).await?;
+        written.map(|()| data)
+    }
+}
+
+/// Writes everything; a file system may take less at once.
+fn write_all(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    file: &Handle,
+    (offset, data): (u64, &[u8]),
+    stable: Stable,
+) -> Change<()> {
+    let mut at = 0;
+    loop {
+        let rest = data.get(at..).unwrap_or_default();
+        let begin = offset.checked_add(at as u64).ok_or(refused(Status::TooLarge))?;
+        let changed = fs.write(cx, file, begin, rest, stable)?;
+        at += changed.value;
+        if at >= data.len() {
+            return Ok(Changed { value: (), wcc: changed.wcc, flush: changed.flush });
+        }
+        if changed.value == 0 {
+            return Err(refused(Status::Io));
+        }
+    }
+}
+
+impl Upload {
+    /// The file: under its final name, or as long as that takes, under another.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// What the share grants.
+    pub fn reached(&self) -> &Reached {
+        &self.node.reached
+    }
+
+    /// Whether nothing is at the final name yet, or what was before.
+    pub fn is_aside(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Writes at `offset`; the buffer comes back, to be filled again. It is not on disk before
+    /// [`Upload::finish`].
+    ///
+    /// # Errors
+    /// As of WRITE.
+    pub async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<Vec<u8>> {
+        self.core.write_at(&self.who, &self.node, offset, data).await
+    }
+
+    /// Gives the file its final name before it is whole: somebody wants to use it.
+    ///
+    /// # Errors
+    /// As of RENAME.
+    pub async fn publish(&mut self) -> Result<()> {
+        if let Some(Aside { spot: Spot { entry: Some(old), .. }, .. }) = &self.aside {
+            let (old, file) = (*old, self.node.handle);
+            let give = move |fs: &dyn FileSystem, cx: Context<'_>| Ok(given(fs, cx, &old, &file));
+            self.core.alter(&self.who, &self.node.reached, give).await?;
+        }
+        self.take_name().await
+    }
+
+    async fn take_name(&mut self) -> Result<()> {
+        if let Some(Aside { spot, temporary }) = &self.aside {
+            let from = Spot { name: temporary.name.clone(), ..spot.clone() };
+            self.core.rename(&self.who, &from, spot).await?;
+            self.aside = None;
+        }
+        Ok(())
+    }
+
+    /// Brings everything to disk, and the file to its name. `set` is applied before: times, a mode.
+    ///
+    /// # Errors
+    /// As of COMMIT, SETATTR and RENAME; nothing is left then of what was to be whole.
+    pub async fn finish(self, set: SetAttr) -> Result<Node> {
+        let file = self.node.handle;
+        let old = self.aside.as_ref().and_then(|aside| aside.spot.entry);
+        let commit = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let mut flush = Flush::NONE;
+            if let Some(old) = &old {
+                flush.targets.extend(inherit(fs, cx, old, &file).targets);
+            }
+            if set != SetAttr::default() {
+                flush.targets.extend(fs.setattr(cx, &file, &set, None)?.flush.targets);
+            }
+            let committed = fs.commit(cx, &file)?;
+            flush.targets.extend(committed.flush.targets);
+            Ok(Changed { value: (), wcc: committed.wcc, flush })
+        };
+        self.core.alter(&self.who, &self.node.reached, commit).await?;
+        self.rename().await
+    }
+
+    /// Gives the file its final name.
+    async fn rename(mut self) -> Result<Node> {
+        self.take_name().await?;
+        let attr = self.core.attr(&self.who, &self.node).await?;
+        Ok(Node { attr, ..self.node.clone() })
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let Some(Aside { spot, temporary }) = self.aside.take() else { return };
+        let (fs, cred) = (Arc::clone(&spot.reached.share.fs), Arc::clone(&spot.reached.cred));
+        let remove = move |cx: Context<'_>| drop(fs.remove(cx, &spot.dir, &temporary.name));
+        // If it cannot be now, a listing does it.
+        self.core.behind(&self.who, &cred, remove);
+    }
+}

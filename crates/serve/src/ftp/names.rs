@@ -1,0 +1,198 @@
+//! Directories, names and attributes: CWD, MKD, RMD, DELE, RNFR and RNTO, SITE, and what is asked
+//! of one file: SIZE, MDTM, MFMT, HASH, AVBL.
+
+use aws_lc_rs::digest;
+use base::limits::{FTP_ASCII_SIZE_MAX, FTP_PIECE};
+use vfs::attr::{SetAttr, SetTime, Time};
+use vfs::status::Status;
+use wire::ftp::ascii::Ends;
+use wire::ftp::reply::quoted;
+use wire::ftp::request::{Site, Type};
+use wire::ftp::{Verb, date};
+
+use super::answer::{Answer, Outcome};
+use super::session::Session;
+use super::state::Algorithm;
+use crate::files::{Core, Found, Links, Node};
+
+/// CWD.
+pub(super) async fn cwd(s: &mut Session, path: &[u8]) -> Outcome {
+    let found = s.found(path).await?;
+    s.may_enter(s.who()?, &found).await?;
+    s.state.here = s.state.shown(path)?;
+    let here = quoted(&s.state.here.to_bytes());
+    Ok(Answer::with(250, [here.as_slice(), b" is the current directory."].concat()))
+}
+
+/// PWD.
+pub(super) fn pwd(s: &Session) -> Outcome {
+    let here = quoted(&s.state.here.to_bytes());
+    Ok(Answer::with(257, [here.as_slice(), b" is the current directory."].concat()))
+}
+
+/// MKD.
+pub(super) async fn mkd(s: &mut Session, path: &[u8]) -> Outcome {
+    let spot = s.spot(path, Links::Keep).await?;
+    let made = s.core.make_dir(s.who()?, &spot, s.fresh(0o777)).await?;
+    s.span.of(&made);
+    let shown = quoted(&s.state.shown(path)?.to_bytes());
+    Ok(Answer::with(257, [shown.as_slice(), b" created."].concat()))
+}
+
+/// RMD.
+pub(super) async fn rmd(s: &mut Session, path: &[u8]) -> Outcome {
+    let spot = s.spot(path, Links::Keep).await?;
+    s.core.remove_dir(s.who()?, &spot).await?;
+    Ok(Answer::of(250, "Directory removed."))
+}
+
+/// DELE.
+pub(super) async fn dele(s: &mut Session, path: &[u8]) -> Outcome {
+    let spot = s.spot(path, Links::Keep).await?;
+    s.core.remove(s.who()?, &spot).await?;
+    Ok(Answer::of(250, "Removed."))
+}
+
+/// RNFR.
+pub(super) async fn rnfr(s: &mut Session, path: &[u8]) -> Outcome {
+    s.spot(path, Links::Keep).await?.node()?;
+    s.state.renaming = Some(s.state.resolve(path)?);
+    Ok(Answer::of(350, "RNTO, please."))
+}
+
+/// RNTO.
+pub(super) async fn rnto(s: &mut Session, path: &[u8]) -> Outcome {
+    let Some(from) = s.state.renaming.take() else {
+        return Err(Answer::of(503, "Bad sequence of commands: use RNFR first."));
+    };
+    let to = s.spot(path, Links::Keep).await?;
+    let from = s.core.spot(s.who()?, &from, Links::Keep).await?;
+    s.core.rename(s.who()?, &from, &to).await?;
+    Ok(Answer::of(250, "Renamed."))
+}
+
+/// SIZE: how many bytes RETR would send now (RFC 3659 §4). In ASCII that takes reading the file,
+/// which is done for small ones.
+pub(super) async fn size(s: &mut Session, path: &[u8]) -> Outcome {
+    let node = s.file(path).await?;
+    if s.state.data_type == Type::Image {
+        return Ok(Answer::with(213, node.attr.size.to_string()));
+    }
+    if node.attr.size > FTP_ASCII_SIZE_MAX {
+        return Err(Answer::of(550, "SIZE of so large a file only in TYPE I."));
+    }
+    let (mut len, mut ends) = (0, Ends::default());
+    let end = node.attr.size;
+    read(s, node, (0, end), |piece| len += ends.wire_len(piece)).await?;
+    Ok(Answer::with(213, len.to_string()))
+}
+
+/// Reads a part of a file, piece by piece.
+async fn read(
+    s: &Session,
+    node: Node,
+    (mut offset, end): (u64, u64),
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), Answer> {
+    let (core, who): (&Core, _) = (&s.core, s.who()?);
+    let reader = core.reader(who, node).await?;
+    let mut buf = core.buffers.take_reply();
+    while offset < end {
+        let count = (end - offset).min(FTP_PIECE as u64) as usize;
+        buf.truncate(0);
+        let (count, eof) = reader.read(core, who, (offset, count), &mut buf).await?;
+        each(buf.as_slice());
+        offset += count as u64;
+        if eof || count == 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    core.buffers.give_reply(buf);
+    Ok(())
+}
+
+/// MDTM.
+pub(super) async fn mdtm(s: &mut Session, path: &[u8]) -> Outcome {
+    let node = s.file(path).await?;
+    Ok(Answer::with(213, date::time_text(node.attr.mtime.sec)))
+}
+
+async fn set(s: &mut Session, path: &[u8], set: SetAttr) -> Result<(), Answer> {
+    let node = s.node(path).await?;
+    Ok(s.core.set_attr(s.who()?, &node, set).await?)
+}
+
+fn changed_at((sec, nsec): (i64, u32)) -> SetAttr {
+    SetAttr { mtime: SetTime::At(Time { sec, nsec }), ..SetAttr::default() }
+}
+
+/// MFMT (draft-somers-ftp-mfxx-04 §3).
+pub(super) async fn mfmt(s: &mut Session, time: (i64, u32), path: &[u8]) -> Outcome {
+    set(s, path, changed_at(time)).await?;
+    let head = format!("Modify={}; ", date::time_text(time.0)).into_bytes();
+    Ok(Answer::with(213, [head.as_slice(), path].concat()))
+}
+
+/// SITE.
+pub(super) async fn site(s: &mut Session, what: Site<'_>) -> Outcome {
+    match what {
+        Site::Chmod(mode, path) => {
+            set(s, path, SetAttr { mode: Some(mode), ..SetAttr::default() }).await?;
+            Ok(Answer::of(200, "Permissions changed."))
+        }
+        Site::Utime(time, path) => {
+            set(s, path, changed_at(time)).await?;
+            Ok(Answer::of(200, "Time changed."))
+        }
+        Site::Help => {
+            let lines = ["CHMOD <mode> <path>", "UTIME <YYYYMMDDHHMMSS> <path>", "HELP"];
+            let lines = lines.iter().map(|line| line.as_bytes().to_vec()).collect();
+            Ok(Answer::lines(214, "SITE knows:", lines))
+        }
+    }
+}
+
+/// HASH (draft-bryan-ftpext-hash-02): of the part that RANG has named, or all of it.
+pub(super) async fn hash(s: &mut Session, path: &[u8]) -> Outcome {
+    let node = s.file(path).await?;
+    let size = node.attr.size;
+    let (first, last) = s.state.range.take().unwrap_or((0, size.saturating_sub(1)));
+    if first > size {
+        return Err(Answer::of(551, "The file ends before that range."));
+    }
+    let end = last.saturating_add(1).min(size);
+    let mut context = digest::Context::new(match s.state.hash {
+        Algorithm::Sha256 => &digest::SHA256,
+        Algorithm::Sha512 => &digest::SHA512,
+        Algorithm::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+    });
+    read(s, node, (first, end), |piece| context.update(piece)).await?;
+    let digest = context.finish();
+    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let last = end.saturating_sub(1).max(first);
+    let head = format!("{} {first}-{last} {hex} ", s.state.hash.name()).into_bytes();
+    Ok(Answer::with(213, [head.as_slice(), path].concat()))
+}
+
+/// RANG (draft-bryan-ftp-range-08).
+pub(super) fn rang(s: &mut Session, first: u64, last: u64) -> Outcome {
+    if last < first {
+        s.state.range = None;
+        return Ok(Answer::of(350, "The next HASH is about a whole file."));
+    }
+    s.state.range = Some((first, last));
+    Ok(Answer::with(350, format!("The next HASH is about bytes {first} to {last}.")))
+}
+
+/// AVBL (draft-peterson-streamlined-ftp-command-extensions-10 §4).
+pub(super) async fn avbl(s: &mut Session, path: Option<&[u8]>) -> Outcome {
+    match s.found(path.unwrap_or(b".")).await? {
+        Found::Root => Err(Answer::with(504, format!("{} of a share, please.", Verb::Avbl.name()))),
+        Found::Node(node) if !node.is_dir() => Err(Status::NotDirectory.into()),
+        Found::Node(node) => {
+            let space = s.core.space(s.who()?, &node.reached).await?;
+            Ok(Answer::with(213, space.avail_bytes.to_string()))
+        }
+    }
+}

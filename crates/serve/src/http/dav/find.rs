@@ -1,0 +1,208 @@
+//! PROPFIND (RFC 4918 §9.1): properties of a resource, or of it and its members. A long answer is
+//! made while it is sent.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::limits::HTTP_PIECE;
+use vfs::attr::{Attr, FileType};
+use vfs::fs::Space;
+use vfs::handle::Handle;
+use wire::dav::body::Find;
+use wire::dav::header::Depth;
+
+use super::dead::Dead;
+use super::precondition::dead_of;
+use super::props::{Resource, needs_dead, needs_space};
+use super::{Dav, Job, Outcome, multi, refuse};
+use crate::files::list::{Listed, Listing};
+use crate::files::{Caller, Core, Found, Links, Node, VPath};
+use crate::http::request::Local;
+use crate::http::response::{Broken, Produce, Response};
+
+/// Answers PROPFIND.
+pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
+    let depth = match job.request.headers.text("depth") {
+        None => Depth::Infinity,
+        Some(value) => match Depth::parse(value) {
+            Some(depth) => depth,
+            None => return refuse(400, "the Depth makes no sense"),
+        },
+    };
+    let find = Find::parse(&job.body().await?);
+    let find = find.or_else(|error| refuse(400, &error.to_string()))?;
+    job.permit(&[]).await?;
+    let found = job.found().await?;
+    let collection = match &found {
+        Found::Root => true,
+        Found::Node(node) => node.is_dir(),
+    };
+    // A tree can have millions of members (§9.1: a server may refuse this).
+    if collection && depth == Depth::Infinity {
+        return Err(multi::error(403, "propfind-finite-depth", &[]));
+    }
+    let mut answer = Answer {
+        dav: Arc::clone(job.dav),
+        core: Rc::clone(job.core),
+        who: job.who.clone(),
+        path: job.path.clone(),
+        find,
+        space: None,
+        members: collection && depth == Depth::One,
+        stage: Stage::Begin(found),
+        made: multi::BEGIN.to_owned(),
+    };
+    // What fails before anything was sent is told by its own status.
+    while answer.made.len() < HTTP_PIECE {
+        if !answer.step().await? {
+            let all = std::mem::take(&mut answer.made);
+            return Ok(Response::new(207).bytes(multi::XML, all.into_bytes()));
+        }
+    }
+    Ok(Response::new(207).stream(multi::XML, answer))
+}
+
+/// What comes next.
+enum Stage {
+    /// The resource itself.
+    Begin(Found),
+    /// Shares, those that come last first.
+    Shares(Vec<VPath>),
+    /// Members of a directory.
+    Members(Listing),
+    End,
+}
+
+/// An answer that is being made.
+struct Answer {
+    dav: Arc<Dav>,
+    core: Rc<Core>,
+    who: Caller,
+    path: VPath,
+    find: Find,
+    space: Option<Space>,
+    members: bool,
+    stage: Stage,
+    made: String,
+}
+
+impl Answer {
+    /// Makes the next part; false if that was the last one.
+    async fn step(&mut self) -> vfs::fs::Result<bool> {
+        match std::mem::replace(&mut self.stage, Stage::End) {
+            Stage::Begin(Found::Root) => {
+                self.add(b"/", None, &Dead::default(), None);
+                let shares = self.core.shares(&self.who);
+                let paths =
+                    shares.iter().rev().map(|share| VPath::ROOT.with(share.name.as_bytes()));
+                let paths = paths.filter(|_| self.members);
+                self.stage = Stage::Shares(paths.collect());
+            }
+            Stage::Begin(Found::Node(node)) => {
+                let path = self.path.to_bytes();
+                self.one(&path, &node).await?;
+                if self.members {
+                    self.stage = Stage::Members(Listing::new(node));
+                    return Ok(true);
+                }
+                return Ok(self.end());
+            }
+            Stage::Shares(mut paths) => {
+                let Some(path) = paths.pop() else { return Ok(self.end()) };
+                self.stage = Stage::Shares(paths);
+                // One whose directory cannot be looked at is not there for this caller.
+                if let Ok(Found::Node(node)) = self.core.find(&self.who, &path, Links::Follow).await
+                {
+                    self.one(&path.to_bytes(), &node).await?;
+                }
+            }
+            Stage::Members(mut listing) => {
+                let Some(batch) = listing.next(&self.core, &self.who).await? else {
+                    return Ok(self.end());
+                };
+                let dir = listing.dir().clone();
+                self.stage = Stage::Members(listing);
+                self.batch(&dir, batch).await?;
+            }
+            Stage::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self) -> bool {
+        self.made.push_str(multi::END);
+        false
+    }
+
+    fn add(&mut self, path: &[u8], attr: Option<&Attr>, dead: &Dead, space: Option<Space>) {
+        let locks = &self.dav.locks;
+        Resource { path, attr, dead, space, locks }.respond(&mut self.made, &self.find);
+    }
+
+    async fn one(&mut self, path: &[u8], node: &Node) -> vfs::fs::Result<()> {
+        let mut dead = Dead::default();
+        if needs_dead(&self.find) {
+            dead = dead_of(&self.core, &self.who, node).await?;
+        }
+        if needs_space(&self.find) && node.is_dir() {
+            self.space = Some(self.core.space(&self.who, &node.reached).await?);
+        }
+        self.add(path, Some(&node.attr), &dead, self.space.filter(|_| node.is_dir()));
+        Ok(())
+    }
+
+    /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
+    async fn batch(&mut self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<()> {
+        let mut members: Vec<(Vec<u8>, Handle, Attr)> = Vec::with_capacity(batch.len());
+        for Listed { name, entry } in batch {
+            let Some((handle, attr)) = entry else { continue };
+            match attr.kind {
+                FileType::Regular | FileType::Directory => members.push((name, handle, attr)),
+                FileType::Symlink => {
+                    let path = self.path.with(&name);
+                    let found = self.core.find(&self.who, &path, Links::Follow).await;
+                    if let Ok(Found::Node(node)) = found {
+                        members.push((name, node.handle, node.attr));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut dead = Vec::new();
+        if needs_dead(&self.find) {
+            let fs = Arc::clone(&dir.reached.share.fs);
+            let handles: Vec<Handle> = members.iter().map(|(_, handle, _)| *handle).collect();
+            let read = move |cx: vfs::fs::Context<'_>| {
+                let all = handles.iter().map(|file| match Dead::read(&*fs, cx, file) {
+                    Err(vfs::status::Status::WouldBlock) => Err(vfs::status::Status::WouldBlock),
+                    // Gone, perhaps: it has none then.
+                    done => Ok(done.unwrap_or_default()),
+                });
+                all.collect::<vfs::fs::Result<Vec<Dead>>>()
+            };
+            dead = self.core.look(&self.who, &dir.reached.cred, read).await?;
+        }
+        let mut dead = dead.into_iter();
+        for (name, _, attr) in members {
+            let path = self.path.with(&name).to_bytes();
+            let space = self.space.filter(|_| attr.kind == FileType::Directory);
+            self.add(&path, Some(&attr), &dead.next().unwrap_or_default(), space);
+        }
+        Ok(())
+    }
+}
+
+impl Produce for Answer {
+    fn next<'a>(&'a mut self, into: &'a mut Vec<u8>) -> Local<'a, Result<bool, Broken>> {
+        Box::pin(async move {
+            let more = match self.made.len() {
+                // What was made before it was clear that there is more.
+                HTTP_PIECE.. => true,
+                _ => self.step().await.map_err(|status| Broken(status.to_string()))?,
+            };
+            into.extend_from_slice(self.made.as_bytes());
+            self.made.clear();
+            Ok(more)
+        })
+    }
+}

@@ -1,0 +1,405 @@
+//! The locks as the server keeps them: the table, its file, and the entries that they have in the
+//! one table of opens of all protocols, so that a file that is locked here is not opened for
+//! writing over NFS or SMB, and the other way round.
+//!
+//! A lock is on disk before it is given, and gone from there before its end is told. Changes wait
+//! for the disk: they belong on a pool thread. Looking does not.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::clock::{Clock, NS_PER_S};
+use base::limits::{DAV_LOCK_TIME, DAV_LOCK_TIME_MAX};
+use base::random::{Random, SystemRandom};
+use thiserror::Error;
+use vfs::journal::{Journal, JournalError};
+use vfs::locks::{self as opens, ClientKey, FileKey, LockTable, Owner, Protocol, Share};
+use vfs::locks::{SHARE_READ, SHARE_WRITE};
+
+use super::record;
+use super::state::{Lock, Refused, Table, Touched};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Where.
+    pub root: Vec<u8>,
+    /// The file that is there.
+    pub file: FileKey,
+    /// By whom.
+    pub user: String,
+    /// From where, as an address.
+    pub client: String,
+    /// Exclusive or shared.
+    pub exclusive: bool,
+    /// With all that is below.
+    pub deep: bool,
+    /// What is told of the owner, as XML.
+    pub owner: String,
+    /// For how many seconds, if that was said.
+    pub seconds: Option<u64>,
+}
+
+/// Why a lock is not given or changed.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another lock is in the way.
+    #[error("another lock is in the way")]
+    Held(Arc<Lock>),
+    /// Somebody has the file open for writing, over whatever protocol.
+    #[error("somebody has the file open for writing")]
+    Open,
+    /// Clients of some protocol may still reclaim what they had, or must give something back first:
+    /// it is worth trying again.
+    #[error("not now")]
+    Later,
+    /// A limit of ours is reached.
+    #[error("there are too many locks")]
+    Full,
+    /// There is no such lock, or it is another user's.
+    #[error("there is no such lock")]
+    Unknown,
+    /// It cannot be kept: the machine's fault.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// All locks, their file, and their entries among the opens.
+pub struct Locks {
+    table: Mutex<Shelf>,
+    /// Held by whoever changes the table, until that is on disk.
+    writing: Mutex<()>,
+    journal: Option<Journal>,
+    opens: Arc<LockTable>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    table: Table,
+    /// Tokens of locks that have ended, and are on disk still.
+    stale: Vec<String>,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks panics half way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The client of a user's locks in the table of opens. Connections are counted from 1; no count
+/// comes as far as this.
+fn client(user: &str) -> ClientKey {
+    let hash = user.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    ClientKey { protocol: Protocol::Http, id: hash | 1 << 63 }
+}
+
+impl Lock {
+    /// By what the table of opens knows its holder.
+    pub fn holder(&self) -> Option<Owner> {
+        // Enough to tell locks apart, however long the name of the user is.
+        let token: Vec<u8> = self.token.bytes().rev().take(36).collect();
+        let id: Vec<u8> = token.into_iter().rev().chain(*b" ").chain(self.user.bytes()).collect();
+        let most = id.len().min(base::limits::LOCK_OWNER_MAX);
+        Owner::new(client(&self.user), id.get(..most).unwrap_or_default())
+    }
+
+    /// What it is among the opens: its holder writes, and others do not if it is exclusive.
+    const fn share(&self) -> Share {
+        Share {
+            access: SHARE_READ | SHARE_WRITE,
+            deny: if self.exclusive { SHARE_WRITE } else { 0 },
+        }
+    }
+}
+
+/// A token that nobody can guess (RFC 4918 §6.5, appendix C; UUID version 4).
+fn token(random: &mut dyn Random) -> String {
+    let mut bytes = [0; 16];
+    random.fill(&mut bytes);
+    let number = u128::from_be_bytes(bytes) & !(0xf << 76) & !(0x3 << 62) | 4 << 76 | 2 << 62;
+    let hex = format!("{number:032x}");
+    let part = |from, to| hex.get(from..to).unwrap_or_default();
+    let parts = [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)];
+    format!("opaquelocktoken:{}", parts.join("-"))
+}
+
+/// For how many seconds a lock is given.
+fn granted(seconds: Option<u64>) -> u64 {
+    let most = DAV_LOCK_TIME_MAX.as_secs();
+    seconds.unwrap_or(DAV_LOCK_TIME.as_secs()).clamp(1, most)
+}
+
+impl Locks {
+    /// Locks that end with the process: without a state directory.
+    pub fn transient(opens: Arc<LockTable>, clock: Arc<dyn Clock>) -> Self {
+        let (table, writing) = (Mutex::default(), Mutex::default());
+        Self { table, writing, journal: None, opens, clock }
+    }
+
+    /// Opens or makes the file of locks; those in it that have not ended are held again.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or is something else.
+    pub fn open(
+        path: &Path,
+        opens: Arc<LockTable>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, JournalError> {
+        let journal = Journal::open(path, record::MAGIC, record::LIMITS)?;
+        let records = journal.records();
+        let locks = Self { journal: Some(journal), ..Self::transient(opens, clock) };
+        let now_s = locks.now_s();
+        let mut shelf = held(&locks.table);
+        for (token, value) in records {
+            match record::decode(&token, &value).filter(|lock| lock.expires_s > now_s) {
+                // What was given together before does not conflict now; if a limit became smaller,
+                // the lock is lost, which its holder is told when he uses it.
+                Some(lock) => {
+                    if let Ok(lock) = shelf.table.add(lock) {
+                        let _ = locks.enter(&lock);
+                    }
+                }
+                None => shelf.stale.extend(String::from_utf8(token)),
+            }
+        }
+        drop(shelf);
+        locks.sweep()?;
+        Ok(locks)
+    }
+
+    fn now_s(&self) -> u64 {
+        self.clock.wall_ns() / NS_PER_S
+    }
+
+    /// The table as it is now: what has ended is gone.
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        let mut shelf = held(&self.table);
+        for gone in shelf.table.expire(self.now_s()) {
+            self.leave(&gone);
+            shelf.stale.push(gone.token.clone());
+        }
+        shelf
+    }
+
+    /// Enters a lock among the opens.
+    fn enter(&self, lock: &Lock) -> Result<(), LockError> {
+        let owner = lock.holder().ok_or(LockError::Full)?;
+        match self.opens.open(lock.file, &owner, lock.share()) {
+            Ok(_) => Ok(()),
+            Err(opens::Refused::Recalling) => Err(LockError::Later),
+            Err(opens::Refused::Full) => Err(LockError::Full),
+            Err(_) => Err(LockError::Open),
+        }
+    }
+
+    fn leave(&self, lock: &Lock) {
+        if let Some(owner) = lock.holder() {
+            self.opens.close(lock.file, &owner);
+        }
+    }
+
+    fn keep(&self, lock: &Lock) -> Result<(), JournalError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        journal.put(lock.token.as_bytes(), &record::encode(lock))
+    }
+
+    /// Takes locks off the disk, and those that have ended with them.
+    fn erase(&self, tokens: &[&str]) -> Result<(), JournalError> {
+        let stale = std::mem::take(&mut held(&self.table).stale);
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let ended = stale.iter().map(String::as_bytes);
+        let all: Vec<&[u8]> = tokens.iter().map(|token| token.as_bytes()).chain(ended).collect();
+        let done = journal.remove(&all);
+        if done.is_err() {
+            held(&self.table).stale.extend(stale);
+        }
+        done
+    }
+
+    /// Gives a lock. On disk when it returns.
+    ///
+    /// # Errors
+    /// [`LockError`]; then nothing is held.
+    pub fn take(&self, wanted: Wanted) -> Result<Arc<Lock>, LockError> {
+        if self.opens.in_grace() {
+            return Err(LockError::Later);
+        }
+        let (timeout_s, now_s) = (granted(wanted.seconds), self.now_s());
+        let lock = Lock {
+            token: token(&mut SystemRandom),
+            root: wanted.root,
+            file: wanted.file,
+            user: wanted.user,
+            client: wanted.client,
+            since_s: now_s,
+            exclusive: wanted.exclusive,
+            deep: wanted.deep,
+            owner: wanted.owner,
+            timeout_s,
+            expires_s: now_s + timeout_s,
+        };
+        let _writing = held(&self.writing);
+        let lock = match self.shelf().table.add(lock) {
+            Ok(lock) => lock,
+            Err(Refused::Held(other)) => return Err(LockError::Held(other)),
+            Err(Refused::Full) => return Err(LockError::Full),
+        };
+        let kept = match self.enter(&lock) {
+            Ok(()) => self.keep(&lock).map_err(|error| {
+                self.leave(&lock);
+                error.into()
+            }),
+            refused => refused,
+        };
+        if let Err(error) = kept {
+            held(&self.table).table.remove(&lock.token);
+            return Err(error);
+        }
+        Ok(lock)
+    }
+
+    /// Lets a lock live on. On disk when it returns.
+    ///
+    /// # Errors
+    /// [`LockError::Unknown`]; it cannot be written, and ends when it would have.
+    pub fn refresh(
+        &self,
+        token: &str,
+        user: &str,
+        seconds: Option<u64>,
+    ) -> Result<Arc<Lock>, LockError> {
+        let _writing = held(&self.writing);
+        let lock = self.get(token).filter(|lock| lock.user == user).ok_or(LockError::Unknown)?;
+        let timeout_s = granted(seconds.or(Some(lock.timeout_s)));
+        let longer = Lock { timeout_s, expires_s: self.now_s() + timeout_s, ..(*lock).clone() };
+        self.keep(&longer)?;
+        let replaced = self.shelf().table.replace(longer);
+        replaced.and_then(|_| self.get(token)).ok_or(LockError::Unknown)
+    }
+
+    /// Ends a lock. Off the disk when it returns.
+    ///
+    /// # Errors
+    /// [`LockError::Unknown`]; it cannot be written, and stays.
+    pub fn release(&self, token: &str) -> Result<(), LockError> {
+        let _writing = held(&self.writing);
+        let lock = self.get(token).ok_or(LockError::Unknown)?;
+        self.erase(&[token])?;
+        if self.shelf().table.remove(token).is_some() {
+            self.leave(&lock);
+        }
+        Ok(())
+    }
+
+    /// Ends the locks at a path, unless `keep_root`, and all below it: what they were on has gone.
+    ///
+    /// # Errors
+    /// It cannot be written; they have ended all the same, until a restart.
+    pub fn forget(&self, path: &[u8], keep_root: bool) -> Result<(), JournalError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let _writing = held(&self.writing);
+        let gone = {
+            let mut shelf = self.shelf();
+            let at = |lock: &&Arc<Lock>| !keep_root && lock.root == path;
+            let own = shelf.table.covering(path).filter(at);
+            let gone: Vec<_> = own.chain(shelf.table.below(path)).cloned().collect();
+            for lock in &gone {
+                shelf.table.remove(&lock.token);
+            }
+            gone
+        };
+        gone.iter().for_each(|lock| self.leave(lock));
+        let tokens: Vec<&str> = gone.iter().map(|lock| lock.token.as_str()).collect();
+        self.erase(&tokens)
+    }
+
+    /// Another file is at a path now: the locks there are on it from now on.
+    ///
+    /// # Errors
+    /// It cannot be written; after a restart they would be on the file that is gone.
+    pub fn replaced(&self, path: &[u8], file: FileKey) -> Result<(), JournalError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let _writing = held(&self.writing);
+        let elsewhere: Vec<_> = {
+            let shelf = self.shelf();
+            let here = shelf.table.covering(path);
+            here.filter(|lock| lock.root == path && lock.file != file).cloned().collect()
+        };
+        for before in elsewhere {
+            let lock = Lock { file, ..(*before).clone() };
+            // Who has opened the new file already was not in the way of the lock's holder, who made
+            // it: the lock binds those who come.
+            let _ = self.enter(&lock);
+            self.leave(&before);
+            if self.shelf().table.replace(lock.clone()).is_none() {
+                self.leave(&lock);
+                continue;
+            }
+            self.keep(&lock)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what has ended off the disk. To be called every now and then.
+    ///
+    /// # Errors
+    /// It cannot be written; what has ended has done so all the same.
+    pub fn sweep(&self) -> Result<(), JournalError> {
+        let nothing = self.shelf().stale.is_empty();
+        if nothing {
+            return Ok(());
+        }
+        let _writing = held(&self.writing);
+        self.erase(&[])
+    }
+
+    /// Whether there are no locks.
+    pub fn is_empty(&self) -> bool {
+        held(&self.table).table.is_empty()
+    }
+
+    /// A lock by its token.
+    pub fn get(&self, token: &str) -> Option<Arc<Lock>> {
+        self.shelf().table.get(token).cloned()
+    }
+
+    /// All locks, by their paths.
+    pub fn all(&self) -> Vec<Arc<Lock>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut all: Vec<_> = self.shelf().table.iter().cloned().collect();
+        all.sort_by(|a, b| (&a.root, &a.token).cmp(&(&b.root, &b.token)));
+        all
+    }
+
+    /// The locks that cover a path.
+    pub fn covering(&self, path: &[u8]) -> Vec<Arc<Lock>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.shelf().table.covering(path).cloned().collect()
+    }
+
+    /// As [`Table::missing`].
+    pub fn missing(&self, touched: Touched<'_>, held: impl Fn(&Lock) -> bool) -> Vec<Arc<Lock>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        self.shelf().table.missing(touched, held)
+    }
+
+    /// For how many seconds a lock still lives.
+    pub fn left_s(&self, lock: &Lock) -> u64 {
+        lock.expires_s.saturating_sub(self.now_s())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! A record says what the lock was; a damaged one is none.
+
+use super::*;
+
+#[test]
+fn a_record_says_what_the_lock_was() {
+    let lock = Lock {
+        token: "opaquelocktoken:1".into(),
+        root: b"/share/a\xff".to_vec(),
+        file: FileKey { fsid: 1, fileid: u64::MAX },
+        user: "anna".into(),
+        client: "192.0.2.7".into(),
+        since_s: 1_699_999_000,
+        exclusive: true,
+        deep: false,
+        owner: "<owner xmlns=\"DAV:\"/>".into(),
+        timeout_s: 600,
+        expires_s: 1_700_000_000,
+    };
+    let shared = Lock { exclusive: false, deep: true, owner: String::new(), ..lock.clone() };
+    for lock in [lock, shared] {
+        let value = encode(&lock);
+        assert_eq!(decode(lock.token.as_bytes(), &value), Some(lock.clone()));
+        let before = value.len() - (4 + lock.client.len() + 8);
+        for cut in (0..value.len()).filter(|cut| *cut != before) {
+            assert_eq!(decode(lock.token.as_bytes(), &value[..cut]), None);
+        }
+        // As it was before records told where from and since when.
+        let older = Lock { client: String::new(), since_s: 0, ..lock.clone() };
+        assert_eq!(decode(lock.token.as_bytes(), &value[..before]), Some(older));
+        let mut longer = value.clone();
+        longer.push(0);
+        assert_eq!(decode(lock.token.as_bytes(), &longer), None);
+    }
+}

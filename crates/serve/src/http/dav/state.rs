@@ -1,0 +1,223 @@
+//! The table of write locks (RFC 4918 §6 and §7), by path. Pure: the clock is handed in, as seconds
+//! since the epoch, because locks outlive the server.
+//!
+//! A path is bytes from the list of shares on (`/SHARE/dir/file`), without a slash at its end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use base::limits::{DAV_LOCKS_MAX, DAV_LOCKS_PER_USER_MAX, DAV_LOCKS_SHARED_MAX};
+use vfs::locks::FileKey;
+
+/// A lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lock {
+    /// Its token, a URI.
+    pub token: String,
+    /// What was locked: the lock's root.
+    pub root: Vec<u8>,
+    /// The file that was there then.
+    pub file: FileKey,
+    /// By whom: nobody else may use the token (§6.4).
+    pub user: String,
+    /// From where, as an address; empty if that is not known.
+    pub client: String,
+    /// Since when, in seconds since the epoch; 0 if that is not known.
+    pub since_s: u64,
+    /// Whether others may have one too, if they are like it.
+    pub exclusive: bool,
+    /// Whether it covers all that is below its root.
+    pub deep: bool,
+    /// What the client tells of its owner, as XML that can stand anywhere.
+    pub owner: String,
+    /// For how long it was taken, in seconds.
+    pub timeout_s: u64,
+    /// When it ends unless it is refreshed, in seconds since the epoch.
+    pub expires_s: u64,
+}
+
+/// Why a lock is not given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// This one is in the way.
+    Held(Arc<Lock>),
+    /// A limit of ours is reached.
+    Full,
+}
+
+/// All locks.
+#[derive(Debug, Default)]
+pub struct Table {
+    by_token: HashMap<String, Arc<Lock>>,
+    /// Root → tokens.
+    by_root: BTreeMap<Vec<u8>, Vec<String>>,
+    by_user: HashMap<String, usize>,
+    /// No lock ends before this; to be looked at then.
+    next_s: u64,
+}
+
+/// What a change of something needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Touched<'a> {
+    /// What is changed.
+    pub path: &'a [u8],
+    /// Whether its name comes or goes, so that the collection around it changes too (§7.4).
+    pub name: bool,
+    /// Whether all that is below it is concerned.
+    pub tree: bool,
+}
+
+/// The collection around a path; none around the list of shares.
+pub fn parent(path: &[u8]) -> Option<&[u8]> {
+    let at = path.iter().rposition(|b| *b == b'/')?;
+    path.get(..at).filter(|above| !above.is_empty())
+}
+
+/// The path itself and all above it, the nearest first.
+fn upward(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(Some(path), |path| parent(path))
+}
+
+impl Table {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_token.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_token.is_empty()
+    }
+
+    /// A lock by its token.
+    pub fn get(&self, token: &str) -> Option<&Arc<Lock>> {
+        self.by_token.get(token)
+    }
+
+    /// All locks.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Lock>> {
+        self.by_token.values()
+    }
+
+    fn at<'a>(&'a self, root: &[u8]) -> impl Iterator<Item = &'a Arc<Lock>> {
+        let tokens = self.by_root.get(root).into_iter().flatten();
+        tokens.filter_map(|token| self.by_token.get(token))
+    }
+
+    /// The locks that cover a path: its own, and deep ones above it.
+    pub fn covering<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Arc<Lock>> {
+        let all = upward(path).flat_map(|above| self.at(above).map(move |lock| (above, lock)));
+        all.filter(move |(above, lock)| lock.deep || *above == path).map(|(_, lock)| lock)
+    }
+
+    /// The locks whose roots lie below a path.
+    pub fn below(&self, path: &[u8]) -> impl Iterator<Item = &Arc<Lock>> {
+        let mut from = path.to_vec();
+        from.push(b'/');
+        let prefix = from.clone();
+        let roots =
+            self.by_root.range(from..).take_while(move |(root, _)| root.starts_with(&prefix));
+        roots.flat_map(|(_, tokens)| tokens).filter_map(|token| self.by_token.get(token))
+    }
+
+    /// What is in the way of a new lock (§6.1).
+    fn conflict(&self, new: &Lock) -> Option<Arc<Lock>> {
+        let below = self.below(&new.root).filter(|_| new.deep);
+        let mut others = self.covering(&new.root).chain(below);
+        others.find(|other| new.exclusive || other.exclusive).map(Arc::clone)
+    }
+
+    /// Adds a lock.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn add(&mut self, lock: Lock) -> Result<Arc<Lock>, Refused> {
+        if let Some(other) = self.conflict(&lock) {
+            return Err(Refused::Held(other));
+        }
+        let of_user = self.by_user.get(&lock.user).copied().unwrap_or(0);
+        let here = self.by_root.get(&lock.root).map_or(0, Vec::len);
+        let full = self.by_token.len() >= DAV_LOCKS_MAX
+            || of_user >= DAV_LOCKS_PER_USER_MAX
+            || here >= DAV_LOCKS_SHARED_MAX
+            || self.by_token.contains_key(&lock.token);
+        if full { Err(Refused::Full) } else { Ok(self.put(lock)) }
+    }
+
+    /// Adds a lock that was given before: nothing is checked.
+    fn put(&mut self, lock: Lock) -> Arc<Lock> {
+        let lock = Arc::new(lock);
+        self.next_s =
+            if self.is_empty() { lock.expires_s } else { self.next_s.min(lock.expires_s) };
+        self.by_root.entry(lock.root.clone()).or_default().push(lock.token.clone());
+        *self.by_user.entry(lock.user.clone()).or_default() += 1;
+        self.by_token.insert(lock.token.clone(), Arc::clone(&lock));
+        lock
+    }
+
+    /// Takes a lock away.
+    pub fn remove(&mut self, token: &str) -> Option<Arc<Lock>> {
+        let lock = self.by_token.remove(token)?;
+        if let Some(tokens) = self.by_root.get_mut(&lock.root) {
+            tokens.retain(|other| other != token);
+            if tokens.is_empty() {
+                self.by_root.remove(&lock.root);
+            }
+        }
+        if let Some(count) = self.by_user.get_mut(&lock.user) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_user.remove(&lock.user);
+            }
+        }
+        Some(lock)
+    }
+
+    /// Puts a changed lock in the place of the one with its token.
+    pub fn replace(&mut self, lock: Lock) -> Option<Arc<Lock>> {
+        self.remove(&lock.token)?;
+        Some(self.put(lock))
+    }
+
+    /// Takes away what ends at `now_s` or has ended.
+    pub fn expire(&mut self, now_s: u64) -> Vec<Arc<Lock>> {
+        if self.is_empty() || now_s < self.next_s {
+            return Vec::new();
+        }
+        let over = self.iter().filter(|lock| lock.expires_s <= now_s);
+        let tokens: Vec<_> = over.map(|lock| lock.token.clone()).collect();
+        let gone = tokens.iter().filter_map(|token| self.remove(token)).collect();
+        self.next_s = self.iter().map(|lock| lock.expires_s).min().unwrap_or(0);
+        gone
+    }
+
+    /// The locks whose token a change needs and that are not `held`: of those that cover the same
+    /// thing one must be (§7). Empty: the change may be made.
+    pub fn missing(&self, touched: Touched<'_>, held: impl Fn(&Lock) -> bool) -> Vec<Arc<Lock>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut missing = Vec::new();
+        let mut group = |locks: Vec<&Arc<Lock>>| {
+            if !locks.iter().any(|lock| held(lock)) {
+                missing.extend(locks.into_iter().map(Arc::clone));
+            }
+        };
+        group(self.covering(touched.path).collect());
+        if let Some(above) = parent(touched.path).filter(|_| touched.name) {
+            group(self.at(above).filter(|lock| !lock.deep).collect());
+        }
+        if touched.tree {
+            let mut below: Vec<&Arc<Lock>> = self.below(touched.path).collect();
+            // Those of one root are together.
+            while let Some(root) = below.last().map(|lock| lock.root.clone()) {
+                let at = below.iter().position(|lock| lock.root == root).unwrap_or(0);
+                group(below.split_off(at));
+            }
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! What of a file is to be answered, pure: validators, conditions (RFC 9110 §13) and ranges (§14).
+
+use vfs::attr::Attr;
+pub use wire::http::select::Wanted;
+use wire::http::select::{self, Tag};
+
+use super::date;
+use super::request::{Headers, Method};
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validators {
+    /// The entity tag, with its quotes; strong: another one after each change.
+    pub etag: String,
+    /// Last change of the data, in seconds since the epoch.
+    pub modified: i64,
+}
+
+impl Validators {
+    /// Those of a file.
+    pub fn of(attr: &Attr) -> Self {
+        Self {
+            etag: format!("\"{:x}-{:x}-{:x}\"", attr.fileid, attr.size, attr.change),
+            modified: attr.mtime.sec,
+        }
+    }
+}
+
+/// What conditions come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Do what is asked.
+    Go,
+    /// 304: the client has it.
+    NotModified,
+    /// 412: it is not as the client thinks.
+    Failed,
+}
+
+/// Judges the conditions of a request, in the order of RFC 9110 §13.2.2, on what is there now.
+pub fn judge(headers: &Headers, method: Method, now: Option<&Validators>) -> Verdict {
+    let reads = matches!(method, Method::Get | Method::Head);
+    if headers.get("if-match").is_some() {
+        let matches = |tag: Tag<'_>| match (tag, now) {
+            (Tag::Any, now) => now.is_some(),
+            (Tag::Entity { tag, weak }, Some(now)) => !weak && tag == now.etag.as_bytes(),
+            (Tag::Entity { .. }, None) => false,
+        };
+        if !tags(headers, "if-match").any(matches) {
+            return Verdict::Failed;
+        }
+    } else if let Some(then) = headers.text("if-unmodified-since").and_then(date::parse)
+        && now.is_some_and(|now| now.modified > then)
+    {
+        return Verdict::Failed;
+    }
+    if headers.get("if-none-match").is_some() {
+        let matches = |tag: Tag<'_>| match (tag, now) {
+            (Tag::Any, now) => now.is_some(),
+            (Tag::Entity { tag, .. }, Some(now)) => tag == now.etag.as_bytes(),
+            (Tag::Entity { .. }, None) => false,
+        };
+        if tags(headers, "if-none-match").any(matches) {
+            return if reads { Verdict::NotModified } else { Verdict::Failed };
+        }
+    } else if reads
+        && let Some(then) = headers.text("if-modified-since").and_then(date::parse)
+        && now.is_some_and(|now| now.modified <= then)
+    {
+        return Verdict::NotModified;
+    }
+    Verdict::Go
+}
+
+/// The tags of all fields of this name.
+fn tags<'a>(headers: &'a Headers, name: &'a str) -> impl Iterator<Item = Tag<'a>> {
+    headers.all(name).flat_map(select::tags)
+}
+
+/// What `Range` and `If-Range` ask for.
+pub fn wanted(headers: &Headers, size: u64, now: &Validators) -> Wanted {
+    let mut ranges = headers.all("range");
+    let (Some(range), None) = (ranges.next(), ranges.next()) else { return Wanted::Whole };
+    if still_holds(headers, now) { select::ranges(range, size) } else { Wanted::Whole }
+}
+
+/// Whether the parts that the client has are of the file as it is now (`If-Range`).
+fn still_holds(headers: &Headers, now: &Validators) -> bool {
+    match headers.text("if-range") {
+        None => true,
+        Some(tag) if tag.starts_with('"') => tag == now.etag,
+        Some(other) => date::parse(other) == Some(now.modified),
+    }
+}
+
+#[cfg(test)]
+mod tests;

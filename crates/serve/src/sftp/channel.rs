@@ -1,0 +1,41 @@
+//! What the SFTP server sees of whatever carries it: bytes in, bytes out. A channel of an SSH
+//! connection is one, standard input and output (an OpenSSH Subsystem) another, and tests hand in a
+//! third. Both halves stay on the thread of their connection.
+
+// The halves never leave their thread, so nobody asks whether the futures could.
+#![allow(async_fn_in_trait)]
+
+/// The channel is no more: the peer has closed it, or its connection has ended. What is under way
+/// for it is to be given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the channel has ended")]
+pub struct Gone;
+
+/// What comes from the peer.
+pub trait Input {
+    /// Waits until there are bytes and appends them to `into`; returns how many. 0 says that no
+    /// more will come. Giving up the future loses nothing.
+    ///
+    /// Taking bytes is what lets the peer send more: a server that does not call this holds at most
+    /// the channel's window. When `into` is empty and has been used before, its memory is exchanged
+    /// rather than filled, so large pieces are not copied.
+    ///
+    /// # Errors
+    /// [`Gone`]: the channel ended before its end of data.
+    async fn receive(&mut self, into: &mut Vec<u8>) -> Result<usize, Gone>;
+}
+
+/// What goes to the peer.
+pub trait Output {
+    /// Appends all `parts`, one after another, and waits while the peer or the network takes no
+    /// more. They leave together with whatever else is sent before the task waits next: many small
+    /// answers make one system call. The future must be seen to its end: given up, a part may have
+    /// left.
+    ///
+    /// # Errors
+    /// [`Gone`]: nobody is there any more to take it.
+    async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone>;
+
+    /// Bytes that [`Output::send`] takes now without waiting. 0 when somebody must wait.
+    fn room(&self) -> usize;
+}

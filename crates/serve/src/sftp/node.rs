@@ -1,0 +1,72 @@
+//! SFTP in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
+
+use ::base::limits::{SFTP_AUTHORITIES_MAX, SSH_KEY_MAX};
+use ::base::node::{Context, Default, Kind, Property, Shape, service};
+
+use crate::files::settings::{LOGIN_ROOT, UMASK, UPLOADS};
+
+static AUTHORITY: Kind = Kind::Text { max: SSH_KEY_MAX, shape: Shape::SshKey };
+const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
+
+/// `/configuration/services/sftp`.
+pub static NODE: Context = Context::new(
+    "sftp",
+    "SFTP",
+    "Serves shares over SFTP, to users by their passwords, keys and certificates. There is no \
+     shell and no forwarding.",
+    "services",
+)
+.statistics(&["sftp.ops[op]", "sftp.bytes[client]"])
+.actions(&[service::RESTART])
+.properties(::base::service_properties![
+    Property::setting(
+        "passwords",
+        "Passwords",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether users may sign in with their passwords.",
+    ),
+    Property::setting(
+        "keys",
+        "Keys",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether users may sign in with their public keys, and with certificates of trusted \
+         authorities.",
+    ),
+    Property::setting(
+        "authorities",
+        "Trusted authorities",
+        Kind::List { of: &AUTHORITY, max: SFTP_AUTHORITIES_MAX },
+        Default::List(&[]),
+        "Keys whose certificates let the users in who are named in them (TrustedUserCAKeys of \
+         OpenSSH), each a line of authorized_keys without options.",
+    ),
+    Property::setting(
+        "algorithms",
+        "Algorithms",
+        Kind::Choice(&[
+            ("modern", "Those without known weaknesses."),
+            ("compatible", "Older MACs as well, which curl with libssh2 before 1.11 needs."),
+        ]),
+        Default::Text("modern"),
+        "What connections may be protected with.",
+    ),
+    UMASK,
+    UPLOADS,
+    LOGIN_ROOT,
+    Property::setting(
+        "banner",
+        "Banner",
+        LINE,
+        Default::None,
+        "What is shown to those who connect, before they sign in.",
+    )
+    .example("Files of the lab"),
+    Property::state(
+        "host_keys",
+        "Host keys",
+        Kind::List { of: &LINE, max: 4 },
+        "Fingerprints of the server's keys: what clients show at their first connection.",
+    ),
+]);

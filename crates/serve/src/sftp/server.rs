@@ -1,0 +1,170 @@
+//! The service, over all its starts: SSH connections, and the SFTP server on their channels.
+
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vfs::share::Service;
+use vfs::share::rules::Transport;
+use wire::ssh::host_key::HostKey;
+use wire::ssh::kex::Policy;
+use wire::ssh::transport::ServerSetup;
+
+use super::ssh::{Methods, Ssh, Started, Unsigned};
+use super::{LoginRoot, Session, Settings, SymlinkOrder, conn, ssh};
+use crate::files::core::Core;
+use crate::files::{Caller, Files, VPath, serving};
+use crate::transport::Runtimes;
+use crate::transport::listener::Accepted;
+use crate::transport::tasks::{Ending, Tasks};
+
+/// What clients are told that we are: no version, which would only help who looks for an old one.
+const SOFTWARE: &str = "Plimsoll";
+/// Exit status of a channel that ended well, and of one that did not.
+const STATUS: [u32; 2] = [0, 1];
+
+/// Algorithms that are offered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Algorithms {
+    /// Those without known weaknesses.
+    #[default]
+    Modern,
+    /// MACs before encryption as well, for libssh2 before 1.11, and so curl of that time.
+    Compatible,
+}
+
+/// How the service is set.
+#[derive(Clone)]
+pub struct ServiceSettings {
+    /// How channels are served.
+    pub channels: Settings,
+    /// What a user sees as `/`.
+    pub login_root: LoginRoot,
+    /// Algorithms that are offered.
+    pub algorithms: Algorithms,
+    /// By what users sign in.
+    pub methods: Methods,
+    /// What is shown before signing in.
+    pub banner: Option<String>,
+}
+
+impl Default for ServiceSettings {
+    fn default() -> Self {
+        Self {
+            channels: Settings::default(),
+            login_root: LoginRoot::default(),
+            algorithms: Algorithms::default(),
+            methods: Methods { password: true, key: true },
+            banner: None,
+        }
+    }
+}
+
+/// The settings, and what is made from them.
+struct Current {
+    settings: ServiceSettings,
+    setup: Arc<ServerSetup>,
+}
+
+/// The service.
+pub struct Server {
+    host_keys: Vec<Arc<HostKey>>,
+    current: Mutex<Arc<Current>>,
+    unsigned: Unsigned,
+}
+
+impl Server {
+    /// A service with these settings and keys ([`ssh::host_keys::read_or_make`]).
+    pub fn new(settings: ServiceSettings, host_keys: Vec<HostKey>) -> Arc<Self> {
+        let host_keys: Vec<_> = host_keys.into_iter().map(Arc::new).collect();
+        let current = Mutex::new(current(settings, &host_keys));
+        Arc::new(Self { host_keys, current, unsigned: Unsigned::default() })
+    }
+
+    /// Exchanges the settings; they hold for connections that begin from now on.
+    pub fn set(&self, settings: ServiceSettings) {
+        let new = current(settings, &self.host_keys);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    fn current(&self) -> Arc<Current> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> ServiceSettings {
+        self.current().settings.clone()
+    }
+
+    /// The fingerprints of the server's keys, which users compare with what their clients show.
+    pub fn fingerprints(&self) -> Vec<String> {
+        self.host_keys.iter().map(|key| key.fingerprint()).collect()
+    }
+
+    /// Connections on which nobody has signed in yet.
+    pub fn unsigned(&self) -> usize {
+        self.unsigned.count()
+    }
+
+    /// Serves what comes at `sockets`. `None` if the runtimes have ended.
+    pub fn start(
+        self: &Arc<Self>,
+        files: &Arc<Files>,
+        runtimes: &Runtimes,
+        sockets: Vec<TcpListener>,
+    ) -> Option<Tasks> {
+        let server = Arc::clone(self);
+        let sockets = sockets.into_iter().map(|socket| (socket, ())).collect();
+        serving::serve(files, runtimes, sockets, move |core, accepted, (), ending| {
+            connection(Arc::clone(&server), core, accepted, ending)
+        })
+    }
+}
+
+fn current(settings: ServiceSettings, host_keys: &[Arc<HostKey>]) -> Arc<Current> {
+    let policy = match settings.algorithms {
+        Algorithms::Modern => Policy::modern(),
+        Algorithms::Compatible => Policy::compatible(),
+    };
+    let (software, host_keys) = (SOFTWARE.to_owned(), host_keys.to_vec());
+    Arc::new(Current { settings, setup: Arc::new(ServerSetup { software, policy, host_keys }) })
+}
+
+async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, ending: Ending) {
+    let current = server.current();
+    let files = &core.files;
+    let ssh = Arc::new(Ssh {
+        setup: Arc::clone(&current.setup),
+        banner: current.settings.banner.clone(),
+        methods: current.settings.methods,
+        identity: Arc::clone(&files.identity),
+        sign_ins: Arc::clone(&files.sign_ins),
+        budgets: Arc::clone(&files.budgets),
+        unsigned: server.unsigned.clone(),
+    });
+    let peer = accepted.peer;
+    let client = files.hub.clients().intern(peer.ip().to_canonical());
+    let start =
+        |started| channel(Rc::clone(&core), current.settings.clone(), (peer, client), started);
+    ssh::serve(ssh, accepted, ending, start).await;
+}
+
+/// Serves one channel; returns its exit status.
+async fn channel(
+    core: Rc<Core>,
+    settings: ServiceSettings,
+    peer: (SocketAddr, u32),
+    started: Started,
+) -> u32 {
+    let Started { person, software, security, input, output } = started;
+    let [well, badly] = STATUS;
+    let mut channels = Settings { symlink: SymlinkOrder::of(&software), ..settings.channels };
+    if settings.login_root == LoginRoot::Home {
+        let home = person.home.as_deref().and_then(|home| VPath::parse(home).ok());
+        let Some(home) = home else { return badly };
+        channels.root = home;
+    }
+    let who = Caller::new(person, peer, Transport::Tls, Service::Sftp).secured(security);
+    let session = Session::new(core, who, Arc::new(channels));
+    if conn::serve(session, input, output).await.is_ok() { well } else { badly }
+}

@@ -1,0 +1,74 @@
+//! SSH connections below the SFTP server: the transport of [`wire::ssh`] on a socket, signing in,
+//! and channels with the subsystem `sftp`. Nothing else is to be had: no shell, no commands, no
+//! forwarding.
+//!
+//! - `conn`: drives one connection. [`Ssh`]: what all of them share.
+//! - `auth`: who signs in; `keys`: by which keys and certificates.
+//! - [`unsigned`]: connections on which nobody has signed in yet.
+//! - `session`: the connection protocol; `pipe`: a channel as the SFTP server sees it.
+//! - [`host_keys`]: the server's own keys, in a directory.
+
+use std::sync::Arc;
+
+use vfs::identity::{Identity, Person};
+use vfs::transfers::Security;
+use wire::ssh::transport::ServerSetup;
+
+mod auth;
+mod conn;
+pub mod host_keys;
+mod keys;
+mod pipe;
+mod session;
+pub mod unsigned;
+
+pub use conn::serve;
+pub use pipe::{SshInput, SshOutput};
+pub use unsigned::Unsigned;
+
+use crate::files::SignIns;
+use crate::transport::Budgets;
+
+/// By what somebody may sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Methods {
+    /// By password, asked for directly or as a question.
+    pub password: bool,
+    /// By public key or certificate.
+    pub key: bool,
+}
+
+/// What all connections share.
+pub struct Ssh {
+    /// Name, algorithms and keys of the server.
+    pub setup: Arc<ServerSetup>,
+    /// What is shown before signing in.
+    pub banner: Option<String>,
+    /// By what somebody may sign in.
+    pub methods: Methods,
+    /// Who may sign in.
+    pub identity: Arc<dyn Identity>,
+    /// Threads that judge passwords.
+    pub sign_ins: Arc<SignIns>,
+    /// Where failures are counted.
+    pub budgets: Arc<Budgets>,
+    /// Connections on which nobody has signed in yet.
+    pub unsigned: Unsigned,
+}
+
+/// A channel on which the SFTP server is to begin, and whose it is.
+pub struct Started {
+    /// Who has signed in.
+    pub person: Arc<Person>,
+    /// The name of his software, as in `SSH-2.0-NAME`.
+    pub software: Vec<u8>,
+    /// What protects the connection.
+    pub security: Option<Security>,
+    /// What comes.
+    pub input: SshInput,
+    /// What goes.
+    pub output: SshOutput,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! A core's writing end of the measuring, shared by the services that it serves.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use base::clock::stamp;
+use base::limits::CORE_TICK_SLICES;
+use probe::core::CoreProbe;
+use probe::hub::Hub;
+use probe::op::OpRecord;
+
+thread_local! {
+    /// The one of this thread, as long as a service of it has it.
+    static METER: RefCell<Weak<RefCell<CoreProbe>>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Where the services of a core write operations down.
+pub struct Meter {
+    hub: Arc<Hub>,
+    probe: Rc<RefCell<CoreProbe>>,
+}
+
+impl Meter {
+    /// The one of this thread, which serves core `id`. The first service takes the core's writing
+    /// end; it is free again when the last one has ended.
+    pub fn of(hub: &Arc<Hub>, id: usize) -> Self {
+        let shared = METER.with_borrow(Weak::upgrade).filter(|probe| {
+            let probe = probe.borrow();
+            Arc::ptr_eq(probe.hub(), hub) && probe.core() == id
+        });
+        let probe = shared.unwrap_or_else(|| {
+            let probe = Rc::new(RefCell::new(hub.core(id)));
+            METER.set(Rc::downgrade(&probe));
+            probe
+        });
+        Self { hub: Arc::clone(hub), probe }
+    }
+
+    /// The hub that it reports to.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Its writing end, for whoever has several records to write.
+    pub fn probe(&self) -> std::cell::RefMut<'_, CoreProbe> {
+        self.probe.borrow_mut()
+    }
+
+    /// Writes one operation down.
+    pub fn finish(&self, record: &OpRecord) {
+        self.probe.borrow_mut().finish(record);
+    }
+
+    /// Adds up what was written down, as much as an idle moment allows.
+    pub fn idle(&self) {
+        let mut probe = self.probe.borrow_mut();
+        for _ in 0..CORE_TICK_SLICES {
+            if !probe.idle(stamp()) {
+                break;
+            }
+        }
+    }
+}

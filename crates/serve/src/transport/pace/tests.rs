@@ -1,0 +1,44 @@
+//! Who is too slow, and when.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// After how many seconds of so many bytes each a peer is given up; `None` if not within a day.
+fn given_up(bytes: u64) -> Option<u64> {
+    let mut pace = Pace::default();
+    (1..86_400).find(|_| {
+        pace.waited(SECOND, bytes);
+        pace.left().is_none()
+    })
+}
+
+#[test]
+fn who_stands_still_or_trickles_is_given_up() {
+    let patience = PEER_PATIENCE.as_secs();
+    assert_eq!(given_up(0), Some(patience));
+    assert!(given_up(1).is_some_and(|after| after <= patience + 1), "{:?}", given_up(1));
+    assert!(given_up(PEER_RATE_MIN / 2).is_some_and(|after| after <= 2 * patience));
+}
+
+#[test]
+fn who_is_slow_but_goes_on_is_not() {
+    assert_eq!(given_up(PEER_RATE_MIN), None);
+    // A pause just short of the patience, then the least rate.
+    let mut pace = Pace::default();
+    pace.waited(PEER_PATIENCE - SECOND, 0);
+    for _ in 0..10_000 {
+        pace.waited(SECOND, PEER_RATE_MIN);
+        assert!(pace.left().is_some());
+    }
+}
+
+#[test]
+fn a_gigabyte_earns_no_more_than_the_patience() {
+    let mut pace = Pace::default();
+    pace.waited(SECOND, 1 << 30);
+    assert_eq!(pace.left(), Some(PEER_PATIENCE));
+    pace.waited(Duration::ZERO, u64::MAX);
+    pace.waited(PEER_PATIENCE, 0);
+    assert_eq!(pace.left(), None);
+}

@@ -1,0 +1,121 @@
+//! Places for connections: one account over all services, because they share the descriptors.
+//!
+//! Each service is sure of its part, so that a flood of one keeps nobody from the others; the rest
+//! is for those who come first. One client, whatever it calls, leaves a part of that rest to
+//! others.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::limits::{CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_SURE_PART};
+use base::peer::network;
+
+use super::tally::Tally;
+
+/// The account.
+#[derive(Debug)]
+pub struct Places {
+    all: usize,
+    /// What each service is sure of.
+    sure: usize,
+    /// What nobody is sure of.
+    common: usize,
+    client_max: usize,
+    taken: Mutex<Taken>,
+    /// Connections refused by any service so far.
+    pub refused: AtomicU64,
+    /// Connections that any service ended so far because the peer was too slow.
+    pub slow: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Taken {
+    services: Vec<usize>,
+    /// As many at most as there are places.
+    clients: Tally,
+}
+
+impl Places {
+    /// So many places, for so many services.
+    pub fn new(all: usize, services: usize) -> Self {
+        let sure = all / CONNECTIONS_SURE_PART;
+        let common = all.saturating_sub(sure * services);
+        let taken = Taken { services: vec![0; services], clients: Tally::default() };
+        Self {
+            all,
+            sure,
+            common,
+            client_max: common - common / CONNECTIONS_CLIENT_LEAVES,
+            taken: Mutex::new(taken),
+            refused: AtomicU64::default(),
+            slow: AtomicU64::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place at this service (counted from 0) for a client, if there is one.
+    pub fn take(self: &Arc<Self>, service: usize, from: IpAddr) -> Option<Place> {
+        let from = network(from);
+        let mut taken = self.lock();
+        let here = taken.services.get(service).copied()?;
+        let is_sure = here < self.sure;
+        if taken.clients.of(from) >= self.client_max
+            || (!is_sure && taken.common(self.sure) >= self.common)
+        {
+            return None;
+        }
+        taken.services[service] += 1;
+        taken.clients.add(from);
+        drop(taken);
+        Some(Place { places: Arc::clone(self), service, from })
+    }
+
+    /// Places in all.
+    pub fn all(&self) -> usize {
+        self.all
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.lock().clients.all()
+    }
+
+    /// Whether some service can take nobody more.
+    pub fn is_full(&self) -> bool {
+        let taken = self.lock();
+        let full = taken.common(self.sure) >= self.common;
+        full && taken.services.iter().any(|count| *count >= self.sure)
+    }
+}
+
+impl Taken {
+    /// How many are taken beyond what services are sure of.
+    fn common(&self, sure: usize) -> usize {
+        self.services.iter().map(|count| count.saturating_sub(sure)).sum()
+    }
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    service: usize,
+    from: IpAddr,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.lock();
+        if let Some(count) = taken.services.get_mut(self.service) {
+            *count -= 1;
+        }
+        taken.clients.remove(self.from);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Who gets a place, and who never is without.
+
+use super::*;
+
+fn client(n: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, n])
+}
+
+/// Takes all that a client gets at a service.
+fn take_all(places: &Arc<Places>, service: usize, from: IpAddr) -> Vec<Place> {
+    std::iter::from_fn(|| places.take(service, from)).collect()
+}
+
+#[test]
+fn one_client_leaves_places_to_others_at_every_service() {
+    let places = Arc::new(Places::new(1600, 4));
+    let held: Vec<_> = (0..4).flat_map(|service| take_all(&places, service, client(1))).collect();
+    assert_eq!(held.len(), 900, "three quarters of what nobody is sure of");
+    for service in 0..4 {
+        let other = take_all(&places, service, client(2));
+        assert!(other.len() >= 300, "{} at {service}", other.len());
+    }
+    drop(held);
+    assert_eq!((places.taken(), places.lock().clients.addresses()), (0, 0));
+}
+
+#[test]
+fn a_flood_of_one_service_keeps_nobody_from_the_others() {
+    let places = Arc::new(Places::new(1600, 4));
+    let flood: Vec<_> = (0..200).flat_map(|n| take_all(&places, 1, client(n))).collect();
+    assert_eq!(flood.len(), 1300, "all but what the other three are sure of");
+    assert!(places.is_full());
+    assert!(places.take(1, client(250)).is_none());
+    let others: Vec<_> = [0, 2, 3].map(|service| take_all(&places, service, client(250))).into();
+    assert!(others.iter().all(|held| held.len() == 100));
+    assert_eq!(places.taken(), places.all());
+    drop(flood);
+    assert!(!places.is_full() && places.take(1, client(250)).is_some());
+}
+
+#[test]
+fn a_site_of_ipv6_is_one_client() {
+    let places = Arc::new(Places::new(1600, 4));
+    let of = |n: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, n]);
+    let held: Vec<_> = (0..2_000).filter_map(|n| places.take(1, of(n))).collect();
+    assert_eq!(held.len(), 900);
+    assert!(places.take(1, IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, 1])).is_some());
+}

@@ -1,0 +1,13 @@
+//! WebDAV over shares in memory, method by method, without a connection: what RFC 4918 says, and
+//! what clients are known to do.
+
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
+
+mod clients;
+mod collections;
+mod locks;
+mod properties;
+#[path = "../files/scene.rs"]
+mod scene;
+mod site;

@@ -1,0 +1,258 @@
+//! A service of `serve::files` in this process: shares in memory or in a directory, users, and a
+//! core to call from. Other tests include this file by its path.
+
+#![allow(dead_code, reason = "each test that includes it uses a part")]
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use probe::hub::{Hub, HubOptions};
+use serve::files::{Caller, Core, Files, SignIns};
+use serve::pool::{Pool, PoolLimits};
+use serve::transport::budget::Limits;
+use serve::transport::buffers::LargeBuffers;
+use serve::transport::pace::Pace;
+use serve::transport::{Budgets, Runtimes};
+use vfs::cred::Cred;
+use vfs::flush::FlushGroup;
+use vfs::fs::FileSystem;
+use vfs::identity::{Identity, Person, Refused};
+use vfs::locks::LockTable;
+use vfs::mem::MemFs;
+use vfs::share::rules::{Lookup, Transport};
+use vfs::share::{Service, ShareTable, Shares, tag};
+use vfs::transfers::{Ended, Log};
+
+/// How long something may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Users for tests: `alice` with the password `secret`, and whoever is added.
+pub struct Users {
+    people: Mutex<HashMap<String, (String, Arc<Person>)>>,
+    keys: Mutex<HashMap<String, Vec<String>>>,
+    /// How often a password was judged.
+    pub judged: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        let users = Self {
+            people: Mutex::default(),
+            keys: Mutex::default(),
+            judged: AtomicU64::new(0),
+            generation: AtomicU64::new(1),
+        };
+        users.add("alice", "secret", Cred::root());
+        users
+    }
+}
+
+impl Users {
+    /// Adds somebody.
+    pub fn add(&self, name: &str, password: &str, cred: Cred) {
+        let person = Person { name: name.to_owned(), cred, home: None, anonymous: false };
+        let entry = (password.to_owned(), Arc::new(person));
+        self.people.lock().expect("whole").insert(name.to_owned(), entry);
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds somebody with a home directory.
+    pub fn add_at_home(&self, name: &str, password: &str, home: &str) {
+        self.add(name, password, Cred::root());
+        let mut people = self.people.lock().expect("whole");
+        if let Some((_, person)) = people.get_mut(name) {
+            let home = Some(home.as_bytes().to_vec());
+            *person = Arc::new(Person { home, ..Person::clone(person) });
+        }
+    }
+
+    /// Takes somebody away.
+    pub fn remove(&self, name: &str) {
+        self.people.lock().expect("whole").remove(name);
+        self.generation.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Gives somebody a key: a line of `authorized_keys`.
+    pub fn add_key(&self, name: &str, line: &str) {
+        self.keys.lock().expect("whole").entry(name.to_owned()).or_default().push(line.to_owned());
+    }
+}
+
+impl Identity for Users {
+    fn password(&self, _: IpAddr, name: &str, password: &str) -> Result<Arc<Person>, Refused> {
+        self.judged.fetch_add(1, Ordering::Relaxed);
+        let people = self.people.lock().expect("whole");
+        match people.get(name) {
+            Some((right, person)) if right == password => Ok(Arc::clone(person)),
+            _ => Err(Refused::Wrong),
+        }
+    }
+
+    fn must_wait(&self, _: IpAddr, _: &str) -> Option<Duration> {
+        None
+    }
+
+    fn keys(&self, name: &str) -> Vec<String> {
+        self.keys.lock().expect("whole").get(name).cloned().unwrap_or_default()
+    }
+
+    fn judged(&self, _: IpAddr, _: &str, _: bool) {}
+
+    fn person(&self, name: &str) -> Option<Arc<Person>> {
+        self.people.lock().expect("whole").get(name).map(|(_, person)| Arc::clone(person))
+    }
+
+    fn anonymous(&self) -> Arc<Person> {
+        let cred = Cred { uid: 65_534, gid: 65_534, groups: Vec::new() };
+        let name = "anonymous".to_owned();
+        Arc::new(Person { name, cred, home: Some(b"/share".to_vec()), anonymous: true })
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+}
+
+/// Knows no names of hosts.
+pub struct Nobody;
+
+impl Lookup for Nobody {
+    fn host(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+        Err(format!("{name} is unknown"))
+    }
+
+    fn netgroups(&self) -> String {
+        String::new()
+    }
+}
+
+/// The log of transfers: what it was told.
+#[derive(Default)]
+pub struct Told {
+    all: Mutex<Vec<Ended>>,
+    more: Condvar,
+}
+
+impl Log for Told {
+    fn is_on(&self) -> bool {
+        true
+    }
+
+    fn ended(&self, transfer: Ended) {
+        self.all.lock().expect("whole").push(transfer);
+        self.more.notify_all();
+    }
+}
+
+impl Told {
+    /// Waits until so many transfers were told that were not taken, and takes them: each as
+    /// `PROTOCOL DIRECTION OUTCOME PATH BYTES@OFFSET`.
+    pub fn take(&self, count: usize) -> Vec<String> {
+        self.taken(count).iter().map(words).collect()
+    }
+
+    /// The same as they are.
+    pub fn taken(&self, count: usize) -> Vec<Ended> {
+        let all = self.all.lock().expect("whole");
+        let few = |all: &mut Vec<Ended>| all.len() < count;
+        let waited = self.more.wait_timeout_while(all, PATIENCE, few);
+        let mut all = waited.expect("whole").0;
+        assert!(all.len() >= count, "{count} transfers: {all:?}");
+        std::mem::take(&mut *all)
+    }
+}
+
+fn words(one: &Ended) -> String {
+    let (protocol, way, outcome) = (one.protocol.name(), one.direction.name(), one.outcome.name());
+    let path = String::from_utf8_lossy(&one.path);
+    format!("{protocol} {way} {outcome} {path} {}@{}", one.bytes, one.offset)
+}
+
+/// A service's parts, and the runtimes that it is to run on.
+pub struct Scene {
+    /// The parts.
+    pub files: Arc<Files>,
+    /// What the log of transfers was told.
+    pub told: Arc<Told>,
+    /// The users in them.
+    pub users: Arc<Users>,
+    /// Two cores.
+    pub runtimes: Arc<Runtimes>,
+}
+
+impl Scene {
+    /// The share `share`, in memory.
+    pub fn in_memory(service: Service) -> Self {
+        Self::over(service, &[("share", MemFs::new(tag("share"), 1 << 30))])
+    }
+
+    /// The share `share`, in memory, for peers that may be as slow as this.
+    pub fn with_patience(service: Service, patience: Duration) -> Self {
+        let share: Arc<dyn FileSystem> = MemFs::new(tag("share"), 1 << 30);
+        let limits = Limits { pace: Pace::new(patience), ..Limits::default() };
+        Self::within(service, &[("share", share)], limits)
+    }
+
+    /// These shares.
+    pub fn over(service: Service, shares: &[(&str, Arc<dyn FileSystem>)]) -> Self {
+        Self::within(service, shares, Limits::default())
+    }
+
+    fn within(service: Service, shares: &[(&str, Arc<dyn FileSystem>)], limits: Limits) -> Self {
+        let locks: Arc<LockTable> = Arc::default();
+        let mut table = ShareTable::with_locks(Arc::clone(&locks));
+        for (name, fs) in shares {
+            table.add(name, Arc::clone(fs), false).expect("a share");
+        }
+        let runtimes = Arc::new(Runtimes::start(2).expect("threads"));
+        let users: Arc<Users> = Arc::default();
+        let told: Arc<Told> = Arc::default();
+        let files = Files {
+            service,
+            shares: Shares::new(table),
+            locks,
+            flush: Arc::new(FlushGroup::start().expect("threads")),
+            pool: Pool::start(PoolLimits::default()).expect("threads"),
+            identity: users.clone(),
+            sign_ins: Arc::new(SignIns::default()),
+            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+            transfers: told.clone(),
+            budgets: Arc::new(Budgets::new(limits)),
+            large: LargeBuffers::default(),
+        };
+        Self { files: Arc::new(files), told, users, runtimes }
+    }
+
+    /// Somebody who has signed in from this machine.
+    pub fn caller(&self, name: &str) -> Caller {
+        let person = self.users.person(name).expect("a user");
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000));
+        let client = self.files.hub.clients().intern(peer.ip());
+        Caller::new(person, (peer, client), Transport::Plain, self.files.service)
+    }
+
+    /// Runs `test` on a core, as a connection would run.
+    pub fn run<F, T>(&self, test: F)
+    where
+        F: FnOnce(Rc<Core>) -> T + Send + 'static,
+        T: Future<Output = ()> + 'static,
+    {
+        let (done, is_done) = std::sync::mpsc::channel();
+        let files = Arc::clone(&self.files);
+        self.runtimes.spawn_on(0, move || async move {
+            let core = Core::new(0, 2, files);
+            let outcome = tokio::task::spawn_local(test(core)).await;
+            done.send(outcome).expect("somebody waits");
+        });
+        let outcome = is_done.recv_timeout(Duration::from_secs(60)).expect("it ends in time");
+        if let Err(e) = outcome {
+            std::panic::resume_unwind(e.into_panic());
+        }
+    }
+}

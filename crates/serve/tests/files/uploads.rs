@@ -1,0 +1,208 @@
+//! Uploads are whole or not there.
+
+use std::rc::Rc;
+
+use serve::files::list::Listing;
+use serve::files::upload::How;
+use serve::files::{Caller, Core, Links};
+use serve::transport::buffers::ReplyBuf;
+use vfs::attr::{SetAttr, SetTime, Time};
+use vfs::fs::{Context, CreateHow, DirEntry, FileSystem, Result, SetXattr};
+use vfs::locks::{ClientKey, FileKey, Owner, Protocol, SHARE_READ, SHARE_WRITE, Share};
+use vfs::share::Service;
+use vfs::status::Status;
+
+use crate::scene::Scene;
+use crate::ways::path;
+
+/// What is in a file.
+async fn content(core: &Rc<Core>, who: &Caller, at: &str) -> Result<Vec<u8>> {
+    let node = core.find(who, &path(at), Links::Follow).await?.node()?;
+    let reader = core.reader(who, node).await?;
+    let mut buf = ReplyBuf::default();
+    loop {
+        let offset = buf.len() as u64;
+        let (count, eof) = reader.read(core, who, (offset, 3), &mut buf).await?;
+        if eof || count == 0 {
+            return Ok(buf.into_vec());
+        }
+    }
+}
+
+async fn begin(
+    core: &Rc<Core>,
+    who: &Caller,
+    at: &str,
+    how: How,
+) -> Result<serve::files::upload::Upload> {
+    let spot = core.spot(who, &path(at), Links::Follow).await?;
+    core.upload(who, &spot, how).await
+}
+
+/// All names in the share, those of uploads too.
+async fn names(core: &Rc<Core>, who: &Caller) -> Vec<Vec<u8>> {
+    let dir = core.find(who, &path("/share"), Links::Follow).await.expect("there");
+    let mut listing = Listing::new(dir.node().expect("a node"));
+    let mut names = Vec::new();
+    while let Some(batch) = listing.next(core, who).await.expect("listed") {
+        names.extend(batch.into_iter().map(|one| one.name));
+    }
+    names
+}
+
+/// Waits until nothing at all is in the share.
+async fn until_gone(core: &Rc<Core>, who: &Caller) {
+    let until = base::clock::Deadline::after(std::time::Duration::from_secs(10));
+    while !raw_names(core, who).await.is_empty() {
+        assert!(!until.passed(), "something was left");
+    }
+}
+
+/// All names in the share as the file system has them.
+async fn raw_names(core: &Rc<Core>, who: &Caller) -> Vec<Vec<u8>> {
+    let reached = core.reach(who, b"share").expect("the share");
+    let fs = std::sync::Arc::clone(&reached.share.fs);
+    let list = move |cx: Context<'_>| {
+        let mut names = Vec::new();
+        let mut each = |entry: DirEntry<'_>| {
+            names.push(entry.name.to_vec());
+            true
+        };
+        fs.list(cx, &fs.root(), 0, [0; 8], false, &mut each).expect("listed");
+        names.retain(|name| name != b"." && name != b"..");
+        names
+    };
+    core.pooled(who, &reached.cred, list).await.expect("it runs")
+}
+
+fn whole() -> How {
+    How::Whole(SetAttr { mode: Some(0o644), ..SetAttr::default() })
+}
+
+#[test]
+fn nothing_is_seen_before_the_end() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let back = upload.write(0, b"hello ".to_vec()).await.expect("written");
+        assert_eq!(back, b"hello ", "the buffer comes back");
+        upload.write(6, b"world".to_vec()).await.expect("written");
+        assert_eq!(content(&core, &who, "/share/f").await, Err(Status::NotFound));
+        assert!(names(&core, &who).await.is_empty(), "nor is it listed");
+        let mtime = SetTime::At(Time { sec: 1_000, nsec: 5 });
+        let node = upload.finish(SetAttr { mtime, ..SetAttr::default() }).await.expect("whole");
+        assert_eq!((node.attr.size, node.attr.mtime), (11, Time { sec: 1_000, nsec: 5 }));
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"hello world"[..]));
+        // One that replaces it: as it was until the end, with the mode that it had.
+        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        upload.write(0, b"new".to_vec()).await.expect("written");
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"hello world"[..]));
+        drop(upload);
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"hello world"[..]));
+        let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("there");
+        let put = core.put(&who, &spot, (b"put".to_vec(), SetAttr::default())).await;
+        assert_eq!(put.map(|node| node.attr.mode & 0o777), Ok(0o644));
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"put"[..]));
+    });
+}
+
+#[test]
+fn one_that_is_broken_off_leaves_nothing() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let mut upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        upload.write(0, b"half".to_vec()).await.expect("written");
+        drop(upload);
+        until_gone(&core, &who).await;
+        // What a server that was killed has left goes with the next listing.
+        let old = b".plimsoll-upload-0123456789abcdef-1";
+        let at = path("/share").with(old);
+        let spot = core.spot(&who, &at, Links::Keep).await.expect("a place");
+        let (dir, set) = (spot.dir, SetAttr::default());
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            fs.create(cx, &dir, old, CreateHow::Guarded(set))
+        };
+        core.alter(&who, &spot.reached, make).await.expect("made");
+        assert_eq!(raw_names(&core, &who).await.len(), 1);
+        assert!(names(&core, &who).await.is_empty());
+        until_gone(&core, &who).await;
+    });
+}
+
+#[test]
+fn what_is_there_is_gone_on_with() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("a place");
+        core.put(&who, &spot, (b"12345".to_vec(), SetAttr::default())).await.expect("put");
+        let how = How::InPlace(SetAttr::default());
+        let mut upload = begin(&core, &who, "/share/f", how).await.expect("begun");
+        assert!(!upload.is_aside());
+        upload.write(5, b"678".to_vec()).await.expect("written");
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"12345678"[..]));
+        upload.finish(SetAttr::default()).await.expect("on disk");
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"12345678"[..]));
+    });
+}
+
+#[test]
+fn who_denies_writing_is_heard() {
+    let scene = Scene::in_memory(Service::Http);
+    let (who, locks) = (scene.caller("alice"), scene.files.locks.clone());
+    scene.run(move |core| async move {
+        let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("a place");
+        let node = core.put(&who, &spot, (b"x".to_vec(), SetAttr::default())).await.expect("put");
+        let client = ClientKey { protocol: Protocol::Smb, id: 1 };
+        let other = Owner::new(client, b"other").expect("short");
+        let key = FileKey::from(&node.attr);
+        let deny = Share { access: SHARE_READ, deny: SHARE_WRITE };
+        locks.open(key, &other, deny).expect("nobody else has it open");
+        let refused = begin(&core, &who, "/share/f", whole()).await;
+        assert_eq!(refused.err(), Some(Status::Busy));
+        assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"x"[..]));
+        locks.close(key, &other);
+        let upload = begin(&core, &who, "/share/f", whole()).await.expect("now it may");
+        let refused = locks.open(key, &other, deny);
+        assert!(refused.is_err(), "the upload itself is an open for writing");
+        upload.finish(SetAttr::default()).await.expect("done");
+        locks.open(key, &other, deny).expect("it is over");
+    });
+}
+
+#[test]
+fn what_replaces_a_file_takes_over_what_is_not_data() {
+    let scene = Scene::in_memory(Service::Http);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("a place");
+        let node = core.put(&who, &spot, (b"x".to_vec(), SetAttr::default())).await.expect("put");
+        let (file, how) = (node.handle, SetXattr::Create);
+        let set = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            fs.set_xattr(cx, &file, b"color", b"blue", how)
+        };
+        core.alter(&who, &node.reached, set).await.expect("set");
+        let owner = SetAttr { uid: Some(7), gid: Some(8), mode: Some(0o640), ..SetAttr::default() };
+        core.set_attr(&who, &node, owner).await.expect("given away");
+        for whole in [true, false] {
+            let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("there");
+            let new = if whole {
+                let how = How::Whole(SetAttr::default());
+                let mut upload = core.upload(&who, &spot, how).await.expect("begun");
+                upload.write(0, b"new".to_vec()).await.expect("written");
+                upload.finish(SetAttr::default()).await
+            } else {
+                core.put(&who, &spot, (b"put".to_vec(), SetAttr::default())).await
+            };
+            let new = new.expect("whole");
+            assert_ne!(new.attr.fileid, node.attr.fileid, "it is another file");
+            assert_eq!((new.attr.uid, new.attr.gid, new.attr.mode & 0o777), (7, 8, 0o640));
+            let (fs, file) = (std::sync::Arc::clone(&new.reached.share.fs), new.handle);
+            let get = move |cx: Context<'_>| fs.get_xattr(cx, &file, b"color");
+            let color = core.look(&who, &new.reached.cred, get).await;
+            assert_eq!(color.as_deref(), Ok(&b"blue"[..]));
+        }
+    });
+}

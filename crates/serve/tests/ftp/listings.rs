@@ -1,0 +1,151 @@
+//! Directories, names, attributes, listings.
+
+use serve::ftp::Settings;
+use wire::ftp::facts::{self, Kind};
+use wire::ftp::request::Site;
+use wire::ftp::{Request, Verb};
+
+use crate::client::{Client, Running};
+
+fn text(verb: Verb, path: &[u8]) -> Request<'_> {
+    Request::Text(verb, path)
+}
+
+fn lines(c: &mut Client, verb: Verb, path: Option<&[u8]>) -> Vec<Vec<u8>> {
+    let all = c.fetch(&Request::Maybe(verb, path));
+    let mut lines: Vec<_> = all.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+    assert_eq!(lines.pop().as_deref(), Some(&b""[..]), "every line has its end");
+    lines.into_iter().map(|line| line.strip_suffix(b"\r").expect("CR LF").to_vec()).collect()
+}
+
+#[test]
+fn names_of_any_bytes() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    let names: [&[u8]; 6] =
+        [b" a b ", b"quo\"te", b"caf\xe9", b"iac\xff\xff", b"-la", "gr\u{fc}\u{df}".as_bytes()];
+    for name in names {
+        assert_eq!(c.store(&text(Verb::Stor, name), name), 226);
+        assert_eq!(c.fetch(&text(Verb::Retr, name)), name);
+        assert_eq!(c.request(&text(Verb::Rnfr, name)).code, 350);
+        let renamed = [name, b"2"].concat();
+        assert_eq!(c.request(&text(Verb::Rnto, &renamed)).code, 250);
+        assert_eq!(c.request(&text(Verb::Size, name)).code, 550);
+        assert_eq!(c.request(&text(Verb::Rnfr, &renamed)).code, 350);
+        assert_eq!(c.request(&text(Verb::Rnto, name)).code, 250);
+    }
+    let mut told = lines(&mut c, Verb::Mlsd, None);
+    told.sort_by_key(|line| facts::entry(line).expect("facts").name.to_vec());
+    let mut sorted = names;
+    sorted.sort_unstable();
+    let got: Vec<_> = told.iter().map(|line| facts::entry(line).expect("facts").name).collect();
+    assert_eq!(got, sorted);
+    for name in names {
+        assert_eq!(c.request(&text(Verb::Dele, name)).code, 250);
+    }
+    let dir = b"in \"quotes\"";
+    assert_eq!(c.request(&text(Verb::Mkd, dir)).lines[0], b"\"/share/in \"\"quotes\"\"\" created.");
+    assert_eq!(c.request(&text(Verb::Cwd, dir)).code, 250);
+    assert!(c.text("PWD").starts_with("\"/share/in \"\"quotes\"\"\""));
+    // Nobody can make a file pretend to be several.
+    assert_eq!(c.store(&text(Verb::Stor, b"a\rb"), b""), 226);
+    assert_eq!(lines(&mut c, Verb::Nlst, None), [b"a?b"]);
+}
+
+#[test]
+fn directories_are_made_and_removed() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    assert_eq!(c.say("MKD a"), 257);
+    assert_eq!(c.say("MKD a"), 550);
+    assert_eq!(c.say("XMKD a/b"), 257);
+    assert_eq!(c.say("RMD a"), 550, "not empty");
+    c.put("a/file", b"x");
+    assert_eq!(c.say("RMD a/file"), 550);
+    assert_eq!(c.say("DELE a/b"), 550);
+    assert_eq!(c.say("CWD a/file"), 550);
+    assert_eq!(c.say("CWD a/b"), 250);
+    assert_eq!(c.say("CDUP"), 250);
+    assert_eq!(c.text("XPWD"), "\"/share/a\" is the current directory.");
+    assert_eq!(c.say("RNTO x"), 503);
+    assert_eq!(c.say("RNFR b"), 350);
+    assert_eq!(c.say("NOOP"), 200);
+    assert_eq!(c.say("RNTO c"), 503, "RNTO comes right after RNFR");
+    assert_eq!(c.say("RNFR none"), 550);
+    for path in ["/", "/share"] {
+        assert_eq!(c.say(&format!("RMD {path}")), 550);
+        assert_eq!(c.say(&format!("RNFR {path}")), 550);
+        assert_eq!(c.say(&format!("STOR {path}")), 550);
+    }
+    assert_eq!(c.say("MKD /other"), 550, "there are shares, and nothing beside them");
+}
+
+#[test]
+fn every_kind_of_listing() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    c.put("file", b"12345");
+    c.put(".hidden", b"");
+    assert_eq!(c.say("MKD dir"), 257);
+    assert_eq!(c.say("MFMT 20200102030405 file"), 213);
+    assert_eq!(c.text("MDTM file"), "20200102030405");
+    assert_eq!(c.request(&Request::Site(Site::Chmod(0o640, b"file"))).code, 200);
+    assert_eq!(c.say("SITE UTIME 20200102030406 file"), 200);
+    assert_eq!(lines(&mut c, Verb::Nlst, None), [&b".hidden"[..], b"dir", b"file"]);
+    assert_eq!(lines(&mut c, Verb::Nlst, Some(b"/share/f*")), [b"/share/file"]);
+    assert_eq!(lines(&mut c, Verb::Nlst, Some(b"x*")), Vec::<Vec<u8>>::new());
+    let people = lines(&mut c, Verb::List, Some(b"-la file"));
+    let line = String::from_utf8(people[0].clone()).expect("text");
+    assert!(
+        line.starts_with("-rw-r-----   1 ") && line.ends_with(" 5 Jan  2  2020 file"),
+        "{line}"
+    );
+    let told = lines(&mut c, Verb::Mlsd, Some(b"/share"));
+    let told: Vec<_> = told.iter().map(|line| facts::entry(line).expect("facts")).collect();
+    let file = told.iter().find(|entry| entry.name == b"file").expect("told");
+    assert_eq!((file.kind, file.size, file.mode), (Some(Kind::File), Some(5), Some(0o640)));
+    assert_eq!((file.modify, file.perm), (Some(1_577_934_246), Some("adfrw")));
+    let dir = told.iter().find(|entry| entry.name == b"dir").expect("told");
+    assert_eq!((dir.kind, dir.size, dir.perm), (Some(Kind::Dir), None, Some("cdeflmp")));
+    let one = c.ask("MLST file");
+    assert_eq!((one.code, one.lines.len()), (250, 3));
+    assert_eq!(facts::entry(&one.lines[1]).expect("facts").name, b"/share/file");
+    let status = c.ask("STAT /share");
+    assert_eq!((status.code, status.lines.len()), (213, 5));
+    c.passive();
+    assert_eq!(c.say("MLSD file"), 501);
+    assert_eq!(c.say("LIST none"), 550);
+    assert_eq!(c.say("CWD /"), 250);
+    assert_eq!(c.names(), ["share"]);
+    assert!(lines(&mut c, Verb::List, None)[0].starts_with(b"d"));
+    assert_eq!(facts::entry(&c.ask("MLST").lines[1]).expect("facts").kind, Some(Kind::Dir));
+}
+
+#[test]
+fn digests_of_files_and_parts_of_them() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    c.put("file", b"abc");
+    let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(c.text("HASH file"), format!("SHA-256 0-2 {sha256} file"));
+    assert_eq!(c.say("OPTS HASH sha-1"), 200);
+    assert_eq!(c.say("RANG 1 1"), 350);
+    assert_eq!(c.text("HASH file"), "SHA-1 1-1 e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98 file");
+    assert!(c.text("HASH file").starts_with("SHA-1 0-2 a9993e36"), "a range holds once");
+    assert_eq!(c.say("HASH ."), 550);
+}
+
+#[test]
+fn a_large_directory_comes_whole() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    let mut names = Vec::new();
+    for n in 0..2_000 {
+        let name = format!("file-{n:05}");
+        assert_eq!(c.say(&format!("MKD {name}")), 257);
+        names.push(name);
+    }
+    let mut told = c.names();
+    told.sort();
+    assert_eq!(told, names);
+}

@@ -1,0 +1,173 @@
+//! Signing in, and what is said without data.
+
+use std::time::{Duration, Instant};
+
+use serve::ftp::{LoginRoot, Settings, TlsUse};
+use vfs::cred::Cred;
+
+use crate::client::{Client, Running};
+
+#[test]
+fn nothing_without_signing_in() {
+    let running = Running::with(Settings::default());
+    let mut c = running.client();
+    for line in ["PWD", "LIST", "RETR x", "EPSV", "STAT /", "RETR", "SITE CHMOD 644 x", "MKD x"] {
+        assert_eq!(c.say(line), 530, "{line}");
+    }
+    for line in ["NOOP", "SYST", "FEAT", "HELP", "STAT", "SITE HELP", "OPTS UTF8 ON"] {
+        assert!(c.say(line) < 300, "{line}");
+    }
+    assert_eq!(c.say("PASS secret"), 503);
+    assert_eq!(c.say("FROB"), 500);
+    assert_eq!(c.say("SMNT x"), 530);
+    c.sign_in("alice", "secret");
+    assert_eq!(c.text("PWD"), "\"/\" is the current directory.");
+    assert_eq!(c.say("SMNT x"), 502);
+    assert_eq!(c.say("REIN"), 220);
+    assert_eq!(c.say("PWD"), 530);
+    assert_eq!(c.say("QUIT"), 221);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn wrong_passwords_take_as_long_as_unknown_names_and_are_not_forgiven() {
+    let running = Running::with(Settings::default());
+    let mut c = running.client();
+    for name in ["alice", "nobody"] {
+        assert_eq!(c.say(&format!("USER {name}")), 331);
+        let began = Instant::now();
+        assert_eq!(c.say("PASS wrong"), 530);
+        let took = began.elapsed();
+        assert!(took >= base::limits::FTP_WRONG_STEP - Duration::from_millis(1), "{took:?}");
+    }
+    assert_eq!(c.say("USER alice"), 331);
+    assert_eq!(c.say("PASS wrong"), 421);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn who_is_no_user_any_more_is_sent_away() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    running.scene.users.add("bob", "b", Cred::root());
+    assert_eq!(c.say("PWD"), 257);
+    running.scene.users.remove("alice");
+    assert_eq!(c.say("PWD"), 421);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn a_home_directory_is_where_one_begins_or_all_there_is() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    assert_eq!(c.say("MKD home"), 257);
+    c.put("outside", b"x");
+    running.scene.users.add_at_home("bob", "b", "/share/home");
+    running.scene.users.add_at_home("eve", "e", "/share/none");
+    let mut bob = running.client();
+    bob.sign_in("bob", "b");
+    assert_eq!(bob.text("PWD"), "\"/share/home\" is the current directory.");
+    assert_eq!(bob.say("CWD /share"), 250);
+    let root = Settings { login_root: LoginRoot::Home, ..Settings::default() };
+    running.server.set(root);
+    let mut bob = running.client();
+    bob.sign_in("bob", "b");
+    assert_eq!(bob.text("PWD"), "\"/\" is the current directory.");
+    assert_eq!(bob.say("TYPE I"), 200);
+    bob.put("mine", b"y");
+    for path in ["/share", "../outside", "/../../outside", "/share/outside"] {
+        assert_eq!(bob.say(&format!("SIZE {path}")), 550, "{path}");
+    }
+    assert_eq!(bob.say("CDUP"), 250);
+    assert_eq!(bob.say("SIZE mine"), 213);
+    assert_eq!(c.get("home/mine"), b"y");
+    let mut eve = running.client();
+    assert_eq!(eve.say("USER eve"), 331);
+    assert_eq!(eve.say("PASS e"), 530, "no home, and nothing else for her");
+}
+
+#[test]
+fn anonymous_users_are_let_in_only_where_that_is_set() {
+    let running = Running::with(Settings::default());
+    let mut c = running.client();
+    assert_eq!(c.say("USER anonymous"), 331);
+    assert_eq!(c.say("PASS me@here"), 530);
+    running.server.set(Settings { anonymous: true, ..Settings::default() });
+    let mut c = running.client();
+    c.sign_in("ftp", "me@here");
+    assert_eq!(c.say("PWD"), 257);
+}
+
+#[test]
+fn places_are_counted_in_all_and_for_each_address() {
+    let settings = Settings { per_address_max: 2, ..Settings::default() };
+    let running = Running::with(settings);
+    let (first, _second) = (running.client(), running.client());
+    let mut third = Client::to(running.explicit);
+    assert_eq!(third.reply().code, 421);
+    assert!(third.next().is_none());
+    drop(first);
+    let until = Instant::now() + crate::client::PATIENCE;
+    while running.server.connections() > 1 {
+        assert!(Instant::now() < until, "the place is not free again");
+    }
+    running.client();
+}
+
+#[test]
+fn who_says_nothing_is_told_to_go() {
+    let settings = Settings { idle: Duration::from_millis(200), ..Settings::default() };
+    let running = Running::with(settings);
+    let mut c = running.signed_in();
+    assert_eq!(c.reply().code, 421);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn the_end_of_the_service_is_told() {
+    let mut c = {
+        let running = Running::with(Settings::default());
+        running.signed_in()
+    };
+    assert_eq!(c.reply().code, 421);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn tls_may_be_required_or_not_offered() {
+    let running = Running::with(Settings { tls: TlsUse::Required, ..Settings::default() });
+    let mut c = running.client();
+    assert_eq!(c.say("USER alice"), 530);
+    assert_eq!(c.say("PASS secret"), 530);
+    running.server.set(Settings { tls: TlsUse::Off, ..Settings::default() });
+    let mut c = running.client();
+    assert_eq!(c.say("AUTH TLS"), 502);
+    let features = c.ask("FEAT").lines;
+    assert!(!features.iter().any(|line| line.starts_with(b"AUTH")));
+    assert!(features.iter().any(|line| line.starts_with(b"MLST type*;")));
+}
+
+#[test]
+fn options_and_questions() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    assert_eq!(c.say("STRU F"), 200);
+    assert_eq!(c.say("STRU R"), 504);
+    assert_eq!(c.say("MODE S"), 200);
+    assert_eq!(c.say("MODE Z"), 504);
+    assert_eq!(c.say("LANG en-GB"), 200);
+    assert_eq!(c.say("LANG fr"), 504);
+    assert_eq!(c.say("HOST ftp.example"), 503);
+    assert_eq!(c.say("CLNT test"), 200);
+    assert_eq!(c.say("ALLO 5"), 202);
+    assert_eq!(c.text("OPTS MLST size;frob;"), "MLST OPTS size;");
+    assert_eq!(c.text("OPTS HASH"), "SHA-256");
+    assert_eq!(c.say("OPTS HASH crc"), 501);
+    assert_eq!(c.say("ABOR"), 225);
+    assert_eq!(c.say("CCC"), 533);
+    assert_eq!(c.say("HELP STOR"), 214);
+    assert_eq!(c.say("HELP SITE CHMOD"), 214);
+    assert_eq!(c.say("AVBL"), 213);
+    let state = c.ask("STAT").lines;
+    assert!(state.iter().any(|line| line.ends_with(b"signed in as alice.")));
+}

@@ -1,0 +1,64 @@
+//! Data connections that trickle are given up; those that are merely slow are not.
+
+use std::io::{Read, Write};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use base::limits::PEER_RATE_MIN;
+use serve::ftp::Settings;
+use vfs::share::Service;
+use wire::ftp::{Request, Verb};
+
+use crate::client::Running;
+use crate::scene::Scene;
+
+/// How long a peer may do nothing here.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the server may take to give up one that does little more.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Pause between two pieces.
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn running() -> Running {
+    Running::over(Scene::with_patience(Service::Ftp, PATIENCE), Settings::default())
+}
+
+#[test]
+fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
+    let running = running();
+    let given_up = || running.scene.files.budgets.timeouts.load(Relaxed);
+    let mut c = running.signed_in();
+    let mut data = c.begin(&Request::Text(Verb::Stor, b"a"));
+    let begun = Instant::now();
+    while given_up() == 0 {
+        assert!(begun.elapsed() < DEADLINE, "not given up");
+        let _cut = data.write_all(b"x");
+        std::thread::park_timeout(PAUSE);
+    }
+    assert_eq!(c.reply().code, 426);
+    assert_eq!(c.say("SIZE a"), 550, "nothing is left of it");
+    let mut data = c.begin(&Request::Text(Verb::Stor, b"b"));
+    for _ in 0..100 {
+        data.write_all(&vec![b'y'; PEER_RATE_MIN as usize / 5]).expect("taken");
+        std::thread::park_timeout(PAUSE);
+    }
+    data.finish();
+    assert_eq!(c.reply().code, 226);
+    assert_eq!(given_up(), 1);
+}
+
+#[test]
+fn who_takes_a_byte_now_and_then_is_given_up() {
+    let running = running();
+    let mut c = running.signed_in();
+    c.put("large", &vec![7; 32 << 20]);
+    let mut data = c.begin(&Request::Text(Verb::Retr, b"large"));
+    let begun = Instant::now();
+    while running.scene.files.budgets.timeouts.load(Relaxed) == 0 {
+        assert!(begun.elapsed() < DEADLINE, "not given up");
+        data.read_exact(&mut [0; 1]).expect("a byte");
+        std::thread::park_timeout(PAUSE);
+    }
+    assert_eq!(c.reply().code, 426);
+    assert_eq!(c.get("large").len(), 32 << 20);
+}

@@ -1,0 +1,103 @@
+//! HTTP/2: the same answers, many at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::stand::{Stand, open};
+
+/// Runs `test` with a connection of HTTP/2.
+fn with<F: Future<Output = ()>>(stand: &Stand, test: impl FnOnce(SendRequest<Bytes>) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut config = stand.believes();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    runtime.block_on(tokio::task::LocalSet::new().run_until(async move {
+        let stream = TcpStream::connect(stand.secure).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        // What one stream leaves unread must not fill the connection.
+        let mut builder = h2::client::Builder::new();
+        let builder = builder.initial_window_size(1 << 16).initial_connection_window_size(1 << 23);
+        let (send, connection) = builder.handshake(stream).await.unwrap();
+        tokio::task::spawn_local(async move { drop(connection.await) });
+        let limit = std::time::Duration::from_secs(30);
+        tokio::time::timeout(limit, test(send)).await.unwrap();
+    }));
+}
+
+fn request(method: &str, path: &str) -> http::Request<()> {
+    let uri = format!("https://localhost{path}");
+    http::Request::builder().method(method).uri(uri).body(()).unwrap()
+}
+
+/// Sends a body as there is room for it, and takes the answer.
+async fn ask(send: &SendRequest<Bytes>, request: http::Request<()>, body: &[u8]) -> (u16, Vec<u8>) {
+    let mut send = send.clone().ready().await.unwrap();
+    let (answer, mut stream) = send.send_request(request, body.is_empty()).unwrap();
+    let mut rest = Bytes::copy_from_slice(body);
+    while !rest.is_empty() {
+        stream.reserve_capacity(rest.len());
+        let room = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await.unwrap().unwrap();
+        let part = rest.split_to(room.min(rest.len()));
+        stream.send_data(part, rest.is_empty()).unwrap();
+    }
+    let answer = answer.await.unwrap();
+    let (status, mut recv) = (answer.status().as_u16(), answer.into_body());
+    let mut all = Vec::new();
+    while let Some(part) = recv.data().await {
+        let part = part.unwrap();
+        recv.flow_control().release_capacity(part.len()).unwrap();
+        all.extend_from_slice(&part);
+    }
+    (status, all)
+}
+
+#[test]
+fn files_go_up_and_down() {
+    let stand = Stand::new(open());
+    with(&stand, |send| async move {
+        for size in [0, 5, 100_000, 3_000_000] {
+            let body: Vec<u8> = (0..size).map(|n| (n % 253) as u8).collect();
+            let path = format!("/share/f{size}");
+            assert_eq!(ask(&send, request("PUT", &path), &body).await.0, 201);
+            let (status, got) = ask(&send, request("GET", &path), b"").await;
+            assert_eq!((status, got == body), (200, true), "{size}");
+        }
+        assert_eq!(ask(&send, request("GET", "/share/%2e%2e/%2f"), b"").await.0, 400);
+        assert_eq!(ask(&send, request("GET", "/none"), b"").await.0, 404);
+        let (status, page) = ask(&send, request("GET", "/share/"), b"").await;
+        assert_eq!(status, 200);
+        assert!(page.ends_with(b"</html>\n"));
+        assert_eq!(ask(&send, request("HEAD", "/share/f5"), b"").await, (200, Vec::new()));
+    });
+}
+
+#[test]
+fn a_stream_that_waits_does_not_hold_others_up() {
+    let stand = Stand::new(open());
+    with(&stand, |send| async move {
+        let body = vec![b'x'; 4_000_000];
+        assert_eq!(ask(&send, request("PUT", "/share/large"), &body).await.0, 201);
+        // Nobody reads this one's body.
+        let mut first = send.clone().ready().await.unwrap();
+        let (slow, _) = first.send_request(request("GET", "/share/large"), true).unwrap();
+        let slow = slow.await.unwrap();
+        let many = (0..50).map(|n| {
+            let send = send.clone();
+            tokio::task::spawn_local(async move {
+                let path = format!("/share/f{n}");
+                assert_eq!(ask(&send, request("PUT", &path), path.as_bytes()).await.0, 201);
+                assert_eq!(ask(&send, request("GET", &path), b"").await.1, path.as_bytes());
+            })
+        });
+        for one in many.collect::<Vec<_>>() {
+            one.await.unwrap();
+        }
+        drop(slow);
+    });
+}

@@ -1,0 +1,19 @@
+//! HTTP through real sockets, over shares in memory: both versions, files up and down, signing in,
+//! listings, and what must not get through.
+
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
+
+mod archives;
+mod clients;
+mod files;
+mod framing;
+mod http2;
+mod listings;
+#[path = "../files/scene.rs"]
+mod scene;
+mod sign_in;
+mod slow;
+mod stand;
+mod told;
+mod uploads;

@@ -1,0 +1,156 @@
+//! Uploads in parts.
+
+use std::sync::Arc;
+
+use serve::files::{Links, VPath};
+use vfs::attr::SetAttr;
+use vfs::fs::{Context, FileSystem, SetXattr};
+use wire::dav::header::lock_token;
+
+use crate::stand::{Stand, closed, open};
+
+const ALICE: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
+const BOB: &str = "Authorization: Basic Ym9iOnNlY3JldA==";
+
+#[test]
+fn an_upload_in_parts_survives_its_connection_and_is_there_when_it_is_whole() {
+    let stand = Stand::new(open());
+    let body: Vec<u8> = (0..700_000).map(|n| (n % 251) as u8).collect();
+    let mut client = stand.client();
+    let fields = ["Upload-Length: 700000", "Upload-Modified: 1000000000"];
+    let begun = client.ask("POST /share/f?upload", &fields, b"");
+    assert_eq!(begun.status, 201, "{begun:?}");
+    let place = begun.header("location").to_owned();
+    let first = client.ask(&format!("PATCH {place}"), &["Upload-Offset: 0"], &body[..100_000]);
+    assert_eq!((first.status, first.header("upload-offset")), (204, "100000"));
+    assert_eq!(client.get("/share/f", &[]).status, 404);
+    assert_eq!(
+        client.get("/share/", &["Accept: application/json"]).text().matches("\"name\"").count(),
+        0
+    );
+
+    // A part breaks off: what of it was received counts.
+    let mut broken = stand.client();
+    let head = format!(
+        "PATCH {place} HTTP/1.1\r\nHost: h\r\nUpload-Offset: 100000\r\n\
+         Content-Length: 600000\r\n\r\n"
+    );
+    broken.raw([head.as_bytes(), &body[100_000..400_000]].concat());
+    drop(broken);
+    let offset = loop {
+        let asked = client.ask(&format!("HEAD {place}"), &[], b"");
+        assert_eq!((asked.status, asked.header("upload-length")), (204, "700000"));
+        let offset: usize = asked.header("upload-offset").parse().unwrap();
+        if offset > 100_000 {
+            break offset;
+        }
+    };
+    let wrong = client.ask(&format!("PATCH {place}"), &["Upload-Offset: 5"], &body[..10]);
+    assert_eq!((wrong.status, wrong.header("upload-offset")), (409, offset.to_string().as_str()));
+    let at = format!("Upload-Offset: {offset}");
+    let long = [&body[offset..], b"x"].concat();
+    assert_eq!(client.ask(&format!("PATCH {place}"), &[&at], &long).status, 413);
+    let mut client = stand.client();
+    let last = client.ask(&format!("PATCH {place}"), &[&at], &body[offset..]);
+    assert_eq!(last.status, 201, "{last:?}");
+    let got = client.get("/share/f", &[]);
+    assert!(got.body == body);
+    assert_eq!(got.header("last-modified"), "Sun, 09 Sep 2001 01:46:40 GMT");
+    assert_eq!(got.header("etag"), last.header("etag"));
+    assert_eq!(client.ask(&format!("HEAD {place}"), &[], b"").status, 404);
+}
+
+#[test]
+fn an_upload_is_its_users_own_and_can_be_given_up() {
+    let stand = Stand::new(closed());
+    stand.scene.users.add("bob", "secret", vfs::cred::Cred::root());
+    let mut client = stand.client();
+    let begun = client.ask("POST /share/f?upload", &[ALICE, "Upload-Length: 5"], b"");
+    let place = begun.header("location").to_owned();
+    assert_eq!(client.ask(&format!("HEAD {place}"), &[BOB], b"").status, 404);
+    assert_eq!(
+        client.ask(&format!("PATCH {place}"), &[BOB, "Upload-Offset: 0"], b"evil!").status,
+        404
+    );
+    assert_eq!(client.ask(&format!("DELETE {place}"), &[BOB], b"").status, 404);
+    assert_eq!(client.ask(&format!("DELETE {place}"), &[ALICE], b"").status, 204);
+    assert_eq!(client.ask(&format!("HEAD {place}"), &[ALICE], b"").status, 404);
+    assert_eq!(stand.http.uploads.count(), 0);
+    let empty = client.ask("POST /share/e?upload", &[ALICE, "Upload-Length: 0"], b"");
+    let place = empty.header("location").to_owned();
+    assert_eq!(
+        client.ask(&format!("PATCH {place}"), &[ALICE, "Upload-Offset: 0"], b"").status,
+        201
+    );
+    assert_eq!(client.get("/share/e", &[ALICE]).body, b"");
+    let there =
+        client.ask("POST /share/e?upload", &[ALICE, "Upload-Length: 5", "If-None-Match: *"], b"");
+    assert_eq!(there.status, 412);
+}
+
+#[test]
+fn what_an_upload_in_parts_replaces_leaves_it_all_that_is_not_data() {
+    let stand = Stand::new(closed());
+    let mut client = stand.client();
+    assert_eq!(client.ask("PUT /share/f", &[ALICE], b"before").status, 201);
+    let who = stand.scene.caller("alice");
+    let path = VPath::parse(b"/share/f").expect("a path");
+    let (asked, user) = (path.clone(), who.clone());
+    stand.scene.run(move |core| async move {
+        let found = core.find(&user, &asked, Links::Keep).await.expect("there");
+        let node = found.node().expect("a file");
+        let file = node.handle;
+        let set = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            fs.set_xattr(cx, &file, b"color", b"blue", SetXattr::Create)
+        };
+        core.alter(&user, &node.reached, set).await.expect("set");
+        let owner = SetAttr { uid: Some(7), gid: Some(8), mode: Some(0o640), ..SetAttr::default() };
+        core.set_attr(&user, &node, owner).await.expect("given away");
+    });
+    let begun = client.ask("POST /share/f?upload", &[ALICE, "Upload-Length: 5"], b"");
+    let place = begun.header("location").to_owned();
+    let part = |client: &mut crate::stand::Client, at: &str, data: &[u8]| {
+        client.ask(&format!("PATCH {place}"), &[ALICE, at], data).status
+    };
+    assert_eq!(part(&mut client, "Upload-Offset: 0", b"af"), 204);
+    assert_eq!(client.get("/share/f", &[ALICE]).body, b"before");
+    assert_eq!(part(&mut client, "Upload-Offset: 2", b"ter"), 201);
+    assert_eq!(client.get("/share/f", &[ALICE]).body, b"after");
+    stand.scene.run(move |core| async move {
+        let found = core.find(&who, &path, Links::Keep).await.expect("there");
+        let node = found.node().expect("a file");
+        assert_eq!((node.attr.uid, node.attr.gid, node.attr.mode & 0o777), (7, 8, 0o640));
+        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
+        let get = move |cx: Context<'_>| fs.get_xattr(cx, &file, b"color");
+        let color = core.look(&who, &node.reached.cred, get).await;
+        assert_eq!(color.as_deref(), Ok(&b"blue"[..]));
+    });
+}
+
+#[test]
+fn a_lock_is_on_what_an_upload_in_parts_has_put_there() {
+    let stand = Stand::new(closed());
+    let mut client = stand.client();
+    assert_eq!(client.ask("PUT /share/f", &[ALICE], b"before").status, 201);
+    let info = "<lockinfo xmlns='DAV:'><lockscope><exclusive/></lockscope><locktype><write/>\
+                </locktype></lockinfo>";
+    let locked = client.ask("LOCK /share/f", &[ALICE, "Depth: 0"], info.as_bytes());
+    assert_eq!(locked.status, 200);
+    let token = lock_token(locked.header("lock-token")).expect("a token").to_owned();
+    let with = format!("If: (<{token}>)");
+    let begin = "POST /share/f?upload";
+    assert_eq!(client.ask(begin, &[ALICE, "Upload-Length: 5"], b"").status, 423);
+    let begun = client.ask(begin, &[ALICE, "Upload-Length: 5", &with], b"");
+    let place = format!("PATCH {}", begun.header("location"));
+    // Its holder shows the token again when the file takes its name.
+    assert_eq!(client.ask(&place, &[ALICE, "Upload-Offset: 0"], b"after").status, 423);
+    assert_eq!(client.ask(&place, &[ALICE, "Upload-Offset: 0", &with], b"after").status, 201);
+    let lock = stand.http.dav.locks.get(&token).expect("it is held still");
+    let path = VPath::parse(b"/share/f").expect("a path");
+    let who = stand.scene.caller("alice");
+    stand.scene.run(move |core| async move {
+        let found = core.find(&who, &path, Links::Keep).await.expect("there");
+        assert_eq!(found.node().expect("a file").key(), lock.file, "and on this file");
+    });
+    assert_eq!(client.ask("PUT /share/f", &[ALICE], b"x").status, 423);
+}

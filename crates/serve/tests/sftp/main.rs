@@ -1,0 +1,15 @@
+//! The SFTP server over a channel in memory, through the real codec: requests, uploads, order,
+//! hostile peers; and over SSH, with the programs of OpenSSH.
+
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
+
+mod client;
+mod hostile;
+mod openssh;
+mod random;
+mod requests;
+#[path = "../files/scene.rs"]
+mod scene;
+mod told;
+mod uploads;

@@ -1,0 +1,373 @@
+//! Every request once and more: what it does, and what it answers when it cannot.
+
+use std::sync::Arc;
+
+use base::limits::SFTP_IO_MAX;
+use serve::sftp::{Settings, SymlinkOrder};
+use vfs::share::Service;
+use wire::sftp::extended::{
+    CopyData, HomeDirectory, Ids, Limits, Statvfs, UserGroupNames, UsersGroups,
+};
+use wire::sftp::request::{OfHandle, OfPath, SetByPath};
+use wire::sftp::{
+    Attrs, Extended, HandleBytes, OpenFlags, Owner, PathBytes, Request, StatusCode, Str, Times,
+};
+use wire::xdr::{Decode, Reader};
+
+use crate::client::*;
+use crate::scene::Scene;
+
+const OK: Got = Got::Status(StatusCode::OK);
+const EOF: Got = Got::Status(StatusCode::EOF);
+const FAILURE: Got = Got::Status(StatusCode::FAILURE);
+const NONE: Got = Got::Status(StatusCode::NO_SUCH_FILE);
+const DENIED: Got = Got::Status(StatusCode::PERMISSION_DENIED);
+
+fn scene() -> Scene {
+    Scene::in_memory(Service::Sftp)
+}
+
+#[test]
+fn all_extensions_are_told() {
+    with_client(&scene(), |_, client, _| async move {
+        let names: Vec<_> = client.extensions.iter().map(|(name, _)| name.as_slice()).collect();
+        assert!(names.contains(&b"posix-rename@openssh.com".as_slice()));
+        assert_eq!(names.len(), Extended::KNOWN.len());
+        assert_eq!(client.end().await, Ok(()));
+    });
+}
+
+#[test]
+fn a_file_there_and_back() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let data: Vec<u8> = (0..700_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
+        let handle = c.call(open(b"/share/f", new_file())).await.handle();
+        // All at once, in pieces of odd sizes.
+        let ids: Vec<_> = data
+            .chunks(32_768)
+            .enumerate()
+            .map(|(n, piece)| c.put(&write(&handle, n as u64 * 32_768, piece)))
+            .collect();
+        let end = c.put(&close(&handle));
+        c.flush(50_001);
+        for id in ids {
+            assert_eq!(c.answer(id).await, OK);
+        }
+        assert_eq!(c.answer(end).await, OK);
+        assert_eq!(c.get_file(b"/share/f").await, data);
+        // The most that one READ brings.
+        let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let Got::Data(some) = c.call(read(&handle, 5, u32::MAX)).await else { panic!("no data") };
+        assert_eq!(some, data[5..5 + SFTP_IO_MAX]);
+        assert_eq!(c.call(read(&handle, 700_000, 1)).await, EOF);
+        assert_eq!(c.call(read(&handle, 1, 0)).await, Got::Data(Vec::new()));
+        assert_eq!(c.call(write(&handle, 0, b"x")).await, DENIED);
+        c.done(close(&handle)).await;
+        assert_eq!(c.call(close(&handle)).await, FAILURE);
+        assert_eq!(c.call(read(&handle, 0, 1)).await, FAILURE);
+    });
+}
+
+#[test]
+fn many_requests_are_all_answered() {
+    with_client(&scene(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", &[7; 5000]).await;
+        let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let ids: Vec<_> = (0..2000).map(|n| c.put(&read(&handle, n % 5000, 3000))).collect();
+        c.flush(usize::MAX);
+        for (n, id) in ids.into_iter().enumerate() {
+            let expect = 3000.min(5000 - n % 5000);
+            assert_eq!(c.answer(id).await, Got::Data(vec![7; expect]));
+        }
+    });
+}
+
+#[test]
+fn flags_of_open() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let (r, w) = (OpenFlags::READ, OpenFlags::WRITE);
+        assert_eq!(c.call(open(b"/share/f", r)).await, NONE);
+        assert_eq!(c.call(open(b"/share/f", w)).await, NONE);
+        assert_eq!(c.call(open(b"/share/f", w.with(OpenFlags::TRUNC))).await, NONE);
+        c.put_file(b"/share/f", b"0123456789").await;
+        let excl = w.with(OpenFlags::CREAT).with(OpenFlags::EXCL);
+        assert_eq!(c.call(open(b"/share/f", excl)).await, FAILURE);
+        let handle = c.call(open(b"/share/new", excl)).await.handle();
+        assert_eq!(c.call(open(b"/share/new", excl)).await, FAILURE);
+        c.done(close(&handle)).await;
+        // Without TRUNC what is there stays.
+        let handle = c.call(open(b"/share/f", w.with(OpenFlags::CREAT))).await.handle();
+        c.done(write(&handle, 8, b"abc")).await;
+        assert_eq!(c.call(read(&handle, 0, 9)).await, DENIED);
+        c.done(close(&handle)).await;
+        assert_eq!(c.get_file(b"/share/f").await, b"01234567abc");
+        // With APPEND the offset means nothing.
+        let append = w.with(OpenFlags::APPEND);
+        let handle = c.call(open(b"/share/f", append)).await.handle();
+        let ids = [c.put(&write(&handle, 0, b"DE")), c.put(&write(&handle, 0, b"F"))];
+        c.flush(usize::MAX);
+        for id in ids {
+            assert_eq!(c.answer(id).await, OK);
+        }
+        c.done(close(&handle)).await;
+        assert_eq!(c.get_file(b"/share/f").await, b"01234567abcDEF");
+        // For both.
+        let handle = c.call(open(b"/share/f", r.with(w).with(OpenFlags::TRUNC))).await.handle();
+        c.done(write(&handle, 2, b"x")).await;
+        assert_eq!(c.call(read(&handle, 0, 9)).await, Got::Data(b"\0\0x".to_vec()));
+        c.done(close(&handle)).await;
+        assert_eq!(c.call(open(b"/share", r)).await, FAILURE);
+        assert_eq!(c.call(open(b"/share", new_file())).await, DENIED);
+        assert_eq!(c.call(open(b"/", r)).await, FAILURE);
+        assert_eq!(c.call(open(b"/other/f", r)).await, NONE);
+        let nothing = c.call(open(b"/share/f", OpenFlags(0))).await;
+        assert_eq!(nothing, Got::Status(StatusCode::BAD_MESSAGE));
+    });
+}
+
+#[test]
+fn attributes() {
+    with_client(&scene(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"0123456789").await;
+        let attrs = c.call(stat(b"/share/f")).await.attrs();
+        assert_eq!((attrs.size, attrs.permissions), (Some(10), Some(0o100_644)));
+        let set = Attrs {
+            size: Some(4),
+            owner: Some(Owner { uid: 5, gid: 6 }),
+            permissions: Some(0o100_600),
+            times: Some(Times { atime: 7, mtime: 8 }),
+        };
+        c.done(setstat(b"/share/f", set)).await;
+        assert_eq!(c.call(lstat(b"/share/f")).await.attrs(), set);
+        let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let set = Attrs { permissions: Some(0o100_640), ..set };
+        c.done(fsetstat(&handle, Attrs { permissions: set.permissions, ..Attrs::default() })).await;
+        assert_eq!(c.call(fstat(&handle)).await.attrs().permissions, set.permissions);
+        c.done(setstat(b"/share/f", Attrs::default())).await;
+        assert_eq!(c.call(setstat(b"/share/none", set)).await, NONE);
+        assert_eq!(c.call(setstat(b"/", set)).await, DENIED);
+        let root = c.call(stat(b"/")).await.attrs();
+        assert_eq!(root.permissions, Some(0o040_555));
+    });
+}
+
+#[test]
+fn names_are_bytes() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let odd: [&[u8]; 5] = [b" a b ", b"'\"$(x)`", b"\xff\xfe", b"\n\t", "ä—字".as_bytes()];
+        let mut expect: Vec<Vec<u8>> = odd.iter().map(|name| name.to_vec()).collect();
+        expect.sort();
+        for name in odd {
+            c.put_file(&[b"/share/", name].concat(), name).await;
+        }
+        assert_eq!(c.list(b"/share").await, expect);
+        for name in odd {
+            assert_eq!(c.get_file(&[b"/share/", name].concat()).await, name);
+        }
+        let bad = Got::Status(StatusCode::BAD_MESSAGE);
+        assert_eq!(c.call(stat(b"/share/\0")).await, bad);
+        assert_eq!(c.call(mkdir(&[b"/share/", [b'x'; 300].as_slice()].concat())).await, bad);
+        assert_eq!(c.call(stat(&[b'/'; 5000])).await, bad);
+    });
+}
+
+#[test]
+fn directories() {
+    with_client(&scene(), |_, mut c, _| async move {
+        assert_eq!(c.list(b"/").await, [b"share"]);
+        c.done(mkdir(b"/share/d")).await;
+        assert_eq!(c.call(mkdir(b"/share/d")).await, FAILURE);
+        assert_eq!(c.call(mkdir(b"/share")).await, FAILURE);
+        assert_eq!(c.call(mkdir(b"/share/none/d")).await, NONE);
+        let mode = c.call(stat(b"/share/d")).await.attrs().permissions;
+        assert_eq!(mode, Some(0o040_755));
+        let count = 1500;
+        for n in 0..count {
+            c.put_file(format!("/share/d/{n:04}").as_bytes(), b"").await;
+        }
+        let names = c.list(b"/share/d").await;
+        let expect: Vec<_> = (0..count).map(|n| format!("{n:04}").into_bytes()).collect();
+        assert_eq!(names, expect);
+        assert_eq!(c.call(rmdir(b"/share/d")).await, FAILURE);
+        assert_eq!(c.call(remove(b"/share/d")).await, FAILURE);
+        assert_eq!(c.call(rmdir(b"/share/d/0000")).await, NONE);
+        for n in 0..count {
+            c.done(remove(format!("/share/d/{n:04}").as_bytes())).await;
+        }
+        c.done(rmdir(b"/share/d")).await;
+        assert_eq!(c.call(rmdir(b"/share/d")).await, NONE);
+        assert_eq!(c.call(remove(b"/share/d")).await, NONE);
+        assert_eq!(c.call(opendir(b"/share/d")).await, NONE);
+        c.put_file(b"/share/f", b"").await;
+        assert_eq!(c.call(opendir(b"/share/f")).await, NONE);
+        let dir = c.call(opendir(b"/share")).await.handle();
+        assert_eq!(c.call(read(&dir, 0, 1)).await, FAILURE);
+        assert_eq!(c.call(fstat(&dir)).await.attrs().permissions.map(|m| m >> 12), Some(4));
+        let file = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let readdir = Request::Readdir(OfHandle { handle: HandleBytes(&file) });
+        assert_eq!(c.call(readdir).await, FAILURE);
+    });
+}
+
+#[test]
+fn renames_and_links() {
+    with_client(&scene(), |_, mut c, _| async move {
+        c.put_file(b"/share/a", b"A").await;
+        c.put_file(b"/share/b", b"B").await;
+        assert_eq!(c.call(rename(b"/share/a", b"/share/b")).await, FAILURE);
+        c.done(rename(b"/share/a", b"/share/c")).await;
+        assert_eq!(c.list(b"/share").await, [b"b", b"c"]);
+        c.done(replace(b"/share/c", b"/share/b")).await;
+        assert_eq!(c.get_file(b"/share/b").await, b"A");
+        assert_eq!(c.call(rename(b"/share/none", b"/share/c")).await, NONE);
+        c.done(mkdir(b"/share/d")).await;
+        c.done(rename(b"/share/d", b"/share/e")).await;
+        c.done(rename(b"/share/b", b"/share/e/b")).await;
+        let paths = |oldpath, newpath| wire::sftp::request::TwoPaths {
+            oldpath: PathBytes(oldpath),
+            newpath: PathBytes(newpath),
+        };
+        let link = Extended::Hardlink(paths(b"/share/e/b", b"/share/l"));
+        c.done(Request::Extended(link.clone())).await;
+        assert_eq!(c.call(Request::Extended(link)).await, FAILURE);
+        assert_eq!(c.get_file(b"/share/l").await, b"A");
+        c.done(symlink(b"e/b", b"/share/s")).await;
+        let readlink = Request::Readlink(OfPath { path: PathBytes(b"/share/s") });
+        let Got::Names(names) = c.call(readlink).await else { panic!("no name") };
+        assert_eq!(names[0].0, b"e/b");
+        assert_eq!(c.get_file(b"/share/s").await, b"A");
+        let kind = |attrs: Attrs| attrs.permissions.map(|mode| mode >> 12);
+        assert_eq!(kind(c.call(lstat(b"/share/s")).await.attrs()), Some(0o12));
+        assert_eq!(kind(c.call(stat(b"/share/s")).await.attrs()), Some(0o10));
+        // An upload through a link goes to where it leads.
+        c.put_file(b"/share/s", b"through").await;
+        assert_eq!(kind(c.call(lstat(b"/share/s")).await.attrs()), Some(0o12));
+        assert_eq!(c.get_file(b"/share/e/b").await, b"through");
+        // Out of the share leads no link.
+        c.done(symlink(b"../../etc/passwd", b"/share/out")).await;
+        c.done(symlink(b"/etc/passwd", b"/share/abs")).await;
+        assert_eq!(c.call(stat(b"/share/out")).await, DENIED);
+        assert_eq!(c.call(open(b"/share/abs", OpenFlags::READ)).await, DENIED);
+        assert_eq!(c.call(open(b"/share/out", new_file())).await, DENIED);
+        // Times of a link itself.
+        let attrs = Attrs { times: Some(Times { atime: 3, mtime: 4 }), ..Attrs::default() };
+        let set = Extended::Lsetstat(SetByPath { path: PathBytes(b"/share/s"), attrs });
+        c.done(Request::Extended(set)).await;
+        assert_eq!(c.call(lstat(b"/share/s")).await.attrs().times, attrs.times);
+        assert_ne!(c.call(stat(b"/share/s")).await.attrs().times, attrs.times);
+    });
+}
+
+#[test]
+fn symlinks_of_clients_that_go_by_the_server_s_name() {
+    for name in ["libssh_0.11.1", "WinSCP_release_6.5", "AsyncSSH_2.24.1"] {
+        assert_eq!(SymlinkOrder::of(name.as_bytes()), SymlinkOrder::Draft, "{name}");
+    }
+    for name in ["OpenSSH_10.0p2", "libssh2_1.11.1", "paramiko_5.1.0", "PuTTY_Release_0.83", ""] {
+        assert_eq!(SymlinkOrder::of(name.as_bytes()), SymlinkOrder::OpenSsh, "{name}");
+    }
+    let scene = scene();
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let settings = Settings { symlink: SymlinkOrder::Draft, ..whole() };
+        let mut c = Client::hello(&core, who, settings).await;
+        c.put_file(b"/share/a", b"A").await;
+        c.done(symlink(b"/share/s", b"a")).await;
+        assert_eq!(c.get_file(b"/share/s").await, b"A");
+    });
+}
+
+#[test]
+fn paths_in_their_full_form() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let real = |path| Request::Realpath(OfPath { path: PathBytes(path) });
+        let expand =
+            |path| Request::Extended(Extended::ExpandPath(OfPath { path: PathBytes(path) }));
+        let home = |name| {
+            Request::Extended(Extended::HomeDirectory(HomeDirectory { username: Str(name) }))
+        };
+        let cases: [(Request<'_>, &[u8]); 10] = [
+            (real(b""), b"/"),
+            (real(b"."), b"/"),
+            (real(b"share/../x/./y//"), b"/x/y"),
+            (real(b"../../.."), b"/"),
+            (real(b"/~"), b"/~"),
+            (expand(b"~"), b"/"),
+            (expand(b"~/x"), b"/x"),
+            (expand(b"~alice/x/.."), b"/"),
+            (expand(b"x"), b"/x"),
+            (home(b"alice"), b"/"),
+        ];
+        for (request, expect) in cases {
+            let shown = format!("{request:?}");
+            let Got::Names(names) = c.call(request).await else { panic!("no path: {shown}") };
+            assert_eq!((names.len(), names[0].0.as_slice()), (1, expect), "{shown}");
+        }
+        assert_eq!(c.call(expand(b"~bob")).await, NONE);
+        assert_eq!(c.call(home(b"root")).await, NONE);
+    });
+}
+
+#[test]
+fn what_the_server_tells_of_itself() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let Got::Extended(bytes) = c.call(Request::Extended(Extended::Limits(()))).await else {
+            panic!("no limits")
+        };
+        let limits = Limits::decode(&mut Reader::new(&bytes)).expect("limits");
+        assert_eq!(limits.max_read_length, SFTP_IO_MAX as u64);
+        let path = OfPath { path: PathBytes(b"/share") };
+        let Got::Extended(bytes) = c.call(Request::Extended(Extended::Statvfs(path))).await else {
+            panic!("no space")
+        };
+        let space = Statvfs::decode(&mut Reader::new(&bytes)).expect("space");
+        assert_eq!(space.blocks * space.frsize, 1 << 30);
+        let asked = UsersGroups { uids: Ids(vec![0, 1]), gids: Ids(vec![2]) };
+        let asked = Request::Extended(Extended::UsersGroupsById(asked));
+        let Got::Extended(bytes) = c.call(asked).await else { panic!("no names") };
+        let names = UserGroupNames::decode(&mut Reader::new(&bytes)).expect("names");
+        assert_eq!((names.users.len(), names.groups.len()), (2, 1));
+    });
+}
+
+#[test]
+fn copies_at_the_server() {
+    with_client(&scene(), |_, mut c, _| async move {
+        let data: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
+        c.put_file(b"/share/a", &data[..200_000]).await;
+        let both = OpenFlags::READ.with(OpenFlags::WRITE);
+        let from = c.call(open(b"/share/a", both)).await.handle();
+        let to = c.call(open(b"/share/b", new_file())).await.handle();
+        let copy = |from, read_offset, read_len, to, write_offset| {
+            Request::Extended(Extended::CopyData(CopyData {
+                read_handle: HandleBytes(from),
+                read_offset,
+                read_len,
+                write_handle: HandleBytes(to),
+                write_offset,
+            }))
+        };
+        c.done(copy(&from, 0, 0, &to, 10)).await;
+        c.done(copy(&from, 100, 5, &to, 0)).await;
+        assert_eq!(c.call(copy(&from, 0, 10, &from, 5)).await, FAILURE);
+        c.done(copy(&from, 0, 10, &from, 100_000)).await;
+        assert_eq!(c.call(copy(&to, 0, 0, &from, 0)).await, DENIED);
+        c.done(Request::Extended(Extended::Fsync(OfHandle { handle: HandleBytes(&to) }))).await;
+        c.done(close(&to)).await;
+        let got = c.get_file(b"/share/b").await;
+        assert_eq!(got.len(), 200_010);
+        assert_eq!((&got[..5], &got[10..]), (&data[100..105], &data[..200_000]));
+    });
+}
+
+#[test]
+fn a_share_that_refuses_changes() {
+    let fs: Arc<dyn vfs::fs::FileSystem> = vfs::mem::MemFs::new(vfs::share::tag("share"), 1 << 20);
+    let scene = Scene::over(Service::Sftp, &[("share", Arc::new(vfs::share::ReadOnly::new(fs)))]);
+    with_client(&scene, |_, mut c, _| async move {
+        assert_eq!(c.call(open(b"/share/f", new_file())).await, DENIED);
+        assert_eq!(c.call(mkdir(b"/share/d")).await, DENIED);
+        assert_eq!(c.call(symlink(b"x", b"/share/s")).await, DENIED);
+        assert_eq!(c.list(b"/share").await, Vec::<Vec<u8>>::new());
+    });
+}
