@@ -4,7 +4,10 @@
 //! request of everybody. Users of the command line stand beside it, for this run of the server.
 //! Passwords are Argon2id hashes ([`password`]), tokens are digests.
 
+pub mod acting;
 pub mod first;
+pub mod identity;
+pub mod machine;
 pub mod node;
 pub mod password;
 pub(crate) mod people;
@@ -14,12 +17,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 
+pub use acting::Owner;
 pub use people::People;
 
 use crate::access::{Permission, Rights, built_in};
 use crate::sessions::Sessions;
 use crate::state::StateError;
 use crate::state::files::{digest_hex, random_hex};
+use crate::throttle::Throttle;
 
 /// What a user is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,12 +48,23 @@ pub struct User {
     pub enabled: bool,
     /// His SSH public keys, one `authorized_keys` line each.
     pub ssh_keys: Vec<String>,
+    /// As whom he acts at the file system.
+    pub owner: Owner,
     /// The Argon2id hash of his password (PHC string); without one there is no password that is
     /// right.
     pub password: Option<String>,
 }
 
 impl User {
+    /// Whether what somebody was let in by, and as whom he acts, is the same in `other`.
+    fn is_same_caller(&self, other: &Self) -> bool {
+        let of = |user: &Self| {
+            let user = user.clone();
+            (user.enabled, user.password, user.ssh_keys, user.owner, user.kind)
+        };
+        of(self) == of(other)
+    }
+
     /// An administrator with all rights.
     pub fn administrator(password: Option<String>) -> Self {
         Self {
@@ -57,6 +73,7 @@ impl User {
             roles: vec!["administrator".to_owned()],
             enabled: true,
             ssh_keys: Vec::new(),
+            owner: Owner::default(),
             password,
         }
     }
@@ -120,6 +137,8 @@ pub enum Verdict {
 pub struct Accounts {
     inner: RwLock<Inner>,
     sessions: Mutex<Sessions>,
+    /// One patience, wherever somebody tries.
+    throttle: Mutex<Throttle>,
     /// Checked where there is no hash, so that the answer takes as long.
     decoy: String,
 }
@@ -128,11 +147,46 @@ pub struct Accounts {
 struct Inner {
     table: Table,
     command_line: BTreeMap<String, User>,
+    /// A number for each user: another one when how he is let in, or as whom, has changed.
+    versions: BTreeMap<String, u64>,
+    /// The last number given; also another one when a user is gone.
+    newest: u64,
 }
 
 impl Inner {
     fn user(&self, name: &str) -> Option<&User> {
         self.command_line.get(name).or_else(|| self.table.users.get(name))
+    }
+
+    /// Takes another table, and gives the one before.
+    fn replace(&mut self, table: Table) -> Table {
+        let before = std::mem::replace(&mut self.table, table);
+        self.newest += 1;
+        let Self { table, command_line, versions, newest } = self;
+        versions
+            .retain(|name, _| table.users.contains_key(name) || command_line.contains_key(name));
+        for (name, user) in table.users.iter().filter(|(name, _)| !command_line.contains_key(*name))
+        {
+            if !before.users.get(name).is_some_and(|one| one.is_same_caller(user)) {
+                *newest += 1;
+                versions.insert(name.clone(), *newest);
+            }
+        }
+        before
+    }
+
+    /// Makes a user of this run.
+    fn add(&mut self, name: &str, user: User) {
+        self.command_line.insert(name.to_owned(), user);
+        self.renew(name);
+    }
+
+    /// Whoever came in by this name must come in anew.
+    fn renew(&mut self, name: &str) {
+        self.newest += 1;
+        if self.user(name).is_some() {
+            self.versions.insert(name.to_owned(), self.newest);
+        }
     }
 }
 
@@ -142,15 +196,16 @@ impl Accounts {
     /// # Errors
     /// [`StateError::Hash`] if this machine cannot hash passwords.
     pub fn new(table: Table) -> Result<Self, StateError> {
-        let inner = RwLock::new(Inner { table, command_line: BTreeMap::new() });
+        let mut inner = Inner::default();
+        drop(inner.replace(table));
         let (sessions, decoy) = (Mutex::default(), password::hash(&password::generate())?);
-        Ok(Self { inner, sessions, decoy })
+        Ok(Self { inner: RwLock::new(inner), sessions, throttle: Mutex::default(), decoy })
     }
 
     /// Puts what is configured now in place of what was. Whoever may not be signed in any more, or
     /// has another password now, is signed out.
     pub fn replace(&self, table: Table) {
-        let before = std::mem::replace(&mut self.write().table, table);
+        let before = self.write().replace(table);
         let goes_on = |name: &str| {
             let inner = self.read();
             let password = |user: Option<&User>| user.and_then(|user| user.password.clone());
@@ -165,6 +220,11 @@ impl Accounts {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The patience with wrong passwords.
+    pub fn throttle(&self) -> MutexGuard<'_, Throttle> {
+        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What is configured.
     pub fn table(&self) -> Table {
         self.read().table.clone()
@@ -176,14 +236,14 @@ impl Accounts {
     /// [`StateError::Hash`].
     pub fn add_command_line(&self, user: &str, password: &str) -> Result<(), StateError> {
         let entry = User::administrator(Some(password::hash(password)?));
-        self.write().command_line.insert(user.to_owned(), entry);
+        self.write().add(user, entry);
         Ok(())
     }
 
     /// Makes `user` for this run, with all rights and without a password: for the one-time
     /// sign-in of who has started the server.
     pub fn add_console(&self, user: &str) {
-        self.write().command_line.insert(user.to_owned(), User::administrator(None));
+        self.write().add(user, User::administrator(None));
     }
 
     /// The users of the command line.
@@ -224,6 +284,30 @@ impl Accounts {
 
     fn hash_to_check<'a>(&'a self, user: Option<&'a User>) -> &'a str {
         user.and_then(|user| user.password.as_deref()).unwrap_or(&self.decoy)
+    }
+
+    /// A user who may be let in, and the number of how he is now.
+    fn caller(&self, name: &str) -> Option<(User, u64)> {
+        let inner = self.read();
+        let user = inner.user(name).filter(|user| user.enabled)?;
+        Some((user.clone(), *inner.versions.get(name)?))
+    }
+
+    /// Another number whenever something about users has changed.
+    pub fn generation(&self) -> u64 {
+        self.read().newest
+    }
+
+    /// Signs a user out of everything but the administration, which has its own sessions.
+    fn renew(&self, name: &str) {
+        self.write().renew(name);
+    }
+
+    /// The first configured user who acts by this number.
+    fn configured_with(&self, uid: u32) -> Option<String> {
+        let inner = self.read();
+        let mut users = inner.table.users.iter();
+        users.find(|(_, user)| user.owner.uid == Some(uid)).map(|(name, _)| name.clone())
     }
 
     /// What a signed-in user may do now; `None` if he may not be signed in any more.

@@ -7,6 +7,7 @@
 mod analytics;
 mod arrival;
 mod configuration;
+mod dav;
 mod error;
 mod guard;
 mod lab;
@@ -17,12 +18,13 @@ mod reader;
 pub mod routes;
 mod sign_in;
 mod stream;
+mod transfers;
 mod tree;
 mod ui;
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
@@ -65,7 +67,6 @@ pub struct Control {
     tree: Arc<Tree>,
     api_token: Digest,
     clock: Arc<dyn Clock>,
-    throttle: Mutex<Throttle>,
     hashing: Arc<Semaphore>,
     queries: Arc<Semaphore>,
     streams: Arc<Semaphore>,
@@ -87,7 +88,6 @@ impl Control {
             tree,
             api_token: digest(api_token),
             clock,
-            throttle: Mutex::new(Throttle::default()),
             hashing: Arc::new(Semaphore::new(1)),
             queries: Arc::new(Semaphore::new(API_QUERIES_MAX)),
             streams: Arc::new(Semaphore::new(API_STREAMS_MAX)),
@@ -112,7 +112,7 @@ impl Control {
     }
 
     fn throttle(&self) -> MutexGuard<'_, Throttle> {
-        self.throttle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accounts.throttle()
     }
 
     /// The time of the appliance, seconds since the epoch.

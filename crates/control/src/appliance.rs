@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dav::DavState;
 use crate::lab::Lab;
 use crate::nfs::NfsState;
+use crate::transfers::Transfers;
 
 /// The running server as the API sees it.
 pub trait Appliance: Send + Sync + 'static {
@@ -15,8 +17,12 @@ pub trait Appliance: Send + Sync + 'static {
     fn engine(&self) -> &dyn Engine;
     /// The state of NFS clients.
     fn nfs(&self) -> &dyn NfsState;
+    /// The locks of WebDAV clients.
+    fn dav(&self) -> &dyn DavState;
     /// Runs of the lab.
     fn lab(&self) -> &dyn Lab;
+    /// The log of transfers.
+    fn transfers(&self) -> &Transfers;
 }
 
 /// A JSON text that goes out as it is: only the engine knows the shape of its answers.

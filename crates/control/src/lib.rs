@@ -11,9 +11,11 @@
 //! - [`api`]: the router, as `docs/protocols/api.md` describes it.
 //! - [`certificates`]: what TLS shows, where it comes from, and its renewal.
 //! - [`listen`]: the same router over HTTPS and over the local socket, on a thread of its own.
+//! - [`dav`]: locks of WebDAV, as the API shows them.
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and
 //!   how long statistics are kept.
+//! - [`transfers`]: the log of transfers.
 //! - [`client`]: the other side, for the command line.
 //! - [`cli`]: the context shell, on top of it.
 
@@ -26,10 +28,12 @@ pub mod appliance;
 pub mod certificates;
 pub mod cli;
 pub mod client;
+pub mod dav;
 pub mod lab;
 pub mod listen;
 pub mod nfs;
 pub mod sessions;
 pub mod state;
 pub mod throttle;
+pub mod transfers;
 pub mod tree;

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use base::limits::{
@@ -15,6 +15,7 @@ use base::limits::{
     SIGN_IN_NAME_FREE_FAILURES, SIGN_IN_NAME_WAIT_MAX, SIGN_IN_NAMES_MAX, SIGN_IN_PEERS_MAX,
     SIGN_IN_WAIT_MAX, USER_NAME_MAX,
 };
+use base::peer::network;
 
 /// What is remembered of wrong passwords.
 #[derive(Debug, Default)]
@@ -85,14 +86,6 @@ impl Throttle {
     fn is_known(&self, name: &str, peer: IpAddr, now_ns: u64) -> bool {
         let since = self.known.get(&(name.to_owned(), peer));
         since.is_some_and(|since| age(*since, now_ns) < SIGN_IN_KNOWN_AGE)
-    }
-}
-
-/// Whom an address stands for: itself, or for IPv6 its /64, which is what one site has.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
-        v4 => v4,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use base::limits::{
     FULL_NAME_MAX, PASSWORD_MAX, ROLE_PERMISSIONS_MAX, ROLES_MAX, SSH_KEY_MAX, TOKENS_MAX,
-    USER_NAME_MAX, USER_ROLES_MAX, USER_SSH_KEYS_MAX, USERS_MAX,
+    USER_GROUPS_MAX, USER_HOME_MAX, USER_NAME_MAX, USER_ROLES_MAX, USER_SSH_KEYS_MAX, USERS_MAX,
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
@@ -16,6 +16,8 @@ const ROLES_AT: &str = "/configuration/roles";
 static NAME: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Name };
 static PERMISSION: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Permission };
 static SSH_KEY: Kind = Kind::Text { max: SSH_KEY_MAX, shape: Shape::SshKey };
+const ID: Kind = Kind::Integer { min: 0, max: u32::MAX as i64 - 1 };
+const HOME: Kind = Kind::Text { max: USER_HOME_MAX, shape: Shape::Path };
 const LINE: Kind = Kind::Text { max: FULL_NAME_MAX, shape: Shape::Line };
 
 /// `/configuration/users`.
@@ -86,6 +88,42 @@ static USER: Context = Context::new(
         "Keys that open SFTP for the user, each a line of authorized_keys without options.",
     ),
     Property::state("sessions", "Sessions", COUNT, "How often the user is signed in here now."),
+    Property::setting(
+        "uid",
+        "User number",
+        ID,
+        Default::None,
+        "As whom the user reads and writes files over FTP, SFTP and HTTP. Without it: as the \
+         account of that name on this machine; without an account, as the server if the user \
+         administers, and as nobody (65534) otherwise.",
+    )
+    .example("1000"),
+    Property::setting(
+        "gid",
+        "Group number",
+        ID,
+        Default::None,
+        "The group of files that the user makes. Without it: the account's; without an account of \
+         that number, nobody's (65534).",
+    )
+    .example("100"),
+    Property::setting(
+        "groups",
+        "Other groups",
+        Kind::List { of: &ID, max: USER_GROUPS_MAX },
+        Default::List(&[]),
+        "Numbers of groups whose rights the user has too. Without any: the account's.",
+    )
+    .example("50, 107"),
+    Property::setting(
+        "home",
+        "Home",
+        HOME,
+        Default::None,
+        "Where the user begins over FTP and SFTP, as a path within the shares: /SHARE or a folder \
+         in it. Without it, or while there is no such folder: the list of shares.",
+    )
+    .example("/projects/anna"),
 ])
 .actions(&[Action::new(
     "end_sessions",

@@ -1,8 +1,14 @@
 //! Passwords: hashed with Argon2id (RFC 9106), kept as PHC strings.
+//!
+//! Checks take turns at a few pieces of memory that stay: were each to take its own, whoever tries
+//! passwords would have every thread's heap grow by some of them.
 
-use argon2::Argon2;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use argon2::password_hash::PasswordHasher;
+use argon2::password_hash::phc::{Output, PasswordHash};
+use argon2::{Argon2, Block};
+use base::limits::PASSWORD_CHECKS_MAX;
 use base::random::{Random, SystemRandom};
 
 use crate::state::StateError;
@@ -18,10 +24,66 @@ pub fn hash(password: &str) -> Result<String, StateError> {
         .map_err(|e| StateError::Hash(e.to_string()))
 }
 
-/// Whether a password is the one of a hash. Costs 19 MiB and some 20 ms, on purpose.
+/// Whether a password is the one of a hash that is ours. Costs some 20 ms, on purpose, and waits
+/// while [`PASSWORD_CHECKS_MAX`] others are checked.
 pub fn is_right(hash: &str, password: &str) -> bool {
-    PasswordHash::new(hash)
-        .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+    let Some(hash) = PasswordHash::new(hash).ok().filter(|_| is_ours(hash)) else { return false };
+    let (Some(salt), Some(kept)) = (hash.salt, hash.hash) else { return false };
+    let mut given = [0; Output::MAX_LENGTH];
+    let Some(given) = given.get_mut(..kept.len()) else { return false };
+    let mut desk = Desk::take();
+    let hashed = Argon2::default().hash_password_into_with_memory(
+        password.as_bytes(),
+        &salt,
+        given,
+        &mut desk.0[..],
+    );
+    // Outputs are compared in constant time.
+    hashed.is_ok() && Output::new(given).is_ok_and(|given| given == kept)
+}
+
+/// Memory for one check, 19 MiB, as long as the check lasts.
+struct Desk(Vec<Block>);
+
+struct Desks {
+    busy: usize,
+    free: Vec<Vec<Block>>,
+}
+
+static DESKS: Mutex<Desks> = Mutex::new(Desks { busy: 0, free: Vec::new() });
+static LEFT: Condvar = Condvar::new();
+
+fn desks() -> MutexGuard<'static, Desks> {
+    DESKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Pieces of memory that lie ready.
+#[cfg(test)]
+pub(super) fn desks_kept() -> usize {
+    desks().free.len()
+}
+
+impl Desk {
+    fn take() -> Self {
+        let all_taken = |desks: &mut Desks| desks.busy >= PASSWORD_CHECKS_MAX;
+        let waited = LEFT.wait_while(desks(), all_taken);
+        let mut desks = waited.unwrap_or_else(PoisonError::into_inner);
+        desks.busy += 1;
+        let mut blocks = desks.free.pop().unwrap_or_default();
+        drop(desks);
+        blocks.resize(Argon2::default().params().block_count(), Block::default());
+        Self(blocks)
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let mut desks = desks();
+        desks.busy -= 1;
+        desks.free.push(std::mem::take(&mut self.0));
+        drop(desks);
+        LEFT.notify_one();
+    }
 }
 
 /// Whether a text is a hash that we have made: of another cost it would take another time.

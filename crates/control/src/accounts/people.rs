@@ -12,7 +12,7 @@ use base::limits::{PASSWORD_MIN, TOKEN_MIN};
 use base::node::{Path, Value};
 use serde_json::{Value as Json, json};
 
-use super::{Accounts, Kind, Table, Token, User, password, token_secret};
+use super::{Accounts, Kind, Owner, Table, Token, User, password, token_secret};
 use crate::access::{BUILT_IN, Permission, built_in};
 use crate::sessions::{Lifetime, Seen};
 use crate::state::files::digest_hex;
@@ -158,6 +158,7 @@ impl People {
     fn end_sessions(&self, user: &str) -> Json {
         let before = self.sessions().len();
         self.accounts.sessions().end_others(|name| name != user);
+        self.accounts.renew(user);
         json!({ "ended": before.saturating_sub(self.sessions().len()) })
     }
 }
@@ -288,6 +289,7 @@ fn table(document: &Document, secrets: &Secrets) -> Table {
             roles: document.texts(&at, "roles"),
             enabled: document.bool(&at, "enabled"),
             ssh_keys: document.texts(&at, "ssh_keys"),
+            owner: owner(document, &at),
             password: secrets.get(document, &at, "password"),
         };
         (name, user)
@@ -310,6 +312,18 @@ fn table(document: &Document, secrets: &Secrets) -> Table {
         users: document.items(&users()).into_iter().map(user).collect(),
         roles: document.items(&roles()).into_iter().map(role).collect(),
         tokens: document.items(&tokens()).into_iter().map(token).collect(),
+    }
+}
+
+fn owner(document: &Document, at: &Path) -> Owner {
+    let id = |n: i64| u32::try_from(n).ok();
+    let groups = document.value(at, "groups");
+    let groups = groups.as_ref().and_then(Value::as_list).unwrap_or_default();
+    Owner {
+        uid: document.integer(at, "uid").and_then(id),
+        gid: document.integer(at, "gid").and_then(id),
+        groups: groups.iter().filter_map(|one| id(one.as_integer()?)).collect(),
+        home: document.text(at, "home"),
     }
 }
 

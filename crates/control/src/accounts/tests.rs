@@ -110,6 +110,18 @@ fn tokens_have_a_role_and_an_end() {
 }
 
 #[test]
+fn however_many_check_a_password_at_once_the_memory_of_few_is_kept() {
+    let hash = password::hash("a b c d e f").unwrap();
+    std::thread::scope(|scope| {
+        for n in 0..12 {
+            let (hash, given) = (&hash, if n % 2 == 0 { "a b c d e f" } else { "a b c d e g" });
+            scope.spawn(move || assert_eq!(password::is_right(hash, given), n % 2 == 0));
+        }
+    });
+    assert!((1..=base::limits::PASSWORD_CHECKS_MAX).contains(&password::desks_kept()));
+}
+
+#[test]
 fn generated_passwords_are_long_and_differ() {
     let (a, b) = (password::generate(), password::generate());
     assert!(a.len() == 19 && a != b, "{a} {b}");

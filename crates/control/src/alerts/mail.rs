@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use base::base64;
 use base::node::Shape;
 
 use super::connect::{DeliveryError, Wire};
@@ -106,12 +107,12 @@ fn sign_in(
     let ways = offers.iter().find_map(|offer| offer.strip_prefix("AUTH"));
     let offered = |way: &str| ways.is_some_and(|ways| ways.split([' ', '=']).any(|w| w == way));
     if offered("PLAIN") || !offered("LOGIN") {
-        let both = base64(format!("\0{user}\0{password}").as_bytes());
+        let both = base64::encode(format!("\0{user}\0{password}").as_bytes());
         return command(wire, &format!("AUTH PLAIN {both}"), "the password", b'2').map(drop);
     }
     command(wire, "AUTH LOGIN", "AUTH", b'3')?;
-    command(wire, &base64(user.as_bytes()), "the user", b'3')?;
-    command(wire, &base64(password.as_bytes()), "the password", b'2').map(drop)
+    command(wire, &base64::encode(user.as_bytes()), "the user", b'3')?;
+    command(wire, &base64::encode(password.as_bytes()), "the password", b'2').map(drop)
 }
 
 /// Sends a line and takes the answer. The line itself is never told: it may be a password.
@@ -153,7 +154,7 @@ pub(super) fn mail(smtp: &Smtp, to: &[String], message: &Message) -> Vec<u8> {
     let (encoding, body) = match simple {
         true => ("7bit", text),
         false => {
-            let all = base64(text.as_bytes());
+            let all = base64::encode(text.as_bytes());
             let lines: Vec<&str> = all.as_bytes().chunks(76).filter_map(ascii).collect();
             ("base64", lines.join("\n"))
         }
@@ -202,21 +203,6 @@ fn header(text: &str) -> String {
             word.push(letter);
         }
     }
-    let word = |word: &String| format!("=?UTF-8?B?{}?=", base64(word.as_bytes()));
+    let word = |word: &String| format!("=?UTF-8?B?{}?=", base64::encode(word.as_bytes()));
     words.iter().map(word).collect::<Vec<_>>().join("\r\n ")
-}
-
-/// RFC 4648 §4.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at > three.len() { '=' } else { char::from(letter) });
-        }
-    }
-    text
 }

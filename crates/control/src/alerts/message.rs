@@ -5,7 +5,7 @@ use std::sync::Arc;
 use analytics::alert::rule::figure;
 use analytics::alert::{Rule, Subject};
 use base::limits::SYSLOG_MESSAGE_MAX;
-use base::units::utc;
+use base::units::{Civil, civil, utc, weekday};
 use serde_json::{Value as Json, json};
 
 use super::Seen;
@@ -182,18 +182,10 @@ impl Message {
 
     /// RFC 5322 §3.3.
     pub fn date(&self) -> String {
-        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let utc = utc(self.second.cast_signed());
-        let (date, time) = utc.split_once(' ').unwrap_or((&utc, ""));
-        let mut parts = date.split('-');
-        let year = parts.next().unwrap_or_default();
-        let month = parts.next().and_then(|m| m.parse::<usize>().ok()).unwrap_or(1);
-        let day = parts.next().unwrap_or_default();
-        // The epoch began on a Thursday.
-        let weekday = DAYS[(self.second / 86_400 % 7) as usize];
-        let month = MONTHS.get(month.saturating_sub(1)).unwrap_or(&"Jan");
-        format!("{weekday}, {day} {month} {year} {time} +0000")
+        let epoch = self.second.cast_signed();
+        let at = civil(epoch);
+        let Civil { year, day, hour: h, minute: m, second: s, .. } = at;
+        let (weekday, month) = (weekday(epoch), at.month_name());
+        format!("{weekday}, {day:02} {month} {year:04} {h:02}:{m:02}:{s:02} +0000")
     }
 }

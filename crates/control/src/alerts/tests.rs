@@ -377,7 +377,7 @@ fn mail_is_sent_under_tls_with_the_name_and_the_password() {
     .unwrap();
     scene.test("mail").unwrap();
     let mail = mailbox.next();
-    assert_eq!(mail.auth, format!("PLAIN {}", mail::base64(b"\0box\0only for mail")));
+    assert_eq!(mail.auth, format!("PLAIN {}", base::base64::encode(b"\0box\0only for mail")));
 }
 
 #[test]

@@ -106,8 +106,7 @@ impl Datasets {
             };
             problem.property("statistic")
         };
-        let stat: StatId =
-            stat.parse().map_err(|e: probe::stat::StatError| wrong(&KeepError::Stat(e)))?;
+        let stat: StatId = stat.parse().map_err(|e| wrong(&KeepError::Stat(e)))?;
         match self.keep(&stat, who, self.now(), seconds) {
             Ok(dataset) => Ok(json!({ "dataset": dataset.name })),
             Err(NotKept::Refused(e)) => Err(wrong(&e)),

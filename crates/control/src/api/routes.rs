@@ -15,8 +15,8 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use base::limits::CONFIGURATION_BYTES_MAX;
 
 use super::{
-    ApiError, Control, analytics, configuration, guard, lab, logs, nfs, openapi, sign_in, status,
-    stream, tree,
+    ApiError, Control, analytics, configuration, dav, guard, lab, logs, nfs, openapi, sign_in,
+    status, stream, transfers, tree,
 };
 use crate::access::Level::{self, Change, Read};
 use Needs::{May, Nodes, Nothing, SignedIn};
@@ -85,9 +85,11 @@ pub fn table() -> Vec<Route> {
     let mut table = session();
     table.extend(observation());
     table.extend(nfs_clients());
+    table.extend(dav_locks());
     table.extend(lab_runs());
     table.extend(nodes());
     table.extend(configurations());
+    table.extend(records());
     table
 }
 
@@ -156,18 +158,36 @@ fn configurations() -> Vec<Route> {
             "Take an earlier configuration again",
             configuration::restore,
         ),
+    ]
+}
+
+fn records() -> Vec<Route> {
+    let look = May("maintenance", Read);
+    vec![
+        Route::new(Method::GET, "/audit", look, "Who did what", configuration::audit)
+            .query(&["from", "to", "path", "limit"]),
         Route::new(
             Method::GET,
-            "/audit",
-            May("maintenance", Read),
-            "Who did what",
-            configuration::audit,
+            "/transfers",
+            look,
+            "Who took or put which file, the newest first",
+            transfers::transfers,
         )
-        .query(&["from", "to", "path", "limit"]),
+        .query(&[
+            "since",
+            "until",
+            "protocol",
+            "direction",
+            "outcome",
+            "user",
+            "client",
+            "share",
+            "limit",
+        ]),
         Route::new(
             Method::GET,
             "/logs",
-            May("maintenance", Read),
+            look,
             "What the server has told since its start",
             logs::get,
         )
@@ -175,7 +195,7 @@ fn configurations() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/logs/stream",
-            May("maintenance", Read),
+            look,
             "What the server tells from now on, as server-sent events",
             logs::stream,
         )
@@ -275,6 +295,20 @@ fn nfs_clients() -> Vec<Route> {
             nfs::locks,
         )
         .query(&["client"]),
+    ]
+}
+
+fn dav_locks() -> Vec<Route> {
+    const PATH: &str = "/services/http/locks";
+    vec![
+        Route::new(Method::GET, PATH, May("clients", Read), "Locks of WebDAV clients", dav::locks),
+        Route::new(
+            Method::DELETE,
+            "/services/http/locks/{id}",
+            May("clients", Change),
+            "Release a lock of a WebDAV client",
+            dav::release,
+        ),
     ]
 }
 

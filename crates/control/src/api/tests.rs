@@ -2,6 +2,7 @@
 
 mod access;
 pub mod appliance;
+mod dav;
 mod lab;
 mod nfs;
 mod sign_in;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Who;
-use super::store::Disk;
+use super::store::{Disk, mend, rotate};
 
 const FILE: &str = "audit.log";
 
@@ -92,12 +92,7 @@ impl Audit {
     /// # Errors
     /// The file cannot be read.
     pub fn open(disk: Arc<dyn Disk>, clock: Arc<dyn Clock>) -> io::Result<Self> {
-        let content = disk.read(FILE)?.unwrap_or_default();
-        let mut size = content.len() as u64;
-        if content.last().is_some_and(|last| *last != b'\n') {
-            disk.append(FILE, b"\n")?;
-            size += 1;
-        }
+        let size = mend(&*disk, FILE)?;
         Ok(Self { disk, clock, size: Mutex::new(size) })
     }
 
@@ -128,7 +123,7 @@ impl Audit {
         }
         let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
         if *size > 0 && *size + text.len() as u64 > AUDIT_FILE_BYTES_MAX {
-            self.rotate()?;
+            rotate(&*self.disk, FILE, AUDIT_FILES_MAX)?;
             *size = 0;
         }
         self.disk.append(FILE, text.as_bytes())?;
@@ -138,17 +133,6 @@ impl Audit {
         }
         *size += text.len() as u64;
         Ok(())
-    }
-
-    fn rotate(&self) -> io::Result<()> {
-        let old = |n: usize| format!("{FILE}.{n}");
-        self.disk.remove(&old(AUDIT_FILES_MAX - 1))?;
-        for n in (1..AUDIT_FILES_MAX - 1).rev() {
-            if self.disk.read(&old(n))?.is_some() {
-                self.disk.rename(&old(n), &old(n + 1))?;
-            }
-        }
-        self.disk.rename(FILE, &old(1))
     }
 
     /// Records, the newest first.

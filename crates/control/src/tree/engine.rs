@@ -232,7 +232,7 @@ impl Tree {
         who: &Who,
         viewer: &dyn Viewer,
     ) -> Result<Json, Problem> {
-        self.permit(path, viewer)?;
+        self.permit_action(path, action, viewer)?;
         let place = change::there(&self.document(), self, path)?;
         let declared = place.context.action(action).ok_or_else(|| {
             let known: Vec<&str> = place.context.actions.iter().map(|action| action.name).collect();
@@ -253,7 +253,9 @@ impl Tree {
             after: json!({ "parameters": hidden(declared.parameters, &parameters) }),
             ..Record::new(who, action)
         };
-        self.write_down(&[record])?;
+        if !declared.reads {
+            self.write_down(&[record])?;
+        }
         live.act(path, action, &parameters, who)
     }
 
@@ -271,6 +273,16 @@ impl Tree {
 
     fn branches(&self) -> &[Branch] {
         self.branches.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// As [`Self::permit`], but what only shows something is for all who may see the node.
+    fn permit_action(&self, path: &Path, action: &str, viewer: &dyn Viewer) -> Result<(), Problem> {
+        let context = self.root.find(path).ok().map(|place| place.context);
+        let shows = |context: &&Context| context.action(action).is_some_and(|one| one.reads);
+        match context.filter(shows) {
+            Some(context) if viewer.may_read(context.scope) => Ok(()),
+            _ => self.permit(path, viewer),
+        }
     }
 
     /// Refuses a change of what the viewer may not change. What is not there is refused elsewhere.

@@ -47,6 +47,38 @@ pub trait Disk: Send + Sync {
     fn point(&self, name: &str, to: &str) -> io::Result<()>;
 }
 
+/// The size of a log of lines, whose last line is ended if a power cut has torn it, so that the
+/// next one can be read.
+///
+/// # Errors
+/// The file cannot be read, or not be written to.
+pub(crate) fn mend(disk: &dyn Disk, name: &str) -> io::Result<u64> {
+    let content = disk.read(name)?.unwrap_or_default();
+    let size = content.len() as u64;
+    if content.last().is_none_or(|last| *last == b'\n') {
+        return Ok(size);
+    }
+    disk.append(name, b"\n")?;
+    Ok(size + 1)
+}
+
+/// Makes room for a new file of a log: each gets the number after its own, and the last of `files`
+/// goes.
+///
+/// # Errors
+/// The disk refuses.
+pub(crate) fn rotate(disk: &dyn Disk, name: &str, files: usize) -> io::Result<()> {
+    let old = |n: usize| if n == 0 { name.to_owned() } else { format!("{name}.{n}") };
+    disk.remove(&old(files.saturating_sub(1)))?;
+    for n in (0..files.saturating_sub(1)).rev() {
+        match disk.rename(&old(n), &old(n + 1)) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Replaces a file: old or new after a power cut, and new once this has returned.
 pub(super) fn write_whole(disk: &dyn Disk, name: &str, content: &[u8]) -> io::Result<()> {
     let aside = format!("{name}{ASIDE}");

@@ -73,6 +73,7 @@ fn action(action: &Action) -> Json {
         "title": action.title,
         "help": action.help,
         "destructive": action.destructive,
+        "reads": action.reads,
         "result": action.result,
         "parameters": action.parameters.iter().map(property).collect::<Vec<_>>(),
     })

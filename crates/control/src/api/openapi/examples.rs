@@ -2,9 +2,10 @@
 //! examples that can be sent as they are. `tests/openapi.rs` sends every one to a real server.
 
 use axum::http::Method;
-use base::limits::{API_TOP_MAX, AUDIT_ROWS_MAX, NODE_DEPTH_MAX};
+use base::limits::{API_TOP_MAX, AUDIT_ROWS_MAX, NODE_DEPTH_MAX, TRANSFER_LOG_ROWS_MAX};
 use base::log::Level;
 use serde_json::{Value, json};
+use vfs::transfers::{Direction, Outcome, Protocol};
 
 use crate::api::routes::Route;
 
@@ -32,12 +33,18 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
         Some(most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
     };
     let text = || json!({ "type": "string" });
+    let names = |all: &[&str]| (json!({ "enum": all }), all.first().map(|one| json!(one)));
     let (schema, example) = match (path, name) {
         ("/analytics/data", "from") => (json!({ "type": "number" }), Some(json!(-60))),
         ("/analytics/data", "to") => (json!({ "type": "number" }), Some(json!(-1))),
         ("/analytics/data", "source") => (json!({ "enum": ["store", "recorder"] }), None),
         ("/configuration/compare", "from") => (number(0, None), Some(json!(0))),
         ("/audit", "path") => (text(), Some(json!("/configuration"))),
+        ("/transfers", "since" | "until") => (number(0, None), None),
+        ("/transfers", "protocol") => names(&Protocol::ALL.map(Protocol::name)),
+        ("/transfers", "direction") => names(&Direction::ALL.map(Direction::name)),
+        ("/transfers", "outcome") => names(&Outcome::ALL.map(Outcome::name)),
+        ("/transfers", "limit") => (number(0, Some(TRANSFER_LOG_ROWS_MAX)), Some(json!(10))),
         (_, "path") => (text(), Some(json!("configuration/services/nfs"))),
         (_, "action") => (text(), Some(json!("restart"))),
         (_, "stat") => (text(), Some(json!("nfs.ops[client]"))),

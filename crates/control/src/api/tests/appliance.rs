@@ -1,19 +1,33 @@
 //! An appliance that answers with what it was asked.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use probe::hub::{Hub, HubOptions};
 use serde_json::json;
 
 use crate::appliance::{ActingAs, Appliance, Ask, AskError, Engine, Feed, Heard, JsonText, Status};
+use crate::dav::{DavLock, DavState};
 use crate::lab::{Lab, LabFile};
 use crate::nfs::{Listing, NfsClient, NfsFile, NfsLock, NfsOpen, NfsState};
+use crate::transfers::Transfers;
+use crate::tree::tests::disk::MemoryDisk;
 
-#[derive(Default)]
 pub struct Fake {
+    transfers: Arc<Transfers>,
     off: AtomicBool,
     expired: Mutex<Option<String>>,
+    released: Mutex<Option<String>>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
+        let transfers = Transfers::open(Arc::new(MemoryDisk::default()), hub).unwrap();
+        let (expired, released) = (Mutex::default(), Mutex::default());
+        Self { transfers, off: AtomicBool::default(), expired, released }
+    }
 }
 
 impl Fake {
@@ -24,6 +38,11 @@ impl Fake {
     /// Who has ended which client.
     pub fn expired(&self) -> Option<String> {
         self.expired.lock().unwrap().clone()
+    }
+
+    /// Who has released which lock.
+    pub fn released(&self) -> Option<String> {
+        self.released.lock().unwrap().clone()
     }
 }
 
@@ -96,6 +115,44 @@ impl NfsState for Fake {
     }
 }
 
+/// The one lock that there is.
+pub const LOCK: &str = "0f3c2a11-7be4";
+/// One that is there when it is looked for, and cannot be ended.
+pub const STUCK: &str = "0f3c2a11-ffff";
+
+impl DavState for Fake {
+    fn locks(&self) -> Listing<DavLock> {
+        let row = DavLock {
+            id: LOCK.into(),
+            user: "anna".into(),
+            client: Some("10.0.0.7".into()),
+            label: "10.0.0.7 (laptop)".into(),
+            file: "/tank/a".into(),
+            share: "tank".into(),
+            scope: "exclusive".into(),
+            depth: "0".into(),
+            owner: "anna at her laptop".into(),
+            since: Some(1_700_000_000),
+            timeout_s: 600,
+            left_s: 543,
+        };
+        Listing { rows: vec![row], more: false }
+    }
+
+    fn lock(&self, id: &str) -> Option<DavLock> {
+        let row = DavState::locks(self).rows.pop();
+        row.filter(|_| [LOCK, STUCK].contains(&id))
+    }
+
+    fn release(&self, id: &str, by: &str) -> Result<Option<DavLock>, String> {
+        if id == STUCK {
+            return Err("cannot write dav-locks: no space left".into());
+        }
+        *self.released.lock().unwrap() = Some(format!("{by}: {id}"));
+        Ok(self.lock(id))
+    }
+}
+
 impl Appliance for Fake {
     fn status(&self) -> Status {
         Status {
@@ -121,7 +178,15 @@ impl Appliance for Fake {
         self
     }
 
+    fn transfers(&self) -> &Transfers {
+        &self.transfers
+    }
+
     fn nfs(&self) -> &dyn NfsState {
+        self
+    }
+
+    fn dav(&self) -> &dyn DavState {
         self
     }
 }

@@ -127,6 +127,17 @@ pub fn would_change(answer: &Json) -> String {
 pub fn result(result: &Json) -> String {
     match result {
         Json::Null => String::new(),
+        Json::Object(table) if table.contains_key("rows") && table.contains_key("columns") => {
+            let names = table["columns"].as_array().into_iter().flatten().filter_map(Json::as_str);
+            let titles: Vec<(&str, String)> =
+                names.map(|name| (name, name.to_uppercase())).collect();
+            let columns: Vec<(&str, &str)> =
+                titles.iter().map(|(name, title)| (*name, title.as_str())).collect();
+            match table["rows"].as_array() {
+                Some(rows) if rows.is_empty() => "none\n".to_owned(),
+                _ => objects(&table["rows"], &columns),
+            }
+        }
         Json::Object(object) => object
             .iter()
             .map(|(name, value)| format!("{name} = {}\n", cell(name, Some(value))))

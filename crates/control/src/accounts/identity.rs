@@ -1,0 +1,151 @@
+//! The list of users as the services that transfer files see it: who signs in, as whom he acts,
+//! and whether he is still let in. One patience with wrong passwords for them and for the
+//! administration.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use base::clock::Clock;
+use base::limits::SIGN_IN_LANES;
+use vfs::cred::Cred;
+use vfs::identity::{Identity, Person, Refused};
+use vfs::share::rules::NOBODY;
+
+use super::machine::Machine;
+use super::{Accounts, Verdict, acting};
+
+/// By what name those act who do not sign in (RFC 1635).
+const ANONYMOUS: &str = "anonymous";
+
+/// The users.
+pub struct Users {
+    accounts: Arc<Accounts>,
+    clock: Arc<dyn Clock>,
+    machine: Machine,
+    /// Who this program runs as.
+    server: Cred,
+    /// Persons as they were handed out: whoever still is the one of his name is let in.
+    known: Mutex<HashMap<String, Known>>,
+    /// Passwords from one address are looked at one after the other: those sent at once would all
+    /// get the try that one of them has.
+    lanes: [Mutex<()>; SIGN_IN_LANES],
+    authorities: RwLock<Vec<String>>,
+}
+
+struct Known {
+    version: u64,
+    person: Arc<Person>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Users {
+    /// Those of `accounts`, with the accounts of `machine`; `server` is who this program runs as.
+    pub fn new(
+        accounts: Arc<Accounts>,
+        clock: Arc<dyn Clock>,
+        machine: Machine,
+        server: Cred,
+    ) -> Self {
+        let (known, authorities) = Default::default();
+        let lanes = std::array::from_fn(|_| Mutex::default());
+        Self { accounts, clock, machine, server, known, lanes, authorities }
+    }
+
+    /// Believes certificates of users that these keys have signed, from now on.
+    pub fn set_authorities(&self, keys: Vec<String>) {
+        *self.authorities.write().unwrap_or_else(PoisonError::into_inner) = keys;
+    }
+
+    /// The name of who has this number: a configured user's, or that of an account.
+    pub fn name_of(&self, uid: u32) -> Option<String> {
+        let configured = self.accounts.configured_with(uid);
+        configured.or_else(|| self.machine.by_uid(uid).map(|account| account.name))
+    }
+
+    /// The name of the group with this number.
+    pub fn group_of(&self, gid: u32) -> Option<String> {
+        self.machine.group_name(gid)
+    }
+
+    fn lane(&self, from: IpAddr) -> &Mutex<()> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(from.to_canonical());
+        &self.lanes[hash as usize % SIGN_IN_LANES]
+    }
+}
+
+impl Identity for Users {
+    fn password(&self, from: IpAddr, name: &str, password: &str) -> Result<Arc<Person>, Refused> {
+        let _turn = lock(self.lane(from));
+        if let Some(wait) = self.must_wait(from, name) {
+            return Err(Refused::Wait(wait));
+        }
+        let right = self.accounts.judge(name, password) != Verdict::Wrong;
+        self.judged(from, name, right);
+        if !right {
+            return Err(Refused::Wrong);
+        }
+        self.person(name).ok_or(Refused::Wrong)
+    }
+
+    fn must_wait(&self, from: IpAddr, name: &str) -> Option<Duration> {
+        self.accounts.throttle().must_wait(from, name, self.clock.monotonic_ns())
+    }
+
+    fn keys(&self, name: &str) -> Vec<String> {
+        self.accounts.caller(name).map(|(user, _)| user.ssh_keys).unwrap_or_default()
+    }
+
+    fn authorities(&self) -> Vec<String> {
+        self.authorities.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn judged(&self, from: IpAddr, name: &str, right: bool) {
+        let (mut throttle, now) = (self.accounts.throttle(), self.clock.monotonic_ns());
+        match right {
+            true => throttle.succeeded(from, name, now),
+            false => throttle.failed(from, name, now),
+        }
+    }
+
+    fn person(&self, name: &str) -> Option<Arc<Person>> {
+        let Some((user, version)) = self.accounts.caller(name) else {
+            lock(&self.known).remove(name);
+            return None;
+        };
+        let cred = acting::cred(name, &user, &self.machine, &self.server);
+        let home = user.owner.home.map(String::into_bytes);
+        let person = Person { name: name.to_owned(), cred, home, anonymous: false };
+        let mut known = lock(&self.known);
+        if let Some(one) = known.get(name).filter(|one| one.version == version)
+            && *one.person == person
+        {
+            return Some(one.person.clone());
+        }
+        let person = Arc::new(person);
+        known.insert(name.to_owned(), Known { version, person: person.clone() });
+        Some(person)
+    }
+
+    fn stands(&self, person: &Arc<Person>) -> bool {
+        // He who was made anew since then has another password, or other rights.
+        person.anonymous || self.person(&person.name).is_some_and(|now| Arc::ptr_eq(&now, person))
+    }
+
+    fn anonymous(&self) -> Arc<Person> {
+        let cred = Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() };
+        Arc::new(Person { name: ANONYMOUS.to_owned(), cred, home: None, anonymous: true })
+    }
+
+    fn generation(&self) -> u64 {
+        self.accounts.generation()
+    }
+}
+
+#[cfg(test)]
+mod tests;

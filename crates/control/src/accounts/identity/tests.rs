@@ -1,0 +1,159 @@
+//! Who is let in by the services that transfer files, as whom, and for how long.
+
+use std::net::Ipv4Addr;
+
+use base::clock::ManualClock;
+use base::limits::{SIGN_IN_FREE_FAILURES, SIGN_IN_WAIT_MAX};
+
+use super::*;
+use crate::accounts::{Kind, Owner, Table, User, password};
+
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+const KEY: &str = "ssh-ed25519 AAAA anna";
+
+struct Scene {
+    accounts: Arc<Accounts>,
+    clock: Arc<ManualClock>,
+    users: Users,
+}
+
+fn anna() -> User {
+    User {
+        kind: Kind::Data,
+        roles: Vec::new(),
+        ssh_keys: vec![KEY.to_owned()],
+        owner: Owner {
+            uid: Some(1000),
+            gid: Some(100),
+            groups: vec![50],
+            home: Some("/lab/anna".to_owned()),
+        },
+        ..User::administrator(Some(password::hash("right").unwrap()))
+    }
+}
+
+fn table(anna: User) -> Table {
+    let mut table = Table::default();
+    table.users.insert("anna".to_owned(), anna);
+    let gone = User { enabled: false, ..self::anna() };
+    table.users.insert("gone".to_owned(), gone);
+    table
+}
+
+fn scene() -> Scene {
+    let accounts = Arc::new(Accounts::new(table(anna())).unwrap());
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000_000_000));
+    let machine = Machine::at("/nowhere/passwd", "/nowhere/group");
+    let server = Cred { uid: 900, gid: 900, groups: Vec::new() };
+    let users = Users::new(accounts.clone(), clock.clone(), machine, server);
+    Scene { accounts, clock, users }
+}
+
+#[test]
+fn a_user_who_only_uses_shares_comes_in_as_configured() {
+    let Scene { users, .. } = scene();
+    let person = users.password(PEER, "anna", "right").unwrap();
+    let cred = Cred { uid: 1000, gid: 100, groups: vec![50] };
+    assert_eq!((person.name.as_str(), &person.cred, person.anonymous), ("anna", &cred, false));
+    assert_eq!(person.home.as_deref(), Some(b"/lab/anna".as_slice()));
+    assert_eq!(users.keys("anna"), [KEY]);
+}
+
+#[test]
+fn wrong_ones_and_those_who_may_not_are_refused_alike() {
+    let Scene { users, .. } = scene();
+    for (name, given) in [("anna", "wrong"), ("gone", "right"), ("nobody", "right"), ("anna", "")] {
+        assert_eq!(users.password(PEER, name, given), Err(Refused::Wrong), "{name} {given}");
+    }
+    assert_eq!(users.keys("gone"), [""; 0]);
+    assert!(users.person("gone").is_none() && users.person("nobody").is_none());
+}
+
+#[test]
+fn passwords_and_keys_of_all_services_try_one_patience() {
+    let Scene { accounts, clock, users } = scene();
+    for n in 0..SIGN_IN_FREE_FAILURES {
+        match n % 3 {
+            0 => users.judged(PEER, "anna", false),
+            1 => assert_eq!(users.password(PEER, "anna", "wrong"), Err(Refused::Wrong)),
+            _ => accounts.throttle().failed(PEER, "anna", clock.monotonic_ns()),
+        }
+    }
+    let refused = users.password(PEER, "anna", "right");
+    assert!(matches!(refused, Err(Refused::Wait(_))), "{refused:?}");
+    assert_eq!(
+        users.must_wait(PEER, "anna"),
+        accounts.throttle().must_wait(PEER, "anna", clock.monotonic_ns())
+    );
+    clock.advance(SIGN_IN_WAIT_MAX);
+    users.password(PEER, "anna", "right").unwrap();
+    assert_eq!(users.must_wait(PEER, "anna"), None);
+}
+
+#[test]
+fn who_was_let_in_stands_until_how_he_is_let_in_changes() {
+    let Scene { accounts, users, .. } = scene();
+    let person = users.password(PEER, "anna", "right").unwrap();
+    let before = users.generation();
+    assert!(users.stands(&person));
+
+    let full_name = "Anna Berg".to_owned();
+    accounts.replace(table(User { full_name, ..anna_of(&accounts) }));
+    assert!(users.stands(&person), "what he is called matters to nobody");
+    assert_ne!(users.generation(), before);
+
+    let changes: [fn(User) -> User; 4] = [
+        |anna| User { password: Some(password::hash("other").unwrap()), ..anna },
+        |anna| User { ssh_keys: Vec::new(), ..anna },
+        |anna| User { owner: Owner { uid: Some(1), ..Owner::default() }, ..anna },
+        |anna| User { enabled: false, ..anna },
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let person = users.person("anna").unwrap();
+        let generation = users.generation();
+        accounts.replace(table(change(anna_of(&accounts))));
+        assert!(!users.stands(&person), "change {n}");
+        assert_ne!(users.generation(), generation, "change {n}");
+    }
+    assert!(users.person("anna").is_none());
+}
+
+#[test]
+fn who_is_signed_out_or_gone_does_not_stand() {
+    let Scene { accounts, users, .. } = scene();
+    let person = users.person("anna").unwrap();
+    accounts.renew("anna");
+    assert!(!users.stands(&person));
+    let person = users.person("anna").unwrap();
+    accounts.replace(Table::default());
+    assert!(!users.stands(&person));
+}
+
+#[test]
+fn a_user_of_the_command_line_acts_as_the_server_and_stays() {
+    let Scene { accounts, users, .. } = scene();
+    accounts.add_command_line("op", "open").unwrap();
+    let person = users.password(PEER, "op", "open").unwrap();
+    assert_eq!(person.cred.uid, 900);
+    accounts.replace(Table::default());
+    assert!(users.stands(&person));
+}
+
+#[test]
+fn those_who_do_not_sign_in_are_nobody() {
+    let Scene { users, .. } = scene();
+    let anonymous = users.anonymous();
+    assert!(anonymous.anonymous && anonymous.cred.uid == NOBODY);
+    assert!(users.stands(&anonymous));
+}
+
+#[test]
+fn numbers_have_the_names_of_configured_users() {
+    let Scene { users, .. } = scene();
+    assert_eq!(users.name_of(1000).as_deref(), Some("anna"));
+    assert_eq!(users.name_of(1001), None);
+}
+
+fn anna_of(accounts: &Accounts) -> User {
+    accounts.table().users["anna"].clone()
+}

@@ -1,0 +1,56 @@
+//! Which records of the log are asked for.
+
+use base::clock::NS_PER_S;
+
+use super::record::{self, Record};
+
+/// Which records; all conditions hold together.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// Those that ended at this second or later, in seconds since the Unix epoch.
+    pub since: Option<u64>,
+    /// Those that ended before this second.
+    pub until: Option<u64>,
+    /// Over this protocol.
+    pub protocol: Option<String>,
+    /// This way.
+    pub direction: Option<String>,
+    /// That ended so.
+    pub outcome: Option<String>,
+    /// By this user.
+    pub user: Option<String>,
+    /// From this address.
+    pub client: Option<String>,
+    /// On this share.
+    pub share: Option<String>,
+    /// The newest so many.
+    pub limit: usize,
+}
+
+/// [`Wanted`] in the form that records are held against.
+pub(super) struct Sieve<'a> {
+    wanted: &'a Wanted,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+impl<'a> Sieve<'a> {
+    pub(super) fn new(wanted: &'a Wanted) -> Self {
+        let text = |second: Option<u64>| Some(record::time(second?.saturating_mul(NS_PER_S)));
+        Self { wanted, since: text(wanted.since), until: text(wanted.until) }
+    }
+
+    /// Whether the record is asked for.
+    pub(super) fn takes(&self, record: &Record) -> bool {
+        let is = |want: &Option<String>, has: &str| want.as_ref().is_none_or(|want| want == has);
+        let Wanted { protocol, direction, outcome, user, client, share, .. } = self.wanted;
+        self.since.as_ref().is_none_or(|since| record.end >= *since)
+            && self.until.as_ref().is_none_or(|until| record.end < *until)
+            && is(protocol, &record.protocol)
+            && is(direction, &record.direction)
+            && is(outcome, &record.outcome)
+            && is(user, &record.user)
+            && is(client, &record.client)
+            && is(share, &record.share)
+    }
+}
