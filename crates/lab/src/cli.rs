@@ -4,11 +4,14 @@
 //! but degraded.
 
 use crate::agent::{self, AgentOptions, with_sources};
-use crate::client::{Target, scratch};
+use crate::client::service::at::without_password;
+use crate::client::{ClientError, Target, scratch};
 use crate::conduct::agents::{Source, own_command};
 use crate::conduct::{self, RunOptions, Told};
 use crate::job::{BUILT_IN, Job, SUMMARY};
 use crate::record::RunResult;
+use crate::transfer::run::Wanted;
+use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
 use clap::{Args, Parser, Subcommand};
 use std::error::Error;
@@ -64,9 +67,10 @@ enum LabCommand {
 /// What `run` and `limits` share.
 #[derive(Debug, Args)]
 struct Common {
-    /// Target URL: nfs3:// or nfs4://host:port/export/x, path:/dir, null:
-    #[arg(long, value_name = "URL")]
-    target: String,
+    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
+    /// webdavs://user@host:port/share; path:/dir, null:. A comparison takes several
+    #[arg(long = "target", value_name = "URL", required = true)]
+    targets: Vec<String>,
     /// Client processes to start here.
     #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u32,
@@ -85,9 +89,10 @@ struct Common {
     /// The server's local socket, STATE/plimsoll.sock, for its statistics.
     #[arg(long, value_name = "SOCKET")]
     server_socket: Option<PathBuf>,
-    /// The server's process on this machine; found by itself when its port is local.
-    #[arg(long, value_name = "PID")]
-    server_pid: Option<u32>,
+    /// The server's process on this machine; found by itself when its port is local. A comparison
+    /// takes one for each target.
+    #[arg(long = "server-pid", value_name = "PID")]
+    server_pids: Vec<u32>,
     /// Remove the test files afterwards.
     #[arg(long)]
     clean: bool,
@@ -117,6 +122,9 @@ struct RunArgs {
     /// End at once when standard input ends: with the program that holds it.
     #[arg(long)]
     while_stdin: bool,
+    /// Of a comparison, keep the rounds that the result in --out has already.
+    #[arg(long)]
+    resume: bool,
 }
 
 #[derive(Debug, Args)]
@@ -199,15 +207,22 @@ impl Common {
             Source::Remote { addresses: self.agents.clone(), token }
         };
         Ok(RunOptions {
-            target: Target::parse(&self.target)?,
+            target: self.one_target()?,
             source,
             bind: !self.no_bind,
             server_socket: self.server_socket.clone(),
-            server_pid: self.server_pid,
+            server_pid: self.server_pids.first().copied(),
             clean: self.clean,
             scratch: None,
             command: words,
         })
+    }
+
+    fn one_target(&self) -> Result<Target, Box<dyn Error>> {
+        match self.targets.as_slice() {
+            [one] => Ok(Target::parse(one)?),
+            _ => Err("several targets are for a comparison: `lab run secure-protocols`".into()),
+        }
     }
 
     fn progress(&self) -> impl FnMut(&Told) + use<> {
@@ -238,11 +253,16 @@ fn read_token(file: &Path) -> Result<String, Box<dyn Error>> {
 }
 
 fn own_words() -> Vec<String> {
-    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+    std::env::args_os().map(|word| without_password(&word.to_string_lossy())).collect()
 }
 
 fn run_job(args: &RunArgs) -> Outcome {
     let common = &args.common;
+    match Plan::load(&args.job, &common.settings) {
+        Ok(Some(plan)) => return run_comparison(&plan, args),
+        Ok(None) => {}
+        Err(error) => return Ok(usage(&error)),
+    }
     let job = match Job::load(&args.job, &common.settings) {
         Ok(job) => job,
         Err(error) => return Ok(usage(&error)),
@@ -265,6 +285,61 @@ fn run_job(args: &RunArgs) -> Outcome {
         println!("report: {}", common.out.join("report.html").display());
     }
     Ok(exit(&[&result]))
+}
+
+/// The comparison of protocols: from this process, over all targets.
+fn run_comparison(plan: &Plan, args: &RunArgs) -> Outcome {
+    let common = &args.common;
+    let mut targets = Vec::new();
+    for url in &common.targets {
+        match Target::parse(url)? {
+            Target::Service(at) => targets.push(at),
+            other => {
+                let why = "is compared by nothing: ftp, ftps, sftp, http, https, webdav, webdavs";
+                return Ok(usage(&ClientError::Target(other.to_string(), why)));
+            }
+        }
+    }
+    if !common.agents.is_empty() || args.scratch.is_some() {
+        return Err("a comparison runs from this machine, in a folder of its own: without \
+                    --agents and --scratch"
+            .into());
+    }
+    if args.while_stdin {
+        end_with_stdin();
+    }
+    let earlier = if args.resume { Comparison::read(&common.out).ok().flatten() } else { None };
+    let wanted = Wanted {
+        plan,
+        targets: &targets,
+        server_pids: &common.server_pids,
+        command: own_words(),
+        earlier,
+    };
+    let mut kept = Ok(());
+    let result = transfer::run::run(&wanted, &mut |so_far, round| {
+        kept = so_far.write(&common.out);
+        if !common.quiet {
+            eprintln!("round {} of {}", round + 1, so_far.plan.rounds);
+        }
+    });
+    kept?;
+    result.write(&common.out)?;
+    report::write_comparison(&result, &common.out)?;
+    if common.json {
+        println!("{}", serde_json::to_string(&result)?);
+    } else {
+        print!("{}", result.text());
+        println!("report: {}", common.out.join("report.html").display());
+    }
+    for what in result.failed.iter().chain(&result.degraded) {
+        eprintln!("{}: {what}", plan.name);
+    }
+    Ok(match (&result.failed, result.degraded.is_empty()) {
+        (Some(_), _) => ExitCode::FAILURE,
+        (None, false) => ExitCode::from(EXIT_DEGRADED),
+        (None, true) => ExitCode::SUCCESS,
+    })
 }
 
 /// What ends standard input ends this program, and so its agents: nobody waits for them any more.
@@ -357,13 +432,18 @@ fn list(json: bool) -> Outcome {
     for job in jobs {
         println!("{:<18} {}", job.name, job.answers);
     }
+    for (name, text) in transfer::plan::BUILT_IN {
+        println!("{name:<18} {}", Plan::parse(name, text, &[])?.answers);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn make_report(path: &Path) -> Outcome {
-    let result = RunResult::read(path)?;
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
-    report::write(&result, dir)?;
+    match Comparison::read(path)? {
+        Some(comparison) => report::write_comparison(&comparison, dir)?,
+        None => report::write(&RunResult::read(path)?, dir)?,
+    }
     println!("{}", dir.join("report.html").display());
     Ok(ExitCode::SUCCESS)
 }

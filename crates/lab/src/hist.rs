@@ -3,6 +3,7 @@
 //! Three significant digits from 1 µs' thousandth to one hour; a worse value counts as one hour
 //! rather than being lost. Percentiles are only ever taken after the last merge.
 
+use base::base64::{self, Decoded};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
@@ -34,7 +35,7 @@ pub fn to_text(hist: &Hist) -> String {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail; an empty text would be refused by the reader.
     let _ = V2Serializer::new().serialize(hist, &mut bytes);
-    encode(&bytes)
+    base64::encode(&bytes)
 }
 
 /// From base64 of the V2 format.
@@ -42,7 +43,8 @@ pub fn to_text(hist: &Hist) -> String {
 /// # Errors
 /// When the text is not what [`to_text`] makes.
 pub fn from_text(text: &str) -> Result<Hist, HistError> {
-    let bytes = decode(text).ok_or(HistError::Base64)?;
+    let letters = text.trim_end_matches('=').bytes();
+    let Decoded { bytes, .. } = base64::decode(letters).ok_or(HistError::Base64)?;
     let read: Hist = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|e| HistError::Format(e.to_string()))?;
@@ -62,37 +64,6 @@ pub fn to_buckets(hist: &Hist) -> Vec<(u16, u64)> {
         }
     }
     out
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Base64 with padding (RFC 4648 §4).
-fn encode(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word =
-            chunk.iter().fold(0u32, |w, b| w << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
-        for n in 0..4 {
-            let six = (word >> (18 - 6 * n)) & 63;
-            out.push(if n <= chunk.len() { ALPHABET[six as usize] as char } else { '=' });
-        }
-    }
-    out
-}
-
-fn decode(text: &str) -> Option<Vec<u8>> {
-    let body = text.trim_end_matches('=').as_bytes();
-    let mut out = Vec::with_capacity(body.len() * 3 / 4);
-    for chunk in body.chunks(4) {
-        let mut word = 0u32;
-        for b in chunk {
-            word = word << 6 | ALPHABET.iter().position(|a| a == b)? as u32;
-        }
-        word <<= 6 * (4 - chunk.len());
-        let bytes = word.to_be_bytes();
-        out.extend_from_slice(bytes.get(1..chunk.len())?);
-    }
-    Some(out)
 }
 
 #[cfg(test)]

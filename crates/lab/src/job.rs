@@ -215,12 +215,7 @@ impl Job {
     /// # Errors
     /// [`JobError`] says what is wrong and with what.
     pub fn parse(name: &str, text: &str, settings: &[String]) -> Result<Self, JobError> {
-        let form = |e| JobError::Form(name.to_owned(), Box::new(e));
-        let mut table: toml::Table = text.parse().map_err(form)?;
-        for setting in settings {
-            apply(&mut table, setting)?;
-        }
-        Self::of(name, table)
+        Self::of(name, settled(name, text, settings)?)
     }
 
     fn of(name: &str, table: toml::Table) -> Result<Self, JobError> {
@@ -280,6 +275,19 @@ impl Job {
     pub fn slots(&self) -> u32 {
         self.schedule.iter().map(|s| s.1).max().unwrap_or(1)
     }
+}
+
+/// The table of a job's text, with settings applied.
+///
+/// # Errors
+/// [`JobError`] says what is wrong and with what.
+pub fn settled(name: &str, text: &str, settings: &[String]) -> Result<toml::Table, JobError> {
+    let form = |e| JobError::Form(name.to_owned(), Box::new(e));
+    let mut table: toml::Table = text.parse().map_err(form)?;
+    for setting in settings {
+        apply(&mut table, setting)?;
+    }
+    Ok(table)
 }
 
 /// Sets one value: `block=8k`, `steady.windows=7`, `schedule=[[1,1],[8,4]]`.

@@ -5,8 +5,8 @@
 //! meets the server as bytes on a socket, and its statistics through [`conduct::server`].
 //!
 //! - [`pattern`]: content that is a pure function of (seed, file, offset).
-//! - [`client`]: targets: NFSv3, a local path, and nothing at all (what the generator itself
-//!   costs).
+//! - [`client`]: targets: NFS, services that transfer files, a local path, and nothing at all (what
+//!   the generator itself costs).
 //! - [`workload`]: which operation comes next.
 //! - [`job`]: an experiment as a TOML file.
 //! - [`agent`]: one client process, and the protocol it is conducted by.
@@ -14,6 +14,7 @@
 //! - [`limit`]: from evidence to the name of the limiter; a pure function.
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
+//! - [`transfer`]: the comparison of protocols by whole files.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
 //! - [`proc`]: what `/proc` says of a process and its machine.
@@ -32,4 +33,5 @@ pub mod pattern;
 pub mod proc;
 pub mod record;
 pub mod report;
+pub mod transfer;
 pub mod workload;

@@ -112,15 +112,57 @@ pub fn process_cpu(pid: u32) -> Option<ProcessCpu> {
     Some(ProcessCpu { seconds, threads, waits, throttled_s, quota_cores })
 }
 
+/// CPU seconds of process `pid`, of all processes that it has started, and of those of them that
+/// have ended: servers that make a process for each connection. `None` when there is none.
+pub fn family_cpu(pid: u32) -> Option<f64> {
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let families = pids.filter_map(|pid: u32| {
+        Some((pid, parse_family(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
+    });
+    let families: Vec<(u32, Family)> = families.collect();
+    let mut sum = families.iter().find(|f| f.0 == pid)?.1.seconds;
+    let mut wanted = vec![pid];
+    while let Some(parent) = wanted.pop() {
+        for (child, family) in families.iter().filter(|f| f.1.parent == parent) {
+            sum += family.seconds;
+            wanted.push(*child);
+        }
+    }
+    Some(sum)
+}
+
+/// Parent and CPU seconds of a process and of its children that have ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Family {
+    /// Its parent.
+    pub parent: u32,
+    /// User and system time, with those of children that have ended.
+    pub seconds: f64,
+}
+
+/// From a `stat` line (proc(5): fields 4 and 14 to 17).
+pub fn parse_family(text: &str) -> Option<Family> {
+    let (_, after) = text.rsplit_once(')')?;
+    let mut words = after.split_whitespace().skip(1);
+    let parent = words.next()?.parse().ok()?;
+    let ticks: Vec<u64> = words.skip(9).take(4).map_while(|w| w.parse().ok()).collect();
+    let [_, _, _, _] = ticks.as_slice() else { return None };
+    Some(Family { parent, seconds: ticks.iter().sum::<u64>() as f64 / ticks_per_second() })
+}
+
+fn ticks_per_second() -> f64 {
+    // SAFETY: asks for a number.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
+}
+
 /// Name and CPU seconds from a `stat` line (proc(5): fields 2, 14 and 15).
 pub fn parse_stat(text: &str) -> Option<(String, f64)> {
     let (before, after) = text.rsplit_once(')')?;
     let name = before.split_once('(')?.1.to_owned();
     let mut words = after.split_whitespace().skip(11).map(str::parse::<u64>);
     let ticks = words.next()?.ok()? + words.next()?.ok()?;
-    // SAFETY: asks for a number.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1);
-    Some((name, ticks as f64 / per_second as f64))
+    Some((name, ticks as f64 / ticks_per_second()))
 }
 
 /// Seconds that the control group of `pid` was throttled, and its quota in cores; both versions

@@ -8,6 +8,7 @@ pub(crate) mod link;
 
 use crate::limits::Summary;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict};
+use crate::transfer;
 use base::units::time_ns;
 use std::path::Path;
 
@@ -15,8 +16,10 @@ pub use compare::{Comparison, compare};
 
 const PAGE: &str = include_str!("report/page.html");
 const SUMMARY_PAGE: &str = include_str!("report/summary.html");
+const COMPARISON_PAGE: &str = include_str!("report/comparison.html");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/charts.js");
+const PANELS: &str = include_str!("report/panels.js");
 
 /// Writes `report.html` into `dir`.
 ///
@@ -43,6 +46,16 @@ pub fn page(result: &RunResult) -> String {
     fill(PAGE, &title, &data.to_string())
 }
 
+/// Writes `report.html` of a comparison into `dir`.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_comparison(result: &transfer::Comparison, dir: &Path) -> Result<(), RecordError> {
+    let title = format!("{} over {} protocols", result.plan.title, result.lines.len());
+    let data = serde_json::to_string(result).unwrap_or_default();
+    record::write_file(dir, "report.html", &fill(COMPARISON_PAGE, &title, &data))
+}
+
 /// The page of a Performance Limit Summary.
 pub fn summary_page(summary: &Summary) -> String {
     let title = format!("Performance Limit Summary of {}", summary.target);
@@ -56,6 +69,7 @@ fn fill(page: &str, title: &str, data: &str) -> String {
     let title = title.replace('&', "&amp;").replace('<', "&lt;");
     page.replace("/*STYLE*/", STYLE)
         .replace("/*SCRIPT*/", SCRIPT)
+        .replace("/*PANELS*/", PANELS)
         .replace("{{TITLE}}", &title)
         .replace("{{DATA}}", &data)
 }

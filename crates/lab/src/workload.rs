@@ -80,6 +80,8 @@ pub struct Workload {
     shape: Shape,
     random: SeededRandom,
     position: (u32, u64),
+    /// Where each slot is, when each goes through a file of its own.
+    apart: Option<Vec<(u32, u64)>>,
     turn: u64,
     made: Vec<Option<u64>>,
     next_name: u64,
@@ -93,8 +95,15 @@ impl Workload {
     pub fn new(shape: Shape, seed: u64) -> Self {
         let written = vec![Written::default(); shape.files.max(1) as usize];
         let random = SeededRandom::new(seed);
-        let (position, turn) = ((0, 0), 0);
-        Self { shape, random, position, turn, made: Vec::new(), next_name: 0, written, resent: 0 }
+        let (position, turn, apart) = ((0, 0), 0, None);
+        let made = Vec::new();
+        Self { shape, random, position, apart, turn, made, next_name: 0, written, resent: 0 }
+    }
+
+    /// From now on each slot goes through a file from start to end, then through another, instead
+    /// of all through one: for protocols that send files and not blocks.
+    pub fn each_its_own(&mut self) {
+        self.apart = Some(Vec::new());
     }
 
     /// The next operation for `slot`, or `None` when it has to wait for others to finish.
@@ -114,9 +123,10 @@ impl Workload {
                 Some(Op::Write { file, offset, len, stable: true })
             }
             Kind::SeqRead => {
-                let (file, offset, _) = self.onward();
+                let (file, offset, _) = self.onward(slot);
                 Some(Op::Read { file, offset, len })
             }
+            Kind::SeqWrite if self.apart.is_some() => Some(self.next_apart(slot)),
             Kind::SeqWrite => self.next_write(),
             Kind::Create => Some(self.next_name(slot)),
         }
@@ -151,6 +161,10 @@ impl Workload {
     /// What must still be done before the data is stable: a COMMIT per file with unstable writes,
     /// or `None`. Asked when nothing is in flight any more.
     pub fn last(&mut self) -> Option<Op> {
+        // A file that is under way is a slot's own, and goes on with the next step.
+        if self.apart.is_some() {
+            return None;
+        }
         let file = self.written.iter().position(|w| w.dirty && !w.committing)?;
         let state = self.written.get_mut(file)?;
         (state.commit_due, state.committing) = (false, true);
@@ -186,14 +200,41 @@ impl Workload {
         ((pick / blocks) as u32, pick % blocks * u64::from(self.shape.block))
     }
 
-    /// The shared position, moved on by one block; says whether this was the file's last.
+    /// The position that a slot has or shares.
+    fn position(&mut self, slot: u32) -> &mut (u32, u64) {
+        let Some(apart) = &mut self.apart else { return &mut self.position };
+        let files = self.shape.files.max(1);
+        while apart.len() <= slot as usize {
+            apart.push((apart.len() as u32 % files, 0));
+        }
+        &mut apart[slot as usize]
+    }
+
+    /// The position, moved on by one block; says whether this was the file's last.
     #[inline]
-    fn onward(&mut self) -> (u32, u64, bool) {
-        let (file, offset) = self.position;
-        let next = offset + u64::from(self.shape.block);
-        let last = next + u64::from(self.shape.block) > self.shape.file_size;
-        self.position = if last { ((file + 1) % self.shape.files.max(1), 0) } else { (file, next) };
+    fn onward(&mut self, slot: u32) -> (u32, u64, bool) {
+        let (block, size) = (u64::from(self.shape.block), self.shape.file_size);
+        let files = self.shape.files.max(1);
+        let position = self.position(slot);
+        let (file, offset) = *position;
+        let next = offset + block;
+        let last = next + block > size;
+        *position = if last { ((file + 1) % files, 0) } else { (file, next) };
         (file, offset, last)
+    }
+
+    /// The next block of the file that a slot writes alone, or its COMMIT.
+    fn next_apart(&mut self, slot: u32) -> Op {
+        let (len, size) = (self.shape.block, self.shape.file_size);
+        let files = self.shape.files.max(1);
+        let position = self.position(slot);
+        let (file, offset) = *position;
+        if offset + u64::from(len) > size {
+            *position = ((file + 1) % files, 0);
+            return Op::Commit { file };
+        }
+        position.1 += u64::from(len);
+        Op::Write { file, offset, len, stable: false }
     }
 
     fn next_write(&mut self) -> Option<Op> {
@@ -207,7 +248,7 @@ impl Workload {
         if here.commit_due || here.committing {
             return None;
         }
-        let (file, offset, last) = self.onward();
+        let (file, offset, last) = self.onward(0);
         let state = self.written.get_mut(file as usize)?;
         state.in_flight += 1;
         (state.dirty, state.commit_due) = (true, last);

@@ -79,10 +79,14 @@ impl Driver {
     pub fn prepare(mut client: Box<dyn Client>, wanted: &Prepare) -> Result<Self, ClientError> {
         let files = if wanted.shape.kind.needs_files() { wanted.shape.files } else { 0 };
         let set = FileSet { client: wanted.client, files, size: wanted.shape.file_size };
+        client.begin(&wanted.shape)?;
         client.prepare(&set)?;
         // Each client draws its own places.
         let seed = wanted.seed ^ (u64::from(wanted.client) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let work = Workload::new(wanted.shape.clone(), seed);
+        let mut work = Workload::new(wanted.shape.clone(), seed);
+        if client.streams() {
+            work.each_its_own();
+        }
         Ok(Self { client, work, set, done: Vec::new() })
     }
 

@@ -5,7 +5,9 @@
 //! load model is a slot: to the server the two look alike, and slots cost no context switches.
 //!
 //! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
-//! - [`path`]: a directory of this machine, one system thread per slot.
+//! - [`path`]: a directory of this machine.
+//! - [`service`]: FTP, SFTP, HTTP and WebDAV, with and without TLS.
+//! - [`threads`]: one system thread per slot, for clients that block.
 //! - [`null`]: completes at once; measures what the generator itself can do.
 //! - [`scratch`]: a folder of a run's own.
 
@@ -16,9 +18,12 @@ pub mod null;
 pub mod path;
 mod pipe;
 pub mod scratch;
+pub mod service;
 pub mod target;
+pub mod threads;
 
 use crate::pattern::Content;
+use crate::workload::Shape;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -81,7 +86,8 @@ pub enum Op {
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The server answered with this status (NFS) or error number (path).
+    /// The server answered with this status (NFS, SFTP, HTTP), reply code (FTP) or error number
+    /// (path).
     Status(u32),
     /// What was read is not what was written.
     Corrupt,
@@ -215,6 +221,20 @@ impl ClientError {
 
 /// A connection to a target with operations in flight. Not shared between threads.
 pub trait Client: Send {
+    /// Is told what will be done, before [`Client::prepare`].
+    ///
+    /// # Errors
+    /// [`ClientError::Target`]: the protocol has no operation for it.
+    fn begin(&mut self, _shape: &Shape) -> Result<(), ClientError> {
+        Ok(())
+    }
+
+    /// Whether files go from start to end, so that each slot of a sequential workload needs a file
+    /// of its own.
+    fn streams(&self) -> bool {
+        false
+    }
+
     /// Makes the file set exist with its expected content; what is already right is left alone.
     ///
     /// # Errors
@@ -286,7 +306,10 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
     let checker = Checker::new(Content::new(options.seed), options.check_one_in);
     Ok(match target {
         Target::Null => Box::new(null::NullClient::new()),
-        Target::Path(dir) => Box::new(path::PathClient::open(dir, checker, options.slots)?),
+        Target::Path(dir) => Box::new(path::PathClient::open(dir, checker)?),
+        Target::Service(at) => {
+            Box::new(service::client::ServiceClient::open(at, checker, options.bind)?)
+        }
         Target::Nfs4(at) => Box::new(nfs4::Nfs4Client::open(at, checker, options)?),
         Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
     })

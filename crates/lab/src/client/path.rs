@@ -2,11 +2,11 @@
 //!
 //! It shows what the file system does without a server between, and is the comparison for it.
 
+use super::threads::{Threads, Worker};
 use super::{Checker, Client, ClientError, Completion, Fault, FileSet, Op};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -25,24 +25,20 @@ struct Shared {
 pub struct PathClient {
     root: PathBuf,
     shared: Arc<Shared>,
-    slots: Vec<Sender<Op>>,
-    done: Receiver<Completion>,
-    reply: Sender<Completion>,
-    pending: Vec<(u32, Op)>,
+    threads: Threads,
 }
 
 impl PathClient {
-    /// Takes `root` as target, with at most `slots` operations at once.
+    /// Takes `root` as target.
     ///
     /// # Errors
     /// When `root` is not a directory.
-    pub fn open(root: &Path, checker: Checker, slots: u32) -> Result<Self, ClientError> {
+    pub fn open(root: &Path, checker: Checker) -> Result<Self, ClientError> {
         let what = || format!("open the directory {}", root.display());
         let meta = std::fs::metadata(root).map_err(ClientError::io(what()))?;
         if !meta.is_dir() {
             return Err(ClientError::Target(root.display().to_string(), "is not a directory"));
         }
-        let (reply, done) = channel();
         let set = FileSet { client: 0, files: 0, size: 0 };
         let shared = Arc::new(Shared {
             dir: RwLock::new(root.to_owned()),
@@ -50,20 +46,11 @@ impl PathClient {
             set: RwLock::new(set),
             checker,
         });
-        let pending = Vec::with_capacity(slots as usize);
-        Ok(Self { root: root.to_owned(), shared, slots: Vec::new(), done, reply, pending })
-    }
-
-    fn slot(&mut self, slot: u32) -> &Sender<Op> {
-        while self.slots.len() <= slot as usize {
-            let (sender, ops) = channel();
-            let number = self.slots.len() as u32;
-            let (shared, reply) = (Arc::clone(&self.shared), self.reply.clone());
-            // Ends when the client drops its sender.
-            std::thread::spawn(move || worker(&shared, number, &ops, &reply));
-            self.slots.push(sender);
-        }
-        &self.slots[slot as usize]
+        let all = Arc::clone(&shared);
+        let threads = Threads::new(Box::new(move || {
+            Ok(Box::new(Slot { shared: Arc::clone(&all), buffer: Vec::new() }))
+        }));
+        Ok(Self { root: root.to_owned(), shared, threads })
     }
 }
 
@@ -94,25 +81,28 @@ impl Client for PathClient {
     }
 
     fn submit(&mut self, slot: u32, op: Op) -> Result<(), ClientError> {
-        self.pending.push((slot, op));
+        self.threads.submit(slot, op);
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), ClientError> {
-        for (slot, op) in std::mem::take(&mut self.pending) {
-            self.slot(slot).send(op).map_err(|_| ClientError::Closed)?;
-        }
-        Ok(())
+        self.threads.flush()
     }
 
     fn wait(&mut self, timeout: Duration, done: &mut Vec<Completion>) -> Result<(), ClientError> {
-        match self.done.recv_timeout(timeout) {
-            Ok(first) => done.push(first),
-            Err(RecvTimeoutError::Timeout) => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => return Err(ClientError::Closed),
-        }
-        done.extend(self.done.try_iter());
-        Ok(())
+        self.threads.wait(timeout, done)
+    }
+}
+
+/// One thread's part.
+struct Slot {
+    shared: Arc<Shared>,
+    buffer: Vec<u8>,
+}
+
+impl Worker for Slot {
+    fn run(&mut self, op: Op) -> Result<Result<u32, Fault>, ClientError> {
+        Ok(perform(&self.shared, op, &mut self.buffer))
     }
 }
 
@@ -152,16 +142,6 @@ fn prepare_file(dir: &Path, set: &FileSet, n: u32, checker: &Checker) -> Result<
     }
     file.sync_data().map_err(fail("flush"))?;
     Ok(file)
-}
-
-fn worker(shared: &Shared, slot: u32, ops: &Receiver<Op>, reply: &Sender<Completion>) {
-    let mut buffer = Vec::new();
-    while let Ok(op) = ops.recv() {
-        let outcome = perform(shared, op, &mut buffer);
-        if reply.send(Completion { slot, outcome }).is_err() {
-            return;
-        }
-    }
 }
 
 fn perform(shared: &Shared, op: Op, buffer: &mut Vec<u8>) -> Result<u32, Fault> {

@@ -6,6 +6,7 @@
 
 use super::nfs3::Nfs3Client;
 use super::nfs4::Nfs4Client;
+use super::service::Shelf;
 use super::{Checker, ClientError, Options, Target};
 use crate::pattern::Content;
 use base::clock::Deadline;
@@ -42,6 +43,10 @@ impl Target {
                 at.path = joined(&at.path);
                 Self::Nfs4(at)
             }
+            Self::Service(mut at) => {
+                at.path = joined(&at.path);
+                Self::Service(at)
+            }
             Self::Path(dir) => Self::Path(dir.join(name)),
             Self::Null => Self::Null,
         }
@@ -55,6 +60,7 @@ impl Target {
                 (at.port, at.mount_port) = (to.port(), to.port());
             }
             Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+            Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Path(_) | Self::Null => {}
         }
         self
@@ -97,6 +103,7 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
     Ok(match target {
         Target::Nfs3(at) => Some(Box::new(Nfs3Client::open(at, checker(), &options)?)),
         Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
+        Target::Service(at) => Some(Box::new(Shelf::open(at)?)),
         Target::Path(dir) => Some(Box::new(Here(dir.display().to_string()))),
         Target::Null => None,
     })

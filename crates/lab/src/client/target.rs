@@ -1,7 +1,9 @@
 //! Target URLs: `nfs3://host:port/export/x[?mountport=P]`,
-//! `nfs4://host:port/export/x`, `path:/dir`, `null:`.
+//! `nfs4://host:port/export/x`, `path:/dir`, `null:`; those of services that transfer files are in
+//! [`super::service::at`].
 
 use super::ClientError;
+use super::service::at::{Scheme, ServiceAt, without_password};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -39,6 +41,8 @@ pub enum Target {
     Nfs3(Nfs3At),
     /// A directory served by NFSv4.1.
     Nfs4(Nfs4At),
+    /// A folder of a service that transfers files.
+    Service(ServiceAt),
     /// A directory of the machine that the agent runs on.
     Path(PathBuf),
     /// Nothing: every operation is done at once.
@@ -59,13 +63,36 @@ impl Target {
             "path" => Err(wrong("needs an absolute directory, as in path:/dir")),
             "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
             "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
-            _ => Err(wrong("is of a kind this program has no client for (nfs3, nfs4, path, null)")),
+            other => match Scheme::by_name(other) {
+                // The words of an error end up in results, where no password belongs.
+                Some(scheme) => ServiceAt::parse(scheme, rest)
+                    .map(Self::Service)
+                    .map_err(|why| ClientError::Target(without_password(url), why)),
+                None => Err(wrong(
+                    "is of a kind this program has no client for (nfs3, nfs4, ftp, ftps, sftp, \
+                     http, https, webdav, webdavs, path, null)",
+                )),
+            },
         }
     }
 
     /// The group of statistics in which a server of ours counts what this target (a URL) is asked.
     pub fn protocol_of(url: &str) -> &'static str {
-        if url.starts_with("nfs4:") { "nfs4" } else { "nfs3" }
+        match url.split_once(':').and_then(|(name, _)| Scheme::by_name(name)) {
+            Some(Scheme::Ftp | Scheme::Ftps) => "ftp",
+            Some(Scheme::Sftp) => "sftp",
+            Some(_) => "http",
+            None if url.starts_with("nfs4:") => "nfs4",
+            None => "nfs3",
+        }
+    }
+
+    /// As [`fmt::Display`] writes it, with a password that is in it: for an agent.
+    pub fn url(&self) -> String {
+        match self {
+            Self::Service(at) => at.url(),
+            other => other.to_string(),
+        }
     }
 
     /// Host and port of the server, if it is one.
@@ -73,6 +100,7 @@ impl Target {
         match self {
             Self::Nfs3(at) => Some((&at.host, at.port)),
             Self::Nfs4(at) => Some((&at.host, at.port)),
+            Self::Service(at) => Some((&at.host, at.port)),
             Self::Path(_) | Self::Null => None,
         }
     }
@@ -125,6 +153,7 @@ impl fmt::Display for Target {
         match self {
             Self::Null => f.write_str("null:"),
             Self::Path(dir) => write!(f, "path:{}", dir.display()),
+            Self::Service(at) => at.fmt(f),
             Self::Nfs4(at) => {
                 write!(f, "nfs4://{}:{}{}", bracketed(&at.host), at.port, at.path)
             }

@@ -69,7 +69,7 @@ const NULL_MS: u64 = 240;
 /// When there are no agents. Whatever goes wrong later is in the result: `failed`, `degraded`.
 pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<RunResult, RunError> {
     let started = base::clock::wall_ns() as f64 / 1e9;
-    let bind = options.bind && is_local(&options.target);
+    let bind = options.bind && target_is_local(&options.target);
     let mut agents = Agents::gather(&options.source, bind)?;
     let mut view = view_of(options);
     let checker = Checker::new(Content::new(job.seed), job.check_one_in);
@@ -118,15 +118,23 @@ fn leave(target: &Target, name: &str, result: &mut RunResult) {
 /// The job with the protocol in its title that it is really run over.
 fn titled(job: &Job, target: &Target) -> Job {
     let mut job = job.clone();
-    if matches!(target, Target::Nfs4(_)) {
-        job.title = job.title.replace("NFSv3", "NFSv4.1");
-    }
+    let real = match target {
+        Target::Nfs4(_) => "NFSv4.1".to_owned(),
+        Target::Service(at) => at.scheme.title().to_owned(),
+        _ => return job,
+    };
+    job.title = job.title.replace("NFSv3", &real);
     job
 }
 
 /// Whether the target is on this machine, so that 127.0.0.x can reach it.
-fn is_local(target: &Target) -> bool {
-    target.server().is_some_and(|(host, _)| host == "localhost" || host.starts_with("127."))
+fn target_is_local(target: &Target) -> bool {
+    target.server().is_some_and(|(host, _)| is_local(host))
+}
+
+/// Whether this host is this machine.
+pub fn is_local(host: &str) -> bool {
+    host == "localhost" || host.starts_with("127.")
 }
 
 fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
@@ -136,7 +144,7 @@ fn view_of(options: &RunOptions) -> Box<dyn ServerView> {
     {
         return Box::new(api);
     }
-    let found = port.filter(|_| is_local(&options.target)).and_then(crate::proc::listener);
+    let found = port.filter(|_| target_is_local(&options.target)).and_then(crate::proc::listener);
     let here = port.is_none() && matches!(options.source, Source::Local { .. });
     match options.server_pid.or(found) {
         Some(pid) => Box::new(LocalProcess { pid, port }),
@@ -178,7 +186,7 @@ fn conduct(
         }
         None => options.target.clone(),
     };
-    let prepared = prepare(job, agents, &place.to_string())?;
+    let prepared = prepare(job, agents, &place.url())?;
     progress(&Told::Running);
     for (number, (seconds, granted)) in prepared {
         if let Some(client) = result.clients.get_mut(number as usize) {

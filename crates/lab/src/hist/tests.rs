@@ -3,17 +3,6 @@
 use super::*;
 
 #[test]
-fn base64_as_in_the_rfc() {
-    for (plain, text) in
-        [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-    {
-        assert_eq!(encode(plain.as_bytes()), text);
-        assert_eq!(decode(text).unwrap(), plain.as_bytes());
-    }
-    assert!(decode("Zm9*").is_none());
-}
-
-#[test]
 fn round_trip_keeps_every_count() {
     let mut hist = new();
     for value in [900, 1_000, 55_000, 2_000_000, 90_000_000_000] {

@@ -98,3 +98,23 @@ fn each_slot_removes_what_it_created() {
     work.done(1, other, Ok(0));
     assert_eq!(work.leftovers().len(), 1);
 }
+
+#[test]
+fn slots_go_through_files_of_their_own() {
+    let sequence = |kind| {
+        let shape = Shape { kind, block: 10, files: 2, file_size: 25 };
+        let mut work = Workload::new(shape, 1);
+        work.each_its_own();
+        let order = [0, 1, 0, 0, 1, 0];
+        let ops: Vec<Op> = order.iter().map(|slot| work.next(*slot).unwrap()).collect();
+        assert_eq!(work.last(), None);
+        ops
+    };
+    let read = |file, offset| Op::Read { file, offset, len: 10 };
+    let expected = [read(0, 0), read(1, 0), read(0, 10), read(1, 0), read(1, 10), read(1, 10)];
+    assert_eq!(sequence(Kind::SeqRead), expected);
+    let write = |file, offset| Op::Write { file, offset, len: 10, stable: false };
+    let commit = Op::Commit { file: 0 };
+    let expected = [write(0, 0), write(1, 0), write(0, 10), commit, write(1, 10), write(1, 0)];
+    assert_eq!(sequence(Kind::SeqWrite), expected);
+}

@@ -22,7 +22,7 @@ fn life_of_a_file_set() {
     let root = std::env::temp_dir().join(format!("plimsoll-path-{}", std::process::id()));
     std::fs::create_dir_all(&root).unwrap();
     let checker = Checker::new(Content::new(1), 1);
-    let mut client = PathClient::open(&root, checker, 4).unwrap();
+    let mut client = PathClient::open(&root, checker).unwrap();
     let set = FileSet { client: 2, files: 2, size: 300_000 };
     client.prepare(&set).unwrap();
     let read = Op::Read { file: 1, offset: 4096, len: 8192 };

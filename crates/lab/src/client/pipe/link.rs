@@ -19,20 +19,9 @@ impl Link {
     /// Connects to `host:port`, from `bind` if given.
     ///
     /// # Errors
-    /// [`ClientError::Io`] names the address that failed last.
+    /// As [`connected`].
     pub fn open(host: &str, port: u16, bind: Option<IpAddr>) -> Result<Self, ClientError> {
-        let resolve = format!("find the address of {host}");
-        let mut last = ClientError::Target(host.to_owned(), "has no address of the right family");
-        for address in (host, port).to_socket_addrs().map_err(ClientError::io(resolve))? {
-            if bind.is_some_and(|b| b.is_ipv4() != address.is_ipv4()) {
-                continue;
-            }
-            match connect(address, bind) {
-                Ok(socket) => return Ok(Self { socket, timeout: Duration::ZERO }),
-                Err(e) => last = ClientError::io(format!("connect to {address}"))(e),
-            }
-        }
-        Err(last)
+        Ok(Self { socket: connected(host, port, bind)?, timeout: Duration::ZERO })
     }
 
     /// The socket's descriptor, to be polled together with others.
@@ -111,6 +100,25 @@ impl Link {
             unsent_bytes: queue(&self.socket, libc::TIOCOUTQ),
         })
     }
+}
+
+/// A socket connected to `host:port`, from `bind` if given.
+///
+/// # Errors
+/// [`ClientError::Io`] names the address that failed last.
+pub fn connected(host: &str, port: u16, bind: Option<IpAddr>) -> Result<TcpStream, ClientError> {
+    let resolve = format!("find the address of {host}");
+    let mut last = ClientError::Target(host.to_owned(), "has no address of the right family");
+    for address in (host, port).to_socket_addrs().map_err(ClientError::io(resolve))? {
+        if bind.is_some_and(|b| b.is_ipv4() != address.is_ipv4()) {
+            continue;
+        }
+        match connect(address, bind) {
+            Ok(socket) => return Ok(socket),
+            Err(e) => last = ClientError::io(format!("connect to {address}"))(e),
+        }
+    }
+    Err(last)
 }
 
 fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStream> {

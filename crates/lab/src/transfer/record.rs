@@ -1,0 +1,210 @@
+//! What is kept of a comparison: every transfer, and what is derived from them.
+
+use super::plan::Plan;
+use super::stats::Middle;
+use crate::record::{RecordError, ServerInfo, write_file};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Version of the format; a reader takes this and lower.
+pub const VERSION: u32 = 1;
+
+/// Which way files go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// To the server.
+    Upload,
+    /// From the server.
+    Download,
+}
+
+impl Way {
+    /// Both, in the order in which they are done.
+    pub const BOTH: [Self; 2] = [Self::Upload, Self::Download];
+
+    /// Its name, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "uploads",
+            Self::Download => "downloads",
+        }
+    }
+}
+
+/// A comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// What kind of result this is: `comparison`.
+    pub kind: String,
+    /// [`VERSION`].
+    pub format: u32,
+    /// Program and version that wrote this.
+    pub program: String,
+    /// Begin, seconds since the Unix epoch.
+    pub started: f64,
+    /// End, seconds since the Unix epoch.
+    pub ended: f64,
+    /// The job as it was run, settings applied.
+    pub plan: Plan,
+    /// The command that repeats it, without passwords.
+    pub command: Vec<String>,
+    /// The machine with the clients.
+    pub client: serde_json::Value,
+    /// The targets in the order in which they were given.
+    pub lines: Vec<Line>,
+    /// Why the comparison is degraded; empty when it is not.
+    pub degraded: Vec<String>,
+    /// Why it failed, if it did.
+    pub failed: Option<String>,
+}
+
+/// One target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Its URL, without a password.
+    pub target: String,
+    /// Name of the protocol for people.
+    pub protocol: String,
+    /// Whether nobody on the way can read along.
+    pub secure: bool,
+    /// Number of the line of the plain protocol of the same family, if that is compared as well.
+    pub plain: Option<usize>,
+    /// What was agreed on: version and cipher. `None` without protection.
+    pub cipher: Option<String>,
+    /// How the server's identity was checked: `authority`, `pin`, `insecure`, or `none`.
+    pub identity: String,
+    /// What is known of the server.
+    pub server: ServerInfo,
+    /// Every transfer.
+    pub samples: Vec<Sample>,
+    /// What comes of them: uploads, downloads.
+    pub ways: Vec<Figures>,
+    /// Why it was given up.
+    pub failed: Option<String>,
+}
+
+/// One transfer of all files.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The round, from 0.
+    pub round: u32,
+    /// Which way.
+    pub way: Way,
+    /// From the first file's begin to the last one's end, seconds.
+    pub seconds: f64,
+    /// Bytes of files.
+    pub bytes: u64,
+    /// What connecting and signing in took before, seconds; not in `seconds`.
+    pub sign_in_s: f64,
+    /// CPU of the clients' threads, seconds.
+    pub client_cpu_s: f64,
+    /// CPU of the server, its processes for connections included, seconds; `None` if unseen.
+    pub server_cpu_s: Option<f64>,
+}
+
+/// Figures of one way over one target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Which way.
+    pub way: Way,
+    /// Bytes per second.
+    pub bytes_s: Middle,
+    /// Files per second.
+    pub files_s: f64,
+    /// CPU of the clients, seconds per 10^9 bytes.
+    pub client_cpu_s_gb: Middle,
+    /// CPU of the server, seconds per 10^9 bytes; `None` if unseen.
+    pub server_cpu_s_gb: Option<Middle>,
+    /// Throughput ÷ that of the plain protocol of the family in the same round.
+    pub to_plain: Option<Middle>,
+}
+
+impl Comparison {
+    /// Derives all figures from the samples.
+    pub fn derive(&mut self) {
+        let files = f64::from(self.plan.files);
+        let derived: Vec<Vec<Figures>> = self
+            .lines
+            .iter()
+            .map(|line| {
+                let plain = line.plain.and_then(|n| self.lines.get(n));
+                Way::BOTH.iter().filter_map(|way| figures(line, plain, *way, files)).collect()
+            })
+            .collect();
+        for (line, ways) in self.lines.iter_mut().zip(derived) {
+            line.ways = ways;
+        }
+    }
+
+    /// Writes `result.json` into `dir`, replacing an older one in one move.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written.
+    pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
+        let text = serde_json::to_string(self)
+            .map_err(|e| RecordError::Form("the comparison".into(), e.to_string()))?;
+        write_file(dir, "result.json", &text)
+    }
+
+    /// Reads a comparison: a file, or a directory with `result.json` in it. `None` when that is
+    /// the result of another kind of job.
+    ///
+    /// # Errors
+    /// When it cannot be read or is of a later version.
+    pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
+        let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(&file)
+            .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
+        let form = |e: serde_json::Error| RecordError::Form(name.clone(), e.to_string());
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(form)?;
+        if value["kind"] != "comparison" {
+            return Ok(None);
+        }
+        let format = value["format"].as_u64().unwrap_or(0);
+        if format > u64::from(VERSION) {
+            return Err(RecordError::Form(name, format!("format {format} is newer")));
+        }
+        serde_json::from_value(value).map(Some).map_err(form)
+    }
+}
+
+impl Line {
+    /// The figures of one way.
+    pub fn figures(&self, way: Way) -> Option<&Figures> {
+        self.ways.iter().find(|f| f.way == way)
+    }
+
+    fn of(&self, way: Way) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(move |s| s.way == way)
+    }
+}
+
+fn rate(sample: &Sample) -> f64 {
+    sample.bytes as f64 / sample.seconds.max(1e-9)
+}
+
+fn figures(line: &Line, plain: Option<&Line>, way: Way, files: f64) -> Option<Figures> {
+    let rates: Vec<f64> = line.of(way).map(rate).collect();
+    let per_gb = |seconds: f64, sample: &Sample| seconds / (sample.bytes.max(1) as f64 / 1e9);
+    let client: Vec<f64> = line.of(way).map(|s| per_gb(s.client_cpu_s, s)).collect();
+    let server = line.of(way).filter_map(|s| Some(per_gb(s.server_cpu_s?, s)));
+    let server: Vec<f64> = server.collect();
+    let seconds: Vec<f64> = line.of(way).map(|s| s.seconds).collect();
+    let ratios = plain.map(|plain| -> Vec<f64> {
+        let pair = |mine: &Sample| {
+            let theirs = plain.of(way).find(|s| s.round == mine.round)?;
+            Some(rate(mine) / rate(theirs))
+        };
+        line.of(way).filter_map(pair).collect()
+    });
+    Some(Figures {
+        way,
+        bytes_s: Middle::of(&rates)?,
+        files_s: files / Middle::of(&seconds)?.median.max(1e-9),
+        client_cpu_s_gb: Middle::of(&client)?,
+        server_cpu_s_gb: Middle::of(&server),
+        to_plain: ratios.and_then(|ratios| Middle::of(&ratios)),
+    })
+}

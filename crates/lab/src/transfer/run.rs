@@ -1,0 +1,379 @@
+//! The rounds of a comparison.
+//!
+//! Connections are made before the clock starts: what signing in takes is told by itself. The
+//! content lies ready in memory where it fits, so that the client's CPU is the protocol's.
+
+use super::plan::Plan;
+use super::record::{Comparison, Line, Sample, VERSION, Way};
+use crate::agent::clock::{mono_ns, thread_cpu_ns};
+use crate::agent::with_sources;
+use crate::client::service::at::ServiceAt;
+use crate::client::service::{self, Failure, Session};
+use crate::client::{Checker, ClientError, FileSet};
+use crate::pattern::Content;
+use crate::proc;
+use crate::record::ServerInfo;
+use base::limits::{LAB_CONTENT_MAX, LAB_STREAM_BUFFER};
+use base::random::{Random, SeededRandom};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+
+/// How a comparison is run.
+pub struct Wanted<'a> {
+    /// What is compared.
+    pub plan: &'a Plan,
+    /// Over what.
+    pub targets: &'a [ServiceAt],
+    /// The servers' processes, if they are known, one for each target or one for all; else they are
+    /// looked for at the targets' ports.
+    pub server_pids: &'a [u32],
+    /// The command that repeats the run.
+    pub command: Vec<String>,
+    /// A comparison of the same that was broken off; its rounds are kept.
+    pub earlier: Option<Comparison>,
+}
+
+/// What is told while it runs: the comparison so far, after each round.
+pub type Progress<'a> = &'a mut dyn FnMut(&Comparison, u32);
+
+/// The content of the files, and how to check it.
+struct Files {
+    set: FileSet,
+    checker: Checker,
+    /// All files, if they are not too much.
+    ready: Option<Vec<Vec<u8>>>,
+}
+
+impl Files {
+    fn new(plan: &Plan) -> Self {
+        let (set, content) = (plan.set(), Content::new(plan.seed));
+        let make = |file: u32| {
+            let mut bytes = vec![0; usize::try_from(set.size).unwrap_or(0)];
+            content.fill(set.content_key(file), 0, &mut bytes);
+            bytes
+        };
+        let ready = (plan.bytes() <= LAB_CONTENT_MAX).then(|| (0..set.files).map(make).collect());
+        Self { ready, checker: Checker::new(content, plan.check_one_in), set }
+    }
+
+    fn upload(
+        &self,
+        session: &mut dyn Session,
+        path: &str,
+        file: u32,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        session.open_write(path, self.set.size)?;
+        if let Some(bytes) = self.ready.as_ref().and_then(|all| all.get(file as usize)) {
+            for piece in bytes.chunks(LAB_STREAM_BUFFER) {
+                session.write(piece)?;
+            }
+            return session.close_write();
+        }
+        let mut at = 0;
+        while at < self.set.size {
+            let len = (self.set.size - at).min(buffer.len() as u64) as usize;
+            self.checker.content.fill(self.set.content_key(file), at, &mut buffer[..len]);
+            session.write(&buffer[..len])?;
+            at += len as u64;
+        }
+        session.close_write()
+    }
+
+    fn download(
+        &self,
+        session: &mut dyn Session,
+        path: &str,
+        file: u32,
+        buffer: &mut [u8],
+    ) -> Result<(), Failure> {
+        let wrong = |why: String| Failure::Broken(ClientError::Protocol(format!("{path}: {why}")));
+        session.open_read(path, 0, None)?;
+        let mut at = 0;
+        loop {
+            let n = session.read(buffer)?;
+            if n == 0 {
+                break;
+            }
+            let (key, part) = (self.set.content_key(file), &buffer[..n]);
+            if at + n as u64 > self.set.size {
+                return Err(wrong("more came than was sent".into()));
+            }
+            if !self.checker.is_right(key, 0, self.set.size, at, part) {
+                return Err(wrong(format!("wrong content near byte {at}")));
+            }
+            at += n as u64;
+        }
+        if at < self.set.size {
+            return Err(wrong(format!("{at} bytes of {} came", self.set.size)));
+        }
+        session.close_read()
+    }
+}
+
+/// Runs a comparison. Whatever goes wrong is in the result: `failed`, `degraded`.
+pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
+    let files = Files::new(wanted.plan);
+    let (mut result, first) = begin(wanted);
+    for (line, at) in result.lines.iter_mut().zip(wanted.targets) {
+        if let Err(error) = make_folder(at, &files.set) {
+            line.failed = Some(with_sources(&error));
+        }
+    }
+    for round in first..wanted.plan.rounds {
+        for number in order(wanted.targets.len(), wanted.plan.seed, round) {
+            let (Some(line), Some(at)) = (result.lines.get_mut(number), wanted.targets.get(number))
+            else {
+                continue;
+            };
+            for way in Way::BOTH {
+                if line.failed.is_none()
+                    && let Err(error) = turn(line, at, wanted.plan, &files, (round, way))
+                {
+                    line.failed = Some(format!("{} {round}: {}", way.name(), with_sources(&error)));
+                }
+            }
+        }
+        result.derive();
+        result.ended = base::clock::wall_ns() as f64 / 1e9;
+        progress(&result, round);
+        if result.lines.iter().all(|line| line.failed.is_some()) {
+            break;
+        }
+    }
+    for (at, line) in wanted.targets.iter().zip(&result.lines) {
+        if let (Err(error), None) = (clean(at, &files.set), &line.failed) {
+            let why = with_sources(&error);
+            result.degraded.push(format!("files are left behind on {at}: {why}"));
+        }
+    }
+    conclude(&mut result);
+    result
+}
+
+/// Carries one way of one target out and keeps what it took.
+fn turn(
+    line: &mut Line,
+    at: &ServiceAt,
+    plan: &Plan,
+    files: &Files,
+    (round, way): (u32, Way),
+) -> Result<(), ClientError> {
+    let (sample, cipher) = transfer(at, plan, files, (round, way), line.server.pid)?;
+    line.samples.push(sample);
+    line.cipher = cipher;
+    Ok(())
+}
+
+fn begin(wanted: &Wanted<'_>) -> (Comparison, u32) {
+    let now = base::clock::wall_ns() as f64 / 1e9;
+    let mut result = Comparison {
+        kind: "comparison".into(),
+        format: VERSION,
+        program: concat!("plimsoll ", env!("CARGO_PKG_VERSION")).into(),
+        started: now,
+        ended: now,
+        plan: wanted.plan.clone(),
+        command: wanted.command.clone(),
+        client: proc::machine(),
+        lines: Vec::new(),
+        degraded: Vec::new(),
+        failed: None,
+    };
+    for (number, at) in wanted.targets.iter().enumerate() {
+        let pid = wanted.server_pids.get(number).or(match wanted.server_pids {
+            [all] => Some(all),
+            _ => None,
+        });
+        result.lines.push(line(at, wanted.targets, pid.copied()));
+    }
+    let first = wanted.earlier.as_ref().map_or(0, |earlier| take_over(&mut result, earlier));
+    (result, first)
+}
+
+/// Takes over the whole rounds of a comparison of the same; which round comes next.
+fn take_over(result: &mut Comparison, earlier: &Comparison) -> u32 {
+    let same = |a: &Line, b: &Line| a.target == b.target;
+    let lines = result.lines.len() == earlier.lines.len()
+        && result.lines.iter().zip(&earlier.lines).all(|(a, b)| same(a, b));
+    let plan = Plan { rounds: result.plan.rounds, ..earlier.plan.clone() };
+    if !lines || plan != result.plan {
+        result.degraded.push("the earlier result is of something else: begun anew".into());
+        return 0;
+    }
+    let whole = |line: &Line| line.samples.iter().filter(|s| s.way == Way::Download).count();
+    let next = earlier.lines.iter().map(whole).min().unwrap_or(0) as u32;
+    for (line, old) in result.lines.iter_mut().zip(&earlier.lines) {
+        line.samples = old.samples.iter().filter(|s| s.round < next).copied().collect();
+        line.cipher.clone_from(&old.cipher);
+    }
+    result.started = earlier.started;
+    result.derive();
+    next
+}
+
+fn line(at: &ServiceAt, all: &[ServiceAt], pid: Option<u32>) -> Line {
+    let local = crate::conduct::is_local(&at.host);
+    let pid = pid.or_else(|| if local { proc::listener(at.port) } else { None });
+    let seen = if pid.is_some() { "process" } else { "unseen" };
+    let terms = &at.terms;
+    let identity = match (at.scheme.is_secure(), &terms.pin, terms.insecure) {
+        (false, ..) => "none",
+        (_, Some(_), _) => "pin",
+        (_, None, true) => "insecure",
+        (_, None, false) => "authority",
+    };
+    // The same server's, if several of the family are compared.
+    let plain = at.scheme.plain().and_then(|plain| {
+        let fits = |other: &&ServiceAt| other.scheme == plain;
+        let near = |other: &&ServiceAt| fits(other) && other.host == at.host;
+        let found = all.iter().find(near).or_else(|| all.iter().find(fits))?;
+        all.iter().position(|other| other == found)
+    });
+    Line {
+        target: at.to_string(),
+        protocol: at.scheme.title().to_owned(),
+        secure: at.scheme.is_secure(),
+        plain,
+        cipher: None,
+        identity: identity.into(),
+        server: ServerInfo {
+            seen: seen.into(),
+            pid,
+            machine: pid.map(|_| proc::machine()),
+            status: None,
+        },
+        samples: Vec::new(),
+        ways: Vec::new(),
+        failed: None,
+    }
+}
+
+/// The targets' numbers in the order of this round.
+fn order(targets: usize, seed: u64, round: u32) -> Vec<usize> {
+    let mut random = SeededRandom::new(seed.wrapping_add(u64::from(round) << 32));
+    let mut order: Vec<usize> = (0..targets).collect();
+    for last in (1..targets).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+fn folder(at: &ServiceAt, set: &FileSet) -> String {
+    format!("{}/{}", at.path, set.dir_name())
+}
+
+fn make_folder(at: &ServiceAt, set: &FileSet) -> Result<(), ClientError> {
+    Ok(service::open(at, None)?.make_folder(&folder(at, set), false)?)
+}
+
+fn clean(at: &ServiceAt, set: &FileSet) -> Result<(), ClientError> {
+    let (mut session, dir) = (service::open(at, None)?, folder(at, set));
+    for file in 0..set.files {
+        session.remove(&format!("{dir}/{}", set.file_name(file)), false)?;
+    }
+    Ok(session.remove(&dir, true)?)
+}
+
+/// What one thread has to tell.
+struct Done {
+    end_ns: u64,
+    cpu_ns: u64,
+    sign_in_ns: u64,
+    cipher: Option<String>,
+}
+
+fn transfer(
+    at: &ServiceAt,
+    plan: &Plan,
+    files: &Files,
+    (round, way): (u32, Way),
+    server: Option<u32>,
+) -> Result<(Sample, Option<String>), ClientError> {
+    let streams = plan.streams;
+    // Everybody is signed in; go.
+    let (ready, go) = (Barrier::new(streams as usize + 1), Barrier::new(streams as usize + 1));
+    let failed = AtomicBool::new(false);
+    let told: Mutex<Vec<Result<Done, ClientError>>> = Mutex::default();
+    let (begin_ns, before) = std::thread::scope(|scope| {
+        for stream in 0..streams {
+            let (ready, go, failed, told) = (&ready, &go, &failed, &told);
+            scope.spawn(move || {
+                let begun = mono_ns();
+                let opened = service::open(at, None);
+                let sign_in_ns = mono_ns() - begun;
+                failed.fetch_or(opened.is_err(), Ordering::SeqCst);
+                ready.wait();
+                go.wait();
+                let done = match opened {
+                    Ok(_) if failed.load(Ordering::SeqCst) => return,
+                    Ok(session) => one_stream(session, at, files, way, (stream, streams)),
+                    Err(error) => Err(error),
+                };
+                let done = done.map(|done| Done { sign_in_ns, ..done });
+                told.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+            });
+        }
+        ready.wait();
+        let before = server.and_then(proc::family_cpu);
+        let begin_ns = mono_ns();
+        go.wait();
+        (begin_ns, before)
+    });
+    let after = server.and_then(proc::family_cpu);
+    let told = told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let done = told.into_iter().collect::<Result<Vec<Done>, ClientError>>()?;
+    let end_ns = done.iter().map(|d| d.end_ns).max().unwrap_or(begin_ns);
+    let sign_in_ns = done.iter().map(|d| d.sign_in_ns).max().unwrap_or(0);
+    let sample = Sample {
+        round,
+        way,
+        seconds: end_ns.saturating_sub(begin_ns) as f64 / 1e9,
+        bytes: plan.bytes(),
+        sign_in_s: sign_in_ns as f64 / 1e9,
+        client_cpu_s: done.iter().map(|d| d.cpu_ns).sum::<u64>() as f64 / 1e9,
+        server_cpu_s: before.zip(after).map(|(before, after)| (after - before).max(0.0)),
+    };
+    Ok((sample, done.into_iter().find_map(|d| d.cipher)))
+}
+
+/// The files that belong to one of the streams.
+fn one_stream(
+    mut session: Box<dyn Session>,
+    at: &ServiceAt,
+    files: &Files,
+    way: Way,
+    (stream, streams): (u32, u32),
+) -> Result<Done, ClientError> {
+    let mut buffer = vec![0; LAB_STREAM_BUFFER];
+    let (dir, cpu) = (folder(at, &files.set), thread_cpu_ns());
+    for file in (stream..files.set.files).step_by(streams as usize) {
+        let path = format!("{dir}/{}", files.set.file_name(file));
+        match way {
+            Way::Upload => files.upload(&mut *session, &path, file, &mut buffer)?,
+            Way::Download => files.download(&mut *session, &path, file, &mut buffer)?,
+        }
+    }
+    let (end_ns, cpu_ns) = (mono_ns(), thread_cpu_ns().saturating_sub(cpu));
+    Ok(Done { end_ns, cpu_ns, sign_in_ns: 0, cipher: session.cipher() })
+}
+
+fn conclude(result: &mut Comparison) {
+    result.ended = base::clock::wall_ns() as f64 / 1e9;
+    let lost = result.lines.iter().filter_map(|line| {
+        Some(format!("{} was given up: {}", line.target, line.failed.as_ref()?))
+    });
+    let lost: Vec<String> = lost.collect();
+    if lost.len() == result.lines.len() {
+        result.failed = Some(lost.join("; "));
+    } else {
+        result.degraded.extend(lost);
+    }
+    let unsure = |line: &Line| line.ways.iter().any(|f| !f.bytes_s.is_sure());
+    if result.failed.is_none() && result.lines.iter().any(unsure) {
+        let rounds = result.plan.rounds;
+        result
+            .degraded
+            .push(format!("{rounds} rounds are too few for an interval of 95 %; 6 are the least"));
+    }
+}
