@@ -28,12 +28,17 @@ pub enum Command {
     Analytics(AnalyticsArgs),
     /// See the NFS clients of a running server and what they hold, and end one
     Nfs(NfsArgs),
+    /// See the locks of a running server's WebDAV clients, and release one
+    Http(HttpArgs),
     /// Read a file that plimsoll has written, without a server
     Inspect(InspectArgs),
     /// Serve a scratch share, drive it with eight clients, find its load limits
     Demo(DemoArgs),
     /// Drive a server to its load limit, and say what sets it
     Lab(::lab::cli::LabArgs),
+    /// Be the SFTP server of an sshd, in its place: SFTP over standard input and output
+    #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
+    SftpServer(SftpServerArgs),
     /// Say what this machine can do, and what is used instead of what it cannot
     #[command(after_help = "Exit code 3: something is missing that serving uses.")]
     Doctor(DoctorArgs),
@@ -58,6 +63,54 @@ pub struct DemoArgs {
     /// End when the summary is there, even with a terminal
     #[arg(long)]
     pub once: bool,
+}
+
+/// Options of `sftp-server`; those of one letter are those of OpenSSH's.
+#[derive(Debug, Args)]
+pub struct SftpServerArgs {
+    /// What the client sees as /
+    #[arg(long, value_name = "DIR", default_value = "/", conflicts_with = "shares")]
+    pub root: PathBuf,
+    /// A directory that the client sees as /NAME; may be given several times
+    #[arg(long = "share", value_name = "NAME=DIR")]
+    pub shares: Vec<String>,
+    /// When an upload is at its name: when it is whole, or at once
+    #[arg(long, value_name = "WHEN", default_value = "whole")]
+    pub uploads: UploadsArg,
+    /// Refuse all changes
+    #[arg(short = 'R')]
+    pub read_only: bool,
+    /// Where the client begins, as it sees it [default: the working directory]
+    #[arg(short = 'd', value_name = "DIR")]
+    pub start: Option<String>,
+    /// Permission bits that new files do not get, in octal
+    #[arg(short = 'u', value_name = "UMASK", default_value = "022", value_parser = octal)]
+    pub umask: u32,
+    /// Taken so that a line made for OpenSSH's need not be changed; nothing is logged
+    #[arg(short = 'e')]
+    pub stderr: bool,
+    /// The same
+    #[arg(short = 'l', value_name = "LEVEL")]
+    pub level: Option<String>,
+    /// The same
+    #[arg(short = 'f', value_name = "FACILITY")]
+    pub facility: Option<String>,
+}
+
+/// When an upload is at its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UploadsArg {
+    /// When it is whole.
+    Whole,
+    /// At once.
+    InPlace,
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(bits) if bits <= 0o777 => Ok(bits),
+        _ => Err("a umask is an octal number up to 777".to_owned()),
+    }
 }
 
 /// Options of `serve`.
@@ -276,6 +329,38 @@ pub struct ExpireArgs {
     pub server: ServerArgs,
 }
 
+/// Options of `http`.
+#[derive(Debug, Args)]
+pub struct HttpArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: HttpCommand,
+}
+
+/// What `http` can do.
+#[derive(Debug, Subcommand)]
+pub enum HttpCommand {
+    /// List locks of WebDAV: who took which, from where, since when, how long they last
+    Locks(ListArgs),
+    /// Release a lock that nobody comes back for
+    #[command(after_help = "A client that is still there is refused when it saves: it must lock \
+        the file again, and may find it changed.")]
+    Release(ReleaseArgs),
+}
+
+/// Options of `http release`.
+#[derive(Debug, Args)]
+pub struct ReleaseArgs {
+    /// The lock's id, as `plimsoll http locks` tells it
+    pub lock: String,
+    /// What it was, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
 /// Which server a command asks.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which server (default: the one that runs here)")]
@@ -303,6 +388,9 @@ pub struct InspectArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    /// The log of transfers as other servers write it, in the form of xferlog(5)
+    #[arg(long, conflicts_with = "json")]
+    pub xferlog: bool,
 }
 
 /// Options of `doctor`.

@@ -2,11 +2,14 @@
 
 pub mod analytics;
 pub mod cli;
+mod columns;
 pub mod demo;
 pub mod doctor;
+pub mod http;
 pub mod inspect;
 pub mod nfs;
 pub mod serve;
+pub mod sftp_server;
 
 use std::path::{Path, PathBuf};
 

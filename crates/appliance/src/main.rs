@@ -27,6 +27,8 @@ fn main() -> ExitCode {
         Command::Cli(args) => return cmd::cli::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),
         Command::Nfs(args) => cmd::nfs::run(&args),
+        Command::Http(args) => cmd::http::run(&args),
+        Command::SftpServer(args) => cmd::sftp_server::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Doctor(args) => match cmd::doctor::run(&args) {
             Ok(code) => return code,

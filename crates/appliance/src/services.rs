@@ -15,6 +15,16 @@ pub struct Service {
 
 /// NFS, with MOUNT on the same port.
 pub const NFS: Service = Service { name: "nfs", port: 2049 };
+/// FTP, and FTPS where a client asks for it.
+pub const FTP: Service = Service { name: "ftp", port: 21 };
+/// FTPS where TLS comes first.
+pub const FTPS: Service = Service { name: "ftps", port: 990 };
+/// SFTP.
+pub const SFTP: Service = Service { name: "sftp", port: 218 };
+/// HTTP with WebDAV.
+pub const HTTP: Service = Service { name: "http", port: 80 };
+/// The same over TLS.
+pub const HTTPS: Service = Service { name: "https", port: 443 };
 /// The port mapper, where NFSv3 clients ask for NLM.
 pub const PORTMAP: Service = Service { name: "portmap", port: 111 };
 /// The API and the browser interface, over HTTPS.

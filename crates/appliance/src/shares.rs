@@ -20,7 +20,7 @@ use probe::hub::Hub;
 use vfs::host::{HostCounts, HostFs, HostOptions};
 use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
-use vfs::share::{New, Share, ShareTable, tag};
+use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
 pub use config::{Base, Problem, Root, ShareConfig, System};
 
@@ -146,14 +146,15 @@ impl Shares {
         done
     }
 
-    /// Exchanges the export rules of one share until the next change of it.
+    /// Exchanges the rules of one share until the next change of it, for all services.
     pub fn set_rules(&self, name: &str, rules: &Rules) {
         let mut served = lock(&self.served);
         let Some(one) = served.get_mut(name) else { return };
-        one.config.rules = rules.clone();
+        let new = one.config.clone().with_rules(rules);
         if let Some(share) = self.table.load().by_name(name) {
-            share.rules.set(rules.clone());
+            set_rules(share, &one.config, &new);
         }
+        one.config = new;
     }
 
     /// Each share with where its files are.
@@ -239,10 +240,8 @@ impl Shares {
         lock(&self.leaving).extend(gone);
         for config in new {
             let Some(one) = served.get_mut(&config.name) else { continue };
-            if one.config.rules != config.rules
-                && let Some(share) = table.by_name(&config.name)
-            {
-                share.rules.set(config.rules.clone());
+            if let Some(share) = table.by_name(&config.name) {
+                set_rules(share, &one.config, config);
             }
             one.config = config.clone();
         }
@@ -256,8 +255,12 @@ impl Shares {
             read_only: config.read_only,
             id: self.kit.hub.shares().intern(&config.name),
             rules: Arc::default(),
+            services: ServiceRules::default(),
         };
         new.rules.set(config.rules.clone());
+        for (service, rules) in Service::ALL.into_iter().zip(&config.services) {
+            new.services.of(service).set(rules.clone());
+        }
         let hint = "choose another name";
         table.put(new).map_err(|e| Problem::new(&config.name, "", &e.to_string(), hint))?;
         Ok(())
@@ -320,6 +323,19 @@ impl Shares {
     }
 }
 
+/// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
+fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
+    if before.rules != now.rules {
+        share.rules.set(now.rules.clone());
+    }
+    let services = before.services.iter().zip(&now.services);
+    for (service, (before, now)) in Service::ALL.into_iter().zip(services) {
+        if before != now {
+            share.services.of(service).set(now.clone());
+        }
+    }
+}
+
 /// A share that goes on, with or without changes being refused from now on.
 fn change(
     table: &mut ShareTable,
@@ -336,6 +352,7 @@ fn change(
         read_only: config.read_only,
         id: before.id,
         rules: Arc::clone(&before.rules),
+        services: before.services.clone(),
     };
     table.put(new).map_err(|e| Problem::new(&config.name, "read_only", &e.to_string(), ""))?;
     Ok(())

@@ -7,6 +7,7 @@ use base::node::{Context, Default, Kind, Property, Shape};
 use control::accounts::node;
 use control::certificates::node::CERTIFICATES;
 use control::sessions::node::{PREFERENCES, SESSIONS};
+use control::transfers::node::TRANSFERS;
 
 /// The root.
 pub static ROOT: Context = Context::new(
@@ -46,7 +47,13 @@ static SERVICES: Context = Context::new(
     "What the appliance offers to other machines.",
     "services",
 )
-.children(&[&serve::rpc::node::NODE, &control::listen::node::NODE]);
+.children(&[
+    &serve::rpc::node::NODE,
+    &serve::ftp::node::NODE,
+    &serve::sftp::node::NODE,
+    &serve::http::node::NODE,
+    &control::listen::node::NODE,
+]);
 
 static MAINTENANCE: Context = Context::new(
     "maintenance",
@@ -79,7 +86,8 @@ static LOGS: Context = Context::new(
         Kind::List { of: &LINE, max: LOG_SHOWN },
         "The newest lines, each with the service that tells it.",
     ),
-]);
+])
+.children(&[&TRANSFERS]);
 
 static SYSTEM: Context =
     Context::new("system", "System", "The running program and its state directory.", "maintenance")

@@ -15,7 +15,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Levels and counters that this load does not move: they count faults and rare things.
-const QUIET: [&str; 11] = [
+const QUIET: [&str; 12] = [
     // Files renamed or linked across directories.
     "server.known_handles",
     "server.refused_connections",
@@ -25,6 +25,7 @@ const QUIET: [&str; 11] = [
     "server.drc_replays",
     "server.bad_records",
     "server.panics",
+    "server.transfers_unlogged",
     // The load comes in the clear.
     "server.tls_sessions",
     "server.tls_failures",

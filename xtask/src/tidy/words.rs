@@ -174,6 +174,7 @@ fn siblings(source: &Source) -> Vec<Finding> {
         let io = ["tokio::net", "TcpStream", "libc::send", "libc::recv"];
         if !["conn.rs", "mod.rs"].contains(&file)
             && !file.starts_with("conn/")
+            && !file.ends_with("/conn.rs")
             && io.iter().any(|w| line.contains(w))
         {
             add(i + 1, "conn-io", "only conn.rs does I/O".to_owned());

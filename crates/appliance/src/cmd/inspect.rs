@@ -4,6 +4,7 @@
 mod configuration;
 mod handles;
 mod lab;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
@@ -33,6 +34,13 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         return Err(Failure::new(&tried, "it is larger than any of our files of this kind", ""));
     }
     let bytes = std::fs::read(path).map_err(|e| Failure::of(&tried, &e))?;
+    if args.xferlog {
+        let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
+        let text = transfers::xferlog(name, &bytes).ok_or_else(|| {
+            Failure::usage(&tried, "this is no log of transfers", "--xferlog is of transfers.log")
+        })?;
+        return out::print(&text);
+    }
     let Some(found) = recognise(path, &bytes) else {
         let hint = "docs/formats lists the files that plimsoll writes";
         return Err(Failure::new(&tried, "this is no file of ours", hint));
@@ -86,6 +94,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     let state = state_file(name, text, bytes).map(Found::from);
     state
         .or_else(|| configuration::recognise(name, text?))
+        .or_else(|| transfers::recognise(name, bytes))
         .or_else(|| handles::recognise(name, bytes))
         .or_else(|| lab::recognise(name, text?))
 }
@@ -103,7 +112,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
             let user = text?.split_once("user ")?.1.split(',').next()?;
             Some(json!({ "format": "first sign-in, to be read once", "user": user }))
         }
-        "key.pem" | "authority-key.pem" => {
+        "key.pem" | "authority-key.pem" | "ssh_host_ed25519_key" | "ssh_host_rsa_key" => {
             text?.contains("PRIVATE KEY").then(|| json!({ "format": "private key", "of": name }))
         }
         "certificate.pem" | "authority.pem" => certificate(text?),
@@ -118,6 +127,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
         }
         "kept.json" => analytics::kept::inspect(text?),
         "clients" | "nlm-clients" => clients(bytes),
+        "dav-locks" => dav_locks(bytes),
         _ => registered(bytes).or_else(|| issued(bytes)),
     }
 }
@@ -159,6 +169,25 @@ fn clients(bytes: &[u8]) -> Option<Value> {
         json!({ "protocol": client.protocol, "owner": owner, "principal": principal })
     });
     Some(json!({ "format": "records of clients", "clients": clients.collect::<Vec<_>>() }))
+}
+
+/// WebDAV's locks (`docs/formats/dav-locks.md`). A token is no secret: it is of use to its user
+/// only.
+fn dav_locks(bytes: &[u8]) -> Option<Value> {
+    let locks = serve::http::dav::record::read(bytes).ok()?.into_iter().map(|lock| {
+        json!({
+            "token": lock.token,
+            "path": String::from_utf8_lossy(&lock.root),
+            "user": lock.user,
+            "client": lock.client,
+            "since": (lock.since_s > 0).then(|| base::units::utc(lock.since_s.cast_signed())),
+            "exclusive": lock.exclusive,
+            "deep": lock.deep,
+            "seconds": lock.timeout_s,
+            "ends": base::units::utc(lock.expires_s.cast_signed()),
+        })
+    });
+    Some(json!({ "format": "locks of WebDAV", "locks": locks.collect::<Vec<_>>() }))
 }
 
 /// An entry of the run-time registry.

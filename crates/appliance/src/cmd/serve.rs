@@ -3,9 +3,11 @@
 mod announce;
 mod certificates;
 mod clients;
+mod condition;
 mod configuration;
 mod engine;
 mod exports;
+mod files;
 mod manager;
 mod names;
 mod nfs;
@@ -42,6 +44,7 @@ use crate::sys::{self, Signal};
 use announce::Announcement;
 use clients::NfsClients;
 use engine::Statistics;
+use files::dav::DavLocks;
 use plan::Plan;
 use settings::NfsSettings;
 use status::Running;
@@ -69,13 +72,15 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
-    let tls = settings.tls.offer(&certificates)?;
+    let tls = (settings.tls.offer(&certificates)?, users::known(&accounts));
     let given = (&plan, &settings, &*document);
-    let storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
+    let mut storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
+    storage.start_files(&plan, &document, &certificates, &state)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
     let running = Arc::new(Running {
         nfs: NfsClients::new(&storage, &hub),
+        dav: DavLocks::new(storage.files(), &hub),
         hub,
         statistics,
         storage,
@@ -95,7 +100,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let config = certificates::listen(&certificates, &plan, &state);
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
     let keeper = certificates::keep(certificates)?;
-    // Set once, here.
     let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);
     let lab = running.lab.0.start(from_here(running.storage.nfs().parts().at));
@@ -159,6 +163,7 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
     // While it is still served: what a run has made on a share is removed.
     lab.end();
     running.storage.drain();
+    running.storage.transfers().end();
     listening.end();
     if let Some(alerts) = running.alerts() {
         alerts.end();

@@ -5,7 +5,8 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use vfs::share::rules::{Lookup, RuleError, Rules};
+use vfs::share::Service;
+use vfs::share::rules::{Access, Lookup, Rule, RuleError, Rules};
 
 /// Groups of hosts (netgroup(5)).
 const NETGROUPS: &str = "/etc/netgroup";
@@ -21,8 +22,10 @@ pub struct ShareConfig {
     pub directory: PathBuf,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// Who may use it.
+    /// Who may use it over NFS.
     pub rules: Rules,
+    /// Who may use it over each of [`Service::ALL`].
+    pub services: [Rules; Service::ALL.len()],
     /// What its root is made to be when it is made.
     pub root: Root,
 }
@@ -86,9 +89,38 @@ impl Base {
             other => other,
         })
     }
+
+    /// The same for a service whose users sign in.
+    ///
+    /// # Errors
+    /// An exception is wrong.
+    pub fn service_rules(
+        self,
+        exceptions: &[String],
+        names: &dyn Lookup,
+    ) -> Result<Rules, RuleError> {
+        if self == Self::ReadWrite && exceptions.is_empty() {
+            return Ok(Rules::default());
+        }
+        let rest = Rule::everybody(match self {
+            Self::None => Access::None,
+            Self::ReadOnly => Access::ReadOnly,
+            Self::ReadWrite => Access::ReadWrite,
+        });
+        let exceptions = exceptions.iter().map(|text| Rule::parse_access(text, names));
+        let rules: Result<Vec<_>, _> = exceptions.chain([Ok(rest)]).collect();
+        rules.map(Rules::of)
+    }
 }
 
 impl ShareConfig {
+    /// With these export rules, which hold for the other services as well, as far as they can.
+    #[must_use]
+    pub fn with_rules(self, rules: &Rules) -> Self {
+        let services = Service::ALL.map(|_| rules.for_signed_in());
+        Self { rules: rules.clone(), services, ..self }
+    }
+
     /// Where it is in the tree of administration.
     pub fn place(&self) -> String {
         format!("/shares/{}/{}", self.project, self.name)

@@ -10,8 +10,8 @@ use control::tree::{self, Apply, Document, Fault, Live, Override, Transition};
 use vfs::cred::Cred;
 use vfs::fs::Context;
 use vfs::share::node::DEFAULT_PROJECT;
-use vfs::share::rules::{Lookup, Transport};
-use vfs::share::{Share, tag};
+use vfs::share::rules::{Lookup, Rules, Transport};
+use vfs::share::{Service, Share, tag};
 
 use super::{Base, Problem, Root, ShareConfig, Shares, System, lock};
 
@@ -178,8 +178,18 @@ fn config(
         return Err(tree::Problem::new(path, &sentence, "choose another name"));
     }
     let directory = document.text(path, "directory").unwrap_or_default();
-    let base = document.text(path, "nfs").and_then(|word| Base::parse(&word));
-    let base = base.ok_or_else(|| wrong("nfs", "it is none of none, ro, rw", ""))?;
+    let base = |name| {
+        let base = document.text(path, name).and_then(|word| Base::parse(&word));
+        base.ok_or_else(|| wrong(name, "it is none of none, ro, rw", ""))
+    };
+    let services = Service::ALL.map(|service| {
+        let property = exceptions_of(service);
+        let exceptions = document.texts(path, property);
+        let rules = base(service.name())?.service_rules(&exceptions, names);
+        rules.map_err(|e| wrong(property, &e.to_string(), "write CLIENT(ro), as 10.0.0.0/24(ro)"))
+    });
+    let [ftp, sftp, http] = services;
+    let base = base("nfs")?;
     let exceptions = document.texts(path, "nfs_exceptions");
     let rules = base.rules(&exceptions, names).map_err(|e| {
         let hint = "write CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)";
@@ -199,6 +209,7 @@ fn config(
         directory: PathBuf::from(directory),
         read_only: document.bool(path, "read_only"),
         rules,
+        services: [ftp?, sftp?, http?],
         root: Root {
             make: document.bool(path, "make_directory"),
             owner: number("root_owner"),
@@ -206,6 +217,23 @@ fn config(
             mode,
         },
     })
+}
+
+/// The property with the exceptions for a service.
+fn exceptions_of(service: Service) -> &'static str {
+    match service {
+        Service::Ftp => "ftp_exceptions",
+        Service::Sftp => "sftp_exceptions",
+        Service::Http => "http_exceptions",
+    }
+}
+
+/// What holds for those whom no rule fits, and the rules, as they are shown of the share of the
+/// command line.
+fn shown(rules: &Rules) -> (Value, Value) {
+    let texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+    // Where there are rules, whoever fits none is refused.
+    (Value::text(if texts.is_empty() { "rw" } else { "none" }), Value::texts(texts))
 }
 
 fn mode(text: &str) -> Option<u32> {
@@ -287,16 +315,20 @@ impl Live for Room {
             return Vec::new();
         };
         let decided = |property, value| Override { property, value, source: COMMAND_LINE };
-        let rules: Vec<String> = given.rules.iter().map(ToString::to_string).collect();
-        // Where there are rules, whoever fits none is refused.
-        let rest = if rules.is_empty() { "rw" } else { "none" };
-        vec![
+        let (rest, exceptions) = shown(&given.rules);
+        let mut overrides = vec![
             decided("directory", Value::Text(given.directory.display().to_string())),
             decided("make_directory", Value::Bool(false)),
             decided("read_only", Value::Bool(given.read_only)),
-            decided("nfs", Value::text(rest)),
-            decided("nfs_exceptions", Value::texts(rules)),
-        ]
+            decided("nfs", rest),
+            decided("nfs_exceptions", exceptions),
+        ];
+        for (service, rules) in Service::ALL.into_iter().zip(&given.services) {
+            let (rest, exceptions) = shown(rules);
+            overrides.push(decided(service.name(), rest));
+            overrides.push(decided(exceptions_of(service), exceptions));
+        }
+        overrides
     }
 
     fn facts(&self, path: &Path) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use probe::hub::HubOptions;
-use vfs::share::rules::Access;
+use vfs::share::rules::{Access, Squash, Transport};
 
 use super::*;
 
@@ -50,6 +50,7 @@ impl World {
             directory: self.dir(dir),
             read_only: false,
             rules: Rules::default(),
+            services: Default::default(),
             root: Root::default(),
         }
     }
@@ -93,6 +94,8 @@ fn shares_come_change_and_go() {
     assert_ne!(first.id, second.id);
     drop(table);
 
+    let ftp = || first.rules_for(Service::Ftp).generation();
+    let before = ftp();
     let closed = ShareConfig {
         read_only: true,
         rules: Base::None.rules(&["10.0.0.0/8(ro)".into()], &System).expect("rules"),
@@ -105,6 +108,7 @@ fn shares_come_change_and_go() {
     // Whoever found it before is bound by the new rules at its next call.
     let access = |ip: [u8; 4]| first.rules.get().grant(ip.into(), 1).access;
     assert_eq!((access([10, 0, 0, 1]), access([11, 0, 0, 1])), (Access::ReadOnly, Access::None));
+    assert_eq!(ftp(), before, "what did not change nobody need ask again");
     assert!(lock(&world.released).is_empty());
 
     drop((first, changed));
@@ -218,5 +222,49 @@ fn the_base_holds_for_who_fits_no_exception() {
     assert!(Base::ReadWrite.rules(&[], &System).expect("rules").is_empty());
     for bad in ["10.1.0.0/16(wr)", "10.1.0.0/99(rw)", "a(rw)\n*(rw)"] {
         assert!(Base::None.rules(&[bad.to_owned()], &System).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_service_has_rules_of_its_own_that_change_while_it_serves() {
+    let world = World::new();
+    let open = world.share("a", "a");
+    world.shares.apply(&[], std::slice::from_ref(&open)).expect("one");
+    let share = world.shares.table().load().by_name("a").expect("there").clone();
+    let access = |service, ip: [u8; 4]| share.rules_for(service).get().grant(ip.into(), 1).access;
+    assert_eq!(access(Service::Ftp, [10, 0, 0, 1]), Access::ReadWrite);
+    let one = ["10.0.0.0/8(ro)".to_owned(), "11.0.0.0/8(none)".to_owned()];
+    let rules = Base::ReadWrite.service_rules(&one, &System).expect("rules");
+    let closed =
+        ShareConfig { services: [Rules::default(), rules, Rules::default()], ..open.clone() };
+    world.shares.apply(&[open], &[closed]).expect("changed");
+    assert_eq!(access(Service::Sftp, [10, 0, 0, 1]), Access::ReadOnly);
+    assert_eq!(access(Service::Sftp, [11, 0, 0, 1]), Access::None);
+    assert_eq!(access(Service::Sftp, [12, 0, 0, 1]), Access::ReadWrite);
+    assert_eq!(access(Service::Http, [10, 0, 0, 1]), Access::ReadWrite);
+    assert_eq!(share.rules.get().grant([10, 0, 0, 1].into(), 1).access, Access::ReadWrite);
+}
+
+#[test]
+fn export_rules_of_the_command_line_hold_for_all_services() {
+    let world = World::new();
+    let given = world.share("a", "a");
+    let rules = "10.0.0.0/8(ro,all_squash,secure)\n11.0.0.0/8(rw,xprtsec=tls)";
+    let rules = Rules::parse(rules, &System).expect("rules");
+    world.shares.apply(&[], &[given]).expect("one");
+    world.shares.set_rules("a", &rules);
+    let share = world.shares.table().load().by_name("a").expect("there").clone();
+    for service in Service::ALL {
+        let over = |ip: [u8; 4], transport| {
+            share.rules_for(service).get().grant_over(ip.into(), 60_000, transport)
+        };
+        let one = over([10, 0, 0, 1], Transport::Plain);
+        assert_eq!((one.access, one.squash), (Access::ReadOnly, Squash::None), "{service:?}");
+        assert_eq!(over([11, 0, 0, 1], Transport::Plain).access, Access::None);
+        assert_eq!(over([11, 0, 0, 1], Transport::Tls).access, Access::ReadWrite);
+        assert_eq!(over([12, 0, 0, 1], Transport::Tls).access, Access::None);
+        let texts: Vec<_> =
+            share.rules_for(service).get().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["10.0.0.0/8(ro)", "11.0.0.0/8(rw,xprtsec=tls)"]);
     }
 }

@@ -5,6 +5,7 @@ use ::lab::desk::run::Run;
 use ::lab::job::Job;
 use ::lab::limits::Summary;
 use ::lab::record::{RunResult, Step};
+use ::lab::transfer::Comparison;
 use base::units::{self, utc};
 use serde_json::Value;
 
@@ -26,7 +27,10 @@ pub(super) fn recognise(name: &str, text: &str) -> Option<Found> {
         false => text,
     };
     let value: Value = serde_json::from_str(json).ok()?;
-    let found = if value.get("steps").is_some() {
+    let found = if value.get("lines").is_some() {
+        let comparison: Comparison = serde_json::from_value(value.clone()).ok()?;
+        format!("lab comparison, format {}\n{}", comparison.format, comparison.text())
+    } else if value.get("steps").is_some() {
         result(&serde_json::from_value(value.clone()).ok()?)
     } else {
         summary(&serde_json::from_value(value.clone()).ok()?)

@@ -47,6 +47,20 @@ fn a_summary_is_read_from_its_page_too() {
 }
 
 #[test]
+fn a_comparison_is_read() {
+    let (_, plan) = ::lab::transfer::plan::BUILT_IN[0];
+    let plan = ::lab::transfer::Plan::parse("p", plan, &[]).expect("a plan");
+    let plan = serde_json::to_string(&plan).expect("JSON");
+    let result = format!(
+        r#"{{"kind":"comparison","format":1,"program":"p","started":0,"ended":0,"plan":{plan},
+        "command":[],"client":null,"lines":[],"degraded":["by hand"],"failed":null}}"#
+    );
+    let text = of("result.json", result.as_bytes()).expect("a comparison");
+    assert!(text.starts_with("lab comparison, format 1"), "{text}");
+    assert!(text.contains("Secure protocols: 1 file of 256 MiB") && text.contains("by hand"));
+}
+
+#[test]
 fn a_run_and_its_job_are_read() {
     let run = br#"{"format":1,"id":"r7","job":"create","title":"T","by":"anna","from":"local",
         "target":"null:","share":null,"folder":"","scratch":"plimsoll-lab-r7-1","cleaned":true,

@@ -59,8 +59,9 @@ impl Announcement<'_> {
             let how = if share.read_only { ", read only" } else { "" };
             text += &format!("plimsoll serves {} as \"{}\"{how}\n\n", share.dir, share.name);
             for access in &share.access {
-                text += &field("mount it", &access.mount);
-                text += &field("", &access.url);
+                let is_nfs = Version::ALL.iter().any(|one| one.protocol() == access.protocol);
+                text += &field(if is_nfs { "mount it" } else { &access.protocol }, &access.mount);
+                text += &if is_nfs { field("", &access.url) } else { String::new() };
                 text += &access.note.as_deref().map_or(String::new(), |note| field("", note));
             }
         }

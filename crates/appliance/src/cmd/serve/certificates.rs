@@ -43,13 +43,17 @@ pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
     Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
 }
 
-/// NFS shows one of them, by its name or because it has nothing else, and so hears of other ones.
+/// Services show one of them, by its name or because they have nothing else, and so hear of others.
 pub fn follow(running: &Arc<Running>) {
     let known = Arc::downgrade(running);
     running.certificates.on_change(move || {
         let Some(running) = known.upgrade() else { return };
-        if let Err(failure) = running.storage.renew_tls(&running.certificates) {
-            failure.tell();
+        let storage = &running.storage;
+        let files = storage.files().iter().map(|one| one.renew_tls(&running.certificates));
+        for done in files.chain([storage.renew_tls(&running.certificates)]) {
+            if let Err(failure) = done {
+                failure.tell();
+            }
         }
     });
 }

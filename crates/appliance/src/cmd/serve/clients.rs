@@ -2,7 +2,7 @@
 //! come back. The rows of all protocols come from the one table of opens and locks.
 
 mod levels;
-mod show;
+pub(super) mod show;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ pub struct NfsClients {
 impl NfsClients {
     /// The clients of what is served.
     pub fn new(storage: &Storage, hub: &Arc<Hub>) -> Self {
-        let names = ShareNames::new(storage.table().clone());
+        let names = ShareNames::new(storage);
         Self { nfs: storage.nfs().clone(), names, hub: hub.clone() }
     }
 

@@ -14,6 +14,7 @@ use probe::hub::Hub;
 use probe::stat::StatId;
 
 use super::clients::Levels;
+use super::files;
 use super::names::ShareNames;
 use super::storage::Storage;
 use crate::out::{Failure, chain};
@@ -33,12 +34,13 @@ impl Statistics {
         let tried = "keep statistics";
         let store = Store::open(&state.file("stats"), Retention::default())
             .map_err(|e| Failure::of(tried, &e))?;
-        let names = Arc::new(ShareNames::new(storage.table().clone()));
+        let names = Arc::new(ShareNames::new(storage));
         let queries = Queries::new(hub.clone(), names, Some(store));
         let samplers: Vec<Box<dyn probe::sample::Sampler>> = vec![
             Box::new(HostSampler::new(Root::default())),
             storage.keeper(hub),
             Box::new(Levels::new(storage)),
+            Box::new(files::levels::Levels::new(storage.files())),
         ];
         let collector =
             Collector::start(queries.clone(), samplers).map_err(|e| Failure::of(tried, &e))?;

@@ -1,35 +1,27 @@
 //! Names for the numbers in records: users, shares, files. Asked once a second, off the path.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use analytics::names::Resolver;
+use control::accounts::identity::Users;
 use control::nfs::NfsFile;
 use probe::op::FileId;
 use vfs::fs::FileName;
 use vfs::locks::FileKey;
 use vfs::share::{EXPORT, Share, Shares};
 
-/// Names of users from `/etc/passwd`, of shares and files from the shares themselves.
+use super::storage::Storage;
+
+/// Names of users from the one list of users, of shares and files from the shares themselves.
 pub struct ShareNames {
     shares: Arc<Shares>,
-    users: Mutex<Passwd>,
+    users: Arc<Users>,
 }
-
-/// What `/etc/passwd` said when it was last changed.
-#[derive(Default)]
-struct Passwd {
-    changed: Option<SystemTime>,
-    text: String,
-}
-
-/// Users of this machine by number.
-const PASSWD: &str = "/etc/passwd";
 
 impl ShareNames {
-    /// Names of what `shares` hold.
-    pub fn new(shares: Arc<Shares>) -> Self {
-        Self { shares, users: Mutex::default() }
+    /// Names of what is served.
+    pub fn new(storage: &Storage) -> Self {
+        Self { shares: storage.table().clone(), users: storage.users().clone() }
     }
 
     /// The file that locks know by this key: by its path if any share knows one.
@@ -49,12 +41,7 @@ impl ShareNames {
 
 impl Resolver for ShareNames {
     fn user(&self, uid: u32) -> Option<String> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = std::fs::metadata(PASSWD).and_then(|meta| meta.modified()).ok();
-        if users.changed != changed {
-            *users = Passwd { changed, text: std::fs::read_to_string(PASSWD).ok()? };
-        }
-        user_name(&users.text, uid)
+        self.users.name_of(uid)
     }
 
     fn share(&self, share: u16) -> Option<String> {
@@ -76,16 +63,6 @@ fn file_name(share: &str, name: &FileName) -> String {
         }
         FileName::Inode(inode) => format!("inode {inode} in {share}"),
     }
-}
-
-/// The name of `uid` in the text of a passwd(5) file.
-pub fn user_name(passwd: &str, uid: u32) -> Option<String> {
-    passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        let found: u32 = fields.nth(1)?.parse().ok()?;
-        (found == uid && !name.is_empty()).then(|| name.to_owned())
-    })
 }
 
 #[cfg(test)]

@@ -11,18 +11,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::clock::{NS_PER_S, wall_ns};
-use base::limits::DRAIN_TIME_MAX;
 use probe::hub::Hub;
 use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
 use serve::pool::Pool;
 use serve::rpc::{self, RpcConfig, RpcService, StartError};
+use serve::transport::places::Places;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Runtimes, Tasks};
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 
+use super::condition::cut_off;
 use super::owners::Owners;
 use super::settings::NfsSettings;
 use super::{nfs4, nlm, portmap};
@@ -47,6 +48,8 @@ pub struct Parts {
     pub pool: Arc<Pool>,
     /// Budgets.
     pub budgets: Arc<Budgets>,
+    /// Places for connections of all services.
+    pub places: Arc<Places>,
     /// Where operations are written down.
     pub hub: Arc<Hub>,
     /// TLS as it is offered.
@@ -89,44 +92,7 @@ impl Up {
 }
 
 /// How it is.
-#[derive(Clone)]
-pub enum Condition {
-    /// It serves.
-    Online(Arc<Up>),
-    /// Somebody wants it so: who, and when.
-    Disabled(String),
-    /// It is on its way up or down.
-    Offline,
-    /// It should serve and cannot: why.
-    Maintenance(String),
-}
-
-impl Condition {
-    /// The name of its state.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Online(_) => "online",
-            Self::Disabled(_) => "disabled",
-            Self::Offline => "offline",
-            Self::Maintenance(_) => "maintenance",
-        }
-    }
-
-    /// Why it is not online, one sentence.
-    pub fn reason(&self) -> Option<&str> {
-        match self {
-            Self::Online(_) => None,
-            Self::Offline => Some("it is on its way up or down"),
-            Self::Disabled(why) | Self::Maintenance(why) => Some(why),
-        }
-    }
-}
-
-/// What is said when it ends before everything was answered.
-pub fn cut_off() -> String {
-    let seconds = DRAIN_TIME_MAX.as_secs();
-    format!("requests were not answered within {seconds} s; their connections were cut off")
-}
+pub type Condition = super::condition::Condition<Up>;
 
 /// What changes as it begins and ends.
 struct Changing {

@@ -29,6 +29,8 @@ pub struct Plan {
     pub state: PathBuf,
     /// Address of all services.
     pub address: IpAddr,
+    /// What is added to the standard ports.
+    pub port_offset: u16,
     /// Where NFS listens.
     pub nfs: SocketAddr,
     /// Where the port mapper listens, if there is to be one.
@@ -76,6 +78,7 @@ impl Plan {
             dir,
             state,
             address: args.address,
+            port_offset: args.port_offset,
             nfs,
             portmap,
             admin,

@@ -20,14 +20,16 @@ use control::state::StateDir;
 use control::tree::audit::{self, Record};
 use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree, Who};
 use serde_json::Value as Json;
+use serve::transport::Budgets;
 use serve::transport::tls::Tls;
 
-use super::nfs::{self, Condition, NfsService, Parts};
+use super::condition::{self, cut_off};
+use super::nfs::{Condition, NfsService, Parts};
 use super::plan::Plan;
 use super::settings::{self, NfsSettings};
 use super::status::{Running, machine_name};
 use super::tls::TlsChoice;
-use super::{certificates, watch};
+use super::{certificates, files, watch};
 use crate::lab;
 use crate::out::Failure;
 use crate::services::NFS;
@@ -47,7 +49,9 @@ pub fn join(
     let nfs = Arc::new(Nfs::new(running.clone(), plan.nfs_given.clone()));
     nfs.tell_who_disabled(tree);
     certificates::follow(running);
-    let branches = branches(running, state, nfs, people, &tree.document());
+    let mut branches = branches(running, state, nfs, people, &tree.document());
+    let files = running.storage.files().iter();
+    branches.extend(files.map(|one| files::room::Room::branch(one, &running.certificates, tree)));
     tree.join(watch::with(branches, running, state, tree)?);
     Ok(())
 }
@@ -67,6 +71,7 @@ fn branches(
     let mut branches = people.branches();
     branches.extend([
         running.certificates.branch(),
+        running.storage.transfers().branch(),
         Branch::new(&["configuration", "services", NFS.name], nfs),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(lab::PREFIX, lab),
@@ -120,17 +125,10 @@ impl Nfs {
 
     fn tell_who_disabled(&self, tree: &Tree) {
         let nfs = self.running.storage.nfs();
-        let path = settings::nfs().to_string();
-        let limit = AUDIT_ROWS_MAX;
-        let wanted = audit::Wanted { path: Some(path), limit, ..audit::Wanted::default() };
-        if !matches!(nfs.condition(), Condition::Disabled(_)) {
-            return;
-        }
-        // Without the log it is disabled all the same.
-        let records = tree.audit().read(&wanted).unwrap_or_default();
-        let of = |record: &&Record| record.property.as_deref() == Some("enabled");
-        if let Some(record) = records.iter().find(of) {
-            nfs.stop(Condition::Disabled(disabled_by(&record.who, record.when)));
+        if matches!(nfs.condition(), Condition::Disabled(_))
+            && let Some(why) = who_disabled(tree, &settings::nfs())
+        {
+            nfs.stop(Condition::Disabled(why));
         }
     }
 
@@ -144,7 +142,36 @@ fn counted(n: i64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-fn disabled_by(who: &str, when: u64) -> String {
+/// Restarts the service at this node, of this name and title, because somebody wants it.
+///
+/// # Errors
+/// It could not be restarted.
+pub fn restarted(
+    path: &Path,
+    (name, title): (&'static str, &str),
+    who: &Who,
+    restart: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Json, Problem> {
+    base::tell!(name, "{} restarts {title}", who.user);
+    restart().map_err(|failure| {
+        base::error!(name, "{}", failure.why());
+        Problem::conflict(path, failure.why(), failure.way_out())
+    })?;
+    Ok(Json::Null)
+}
+
+/// Who has disabled the service at this node, and when, by the audit log.
+pub fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
+    let (path, limit) = (Some(at.to_string()), AUDIT_ROWS_MAX);
+    let wanted = audit::Wanted { path, limit, ..audit::Wanted::default() };
+    // Without the log it is disabled all the same.
+    let records = tree.audit().read(&wanted).unwrap_or_default();
+    let of = |record: &&Record| record.property.as_deref() == Some("enabled");
+    records.iter().find(of).map(|record| disabled_by(&record.who, record.when))
+}
+
+/// What is said of a service that somebody has disabled.
+pub fn disabled_by(who: &str, when: u64) -> String {
     format!("disabled by {who} at {} UTC", utc(integer(when)))
 }
 
@@ -216,16 +243,13 @@ impl Apply for Nfs {
         let (before, now) = (enabled(transition.old), enabled(transition.new));
         let mut notes = Vec::new();
         if before && !now && !done {
-            let budgets = &self.service().parts().budgets;
-            let clients = counted(budgets.clients() as i64, "client");
-            let connections = counted(budgets.connections(), "connection");
-            notes.push(format!("NFS is disabled; cut off: {clients} with {connections}"));
+            notes.push(cuts_off("NFS", &self.service().parts().budgets));
         }
         if !done {
             return notes;
         }
         if before && !now && self.service().was_cut() {
-            notes.push(format!("NFS: {}", nfs::cut_off()));
+            notes.push(format!("NFS: {}", cut_off()));
         }
         if let Condition::Maintenance(why) = self.service().condition() {
             notes.push(format!("NFS is in maintenance: {why}"));
@@ -236,7 +260,7 @@ impl Apply for Nfs {
             notes.extend(self.service().mapper_problem());
         }
         if changes("certificate") {
-            notes.extend(self.running.storage.tls().told(&self.running.certificates).1);
+            notes.extend(self.running.storage.tls().told(&self.running.certificates, "NFS").1);
         }
         notes
     }
@@ -246,16 +270,8 @@ impl Live for Nfs {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
         let condition = self.service().condition();
         let Parts { budgets, at, .. } = self.service().parts();
-        let mut state = vec![
-            ("state", Value::text(condition.name())),
-            ("connections", Value::Integer(budgets.connections())),
-            ("clients", Value::Integer(integer(budgets.clients() as u64))),
-            ("log", log_of(NFS.name)),
-        ];
-        let (shown, problem) = self.running.storage.tls().told(&self.running.certificates);
-        state.push(("certificate_shown", Value::Text(shown)));
-        state.extend(problem.map(|why| ("certificate_problem", Value::Text(why))));
-        state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
+        let certificate = self.running.storage.tls().told(&self.running.certificates, "NFS");
+        let mut state = told(NFS.name, &condition, budgets, Some(certificate));
         if let Condition::Online(up) = &condition {
             state.push(("uptime", Value::Integer(since(up.since))));
             state.push(("listen", Value::Text(at.to_string())));
@@ -270,17 +286,41 @@ impl Live for Nfs {
         _parameters: &BTreeMap<String, Value>,
         who: &Who,
     ) -> Result<Json, Problem> {
-        base::tell!("nfs", "{} restarts NFS", who.user);
-        self.service().restart().map_err(|failure| {
-            base::error!("nfs", "{}", failure.why());
-            Problem::conflict(path, failure.why(), failure.way_out())
-        })?;
-        Ok(Json::Null)
+        restarted(path, (NFS.name, "NFS"), who, || self.service().restart())
     }
 
     fn overrides(&self, _path: &Path) -> Vec<Override> {
         self.given.clone()
     }
+}
+
+/// Whom it cuts off to disable a service.
+pub fn cuts_off(title: &str, budgets: &Budgets) -> String {
+    let clients = counted(budgets.clients() as i64, "client");
+    let connections = counted(budgets.connections(), "connection");
+    format!("{title} is disabled; cut off: {clients} with {connections}")
+}
+
+/// What every service tells of itself, online or not; `certificate` is what it shows, and what is
+/// the matter with that.
+pub fn told<Up>(
+    service: &str,
+    condition: &condition::Condition<Up>,
+    budgets: &Budgets,
+    certificate: Option<(String, Option<String>)>,
+) -> Vec<(&'static str, Value)> {
+    let mut state = vec![
+        ("state", Value::text(condition.name())),
+        ("connections", Value::Integer(budgets.connections())),
+        ("clients", Value::Integer(integer(budgets.clients() as u64))),
+        ("log", log_of(service)),
+    ];
+    if let Some((shown, problem)) = certificate {
+        state.push(("certificate_shown", Value::Text(shown)));
+        state.extend(problem.map(|why| ("certificate_problem", Value::Text(why))));
+    }
+    state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
+    state
 }
 
 /// The newest lines of a service's log.
@@ -390,10 +430,11 @@ fn uptime(running: &Running) -> i64 {
 }
 
 /// Seconds from a time on.
-fn since(second: u64) -> i64 {
+pub fn since(second: u64) -> i64 {
     integer((wall_ns() / NS_PER_S).saturating_sub(second))
 }
 
+/// A number as the tree has it.
 fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -11,7 +11,7 @@ use control::tree::{Document, Override};
 
 use super::tls::TlsChoice;
 use crate::cli::{ServeArgs, Switch};
-use crate::services::NFS;
+use crate::services::{FTP, HTTP, NFS, SFTP};
 
 /// The settings in force.
 #[derive(Debug, Clone)]
@@ -33,11 +33,6 @@ pub struct NfsSettings {
 /// The node of NFS.
 pub fn nfs() -> Path {
     Path::of(&["configuration", "services", NFS.name])
-}
-
-/// The node of the administration.
-pub fn administration() -> Path {
-    Path::of(&["configuration", "services", ADMINISTRATION])
 }
 
 /// The node of the log.
@@ -78,8 +73,10 @@ pub fn set_log_levels(document: &Document) {
         name.and_then(|name| Level::named(name.as_text()?)).unwrap_or(Level::Info)
     };
     log::set_level(None, level(&logs(), "level"));
-    log::set_level(Some(NFS.name), level(&nfs(), "log_level"));
-    log::set_level(Some(ADMINISTRATION), level(&administration(), "log_level"));
+    for service in [NFS.name, FTP.name, SFTP.name, HTTP.name, ADMINISTRATION] {
+        let at = Path::of(&["configuration", "services", service]);
+        log::set_level(Some(service), level(&at, "log_level"));
+    }
 }
 
 /// What the options decide of NFS in this run.

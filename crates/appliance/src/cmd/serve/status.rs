@@ -1,22 +1,28 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::clock::{NS_PER_S, wall_ns};
 use control::alerts::Alerts;
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
+use control::dav::DavState;
 use control::lab::Lab;
 use control::nfs::NfsState;
+use control::transfers::Transfers;
 use probe::hub::Hub;
 
 use super::clients::NfsClients;
+use super::condition;
 use super::engine::Statistics;
+use super::files;
+use super::files::dav::DavLocks;
 use super::nfs::Condition;
 use super::storage::Storage;
 use crate::lab::Results;
-use crate::services::{ADMIN, NFS, Service};
+use crate::services::{ADMIN, NFS};
 
 /// Free space below this part of a file system is a problem worth telling.
 const SPACE_LOW: f64 = 0.05;
@@ -31,6 +37,8 @@ pub struct Running {
     pub storage: Storage,
     /// Who uses them over NFS.
     pub nfs: NfsClients,
+    /// What its clients have locked over WebDAV.
+    pub dav: DavLocks,
     /// What TLS shows.
     pub certificates: Arc<Certificates>,
     /// Load jobs and their runs.
@@ -48,8 +56,12 @@ impl Appliance for Running {
         let shares = self.storage.shares();
         let problems = self.problems(&shares);
         let nfs = self.storage.nfs();
-        let mut services = vec![told(NFS, &nfs.condition(), nfs.parts().at)];
-        services.extend(self.admin.get().map(|at| online(ADMIN, *at)));
+        let mut services = vec![told(NFS.name, &nfs.condition(), &nfs.parts().at.to_string())];
+        services.extend(self.storage.files().iter().map(|one| {
+            let at: Vec<String> = one.ports().iter().map(ToString::to_string).collect();
+            told(one.name(), &one.condition(), &at.join(", "))
+        }));
+        services.extend(self.admin.get().map(|at| online(ADMIN.name, &at.to_string())));
         Status {
             name: machine_name(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -73,8 +85,16 @@ impl Appliance for Running {
         &self.nfs
     }
 
+    fn dav(&self) -> &dyn DavState {
+        &self.dav
+    }
+
     fn lab(&self) -> &dyn Lab {
         &self.lab
+    }
+
+    fn transfers(&self) -> &Transfers {
+        self.storage.transfers()
     }
 }
 
@@ -96,18 +116,25 @@ impl Running {
         if let Condition::Maintenance(why) = self.storage.nfs().condition() {
             problems.push(format!("NFS is in maintenance: {why}"));
         }
-        let gauges = self.hub.gauges();
-        let panics = gauges.panics.get();
+        let files = self.storage.files();
+        problems.extend(files.iter().filter_map(|one| match one.condition() {
+            files::Condition::Maintenance(why) => {
+                Some(format!("{} is in maintenance: {why}", one.title()))
+            }
+            _ => None,
+        }));
+        problems.extend(files.iter().filter_map(|one| one.certificate(&self.certificates).1));
+        let panics = files.iter().map(|one| one.files.budgets.panics.load(Relaxed)).sum::<u64>();
+        let panics = panics + self.hub.gauges().panics.get();
         if panics > 0 {
             problems.push(format!("{panics} connections or jobs ended by a fault of the server"));
         }
-        let full = |b: &&Budget| b.id == "server.connections" && b.used >= b.limit;
-        if self.budgets().iter().find(full).is_some() {
+        if self.storage.nfs().parts().places.is_full() {
             problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }
         problems.extend(self.statistics.queries().problem());
         problems.extend(self.certificates.problem());
-        problems.extend(self.storage.tls().told(&self.certificates).1);
+        problems.extend(self.storage.tls().told(&self.certificates, "NFS").1);
         problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
         problems
     }
@@ -123,7 +150,7 @@ impl Running {
     }
 }
 
-fn told(service: Service, condition: &Condition, at: SocketAddr) -> ServiceStatus {
+fn told<Up>(service: &str, condition: &condition::Condition<Up>, at: &str) -> ServiceStatus {
     ServiceStatus {
         state: condition.name().to_owned(),
         reason: condition.reason().map(str::to_owned),
@@ -131,11 +158,11 @@ fn told(service: Service, condition: &Condition, at: SocketAddr) -> ServiceStatu
     }
 }
 
-fn online(service: Service, at: SocketAddr) -> ServiceStatus {
+fn online(service: &str, at: &str) -> ServiceStatus {
     ServiceStatus {
-        name: service.name.to_owned(),
+        name: service.to_owned(),
         state: "online".to_owned(),
-        listen: at.to_string(),
+        listen: at.to_owned(),
         reason: None,
     }
 }

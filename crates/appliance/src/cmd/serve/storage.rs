@@ -5,14 +5,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
+use control::accounts::identity::Users;
+use control::accounts::machine::Machine;
 use control::appliance::{Access, ActingAs, ShareStatus};
 use control::certificates::Certificates;
 use control::state::{StateDir, effective_uid};
+use control::transfers::Transfers;
 use control::tree::Document;
+use control::tree::store::Folder;
 use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::pool::{Pool, PoolLimits};
 use serve::transport::budget::Limits;
+use serve::transport::places::Places;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
@@ -23,7 +28,7 @@ use vfs::share::node::DEFAULT_PROJECT;
 use vfs::share::rules::Rules;
 
 use super::announce::{Version, mount_command, url};
-use super::names::user_name;
+use super::files::{self, FileService};
 use super::nfs::{Condition, NfsService, Parts};
 use super::owners::Owners;
 use super::plan::Plan;
@@ -44,6 +49,12 @@ pub struct Storage {
     nfs: Arc<NfsService>,
     /// What TLS shows, and whom it believes.
     choice: RwLock<TlsChoice>,
+    /// Who signs in.
+    users: Arc<Users>,
+    /// FTP, SFTP, HTTP.
+    files: Vec<Arc<FileService>>,
+    /// Where they tell what they have transferred.
+    transfers: Arc<Transfers>,
 }
 
 /// What every share is opened with.
@@ -63,9 +74,11 @@ fn given(plan: &Plan) -> ShareConfig {
         name: plan.share.clone(),
         directory: plan.dir.clone(),
         read_only: plan.read_only,
-        rules: plan.rules.clone(),
+        rules: Rules::default(),
+        services: Default::default(),
         root: Root::default(),
     }
+    .with_rules(&plan.rules)
 }
 
 /// Serves what is configured; says what cannot be.
@@ -75,6 +88,20 @@ fn start_configured(shares: &Shares, document: &Document) -> Offline {
         base::error!("nfs", "the share {name} is offline: {}", problem.sentence);
     }
     offline
+}
+
+/// The log of transfers, which writes from now on.
+fn log_of_transfers(
+    state: &StateDir,
+    hub: &Arc<Hub>,
+    document: &Document,
+) -> Result<Arc<Transfers>, Failure> {
+    let failed = |e| Failure::of("keep the log of transfers", &e);
+    let disk = Arc::new(Folder::new(state.path()));
+    let transfers = Transfers::open(disk, hub.clone()).map_err(failed)?;
+    transfers.take(document);
+    transfers.start().map_err(failed)?;
+    Ok(transfers)
 }
 
 /// What clients hold through a share ends with it, in both protocols that hold something.
@@ -97,7 +124,7 @@ impl Storage {
         state: &StateDir,
         secret: [u8; 32],
         hub: &Arc<Hub>,
-        tls: Arc<Tls>,
+        (tls, users): (Arc<Tls>, Arc<Users>),
     ) -> Result<Self, Failure> {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
@@ -112,6 +139,7 @@ impl Storage {
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
         let offline = start_configured(&shares, document);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
+        let places = Arc::new(Places::new(limits.connections, SERVICES));
         let parts = Parts {
             at: plan.nfs,
             portmap: plan.portmap,
@@ -120,7 +148,8 @@ impl Storage {
             flush: flush.clone(),
             runtimes: Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
-            budgets: Arc::new(Budgets::new(limits)),
+            budgets: Arc::new(Budgets::sharing(limits, &places, NFS_PLACES)),
+            places,
             hub: hub.clone(),
             tls,
             owners: Owners::start(settings.domain.as_deref()),
@@ -134,12 +163,71 @@ impl Storage {
         }
         let given = plan.share.clone();
         let choice = RwLock::new(settings.tls.clone());
-        Ok(Self { shares, offline, given, flush, nfs, choice })
+        let transfers = log_of_transfers(state, hub, document)?;
+        let files = Vec::new();
+        Ok(Self { shares, offline, given, flush, nfs, choice, users, files, transfers })
     }
 
     /// The shares as protocols serve them, for names in statistics.
     pub fn table(&self) -> &Arc<vfs::share::Shares> {
         self.shares.table()
+    }
+
+    /// Starts the services whose users sign in. One that cannot serve is in maintenance, and keeps
+    /// nobody from the others.
+    ///
+    /// # Errors
+    /// TLS cannot be offered.
+    pub fn start_files(
+        &mut self,
+        plan: &Plan,
+        document: &Document,
+        certificates: &Certificates,
+        state: &StateDir,
+    ) -> Result<(), Failure> {
+        let Parts { table, locks, flush, runtimes, pool, budgets, places, hub, .. } =
+            self.nfs.parts();
+        let limits = budgets.limits();
+        let parts = files::Parts {
+            shares: table.clone(),
+            locks: locks.clone(),
+            flush: flush.clone(),
+            pool: pool.clone(),
+            runtimes: runtimes.clone(),
+            users: self.users.clone(),
+            sign_ins: Arc::default(),
+            hub: hub.clone(),
+            transfers: self.transfers.clone(),
+            limits,
+            places: places.clone(),
+            state: state.path().to_owned(),
+        };
+        let at = (plan.address, plan.port_offset);
+        self.files = files::all(&parts, document, certificates, at)?;
+        for service in &self.files {
+            if !files::room::is_enabled(service, document) {
+                service
+                    .stop(files::Condition::Disabled("disabled in the configuration".to_owned()));
+            } else if let Err(failure) = service.start() {
+                base::error!(service.name(), "{}", failure.why());
+            }
+        }
+        Ok(())
+    }
+
+    /// FTP, SFTP, HTTP.
+    pub fn files(&self) -> &[Arc<FileService>] {
+        &self.files
+    }
+
+    /// The log of transfers.
+    pub fn transfers(&self) -> &Arc<Transfers> {
+        &self.transfers
+    }
+
+    /// Who signs in.
+    pub fn users(&self) -> &Arc<Users> {
+        &self.users
     }
 
     /// NFS.
@@ -164,10 +252,17 @@ impl Storage {
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
                 exports: share.rules.get().iter().map(ToString::to_string).collect(),
-                access: Version::ALL.map(|version| self.access(version, &share.name)).into(),
+                access: self.ways(&share.name),
             }
         };
         self.shares.list().into_iter().map(one).collect()
+    }
+
+    /// All ways to a share.
+    fn ways(&self, share: &str) -> Vec<Access> {
+        let nfs = Version::ALL.map(|version| self.access(version, share));
+        let others = self.files.iter().flat_map(|service| files::ways(service, share));
+        nfs.into_iter().chain(others).collect()
     }
 
     fn access(&self, version: Version, share: &str) -> Access {
@@ -241,8 +336,7 @@ impl Storage {
 
     /// Commands that mount a share.
     pub fn mount_commands(&self, share: &str) -> Vec<String> {
-        let one = |version| mount_command(version, self.at(), share, self.nfs.is_mapped());
-        Version::ALL.map(one).into()
+        self.ways(share).into_iter().map(|way| way.mount).collect()
     }
 
     /// Exchanges the export rules of the share of the command line.
@@ -253,9 +347,9 @@ impl Storage {
     /// With whose rights files are opened.
     pub fn acting_as(&self) -> ActingAs {
         let uid = effective_uid();
-        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         let (privileged, note) = self.shares.acting_as();
-        let user = user_name(&passwd, uid).unwrap_or_else(|| uid.to_string());
+        let account = Machine::default().by_uid(uid);
+        let user = account.map_or_else(|| uid.to_string(), |account| account.name);
         ActingAs { privileged, user, note }
     }
 
@@ -273,9 +367,19 @@ impl Storage {
 
     /// Stops taking requests, and answers those that were taken.
     pub fn drain(&self) {
-        self.nfs.stop(Condition::Offline);
+        std::thread::scope(|scope| {
+            for service in &self.files {
+                scope.spawn(|| service.stop(files::Condition::Offline));
+            }
+            self.nfs.stop(Condition::Offline);
+        });
     }
 }
+
+/// The services that share the places for connections: NFS, FTP, SFTP, HTTP.
+const SERVICES: usize = 4;
+/// Which of them NFS is; the others are counted from 1 ([`files::Parts::for_one`]).
+const NFS_PLACES: usize = 0;
 
 /// Limits with this many descriptors: half of them are the open files', a part stays for everything
 /// else, connections get the rest.
@@ -285,7 +389,7 @@ fn limits(descriptors: u64) -> Limits {
     Limits { connections: rest.min(CONNECTIONS_MAX), ..Limits::default() }
 }
 
-/// Has no samples of its own: it moves levels to the gauges, which the collector reads.
+/// Has few samples of its own: it moves levels to the gauges, which the collector reads.
 struct Keeper {
     shares: Arc<Shares>,
     flush: Arc<FlushGroup>,
@@ -304,6 +408,8 @@ impl Sampler for Keeper {
         self.teller.look();
         let (files, flushes, gauges) =
             (self.shares.counts(), self.flush.counts(), self.hub.gauges());
+        let Parts { budgets, places, .. } = self.nfs.parts();
+        gauges.connections.set(places.taken() as u64);
         gauges.open_files.set(files.open_files);
         gauges.open_files.set_limit(files.open_files_max);
         gauges.known_files.set(files.names);
@@ -311,6 +417,6 @@ impl Sampler for Keeper {
         gauges.stale_handles.set(files.cold_stale);
         gauges.flushes.set(flushes.flushes);
         gauges.flush_waiters.set(flushes.waiting);
-        Vec::new()
+        vec![Sample::raw("nfs.connections", budgets.connections().max(0) as f64)]
     }
 }

@@ -30,7 +30,7 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
 }
 
 /// What the settings say.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TlsChoice {
     /// A certificate of the configuration, by its name.
     named: Option<String>,
@@ -61,8 +61,8 @@ impl TlsChoice {
         self.named.as_deref()
     }
 
-    /// What is shown, for people; and why it is not the certificate that is named.
-    pub fn told(&self, certificates: &Certificates) -> (String, Option<String>) {
+    /// What `service` shows, for people; and why it is not the certificate that is named.
+    pub fn told(&self, certificates: &Certificates, service: &str) -> (String, Option<String>) {
         let instead = || match &self.files {
             Some((certificate, _)) => certificate.display().to_string(),
             None => certificates.shown_name(),
@@ -71,7 +71,7 @@ impl TlsChoice {
             None => (instead(), None),
             Some((name, Ok(_))) => (name.clone(), None),
             Some((name, Err(why))) => {
-                (instead(), Some(format!("NFS cannot show the certificate {name}: {why}")))
+                (instead(), Some(format!("{service} cannot show the certificate {name}: {why}")))
             }
         }
     }
@@ -128,7 +128,7 @@ impl TlsChoice {
     }
 }
 
-const TRIED: &str = "offer TLS to NFS clients";
+const TRIED: &str = "offer TLS to clients";
 
 fn text(path: &Path) -> Result<String, Failure> {
     let tried = format!("read {}", path.display());

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
+use base::clock::SystemClock;
 use control::access::Rights;
 use control::accounts::first::{self, FirstError};
+use control::accounts::identity::Users;
+use control::accounts::machine::Machine;
 use control::accounts::{Accounts, Table};
 use control::state::{StateDir, StateError};
 use control::tree::Tree;
+use vfs::host::acting;
 
 use super::plan::Plan;
 
@@ -27,6 +31,13 @@ pub fn given(plan: &Plan) -> Result<Arc<Accounts>, StateError> {
         accounts.add_command_line(user, password)?;
     }
     Ok(Arc::new(accounts))
+}
+
+/// The list of users for services whose users sign in.
+pub fn known(accounts: &Arc<Accounts>) -> Arc<Users> {
+    let server = acting::own().clone();
+    let clock = Arc::new(SystemClock);
+    Arc::new(Users::new(accounts.clone(), clock, Machine::default(), server))
 }
 
 /// Enters the users of an older version. If nobody could sign in then, makes one, whose password

@@ -44,6 +44,16 @@ fn a_share_takes_over_what_its_project_says() {
     assert_eq!(access(&a, [10, 0, 0, 1]), Access::None);
     assert_eq!(access(&b, [10, 0, 0, 1]), Access::ReadWrite);
     assert_eq!(access(&b, [11, 0, 0, 1]), Access::ReadOnly);
+    document.set(&project, "http", Value::text("ro"));
+    document.set(&share("b"), "http_exceptions", Value::texts(["10.0.0.0/8(none)"]));
+    let [a, b] = ["a", "b"].map(|name| read(&document, name).expect("good"));
+    let access = |one: &ShareConfig, ip: [u8; 4]| {
+        one.services.each_ref().map(|rules| rules.grant(ip.into(), 1).access)
+    };
+    let [all, ro, none] = [Access::ReadWrite, Access::ReadOnly, Access::None];
+    assert_eq!(access(&a, [10, 0, 0, 1]), [all, all, ro], "FTP, SFTP, HTTP");
+    assert_eq!(access(&b, [10, 0, 0, 1]), [all, all, none]);
+    assert_eq!(access(&b, [11, 0, 0, 1]), [all, all, ro]);
 }
 
 #[test]
@@ -53,6 +63,9 @@ fn what_is_wrong_is_said_at_its_property() {
         ("root_mode", Value::text("89"), "no mode in octal"),
         ("root_mode", Value::text("+7"), "no mode in octal"),
         ("nfs_exceptions", Value::texts(["10.0.0.0/8(wr)"]), "is no option"),
+        ("ftp_exceptions", Value::texts(["10.0.0.0/8(root_squash)"]), "write CLIENT(ro)"),
+        ("sftp_exceptions", Value::texts(["10.0.0.0/8"]), "write CLIENT(ro)"),
+        ("http_exceptions", Value::texts(["10.0.0.0/99(ro)"]), "is no network"),
     ];
     for (property, value, says) in wrong {
         let mut document = document(&world);

@@ -1,0 +1,129 @@
+//! FTP and FTPS: its settings, its ports.
+
+use std::net::TcpListener;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use base::node::Context;
+use control::tree::{Document, Problem};
+use serve::files::Files;
+use serve::ftp::{Entry, Server, Settings, TlsUse, node};
+use serve::transport::tls::Tls;
+use serve::transport::{Runtimes, Tasks};
+
+use super::values::Values;
+use super::ways::Way;
+use super::{Protocol, ways};
+use crate::services::{FTP, FTPS, Service};
+
+/// FTP in this program.
+pub struct Ftp {
+    files: Arc<Files>,
+    server: Arc<Server>,
+    tls: Arc<Tls>,
+}
+
+impl Ftp {
+    /// The service on these files, with TLS as it is offered.
+    pub fn new(files: Arc<Files>, tls: Arc<Tls>, document: &Document) -> Self {
+        let server = Server::new(settings(document), Some(tls.clone()));
+        Self { files, server, tls }
+    }
+}
+
+impl Protocol for Ftp {
+    fn node(&self) -> &'static Context {
+        &node::NODE
+    }
+
+    fn check(&self, document: &Document) -> Option<Problem> {
+        let values = Values::of(document, FTP.name);
+        let ports = || {
+            let text = values.text("passive_ports")?;
+            if ports(&text).is_some() {
+                return None;
+            }
+            let sentence = format!("{text:?} names no ports from 1024 to 65535");
+            Some(values.problem("passive_ports", &sentence, "write FIRST-LAST, as 30000-30999"))
+        };
+        let masquerade = || {
+            let text = values.text("masquerade_address")?;
+            let hint = "write an IPv4 address, as 192.0.2.7; over IPv6 clients need none";
+            let wrong = text.parse::<std::net::Ipv4Addr>().is_err();
+            let sentence = format!("{text:?} is no IPv4 address");
+            wrong.then(|| values.problem("masquerade_address", &sentence, hint))
+        };
+        values.check_umask().or_else(ports).or_else(masquerade)
+    }
+
+    fn set(&self, document: &Document) {
+        self.server.set(settings(document));
+    }
+
+    fn ports(&self) -> Vec<Service> {
+        if self.server.settings().implicit { vec![FTP, FTPS] } else { vec![FTP] }
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let tls = match self.server.settings().tls {
+            TlsUse::Off => None,
+            TlsUse::Offered => Some("encrypted if the client asks for it"),
+            TlsUse::Required => Some("TLS is required"),
+        };
+        let way = |at: Service, note| Way {
+            name: at.name,
+            scheme: at.name,
+            at,
+            command: ways::lftp,
+            note,
+        };
+        let ports = self.ports().into_iter();
+        ports.map(|at| way(at, tls.filter(|_| at == FTP))).collect()
+    }
+
+    fn tls(&self) -> Option<&Arc<Tls>> {
+        Some(&self.tls)
+    }
+
+    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Service)>) -> Option<Tasks> {
+        let entry = |service| if service == FTPS { Entry::Implicit } else { Entry::Explicit };
+        let sockets = sockets.into_iter().map(|(socket, service)| (socket, entry(service)));
+        self.server.start(&self.files, runtimes, sockets.collect())
+    }
+}
+
+fn settings(document: &Document) -> Settings {
+    let values = Values::of(document, FTP.name);
+    Settings {
+        tls: match values.text("tls").as_deref() {
+            Some("off") => TlsUse::Off,
+            Some("required") => TlsUse::Required,
+            _ => TlsUse::Offered,
+        },
+        protect_data: values.is_on("protect_data"),
+        session_reuse: values.is_on("session_reuse"),
+        implicit: values.is_on("implicit"),
+        passive_ports: values.text("passive_ports").and_then(|text| ports(&text)),
+        masquerade_address: values.text("masquerade_address").and_then(|text| text.parse().ok()),
+        connections_max: values.number("connections_max"),
+        per_address_max: values.number("per_address_max"),
+        attempts_max: values.number("attempts_max"),
+        idle: values.time("idle"),
+        umask: values.umask().unwrap_or(0o022),
+        uploads: values.uploads(),
+        login_root: values.login_root(),
+        anonymous: values.is_on("anonymous"),
+        greeting: values.text("greeting").unwrap_or_default(),
+    }
+}
+
+/// `FIRST-LAST`.
+fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    const FREE: u16 = 1024;
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (FREE <= first && first <= last).then_some(first..=last)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! `plimsoll sftp-server`: what OpenSSH's sshd starts for somebody who has signed in there. It runs
+//! as him, so his rights are the kernel's to judge; of a server that runs here it knows nothing.
+
+mod names;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::random::{Random, SystemRandom};
+use probe::hub::{Hub, HubOptions};
+use serve::files::{Caller, Core, Files, VPath};
+use serve::pool::{Pool, PoolLimits};
+use serve::sftp::stdio::Stream;
+use serve::sftp::{Session, Settings, Uploads, conn};
+use serve::transport::budget::Limits;
+use serve::transport::buffers::LargeBuffers;
+use serve::transport::{Budgets, raise_descriptor_limit};
+use vfs::flush::FlushGroup;
+use vfs::host::acting;
+use vfs::host::{HostFs, HostOptions};
+use vfs::identity::{Identity, Person, Refused};
+use vfs::share::rules::Transport;
+use vfs::share::{Service, ShareTable, Shares, tag};
+use vfs::transfers::Nowhere;
+
+use self::names::Names;
+use crate::cli::{SftpServerArgs, UploadsArg};
+use crate::out::Failure;
+
+/// What is done, for messages.
+const TRIED: &str = "serve SFTP";
+/// The only share, unless there are names for several: the client does not see it.
+const ROOT: &str = "root";
+/// Threads for what may block: one client, and a core or two.
+const POOL: PoolLimits = PoolLimits { threads: 4, queue: 1024, per_client: 1024 };
+/// Memory of the flight recorder, which nobody reads here: as little as there can be.
+const RECORDER_BYTES: usize = 64 << 10;
+
+/// Nobody signs in: sshd has seen to that.
+struct SignedIn(Arc<Person>);
+
+impl Identity for SignedIn {
+    fn password(&self, _: IpAddr, _: &str, _: &str) -> Result<Arc<Person>, Refused> {
+        Err(Refused::Wrong)
+    }
+
+    fn must_wait(&self, _: IpAddr, _: &str) -> Option<Duration> {
+        None
+    }
+
+    fn keys(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn judged(&self, _: IpAddr, _: &str, _: bool) {}
+
+    fn person(&self, _: &str) -> Option<Arc<Person>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn anonymous(&self) -> Arc<Person> {
+        Arc::clone(&self.0)
+    }
+
+    fn generation(&self) -> u64 {
+        0
+    }
+}
+
+/// Names and directories of the shares.
+fn shares(args: &SftpServerArgs) -> Result<Vec<(String, PathBuf)>, Failure> {
+    if args.shares.is_empty() {
+        return Ok(vec![(ROOT.to_owned(), args.root.clone())]);
+    }
+    let split = |share: &String| {
+        let (name, dir) = share.split_once('=').filter(|(name, _)| !name.is_empty())?;
+        Some((name.to_owned(), PathBuf::from(dir)))
+    };
+    let wrong = |share: &String| {
+        Failure::usage(TRIED, &format!("{share:?} is no share"), "--share NAME=DIR")
+    };
+    args.shares.iter().map(|share| split(share).ok_or_else(|| wrong(share))).collect()
+}
+
+fn table(args: &SftpServerArgs) -> Result<ShareTable, Failure> {
+    let mut secret = [0; 32];
+    SystemRandom.fill(&mut secret);
+    let mut table = ShareTable::default();
+    for (name, dir) in shares(args)? {
+        let fs = HostFs::open(&dir, HostOptions::new(tag(&name), secret))
+            .map_err(|e| Failure::of(TRIED, &e))?;
+        table.add(&name, fs, args.read_only).map_err(|e| Failure::of(TRIED, &e))?;
+    }
+    Ok(table)
+}
+
+/// Where the client begins, from the list of shares on.
+fn home(args: &SftpServerArgs, root: &VPath) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let start = match &args.start {
+        Some(start) => start.clone().into_bytes(),
+        None => {
+            let at = std::env::current_dir().unwrap_or_default();
+            let within = args.root.canonicalize().ok();
+            let within = within.and_then(|top| at.strip_prefix(top).ok().map(Path::to_owned));
+            within.unwrap_or_default().as_os_str().as_bytes().to_vec()
+        }
+    };
+    let start = VPath::parse(&start).unwrap_or_default();
+    start.parts().iter().fold(root.clone(), |path, name| path.with(name)).to_bytes()
+}
+
+/// Runs it, until the client has gone.
+///
+/// # Errors
+/// What cannot be served, or that it is not sshd who has called.
+pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
+    let failed = |e: &dyn std::error::Error| Failure::of(TRIED, e);
+    raise_descriptor_limit().map_err(|e| failed(&e))?;
+    let table = table(args)?;
+    let root = match args.shares.is_empty() {
+        true => VPath::ROOT.with(ROOT.as_bytes()),
+        false => VPath::ROOT,
+    };
+    let names = Arc::new(Names::default());
+    let cred = acting::own().clone();
+    let person = Arc::new(Person {
+        name: names.name(cred.uid),
+        home: Some(home(args, &root)),
+        anonymous: false,
+        cred,
+    });
+    let uploads = match args.uploads {
+        UploadsArg::Whole => Uploads::Whole,
+        UploadsArg::InPlace => Uploads::InPlace,
+    };
+    let settings =
+        Settings { uploads, umask: args.umask, root, owners: names, ..Settings::default() };
+    let files = Arc::new(Files {
+        service: Service::Sftp,
+        shares: Shares::new(table),
+        locks: Arc::default(),
+        flush: Arc::new(FlushGroup::start().map_err(|e| failed(&e))?),
+        pool: Pool::start(POOL).map_err(|e| failed(&e))?,
+        identity: Arc::new(SignedIn(Arc::clone(&person))),
+        sign_ins: Arc::default(),
+        hub: Hub::new(HubOptions { cores: 1, recorder_bytes: RECORDER_BYTES }),
+        transfers: Arc::new(Nowhere),
+        budgets: Arc::new(Budgets::new(Limits::default())),
+        large: LargeBuffers::default(),
+    });
+    exchange(files, person, settings)
+}
+
+fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Result<(), Failure> {
+    let failed = |e: &dyn std::error::Error| {
+        Failure::of(TRIED, e).hint("sshd starts it: Subsystem sftp /usr/bin/plimsoll sftp-server")
+    };
+    let copy = |fd: &dyn AsFd| -> std::io::Result<OwnedFd> { fd.as_fd().try_clone_to_owned() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| failed(&e))?;
+    base::clock::calibrate();
+    let local = tokio::task::LocalSet::new();
+    let served = local.block_on(&runtime, async {
+        let input = Stream::reading(copy(&std::io::stdin())?)?;
+        let output = Stream::writing(copy(&std::io::stdout())?)?;
+        let core = Core::new(0, 1, Arc::clone(&files));
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let who = Caller::new(person, (peer, 0), Transport::Tls, Service::Sftp);
+        let session = Session::new(Rc::clone(&core), who, Arc::new(settings));
+        Ok::<_, std::io::Error>(conn::serve(session, input, output).await)
+    });
+    // What was given up with the channel is taken away.
+    runtime.block_on(local);
+    match served.map_err(|e| failed(&e))? {
+        Ok(()) | Err(conn::Ended::Gone(_)) => Ok(()),
+        Err(ended) => Err(failed(&ended)),
+    }
+}
