@@ -39,6 +39,8 @@ const stat = (id, group, sentence, unit, kind, level, breakdowns) => ({
 });
 const NFS = ['op', 'client', 'user', 'share', 'file', 'latency', 'size', 'offset', 'status'];
 const STATS = [
+  stat('all.ops', 'all', 'All protocols operations per second', 'ops/s', 'counter', 14000, NFS),
+  stat('all.bytes', 'all', 'All protocols bytes per second', 'bytes/s', 'counter', 310e6, NFS),
   stat('nfs.ops', 'nfs', 'NFS operations per second', 'ops/s', 'counter', 14000, NFS),
   stat('nfs.bytes', 'nfs', 'NFS bytes per second', 'bytes/s', 'counter', 310e6, NFS),
   stat('nfs3.ops', 'nfs3', 'NFSv3 operations per second', 'ops/s', 'counter', 14000, NFS),

@@ -66,7 +66,7 @@ const share = context('', 'Share', 'shares', 'A directory that is served under a
   properties: [
     property('directory', 'Directory', text('path', 4096), { role: 'at-create', required: true, help: 'Where its files are on this machine.', example: '/tank/projects' }),
     property('nfs', 'NFS', ACCESS, inherited({ default: 'rw', help: 'Access for those whom no exception names.' })),
-    property('nfs_exceptions', 'Exceptions', RULES, inherited({ default: [], help: 'CLIENT(OPTIONS), the first that fits counts.', example: '192.0.2.0/24(rw,root_squash)' })),
+    property('nfs_exceptions', 'NFS exceptions', RULES, inherited({ default: [], help: 'CLIENT(OPTIONS), the first that fits counts.', example: '192.0.2.0/24(rw,root_squash)' })),
     property('read_only', 'Read-only', { type: 'bool' }, inherited({ default: false, help: 'Nobody can change anything in it, whatever else is set.' })),
     state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'clients can use it' }, { value: 'offline', meaning: 'it cannot be served' }] }),
     state('reason', 'Reason', text('line')),
@@ -104,7 +104,9 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
         context('system', 'System', 'maintenance', 'Version, process and state.', {
           properties: [state('version', 'Version', text('line')), state('state_folder', 'State folder', text('path')), state('pid', 'Process', { type: 'integer', min: 1, max: 1e7 }), state('uptime', 'Up for', { type: 'seconds', min: 0, max: 1e9 })],
         }),
-        context('logs', 'Log', 'maintenance', 'What the services said.'),
+        context('logs', 'Log', 'maintenance', 'What the services said.', {
+          children: [context('transfers', 'Transfers', 'maintenance', 'Who took or put which file, and how it ended.', { properties: [property('record', 'Record', { type: 'bool' }, { default: true, help: 'Whether transfers are written down, from now on.' })] })],
+        }),
         context('sessions', 'Sessions', 'sessions', 'Who is signed in now.', { items: items('session', session, { origin: 'live' }) }),
       ],
     }),

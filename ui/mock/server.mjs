@@ -7,6 +7,7 @@ import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { catalogue, dataOf, parseStat } from './data.mjs';
 import { nfs } from './nfs.mjs';
+import { webdav } from './webdav.mjs';
 import { answer as treeAnswer, logLine, Tree } from './tree.mjs';
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url));
@@ -41,6 +42,7 @@ const status = () => ({
   })),
   services: [
     { name: 'nfs', state: 'online', listen: '192.0.2.10:12049', reason: null },
+    { name: 'http', state: 'online', listen: '192.0.2.10:10080, 192.0.2.10:10443', reason: null },
     { name: 'admin', state: 'online', listen: '192.0.2.10:10215', reason: null },
   ],
   budgets: [
@@ -142,7 +144,7 @@ function changes(send) {
   return () => tree.listeners.delete(send);
 }
 
-const OF_TREE = /^\/(tree|nodes|changes|configuration|audit|logs)(\/|$)/;
+const OF_TREE = /^\/(tree|nodes|changes|configuration|audit|logs|transfers)(\/|$)/;
 
 async function ofTree(url, request, response) {
   const path = decodeURIComponent(url.pathname.slice('/api/v1'.length));
@@ -185,6 +187,11 @@ async function answer(request, response) {
     const answer = nfs(request.method, path.slice('/services/nfs'.length), url.searchParams);
     if (answer !== null) return json(response, ...answer);
     return fail(response, 404, 'find the client', 'there is no such client', 'Look among all clients.');
+  }
+  if (path.startsWith('/services/http')) {
+    const answer = webdav(request.method, path.slice('/services/http'.length));
+    if (answer !== null) return json(response, ...answer);
+    return fail(response, 404, 'release a lock of WebDAV', 'there is no such lock', 'Look among all locks.');
   }
   if (OF_TREE.test(path)) return ofTree(url, request, response);
   return fail(response, 404, `use ${path}`, 'there is no such request', 'See docs/protocols/api.md.');

@@ -268,6 +268,29 @@ export class Tree {
 const SAID = ['listening at 192.0.2.10:12049', 'client 192.0.2.21 (anna) has a lease', 'client 192.0.2.24 (dora) was silent for 90 s: its lease is over, it keeps what nobody else needs',
   'share projects: rules read', 'signed in: admin from 192.0.2.7', 'flush of /tank/home took 1.2 s'];
 const LEVEL = ['info', 'debug', 'warning', 'info', 'info', 'error'];
+const FILES = ['reports/2026/summary.pdf', 'raw/caf\\xe9.csv', 'images/disk image with a rather long name, which breaks.iso', 'notes.txt', 'video/interview.mkv'];
+const PROTOCOLS = ['sftp', 'https', 'ftp', 'webdav', 'ftps', 'http'];
+const OUTCOMES = [['complete', ''], ['complete', ''], ['complete', ''], ['cut', 'the connection ended'], ['complete', ''], ['refused', 'permission denied'], ['partial', 'closed before its end was read']];
+/** Transfer `n`, counted back from the newest. */
+const transfer = (n) => {
+  const [protocol, [outcome, reason]] = [PROTOCOLS[n % 6], OUTCOMES[n % 7]];
+  const secured = { sftp: ['SSH-2.0', 'aes256-gcm@openssh.com'], https: ['TLSv1.3', 'TLS13_AES_256_GCM_SHA384'], ftps: ['TLSv1.3', 'TLS13_AES_256_GCM_SHA384'] }[protocol];
+  const end = now() - n * 97;
+  return {
+    start: new Date((end - 2) * 1000).toISOString(), end: new Date(end * 1000).toISOString(), protocol, direction: n % 3 === 0 ? 'upload' : 'download',
+    share: n % 2 === 0 ? 'projects' : 'home', path: FILES[n % 5], user: n % 4 === 0 ? 'admin' : 'anna', client: `192.0.2.${7 + n % 3}`,
+    bytes: outcome === 'refused' ? 0 : 4096 * (1 + n * n * 37), ...(n % 5 === 4 ? { offset: 1 << 20 } : {}), duration_us: 800 + n * 41_017,
+    outcome, ...(reason ? { reason } : {}), ...(secured ? { security: secured[0], cipher: secured[1] } : {}),
+  };
+};
+
+function transfers(query) {
+  const asked = ['protocol', 'direction', 'outcome', 'user', 'client', 'share'].filter((name) => query.has(name));
+  const rows = Array.from({ length: 240 }, (_, n) => transfer(n)).filter((row) => asked.every((name) => row[name] === query.get(name)));
+  const limit = Number(query.get('limit') ?? 100);
+  return { rows: rows.slice(0, limit), more: rows.length > limit };
+}
+
 export const logLine = (number, when) => ({ number, when: Math.floor(when), service: ['nfs', 'nfs', 'nfs', 'shares', 'administration', 'nfs'][number % 6], level: LEVEL[number % 6], text: SAID[number % 6] });
 
 /** Answers what belongs to the tree: [status, body]; null for what does not. */
@@ -312,6 +335,7 @@ function route(tree, method, path, query, body, who) {
     const rows = tree.entries.filter((entry) => entry.path.startsWith(query.get('path') ?? ''));
     return { rows: [...rows].reverse().slice(0, Number(query.get('limit') ?? 200)), more: false };
   }
+  if (is('GET', '/transfers')) return transfers(query);
   if (is('GET', '/logs')) return { rows: Array.from({ length: 60 }, (_, n) => logLine(n, now() - (60 - n) * 37)), more: false };
   throw new Problem(404, 'there is no such request', 'See docs/protocols/api.md.');
 }

@@ -91,6 +91,16 @@ const PAGES = {
     await page.goto(`${url}/nfs`);
     await page.getByRole('table', { name: 'NFS clients' }).waitFor();
   },
+  webdav: async (page, { url }) => {
+    await page.goto(`${url}/webdav`);
+    await page.getByRole('heading', { level: 1, name: 'WebDAV locks' }).waitFor();
+    await page.getByRole('table').or(page.getByText('No client holds a lock')).waitFor();
+  },
+  'webdav-release': async (page, { url }) => {
+    await page.goto(`${url}/webdav`);
+    await page.getByRole('button', { name: /^Release/ }).first().click();
+    await page.getByRole('dialog').waitFor();
+  },
   'nfs-one': async (page, { url }) => {
     await page.goto(`${url}/nfs`);
     await page.getByRole('table', { name: 'NFS clients' }).getByRole('link').nth(1).click();

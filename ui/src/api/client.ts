@@ -1,5 +1,5 @@
 // The one place that sends requests. Errors come out as ApiError with the server's own words.
-import type { ApiErrorBody, Data, Listing, NfsClient, NfsLock, NfsOpen, Session, Statistic, Status } from './types.ts';
+import type { ApiErrorBody, Data, DavLock, Listing, NfsClient, NfsLock, NfsOpen, Session, Statistic, Status } from './types.ts';
 
 /** A request that was answered with an error, or not at all (`status` 0). */
 export class ApiError extends Error {
@@ -103,6 +103,13 @@ export const nfsLocks = (client: string): Promise<Listing<NfsLock>> =>
 /** Ends a client with all that it holds; tells what it was. */
 export const expireNfsClient = (client: string): Promise<NfsClient> =>
   request('DELETE', `${NFS}/clients/${encodeURIComponent(client)}`, 'expire the client');
+
+export const davLocks = (): Promise<Listing<DavLock>> =>
+  request('GET', '/services/http/locks', 'list the locks of WebDAV clients');
+
+/** Ends a lock; tells what it was. */
+export const releaseDavLock = (id: string): Promise<DavLock> =>
+  request('DELETE', `/services/http/locks/${encodeURIComponent(id)}`, 'release the lock');
 
 /** The interval and resolution of a query; `to` is not included. */
 export interface Interval {

@@ -41,6 +41,8 @@ export interface Action {
   title: string;
   help: string;
   destructive: boolean;
+  /** It only shows something. */
+  reads?: boolean;
   parameters: Property[];
 }
 
@@ -133,6 +135,25 @@ export interface AuditEntry extends Change {
   from: string;
   /** What else is to be said. */
   detail?: string;
+}
+
+/** A transfer that has ended, as docs/formats/transfers.md has it. */
+export interface Transfer {
+  start: string;
+  end: string;
+  protocol: string;
+  direction: string;
+  share: string;
+  path: string;
+  user: string;
+  client: string;
+  bytes: number;
+  offset?: number;
+  duration_us: number;
+  outcome: string;
+  reason?: string;
+  security?: string;
+  cipher?: string;
 }
 
 export interface LogLine {
@@ -230,6 +251,13 @@ export async function audit(path: string, limit: number): Promise<AuditEntry[]> 
   const query = new URLSearchParams({ limit: String(limit) });
   if (path !== '') query.set('path', path);
   return rowsOf(await request<AuditEntry[] | { rows: AuditEntry[] }>('GET', `/audit?${query}`, 'read the audit log'));
+}
+
+/** The newest first; what is empty is not asked for. */
+export function transfers(wanted: Record<string, string | number>): Promise<{ rows: Transfer[]; more: boolean }> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(wanted)) if (value !== '') query.set(name, String(value));
+  return request('GET', `/transfers?${query}`, 'read the log of transfers');
 }
 
 export const logs = async (limit: number): Promise<LogLine[]> =>

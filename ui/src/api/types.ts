@@ -81,6 +81,24 @@ export interface NfsClient {
   delegations: number;
 }
 
+/** A lock of a WebDAV client. */
+export interface DavLock {
+  /** A part of its token. */
+  id: string;
+  user: string;
+  client: string | null;
+  label: string;
+  file: string;
+  share: string;
+  scope: string;
+  depth: string;
+  owner: string;
+  /** Seconds since the epoch. */
+  since: number | null;
+  timeout_s: number;
+  left_s: number;
+}
+
 /** An open or a delegation. */
 export interface NfsOpen {
   client: string;

@@ -2,6 +2,7 @@
 import type { Statistic, Status } from '../api/types.ts';
 import { sentence } from '../analytics/words.ts';
 import { CLIENTS } from './nfs.ts';
+import { LOCKS } from './webdav.ts';
 import { type StatId } from './statid.ts';
 import { graphHref, HIGHLIGHTS_MAX, panel, sheetHref } from './worksheet.ts';
 
@@ -28,13 +29,13 @@ const NEXT: Record<string, string[]> = {
 /** Graphs of one element: whom or what it concerns, what it does, and how long that takes. */
 export function elementHref(name: string, value: string): string {
   const filters = [{ name, value }];
-  return graphHref(...(NEXT[name] ?? ['client', 'op', 'latency']).map((breakdown) => stat('nfs.ops', breakdown, filters)));
+  return graphHref(...(NEXT[name] ?? ['client', 'op', 'latency']).map((breakdown) => stat('all.ops', breakdown, filters)));
 }
 
 /** The graph of a breakdown with its foremost elements in colour. */
 export function topHref(breakdown: string, keys: string[], next: string): string {
-  const first = { ...panel(stat('nfs.ops', breakdown)), highlights: keys.slice(0, HIGHLIGHTS_MAX) };
-  return sheetHref([first, panel(stat('nfs.ops', next)), panel(stat('nfs.ops', 'latency'))]);
+  const first = { ...panel(stat('all.ops', breakdown)), highlights: keys.slice(0, HIGHLIGHTS_MAX) };
+  return sheetHref([first, panel(stat('all.ops', next)), panel(stat('all.ops', 'latency'))]);
 }
 
 /** `more`: pages, items and properties of the tree; pages and items come before statistics. */
@@ -43,6 +44,7 @@ export function everything(catalogue: Statistic[], status: Status | null, client
     { kind: 'Page', name: 'Status', detail: 'is it well, what it serves', href: '/' },
     { kind: 'Page', name: 'Analytics', detail: 'worksheet of graphs', href: '/analytics' },
     { kind: 'Page', name: 'NFS clients', detail: 'who holds what open and locked; expire one', href: CLIENTS },
+    { kind: 'Page', name: 'WebDAV locks', detail: 'who has locked which file; release one', href: LOCKS },
   ];
   const late = (kind: string): boolean => kind === 'Setting' || kind === 'State';
   hits.push(...more.filter(({ kind }) => !late(kind)));

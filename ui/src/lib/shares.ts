@@ -10,13 +10,26 @@ export function room(node: Node | undefined): { total: number; available: number
   return typeof total === 'number' && typeof available === 'number' && total > 0 ? { total, available } : null;
 }
 
-/** Commands that mount it, each with the version of NFS that it asks for. */
+const SCHEMES: Record<string, string> = { ftp: 'FTP', ftps: 'FTPS', http: 'HTTP', https: 'HTTPS' };
+
+/** What a command goes by: the version of NFS that it asks for, or the service. */
+function service(command: string): string {
+  const version = /vers=([\d.]+)/.exec(command)?.[1];
+  if (version !== undefined) return `NFSv${version}`;
+  if (command.includes('davfs')) return 'WebDAV';
+  if (command.startsWith('sftp ')) return 'SFTP';
+  return SCHEMES[/(\w+):\/\//.exec(command)?.[1] ?? ''] ?? 'NFS';
+}
+
+/** Commands that mount or open it, each with what it goes by. */
 export function mounts(node: Node | undefined): { version: string; command: string }[] {
   const commands = value(node, 'mount');
-  return (Array.isArray(commands) ? commands : []).map(String).map((command) => {
-    const version = /vers=([\d.]+)/.exec(command)?.[1];
-    return { version: version === undefined ? 'NFS' : `NFSv${version}`, command };
-  });
+  return (Array.isArray(commands) ? commands : []).map(String).map((command) => ({ version: service(command), command }));
+}
+
+/** Those of NFS: what a table has room for. */
+export function nfsMounts(node: Node | undefined): { version: string; command: string }[] {
+  return mounts(node).filter(({ version }) => version.startsWith('NFS'));
 }
 
 /** Why clients cannot use it, or null if they can. */

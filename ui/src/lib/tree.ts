@@ -77,9 +77,9 @@ export function fixedBy(node: Node, property: NodeProperty | undefined, declared
   return null;
 }
 
-/** Actions of a node that its state offers, as they are declared. */
+/** Actions of a node that its state offers, as they are declared. What only shows something has a page of its own. */
 export const actionsOf = (context: Context, node: Node): Action[] =>
-  context.actions.filter(({ name }) => node.actions.includes(name));
+  context.actions.filter(({ name, reads }) => node.actions.includes(name) && reads !== true);
 
 /** At most so many columns beside the name fit into a table. */
 const COLUMNS_MAX = 5;

@@ -203,6 +203,13 @@ const WAYS = {
   /** Up to its question, or all of it; what it says then. */
   async act({ path, action, invoke }) {
     await node(path);
+    // What only shows something does so on a page of its own, which can be narrowed by the same things; spans and
+    // numbers have their own forms there.
+    if (action.reads) {
+      const narrowing = action.parameters.filter(({ kind }) => !['time', 'integer'].includes(kind.type));
+      for (const { title } of narrowing) await page.getByLabel(new RegExp(`^${title}`)).first().waitFor();
+      return 'shown';
+    }
     const head = page.locator('.head').first();
     await (await usable(head, action.title)).click();
     const form = dialog(new RegExp(`^${action.title.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}`));

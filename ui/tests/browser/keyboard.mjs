@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { nodesOf, settled, step } from './pages.mjs';
 
-const OTHERS = ['/', '/analytics?w=cpu.utilization[mode]', '/nfs', '/configuration?view=history', '/configuration?view=file', '/maintenance?view=audit'];
+const OTHERS = ['/', '/analytics?w=cpu.utilization[mode]', '/nfs', '/webdav', '/configuration?view=history', '/configuration?view=file', '/maintenance?view=audit'];
 
 /** So many steps of the tab key are looked at on each page, from its beginning below the bar. */
 const TABS = 8;

@@ -76,6 +76,7 @@ async function suite() {
   await test('NFS activity', (t) => activity(t, all));
   await test('who is hammering it', (t) => hammering(t, all));
   await test('NFS clients', (t) => nfsClients(t, all));
+  await test('WebDAV locks', (t) => webdavLocks(t, all));
   await test('pages made from the tree', (t) => tree(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));
@@ -307,6 +308,35 @@ async function nfsClients(t, { page, where }) {
   });
 }
 
+async function webdavLocks(t, { page, where }) {
+  await page.goto(where.url);
+  await page.getByRole('region', { name: 'Services' }).getByRole('link', { name: 'WebDAV locks' }).click();
+  await page.getByRole('heading', { level: 1, name: 'WebDAV locks' }).waitFor();
+  const locks = page.getByRole('table', { name: 'WebDAV locks' });
+  await locks.or(page.getByText('No client holds a lock')).waitFor();
+  if (!(await locks.isVisible())) return t.skip('no client of WebDAV holds a lock');
+  const before = await locks.getByRole('button').count();
+  await t.test('the list is narrowed by any word', async () => {
+    const file = await locks.getByRole('rowheader').first().getAttribute('title');
+    await page.getByLabel('Narrow the list of locks').fill('no such lock');
+    await page.getByText('No lock is like that').waitFor();
+    await page.getByLabel('Narrow the list of locks').fill(file);
+    await locks.getByRole('rowheader').first().filter({ hasText: file }).waitFor();
+  });
+  await t.test('a lock is released only after a question', async () => {
+    const question = page.getByRole('dialog', { name: /^Release/ });
+    await locks.getByRole('button', { name: /^Release/ }).first().click();
+    await question.getByRole('button', { name: 'Keep it' }).click();
+    await question.waitFor({ state: 'hidden' });
+    await locks.getByRole('button', { name: /^Release/ }).first().click();
+    await question.getByRole('button', { name: 'Release it' }).click();
+    await page.getByRole('status').filter({ hasText: 'is released' }).waitFor();
+    await page.getByLabel('Narrow the list of locks').fill('').catch(() => {});
+    if (before > 1) await locks.getByRole('button').nth(before - 1).waitFor({ state: 'detached' });
+    else await page.getByText('No client holds a lock').waitFor();
+  });
+}
+
 async function interruptions(t, { page, where }) {
   if (where.mock === null) return t.skip('only the mock can be interrupted at will');
   await t.test('after a cut the stream comes back and the missing seconds are hatched', async () => {
@@ -337,7 +367,7 @@ async function hammering(t, { page, where }) {
   }
   await t.test('one click on a client shows its files', async () => {
     await client.click();
-    await waitForSearch(page, /^\?w=nfs\.ops\[client=[^\]]+\]\[file\]/);
+    await waitForSearch(page, /^\?w=all\.ops\[client=[^\]]+\]\[file\]/);
     await page.getByRole('article', { name: /by file/ }).locator('.row').first().waitFor();
   });
   await t.test('a file is drilled into; its name outlives a reload', async () => {

@@ -103,7 +103,9 @@ async function settings(t, { page, where }) {
   });
   await t.test('a service has its graphs once, and its log even without lines', async () => {
     await node(page, where, NFS, 'NFS');
-    assert.equal(await page.getByRole('link', { name: 'all together' }).count(), 1);
+    const together = page.getByRole('link', { name: 'all together' });
+    await together.first().waitFor();
+    assert.equal(await together.count(), 1);
     const log = page.getByRole('region', { name: 'Log' });
     await log.getByText('It has said nothing').or(log.getByRole('listitem').first()).first().waitFor();
   });
@@ -136,7 +138,7 @@ async function shares(t, { page, where }) {
     await page.getByRole('heading', { level: 1, name: 'made-here' }).waitFor();
   });
   await t.test('it is restricted to a network: the rule is pending, then in force', async () => {
-    const rules = page.getByRole('group', { name: 'Exceptions' });
+    const rules = page.getByRole('group', { name: 'NFS exceptions' });
     await rules.getByRole('button', { name: 'Add an entry' }).click();
     await page.keyboard.type('192.0.2.0/24(rw)');
     await pendingBar(page).getByText('192.0.2.0/24(rw)').waitFor();

@@ -5,7 +5,7 @@ import { nodeOf, encodePath } from '../../src/api/tree.ts';
 import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, side, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
 import { applies, columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, itemHits, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
-import { access, mounts, offline, room } from '../../src/lib/shares.ts';
+import { access, mounts, nfsMounts, offline, room } from '../../src/lib/shares.ts';
 import { TREE } from '../../mock/declared.mjs';
 import { Tree, answer } from '../../mock/tree.mjs';
 
@@ -169,6 +169,9 @@ test('a share tells its room, who may use it, and how it is mounted', () => {
   assert.equal(access(node({ nfs: 'none', read_only: true })), 'none');
   assert.equal(access(undefined), '–');
   assert.deepEqual(mounts(node({ mount: ['mount -o vers=4.2,proto=tcp a:/b /mnt'] })), [{ version: 'NFSv4.2', command: 'mount -o vers=4.2,proto=tcp a:/b /mnt' }]);
+  const others = ['lftp -u USER ftps://a:990/b', 'sftp -P 218 USER@a:/b', 'curl -u USER https://a/b/', 'mount -t davfs https://a/b/ /mnt'];
+  assert.deepEqual(mounts(node({ mount: others })).map(({ version }) => version), ['FTPS', 'SFTP', 'HTTPS', 'WebDAV']);
+  assert.deepEqual(nfsMounts(node({ mount: others })), []);
   assert.equal(offline(node({ state: 'offline', reason: 'gone' })), 'gone');
   assert.equal(offline(node({ state: 'online' })), null);
 });
