@@ -178,7 +178,7 @@ impl Steps for InBrowser {
             "name": "photos", "properties": share}));
         let rules = [
             choice("nfs", "NFS", "none"),
-            list("nfs_exceptions", "Exceptions", &["127.0.0.0/24(rw)"]),
+            list("nfs_exceptions", "NFS exceptions", &["127.0.0.0/24(rw)"]),
         ];
         self.ask(&json!({"do": "set", "path": "/shares/default/photos", "properties": rules}));
         let user = [

@@ -52,8 +52,16 @@ impl Browser {
     /// # Panics
     /// When node does not start.
     pub fn start() -> Self {
+        Self::with("tests/browser/drive.mjs")
+    }
+
+    /// Starts one that does what this file of `ui` knows.
+    ///
+    /// # Panics
+    /// When node does not start.
+    pub fn with(what: &str) -> Self {
         let mut command = Command::new("node");
-        command.args(["--import", "./tests/register.mjs", "tests/browser/drive.mjs"]);
+        command.args(["--import", "./tests/register.mjs", what]);
         command.current_dir(ui()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("node starts");
         let (to, out) = (child.stdin.take(), child.stdout.take().expect("its output"));

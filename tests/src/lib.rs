@@ -1,5 +1,6 @@
 //! Harness for tests that start the real binary: scratch folders, the server, other programs with
-//! a deadline, network namespaces, forgetful disks, and small clients of NFSv3 and NFSv4.2.
+//! a deadline, network namespaces, forgetful disks, and small clients of NFSv3, NFSv4.2, FTP, SFTP
+//! and HTTP.
 //!
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
@@ -9,6 +10,8 @@ pub mod browser;
 pub mod cgroup;
 pub mod crash;
 pub mod disk;
+pub mod ftp;
+pub mod http;
 pub mod lab;
 pub mod link;
 pub mod netns;
@@ -19,7 +22,10 @@ pub mod process;
 pub mod scene;
 pub mod scratch;
 pub mod server;
+pub mod sftp;
+pub mod ssh_sftp;
 pub mod tls;
+pub mod transfer;
 pub mod uml;
 
 /// Says that a check cannot run here and why, and returns from the test. `make test` compares the

@@ -1,7 +1,12 @@
 //! A directory to serve and a state directory: for one server, or one after the other.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
+use crate::api::Api;
 use crate::scratch::Scratch;
 use crate::server::{Options, Server};
 
@@ -33,5 +38,25 @@ impl Scene {
     pub fn start(&self, args: &[&str]) -> Server {
         let args = args.iter().map(Into::into).collect();
         Server::start(&Options { args, ..Options::new(&self.dir, &self.state) })
+    }
+
+    /// Starts a server with a user anna, who is number 4321, and a share `box` that is open to her;
+    /// `more` is changed with them.
+    ///
+    /// # Panics
+    /// When it does not get ready, or refuses a change.
+    pub fn start_for_anna(&self, password: &str, more: &[Value]) -> (Server, Api) {
+        // Whoever is let in by the mode of the share gets that far.
+        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o777)).expect("a mode");
+        let server = self.start(&[]);
+        let anna = json!({"create": "/configuration/users", "name": "anna",
+            "properties": {"password": password, "uid": 4321, "gid": 4322}});
+        let share = json!({"create": "/shares/default", "name": "box", "properties":
+            {"directory": self.dir.join("box"), "make_directory": true, "root_mode": "777"}});
+        let api = Api::new(&self.state);
+        let changes = [&[anna, share], more].concat();
+        let (code, done) = api.post("/api/v1/changes", &json!({ "changes": changes }));
+        assert_eq!(code, 200, "{done}");
+        (server, api)
     }
 }

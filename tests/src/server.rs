@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ impl Server {
         let log = log_file();
         let mut command = command(options, offset);
         command.stdout(Stdio::piped()).stderr(File::create(&log).map_err(|e| e.to_string())?);
-        let mut child = command.spawn().map_err(|e| format!("{command:?}: {e}"))?;
+        let mut child = spawn(&mut command).map_err(|e| format!("{command:?}: {e}"))?;
         let out = child.stdout.take();
         let (say, hear) = mpsc::channel();
         std::thread::spawn(move || {
@@ -128,6 +128,11 @@ impl Server {
     /// Port of NFS and MOUNT.
     pub fn nfs_port(&self) -> u16 {
         2049 + self.offset
+    }
+
+    /// Where the service with this standard port listens.
+    pub fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port + self.offset))
     }
 
     /// Export path of the only share.
@@ -238,6 +243,20 @@ extern "C" fn remove_copy() {
 
 /// The copy that all servers of this process are started from.
 static COPY: OnceLock<(Scratch, PathBuf)> = OnceLock::new();
+
+/// Starts a program that this process has just written: until a child that another thread starts at
+/// the same time has become its own program, it has that file open for writing too (ETXTBSY).
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let until = Instant::now() + START;
+    loop {
+        match command.spawn() {
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < until => {
+                std::thread::yield_now();
+            }
+            ended => return ended,
+        }
+    }
+}
 
 /// `target/PROFILE/plimsoll`, from this test's own `target/PROFILE/deps/NAME`.
 fn in_target() -> PathBuf {

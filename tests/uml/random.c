@@ -36,6 +36,7 @@ static struct file files[2];
 static unsigned char *buffer;
 static uint64_t state, done;
 static unsigned unsupported;
+static int repeated; /* the last rename was done twice: before a restart and after it */
 static char remembered[REMEMBERED][100];
 static volatile sig_atomic_t ending;
 
@@ -250,12 +251,16 @@ static void do_seek(struct file *f) {
     }
 }
 
-static void reopen(struct file *f) {
-    static const int kinds[] = {0, 0, 0, O_SYNC, O_DIRECT};
+static void open_again(struct file *f) {
     must(f->fd < 0 || close(f->fd) == 0, "close");
-    f->flags = kinds[below(5)];
     f->fd = open(f->path, O_RDWR | f->flags);
     must(f->fd >= 0, "open");
+}
+
+static void reopen(struct file *f) {
+    static const int kinds[] = {0, 0, 0, O_SYNC, O_DIRECT};
+    f->flags = kinds[below(5)];
+    open_again(f);
 }
 
 static void check_size(struct file *f) {
@@ -287,17 +292,26 @@ static void do_sync(struct file *f) {
 /*
  * Linux 6.1 asks no server for a rename onto a name that it holds in a silly rename of its own
  * (nfs_rename: ETXTBSY), as after one whose reply went with a killed server. NFSv3 has no such
- * status. Else the rename is done, now or before: it may be repeated over a restart.
+ * status. Else the rename is done, now or before: it may be repeated over a restart. To the client
+ * a repeated one has failed, and what is open is no longer the file of a name to it: it would not
+ * keep that for us (a silly rename) when the name goes to another file. So it is to be opened again.
  */
 static int refused_by_client(const char *from, const char *to) {
     struct stat before, after;
+    repeated = 0;
     must(stat(from, &before) == 0, "stat");
     if (rename(from, to) == 0)
         return 0;
-    int why = errno;
-    int there = stat(to, &after) == 0 && after.st_ino == before.st_ino;
+    int why = errno, gone = stat(to, &after) != 0 && errno == ENOENT;
+    int there = !gone && after.st_ino == before.st_ino;
     errno = why;
+    if (why == ETXTBSY && gone) { /* its own silly rename was the one that was repeated */
+        repeated = 1;
+        must(rename(from, to) == 0, "rename onto a name that the client took away");
+        return 0;
+    }
     must(why == ETXTBSY || (why == ENOENT && there), "rename");
+    repeated = there;
     return why == ETXTBSY && !there;
 }
 
@@ -312,6 +326,8 @@ static void do_rename(struct file *f) {
     snprintf(to, sizeof to, "%s/%d.%u", directory, f == &files[1], ++f->names);
     note("%s rename %s", f->path, to);
     rename_to(f, f->path, to);
+    if (repeated)
+        open_again(f);
     if (below(2))
         reopen(f);
 }
@@ -338,6 +354,8 @@ static void do_replace(struct file *f) {
     must(close(f->fd) == 0, "close of what was replaced");
     f->fd = fd;
     f->flags = 0;
+    if (repeated)
+        open_again(f);
 }
 
 /* A lock that is held through a restart must be reclaimed: nobody else locks here, so it is to be had. */
