@@ -16,9 +16,9 @@ use crate::{Cli, bare, cpu, echo, peers};
 
 /// First port of the server under load.
 const OFFSET: u16 = 27_300;
-/// Requests in flight in all: 16 for each of 1 024 connections, as many as those have at least, and
-/// as one session of NFSv4.1 has at most.
-const IN_FLIGHT: [u32; 3] = [16_384, 1024, 128];
+/// Requests in flight in all: 64 for each of 1 024 connections, the slots that a Linux client's
+/// session has; 16 for each, as many as one session of NFSv4.1 has at most; and fewer.
+const IN_FLIGHT: [u32; 4] = [65_536, 16_384, 1024, 128];
 /// Connections; at most as many as requests, of which each then has an equal share.
 const CONNECTIONS: [u32; 5] = [1, 8, 64, 128, 1024];
 /// Bytes of all files together: in the page cache, and beyond the processor's own.

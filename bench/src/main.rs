@@ -2,6 +2,7 @@
 //!
 //! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
 //! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
+//! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
@@ -12,6 +13,7 @@ mod bare;
 mod connections;
 mod cpu;
 mod echo;
+mod files;
 mod generator;
 mod load;
 mod many;
@@ -67,6 +69,8 @@ enum What {
         #[arg(long, default_value = "")]
         only: String,
     },
+    /// Whole files, beside vsftpd, ProFTPD, OpenSSH, nginx, Apache and rclone.
+    Files(files::Wanted),
     /// All breakdowns on against all off.
     Analytics {
         /// Pairs.
@@ -104,6 +108,9 @@ enum What {
 }
 
 fn main() -> ExitCode {
+    if files::is_asked() {
+        return ExitCode::SUCCESS;
+    }
     let cli = Cli::parse();
     let done = match &cli.what {
         What::Peers { rounds, seconds, only } => {
@@ -112,6 +119,7 @@ fn main() -> ExitCode {
         What::Connections { rounds, seconds, only } => {
             connections::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
         }
+        What::Files(wanted) => files::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)

@@ -1,0 +1,152 @@
+//! A server's processes as one: started into a control group of their own, so that the CPU time of
+//! forked and long gone children counts to the microsecond; ended with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use base::clock::Deadline;
+
+/// Goes into the group before it becomes the server.
+const INTO_GROUP: &str = "[ -z \"$0\" ] || echo $$ >\"$0\"; exec \"$@\"";
+/// CPU time of a server that is only its clockwork, seconds in [`SETTLE_POLL`].
+const SETTLED_S: f64 = 100e-6;
+/// How often it is looked at meanwhile.
+const SETTLE_POLL: Duration = Duration::from_millis(5);
+/// How long it is waited for, at most.
+const SETTLE_MAX: Duration = Duration::from_millis(500);
+/// How long a server may take to end when asked.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// Running processes of a server; end with the value.
+pub struct Group {
+    child: Child,
+    /// Its folder in the second version of control groups; `None` where that cannot be had.
+    folder: Option<PathBuf>,
+}
+
+static GROUPS: AtomicU32 = AtomicU32::new(0);
+
+impl Group {
+    /// Starts `command`; what it says goes to `log`, standard output to `out` if given.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(command: &[&str], log: &Path, out: Option<Stdio>) -> io::Result<Self> {
+        let folder = folder();
+        let procs = folder.as_ref().map(|f| f.join("cgroup.procs")).unwrap_or_default();
+        let log = File::create(log)?;
+        let out = out.map_or_else(|| log.try_clone().map(Stdio::from), Ok)?;
+        let child = Command::new("sh")
+            .args(["-c", INTO_GROUP])
+            .arg(procs)
+            .args(command)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(log)
+            .spawn()?;
+        Ok(Self { child, folder })
+    }
+
+    /// The standard output, if it was asked for as a pipe.
+    pub fn output(&mut self) -> Option<std::process::ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Whether it has ended already.
+    pub fn is_gone(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Whether CPU time is exact.
+    pub fn is_exact(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// CPU time so far, of all processes that are or were, seconds.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub fn cpu(&self) -> io::Result<f64> {
+        let Some(folder) = &self.folder else {
+            let gone = || io::Error::other("the server is gone");
+            return lab::proc::family_cpu(self.child.id()).ok_or_else(gone);
+        };
+        let stat = fs::read_to_string(folder.join("cpu.stat"))?;
+        let us = stat.lines().find_map(|line| line.strip_prefix("usage_usec "));
+        let us: Option<f64> = us.and_then(|us| us.trim().parse().ok());
+        us.map(|us| us / 1e6).ok_or_else(|| io::Error::other("cpu.stat without usage_usec"))
+    }
+
+    /// The same once the server has come to rest: what it does behind its last answer counts.
+    ///
+    /// # Errors
+    /// When the server is gone.
+    pub fn cpu_at_rest(&self) -> io::Result<f64> {
+        let end = Deadline::after(SETTLE_MAX);
+        let mut before = self.cpu()?;
+        loop {
+            std::thread::sleep(SETTLE_POLL);
+            let now = self.cpu()?;
+            if now - before < SETTLED_S || end.passed() {
+                return Ok(now);
+            }
+            before = now;
+        }
+    }
+}
+
+/// A new group below the own one.
+fn folder() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let mut mounts = mounts.lines().map(|line| line.split(' '));
+    let mount = mounts.find_map(|mut words| {
+        let (at, kind) = (words.nth(1)?, words.next()?);
+        (kind == "cgroup2").then(|| at.to_owned())
+    })?;
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+    let number = GROUPS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("bench-{}-{number}", std::process::id());
+    let folder = Path::new(&mount).join(own).join(name);
+    fs::create_dir(&folder).ok()?;
+    // Whoever may make a group may still not be let into it.
+    let usable = fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs")).is_ok();
+    if usable && folder.join("cpu.stat").exists() {
+        return Some(folder);
+    }
+    let _ = fs::remove_dir(&folder);
+    None
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).unwrap_or(0);
+        let signal = |signal| {
+            if pid > 0 {
+                // SAFETY: a signal to a child that was not waited for yet.
+                unsafe { libc::kill(pid, signal) };
+            }
+        };
+        if !self.is_gone() {
+            signal(libc::SIGTERM);
+        }
+        let end = Deadline::after(END_MAX);
+        while !self.is_gone() {
+            if end.passed() {
+                signal(libc::SIGKILL);
+                let _ = self.child.wait();
+                break;
+            }
+            std::thread::sleep(SETTLE_POLL);
+        }
+        let Some(folder) = &self.folder else { return };
+        // Children for a connection may be on their way out still.
+        while fs::remove_dir(folder).is_err() && !end.passed() {
+            std::thread::sleep(SETTLE_POLL);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Our own server on the tree: the services as they are by default, but that HTTP without TLS is
+//! served and takes passwords, which a comparison with others needs.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::case::Protocol;
+use super::group::Group;
+use super::peers::{self, Peer, UID};
+use super::tree::Tree;
+use super::{OURS, PASSWORD, USER};
+
+/// Standard ports of the services, which all move by the offset.
+const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
+/// Offsets that are tried, below what the kernel hands out by itself.
+const OFFSETS: std::ops::Range<u16> = 11_000..25_000;
+
+/// What a file that comes is until its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uploads {
+    /// Another file, flushed and renamed: the default.
+    Whole,
+    /// The file itself, as with the peers.
+    InPlace,
+}
+
+/// Starts the server.
+///
+/// # Errors
+/// When it does not announce itself, or refuses its settings.
+pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
+    let (name, services) = match uploads {
+        Uploads::Whole => (OURS, &Protocol::ALL[..]),
+        // HTTP has no such setting.
+        Uploads::InPlace => {
+            ("plimsoll in place", &[Protocol::Ftp, Protocol::Ftps, Protocol::Sftp][..])
+        }
+    };
+    let own = tree.base.join(name.replace(' ', "-"));
+    let state = own.join("state").display().to_string();
+    fs::create_dir_all(&own)?;
+    let (offset, program) = (free_offset()?, binary.display().to_string());
+    let (root, number) = (tree.root.display().to_string(), offset.to_string());
+    let words = [
+        program.as_str(),
+        "serve",
+        &root,
+        "--state",
+        &state,
+        "--announce",
+        "json",
+        "--user",
+        "keeper:keeper-password",
+        "--port-offset",
+        &number,
+    ];
+    let mut group = Group::start(&words, &own.join("log"), Some(Stdio::piped()))?;
+    let out = group.output().ok_or_else(|| io::Error::other("no standard output"))?;
+    let mut line = String::new();
+    BufReader::new(out).read_line(&mut line)?;
+    let said: serde_json::Value = serde_json::from_str(&line)?;
+    let share = said["shares"].as_object().and_then(|all| all.keys().next());
+    let share = share.ok_or_else(|| io::Error::other(format!("no share in {line:?}")))?;
+    set(binary, &state, uploads)?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let mut peer = Peer { name, version, ways: Vec::new(), group, uploads_only: name != OURS };
+    for protocol in services {
+        let port = offset + standard_port(*protocol);
+        peer.ways.push(peers::way(*protocol, port, share, "aes128-gcm")?);
+    }
+    Ok(peer)
+}
+
+/// The user, with the number under which the peers act as well, and the settings.
+fn set(binary: &Path, state: &str, uploads: Uploads) -> io::Result<()> {
+    let mut lines = vec![
+        format!("configuration users create {USER} uid={UID} gid={UID} password={PASSWORD}"),
+        "configuration services http set plain=serve basic_over_plain=on".to_owned(),
+    ];
+    if uploads == Uploads::InPlace {
+        for service in ["ftp", "sftp"] {
+            lines.push(format!("configuration services {service} set uploads=in-place"));
+        }
+    }
+    for line in lines {
+        let done = Command::new(binary).args(["cli", "--state", state, "-c", &line]).output()?;
+        if !done.status.success() {
+            let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            return Err(io::Error::other(format!("{line}: {why}")));
+        }
+    }
+    Ok(())
+}
+
+fn standard_port(protocol: Protocol) -> u16 {
+    match protocol {
+        Protocol::Ftp | Protocol::Ftps => 21,
+        Protocol::Sftp => 218,
+        Protocol::Http => 80,
+        Protocol::Https => 443,
+    }
+}
+
+fn free_offset() -> io::Result<u16> {
+    let first = std::process::id() as usize % OFFSETS.len();
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut offsets = OFFSETS.cycle().skip(first).step_by(37).take(1000);
+    let found = offsets.find(|offset| PORTS.iter().all(|port| free(port + offset)));
+    found.ok_or_else(|| io::Error::other("no free ports"))
+}
