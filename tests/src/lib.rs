@@ -18,6 +18,7 @@ pub mod netns;
 pub mod nfs3;
 pub mod nfs4;
 pub mod place;
+pub mod ports;
 pub mod process;
 pub mod scene;
 pub mod scratch;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,12 @@ use serde_json::Value;
 use crate::netns::Namespace;
 use crate::nfs3::{Client, Handle};
 use crate::scratch::Scratch;
-use crate::{NOBODY, process};
+use crate::{NOBODY, ports, process};
 
 /// How long a start may take on a busy machine with a cold cache.
 const START: Duration = Duration::from_secs(30);
 /// How long an orderly end may take.
 const STOP: Duration = Duration::from_secs(20);
-/// Standard ports of the services, which all move by the offset.
-const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];
-/// Offsets that tests use: below the range that the kernel hands out by itself (32768 and up).
-const OFFSETS: std::ops::Range<u16> = 11_000..29_000;
 
 /// What to start. Only the directory is needed.
 pub struct Options<'a> {
@@ -92,7 +88,11 @@ impl Server {
     /// # Errors
     /// What it said instead of being ready.
     pub fn try_start(options: &Options<'_>) -> Result<Self, String> {
-        let offset = options.offset.unwrap_or_else(|| free_offset(options));
+        let offset = options.offset.unwrap_or_else(|| match options.namespace {
+            // There any will do.
+            Some(_) => ports::next_offset(),
+            None => ports::free_offset(options.address),
+        });
         let log = log_file();
         let mut command = command(options, offset);
         command.stdout(Stdio::piped()).stderr(File::create(&log).map_err(|e| e.to_string())?);
@@ -268,20 +268,4 @@ fn log_file() -> PathBuf {
     static NUMBER: AtomicU16 = AtomicU16::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     std::env::temp_dir().join(format!("plimsoll-test-log-{}-{number}", std::process::id()))
-}
-
-/// An offset at which all services find their ports free. In a namespace of its own any will do.
-fn free_offset(options: &Options<'_>) -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let span = OFFSETS.len() as u32;
-    for _ in 0..200 {
-        let step = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-        // Tests of several processes start far apart.
-        let offset = OFFSETS.start + ((std::process::id() * 631 + step * 17) % span) as u16;
-        let free = |port: &u16| TcpListener::bind((options.address, port + offset)).is_ok();
-        if options.namespace.is_some() || PORTS.iter().all(free) {
-            return offset;
-        }
-    }
-    panic!("no free ports found");
 }
