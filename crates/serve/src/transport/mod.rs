@@ -10,6 +10,7 @@
 //! - [`meter`]: where the services of a core write operations down.
 //! - [`mailbox`]: how a finished operation comes back to its connection.
 //! - [`small`]: services that are asked a few times: a question, an answer.
+//! - [`tally`]: how many of something each address has.
 //! - [`tasks`]: what runs for a service, and its end.
 //! - [`send`]: bytes, and parts of files, to the peer.
 

@@ -1,3 +1,5 @@
+//! Counts that come and go.
+
 use std::net::IpAddr;
 
 use super::Tally;
