@@ -3,6 +3,9 @@
 import type { ChangeRequest, NodeProperty, Value } from '../api/tree.ts';
 import { same } from './kinds.ts';
 
+/** Why a button cannot be used while what it began is under way. */
+export const BUSY = 'Wait until it is done.';
+
 export interface Pending {
   readonly path: string;
   readonly property: string;
