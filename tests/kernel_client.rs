@@ -3,6 +3,7 @@
 //!
 //! Guest side: `uml/init.sh` (its process 1) and `uml/build.sh` (the job).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use e2e::netns::{HOST, Namespace, TAP};
 use e2e::process::{run, succeed};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::{has, is_root, skip};
+use e2e::{has, is_root, skip, uml};
 
 /// The job takes 25 s on an idle machine with two cores.
 const GUEST: Duration = Duration::from_secs(240);
@@ -25,7 +26,7 @@ fn unavailable() -> Option<String> {
     if !is_root() {
         return Some("needs root for a network namespace with a tap device".to_owned());
     }
-    let tools = ["linux.uml", "mount.nfs", "insmod", "unshare", "ip", "gcc", "make", "tar"];
+    let tools = [uml::DEBIAN, "mount.nfs", "insmod", "unshare", "ip", "gcc", "make", "tar"];
     let missing: Vec<_> = tools.into_iter().filter(|tool| !has(tool)).collect();
     (!missing.is_empty()).then(|| format!("not installed: {}", missing.join(", ")))
 }
@@ -47,19 +48,8 @@ fn prepare(share: &Path, server: &Server, version: &str) {
 
 /// Runs the guest to its end; returns what its console said.
 fn boot(namespace: &Namespace, share: &Path, scratch: &Path) -> String {
-    let mut guest = Command::new("linux.uml");
-    guest
-        .args([MEMORY, "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet"])
-        .args(["con=null", "con0=null,fd:1"])
-        .arg(format!("umid=guest{}", std::process::id()))
-        .arg(format!("uml_dir={}", scratch.display()))
-        .arg(format!("vec0:transport=tap,ifname={TAP},depth=64,gro=1"))
-        .arg(format!("init={}", here().join("uml/init.sh").display()))
-        .arg(format!("plimsoll.share={}", share.display()));
-    // Its memory is a file: in shared memory where there is room, not on a disk.
-    if Path::new("/dev/shm").is_dir() {
-        guest.env("TMPDIR", "/dev/shm");
-    }
+    let mut guest = uml::guest(OsStr::new(uml::DEBIAN), 0, TAP, share, scratch);
+    guest.args([MEMORY, "con0=null,fd:1"]);
     namespace.enter(&mut guest);
     let output = run(&mut guest, GUEST);
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)

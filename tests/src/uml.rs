@@ -3,6 +3,7 @@
 //!
 //! Guest side: `uml/init.sh` (its process 1) and `uml/agent.sh` (what takes the orders).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -18,6 +19,8 @@ use crate::{has, is_root};
 
 /// Memory of a guest that runs small tools only.
 const MEMORY: &str = "mem=256M";
+/// Debian's kernel as a program.
+pub const DEBIAN: &str = "linux.uml";
 /// The kernel to boot, when it is not Debian's.
 const KERNEL: &str = "PLIMSOLL_UML_KERNEL";
 /// A boot takes 3 s on an idle machine.
@@ -31,7 +34,7 @@ pub fn unavailable() -> Option<String> {
     if !is_root() {
         return Some("needs root for a network namespace with a tap device".to_owned());
     }
-    let tools = ["linux.uml", "mount.nfs", "insmod", "unshare", "ip", "gcc"];
+    let tools = [DEBIAN, "mount.nfs", "insmod", "unshare", "ip", "gcc"];
     let missing: Vec<_> = tools.into_iter().filter(|tool| !has(tool)).collect();
     (!missing.is_empty()).then(|| format!("not installed: {}", missing.join(", ")))
 }
@@ -259,25 +262,48 @@ fn is(event: &str, words: &str) -> bool {
 }
 
 fn command(number: u8, share: &Path, scratch: &Path) -> Command {
-    let kernel = std::env::var_os(KERNEL).unwrap_or_else(|| "linux.uml".into());
-    let mut guest = Command::new(kernel);
+    let kernel = std::env::var_os(KERNEL).unwrap_or_else(|| DEBIAN.into());
+    let mut guest = guest(&kernel, number, &tap(number), share, scratch);
     guest
-        .args([MEMORY, "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet"])
-        .args(["con=null", "con0=fd:0,fd:1"])
-        .arg(format!("umid=guest{}-{number}", std::process::id()))
-        .arg(format!("uml_dir={}", scratch.display()))
-        .arg(format!("vec0:transport=tap,ifname={},depth=64,gro=1", tap(number)))
-        .arg(format!("init={}", sources().join("init.sh").display()))
-        .arg(format!("plimsoll.share={}", share.display()))
+        .args([MEMORY, "con0=fd:0,fd:1"])
         .arg(format!("plimsoll.address={}", address(number)))
         .arg(format!("plimsoll.name=guest{number}"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0);
+    guest
+}
+
+/// What boots `kernel` on the host's own files, read-only, with `uml/init.sh` as its process 1:
+/// `share` is its folder, `tap` its network. Memory and console are the caller's matter.
+///
+/// # Panics
+/// When what it needs does not compile.
+pub fn guest(kernel: &OsStr, number: u8, tap: &str, share: &Path, scratch: &Path) -> Command {
+    let mut guest = Command::new(kernel);
+    guest
+        .args(["rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "quiet", "con=null"])
+        .arg(format!("umid=guest{}-{number}", std::process::id()))
+        .arg(format!("uml_dir={}", scratch.display()))
+        .arg(format!("vec0:transport=tap,ifname={tap},depth=64,gro=1"))
+        .arg(format!("init={}", sources().join("init.sh").display()))
+        .arg(format!("plimsoll.share={}", share.display()))
+        .env("LD_PRELOAD", whole_state(scratch));
     // Its memory is a file: in shared memory where there is room, not on a disk.
     if Path::new("/dev/shm").is_dir() {
         guest.env("TMPDIR", "/dev/shm");
     }
     guest
+}
+
+/// `uml/whole_state.c`, compiled.
+fn whole_state(scratch: &Path) -> PathBuf {
+    let library = scratch.join("whole_state.so");
+    if !library.exists() {
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o"]);
+        succeed(gcc.arg(&library).arg(sources().join("whole_state.c")));
+    }
+    library
 }
