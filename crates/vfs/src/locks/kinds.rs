@@ -41,6 +41,25 @@ pub enum Protocol {
     Local,
 }
 
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Nlm, Self::Nfs4, Self::Smb, Self::Ftp, Self::Sftp, Self::Http, Self::Local];
+
+    /// What it is called where clients are shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nlm => "nlm",
+            Self::Nfs4 => "nfs4",
+            Self::Smb => "smb",
+            Self::Ftp => "ftp",
+            Self::Sftp => "sftp",
+            Self::Http => "http",
+            Self::Local => "local",
+        }
+    }
+}
+
 /// A client: what ends as one, with everything it holds. The number is the protocol's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey {

@@ -143,7 +143,7 @@ impl NfsClients {
 fn held(key: ClientKey, tally: Tally) -> NfsClient {
     NfsClient {
         id: show::id(key),
-        protocol: show::protocol(key.protocol).to_owned(),
+        protocol: key.protocol.name().to_owned(),
         version: "3".to_owned(),
         addresses: Vec::new(),
         label: show::id(key),
@@ -185,7 +185,7 @@ impl NfsState for NfsClients {
             let (kind, access, deny) = show::open(&row.what);
             NfsOpen {
                 client: show::id(row.owner.client),
-                protocol: show::protocol(row.owner.client.protocol).to_owned(),
+                protocol: row.owner.client.protocol.name().to_owned(),
                 label: label.to_owned(),
                 file: self.names.file_of(row.key),
                 kind: kind.to_owned(),
@@ -202,7 +202,7 @@ impl NfsState for NfsClients {
             let (kind, offset, length) = show::lock(&row.what);
             NfsLock {
                 client: show::id(row.owner.client),
-                protocol: show::protocol(row.owner.client.protocol).to_owned(),
+                protocol: row.owner.client.protocol.name().to_owned(),
                 label: label.to_owned(),
                 file: self.names.file_of(row.key),
                 kind: kind.to_owned(),
@@ -222,7 +222,8 @@ impl NfsState for NfsClients {
             // Somebody else may have been faster.
             Protocol::Nfs4 => self.nfs.up()?.clients.expire(key.id).then_some(())?,
             Protocol::Nlm => self.nfs.up()?.nlm.expire(key.id).then_some(())?,
-            _ => self.locks().release_client(key),
+            // Others end with their connections; theirs is shown so that it is known who is in the way.
+            _ => return None,
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));
         let (opens, locks, delegations) = (was.opens, was.locks, was.delegations);

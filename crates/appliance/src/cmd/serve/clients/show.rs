@@ -3,28 +3,15 @@
 use base::limits::SHOWN_NAME_MAX;
 use vfs::locks::{ClientKey, Kind, LeaseKind, Protocol, Range, SHARE_READ, SHARE_WRITE, What};
 
-/// Protocols by the names that ids begin with.
-const PROTOCOLS: [(Protocol, &str); 4] = [
-    (Protocol::Nlm, "nlm"),
-    (Protocol::Nfs4, "nfs4"),
-    (Protocol::Smb, "smb"),
-    (Protocol::Local, "local"),
-];
-
-/// A protocol's name.
-pub fn protocol(protocol: Protocol) -> &'static str {
-    PROTOCOLS.iter().find(|(p, _)| *p == protocol).map_or("", |(_, name)| name)
-}
-
 /// A client's id, as in the API.
 pub fn id(key: ClientKey) -> String {
-    format!("{}-{:016x}", protocol(key.protocol), key.id)
+    format!("{}-{:016x}", key.protocol.name(), key.id)
 }
 
 /// The client that an id means.
 pub fn key(id: &str) -> Option<ClientKey> {
     let (name, number) = id.split_once('-')?;
-    let (protocol, _) = *PROTOCOLS.iter().find(|(_, known)| *known == name)?;
+    let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
     let digits = number.len() <= 16 && number.bytes().all(|b| b.is_ascii_hexdigit());
     let number = u64::from_str_radix(number, 16).ok().filter(|_| digits)?;
     Some(ClientKey { protocol, id: number })

@@ -9,6 +9,10 @@ fn an_id_means_its_client_and_nothing_else_does() {
     assert_eq!(key("nfs4-0000000300000001"), Some(key4));
     let nlm = ClientKey { protocol: Protocol::Nlm, id: u64::MAX };
     assert_eq!(key(&id(nlm)), Some(nlm));
+    for protocol in Protocol::ALL {
+        let one = ClientKey { protocol, id: 7 };
+        assert_eq!(key(&id(one)), Some(one), "{protocol:?}");
+    }
     for wrong in ["", "nfs4", "nfs4-", "nfs5-1", "nfs4-+1", "nfs4-x", "nfs4-11112222333344445"] {
         assert_eq!(key(wrong), None, "{wrong}");
     }
