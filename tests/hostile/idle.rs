@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use e2e::api::wait_for;
+use e2e::ftp::Ftp;
+use e2e::http::Http;
 use e2e::process::{memory, raise_descriptors};
-use e2e::sftp::{Came, Sftp, connect_from};
+use e2e::sftp::{Came, Sftp};
 use e2e::skip;
-use e2e::transfer::{FTP, Ftp, HERE, Http, PASSWORD, Scene, address};
+use e2e::tcp::{HERE, address, connect_from};
+use e2e::transfer::{FTP, PASSWORD, Scene};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
@@ -148,8 +151,8 @@ fn others_go_on(scene: &Scene) {
     let from = address(9);
     let mut ftp = scene.ftp(from).expect("FTP");
     assert_eq!(ftp.sign_in("anna", PASSWORD).expect("FTP"), 230);
-    assert!(ftp.data(b"STOR /box/one", Some(b"there")).expect("FTP").is_some());
-    let mut http = scene.http(from).expect("HTTP");
+    assert_eq!(ftp.data("STOR /box/one", Some(b"there")).expect("FTP").0, 226);
+    let mut http = scene.http(from, PASSWORD).expect("HTTP");
     let (status, _, body) = http.ask(("GET", b"/box/one"), b"", b"").expect("HTTP");
     assert_eq!((status, body.as_slice()), (200, b"there".as_slice()));
     let mut sftp = scene.sftp(from, PASSWORD).expect("SFTP");
@@ -180,7 +183,7 @@ fn thousands_of_idle_sessions_stop_nobody() {
         ftp
     });
     let mut https: Vec<Http> = hold(&scene, "connections of HTTP/1.1", HTTPS, http, |n| {
-        let mut http = scene.http(from(n)).expect("HTTP");
+        let mut http = scene.http(from(n), PASSWORD).expect("HTTP");
         assert_eq!(http.ask(("HEAD", b"/box/one"), b"", b"").expect("HTTP").0, 200);
         http
     });
