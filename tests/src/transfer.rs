@@ -29,6 +29,8 @@ pub struct Scene {
     pub api: Api,
     /// The directory in which that of the share is.
     pub dir: PathBuf,
+    /// Where the server keeps its state.
+    pub state: PathBuf,
     _scratch: Scratch,
 }
 
@@ -45,7 +47,8 @@ impl Scene {
         let plain = json!({"set": HTTP, "property": "plain", "value": "serve"});
         let basic = json!({"set": HTTP, "property": "basic_over_plain", "value": true});
         let (server, api) = scene.start_for_anna(PASSWORD, &[plain, basic]);
-        Self { server, api, dir: scene.dir, _scratch: scene.scratch }
+        let scene::Scene { dir, state, scratch } = scene;
+        Self { server, api, dir, state, _scratch: scratch }
     }
 
     /// Changes the configuration.
