@@ -18,7 +18,7 @@ use std::time::Duration;
 use e2e::api::{Api, wait_for};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::tls::{Authority, Tunnel, client};
+use e2e::tls::{Authority, Tunnel, client, own_certificate};
 use e2e::{is_root, netns, process, skip};
 
 use probe::{Files, Place, Target};
@@ -90,7 +90,7 @@ fn all_cases(scratch: &Scratch) {
     let mut server = Server::start(&options);
     let api = Api::new(&state);
 
-    let shown = fs::read_to_string(state.join("certificate.pem")).expect("a certificate");
+    let shown = own_certificate(&state);
     let tls = Tunnel::start(server.nfs(), client(&shown, None));
     let mtls = Tunnel::start(server.nfs(), client(&shown, Some(&authority.sign())));
     let target = Target {

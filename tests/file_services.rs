@@ -3,19 +3,19 @@
 //! while the others go on.
 
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use base::base64;
 use e2e::api::{Api, now, wait_for};
 use e2e::ftp::Ftp;
+use e2e::http::Http;
 use e2e::is_root;
 use e2e::scene::Scene as Place;
 use e2e::scratch::Scratch;
 use e2e::server::Server;
+use e2e::tcp::HERE;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,33 +62,31 @@ impl Scene {
         self.api.post(&format!("/api/v1/nodes{at}/actions/restart"), &json!({ "parameters": {} }))
     }
 
-    fn ftp(&self) -> Ftp {
-        Ftp::connect(self.server.at(21)).expect("FTP")
+    /// A connection on which anna gives a password, and what she is told.
+    fn tried(&self, password: &str) -> (Ftp, u16) {
+        let mut ftp = Ftp::connect(HERE, self.server.at(21)).expect("FTP");
+        let code = ftp.sign_in("anna", password).expect("FTP");
+        (ftp, code)
     }
 
     /// Anna, signed in.
     fn anna(&self) -> Ftp {
-        let mut ftp = self.ftp();
-        assert_eq!(ftp.sign_in("anna", PASSWORD), 230);
+        let (ftp, code) = self.tried(PASSWORD);
+        assert_eq!(code, 230);
         ftp
     }
 }
 
+/// STOR; the code at its end.
+fn store(ftp: &mut Ftp, path: &str, data: &[u8]) -> u16 {
+    ftp.data(format!("STOR {path}"), Some(data)).expect("FTP").0
+}
+
 /// A GET over plain HTTP: its status and body.
 fn get(at: SocketAddr, path: &str, user: &str, password: &str) -> (u16, Vec<u8>) {
-    let basic = base64::encode(format!("{user}:{password}").as_bytes());
-    let mut stream = TcpStream::connect(at).expect("HTTP");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    let ask = format!(
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         authorization: Basic {basic}\r\n\r\n"
-    );
-    stream.write_all(ask.as_bytes()).expect("sent");
-    let mut all = Vec::new();
-    stream.read_to_end(&mut all).expect("an answer");
-    let head = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
-    let status = std::str::from_utf8(&all[9..12]).expect("a status").parse().expect("a number");
-    (status, all[head..].to_vec())
+    let mut http = Http::connect(HERE, at, (user, password)).expect("HTTP");
+    let (status, _, body) = http.ask(("GET", path.as_bytes()), b"", b"").expect("an answer");
+    (status, body)
 }
 
 #[test]
@@ -99,7 +97,7 @@ fn users_act_by_their_numbers_and_as_far_as_the_share_lets_them() {
         {"set": HTTP, "property": "basic_over_plain", "value": true},
     ]));
     let mut ftp = scene.anna();
-    assert_eq!(ftp.store("/box/one", b"0123456789"), 226);
+    assert_eq!(store(&mut ftp, "/box/one", b"0123456789"), 226);
     let made = fs::metadata(scene.dir.join("box/one")).expect("the file");
     if is_root() {
         assert_eq!((made.uid(), made.gid()), (4321, 4322));
@@ -109,14 +107,14 @@ fn users_act_by_their_numbers_and_as_far_as_the_share_lets_them() {
 
     // Each service by itself, and from the next command on.
     scene.set("/shares/default/box", "ftp", json!("ro"));
-    assert_ne!(ftp.store("/box/two", b"x"), 226);
+    assert_ne!(store(&mut ftp, "/box/two", b"x"), 226);
     assert!(!scene.dir.join("box/two").exists());
     scene.set("/shares/default/box", "http_exceptions", json!(["127.0.0.0/8(none)"]));
     let refused = get(http, "/box/one", "anna", PASSWORD).0;
     assert!((400..500).contains(&refused), "{refused}");
     scene.set("/shares/default/box", "ftp", json!("rw"));
-    assert_eq!(ftp.store("/box/two", b"x"), 226, "the connection has gone on");
-    assert_eq!(ftp.say("SIZE /box/one").1.trim(), "10");
+    assert_eq!(store(&mut ftp, "/box/two", b"x"), 226, "the connection has gone on");
+    assert_eq!(ftp.say("SIZE /box/one").expect("FTP").1, "10");
     for name in ["ftp", "ftps", "http", "https"] {
         let url = scene.server.announced["shares"]["data"][name].to_string();
         assert!(url.contains(&format!("{name}://127.0.0.1:")), "{name}: {url}");
@@ -132,15 +130,15 @@ fn users_act_by_their_numbers_and_as_far_as_the_share_lets_them() {
 fn who_has_another_password_is_out_of_all_services() {
     let scene = Scene::new("file-services-password");
     let mut ftp = scene.anna();
-    assert_eq!(ftp.say("PWD").0, 257);
+    assert_eq!(ftp.code("PWD"), 257);
     scene.set(ANNA, "full_name", json!("Anna Berg"));
-    assert_eq!(ftp.say("PWD").0, 257, "that is nobody's business");
+    assert_eq!(ftp.code("PWD"), 257, "that is nobody's business");
     scene.set(ANNA, "password", json!("another horse"));
-    assert_ne!(ftp.say("PWD").0, 257);
-    assert_eq!(scene.ftp().sign_in("anna", PASSWORD), 530);
-    assert_eq!(scene.ftp().sign_in("anna", "another horse"), 230);
+    assert_ne!(ftp.code("PWD"), 257);
+    assert_eq!(scene.tried(PASSWORD).1, 530);
+    assert_eq!(scene.tried("another horse").1, 230);
     scene.set(ANNA, "enabled", json!(false));
-    assert_eq!(scene.ftp().sign_in("anna", "another horse"), 530);
+    assert_eq!(scene.tried("another horse").1, 530);
 }
 
 #[test]
@@ -152,15 +150,13 @@ fn wrong_passwords_of_all_services_try_one_patience() {
     ]));
     for n in 0..6 {
         if n % 2 == 0 {
-            assert_ne!(scene.ftp().sign_in("anna", "wrong horse"), 230);
+            assert_ne!(scene.tried("wrong horse").1, 230);
         } else {
             assert_ne!(get(scene.server.at(80), "/box/", "anna", "wrong horse").0, 200);
         }
     }
-    assert_ne!(scene.ftp().sign_in("anna", PASSWORD), 230, "its turn has not come yet");
-    wait_for("the end of the wait", PATIENCE, || {
-        (scene.ftp().sign_in("anna", PASSWORD) == 230).then_some(())
-    });
+    assert_ne!(scene.tried(PASSWORD).1, 230, "its turn has not come yet");
+    wait_for("the end of the wait", PATIENCE, || (scene.tried(PASSWORD).1 == 230).then_some(()));
 }
 
 #[test]
@@ -170,7 +166,7 @@ fn a_service_is_disabled_restarted_and_kept_from_its_port_alone() {
     let mut ftp = scene.anna();
     wait_for("the connection", PATIENCE, || (scene.get(FTP, "clients") == 1).then_some(()));
     scene.set(FTP, "enabled", json!(false));
-    assert_eq!(ftp.say("NOOP").0 / 100 * 100 % 400, 0, "421, or nothing");
+    assert_eq!(ftp.code("NOOP") / 100 * 100 % 400, 0, "421, or nothing");
     assert!(TcpStream::connect(at).is_err());
     assert_eq!(scene.get(FTP, "state"), "disabled");
     assert!(scene.get(FTP, "reason").to_string().contains("disabled by "));
@@ -186,7 +182,7 @@ fn a_service_is_disabled_restarted_and_kept_from_its_port_alone() {
     drop(taken);
     let (code, done) = scene.restart(FTP);
     assert_eq!((code, scene.get(FTP, "state")), (200, json!("online")), "{done}");
-    assert_eq!(scene.anna().say("NOOP").0, 200);
+    assert_eq!(scene.anna().code("NOOP"), 200);
 
     // The port of FTPS goes with the setting, at a restart.
     assert!(TcpStream::connect(scene.server.at(990)).is_ok());

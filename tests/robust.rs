@@ -7,7 +7,7 @@ mod replay;
 mod watch;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use e2e::nfs3::Client;
 use e2e::process::{memory, raise_descriptors};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::sftp::connect_from;
 use e2e::skip;
+use e2e::tcp::{address, connect_from};
 use watch::Watch;
 use wire::nfs3::{
     CreateHow, DiropArgs, Fh3, Filename3, LookupArgs, Proc, ReadArgs, Sattr3, StableHow,
@@ -383,8 +383,7 @@ fn the_limit_of_connections_is_kept_and_shown() {
     let watch = Watch::start(&scene.server);
     let (_, limit) = scene.api.budget("server.connections");
     assert!(limit < 512, "the limit follows the descriptors: {limit}");
-    let from =
-        |n: u64| connect_from(IpAddr::from([127, 0, 0, 2 + (n % 3) as u8]), scene.server.nfs());
+    let from = |n: u64| connect_from(address(2 + (n % 3) as u8), scene.server.nfs());
     let held: Vec<TcpStream> = (0..limit).map(|n| from(n).expect("a connection")).collect();
     let full = || {
         let status = scene.api.status();

@@ -13,18 +13,13 @@ use e2e::process;
 use e2e::scene::Scene;
 use e2e::scratch::Scratch;
 use e2e::server::binary;
-use e2e::tls::{Authority, Pair, Tunnel, client, secure};
+use e2e::tls::{Authority, Pair, Tunnel, client, own_certificate, secure};
 use serde_json::json;
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 use wire::nfs4::Nfsstat4;
 
 /// Bytes that each version writes and reads.
 const BYTES: usize = 9 << 20;
-
-/// The appliance's own certificate.
-fn own_certificate(scene: &Scene) -> String {
-    fs::read_to_string(scene.state.join("certificate.pem")).expect("a certificate")
-}
 
 fn write_beside(scene: &Scene, name: &str, text: &str) -> String {
     let path = scene.scratch.path().join(name);
@@ -48,7 +43,7 @@ fn pattern() -> Vec<u8> {
 fn both_versions_work_over_a_session_with_the_appliances_own_certificate() {
     let scene = Scene::new("tls-own");
     let mut server = scene.start(&["--export", "*(rw,no_root_squash,xprtsec=tls)"]);
-    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene), None));
+    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene.state), None));
     let data = pattern();
 
     let mut v3 = nfs3::Client::connect(tunnel.addr, 0, 0).expect("through the tunnel");
@@ -192,7 +187,7 @@ fn cost_of_streams() {
     let (dir, state) = (scratch.folder("data", None), scratch.folder("state", None));
     let scene = Scene { scratch, dir, state };
     let server = scene.start(&[]);
-    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene), None));
+    let tunnel = Tunnel::start(server.nfs(), client(&own_certificate(&scene.state), None));
     let part: Vec<u8> = pattern().into_iter().take(1 << 20).collect();
     for (name, at) in [("plain", server.nfs()), ("tls", tunnel.addr)] {
         let mut v3 = nfs3::Client::connect(at, 0, 0).expect("a connection");

@@ -2,20 +2,17 @@
 //! one with those of NFSv4.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use e2e::api::{Api, now, wait_for};
-use e2e::nfs4;
 use e2e::process::{run, succeed};
 use e2e::scene::Scene as Place;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server, binary};
-use e2e::{has, is_root, skip};
+use e2e::{has, http, is_root, nfs4, skip};
 use serde_json::json;
 use wire::nfs4::Nfsstat4;
 
@@ -59,24 +56,8 @@ impl Scene {
 
     /// A request of anna: status, head and body.
     fn ask(&self, line: &str, headers: &[&str], body: &str) -> (u16, String) {
-        ask(self.server.at(80), line, headers, body)
+        http::ask(self.server.at(80), ("anna", PASSWORD), line, headers, body.as_bytes())
     }
-}
-
-fn ask(at: SocketAddr, line: &str, headers: &[&str], body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(at).expect("HTTP");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-    // anna:correct-horse
-    let mut text = format!("{line} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n");
-    text += "Authorization: Basic YW5uYTpjb3JyZWN0LWhvcnNl\r\n";
-    headers.iter().for_each(|header| text += &format!("{header}\r\n"));
-    text += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-    stream.write_all(text.as_bytes()).expect("sent");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (code, answer)
 }
 
 const EXCLUSIVE: &str = "<lockinfo xmlns='DAV:'><lockscope><exclusive/></lockscope>\

@@ -22,10 +22,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lab::client::service::at::Scheme;
 use serde_json::json;
 
 use crate::Cli;
-use case::{Case, Protocol};
+use case::{Case, PROTOCOLS};
 use peers::{Gap, Peer, Way};
 use transfer::Figure;
 use tree::Tree;
@@ -86,7 +87,7 @@ struct Outcome {
     table: Table,
     gaps: Vec<Gap>,
     /// What was agreed on, by protocol and server.
-    ciphers: BTreeMap<(Protocol, &'static str), String>,
+    ciphers: BTreeMap<(Scheme, &'static str), String>,
     checks: Vec<tools::Check>,
 }
 
@@ -129,8 +130,8 @@ fn start(
     tree: &Tree,
     cases: &[Case],
 ) -> io::Result<(Vec<Peer>, Vec<Gap>)> {
-    let protocols: Vec<Protocol> =
-        Protocol::ALL.into_iter().filter(|p| cases.iter().any(|c| c.protocol == *p)).collect();
+    let protocols: Vec<Scheme> =
+        PROTOCOLS.into_iter().filter(|p| cases.iter().any(|c| c.protocol == *p)).collect();
     let mut all = vec![
         ours::start(&cli.binary, tree, ours::Uploads::Whole)?,
         ours::start(&cli.binary, tree, ours::Uploads::InPlace)?,

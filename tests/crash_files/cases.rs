@@ -2,21 +2,22 @@
 //! flushes without which it is not.
 
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use e2e::ftp::Ftp;
 use e2e::http;
-use e2e::ssh_sftp::{CREAT, EXCL, Sftp, TRUNC, WRITE};
+use e2e::sftp::Sftp;
+use e2e::tcp::HERE;
 use sim::forget::{ForgetFs, Left};
+use wire::sftp::{OpenFlags, StatusCode};
 
 /// Who signs in, as the harness makes him.
 pub const USER: (&str, &str) = ("admin", "only-for-this-test");
-/// The same as HTTP wants it.
-pub const BASIC: &str = "YWRtaW46b25seS1mb3ItdGhpcy10ZXN0";
+/// How SFTP opens what comes as a whole.
+pub const REPLACE: OpenFlags = OpenFlags::WRITE.with(OpenFlags::CREAT).with(OpenFlags::TRUNC);
 
 /// What there is before.
 pub const OLD: &[u8] = b"what was here before";
@@ -95,50 +96,54 @@ impl Thing {
     }
 }
 
+/// What is asked for a handle.
+type Last = fn(&mut Sftp, &[u8]) -> io::Result<StatusCode>;
+
 /// Clients of all protocols.
 pub struct Speakers {
     pub ftp: Ftp,
-    /// If there is an `ssh`.
-    pub sftp: Option<Sftp>,
+    pub sftp: Sftp,
     pub http: SocketAddr,
 }
 
 impl Speakers {
     /// Connects them; `ports` are those of FTP, SFTP and HTTP.
-    pub fn new([ftp, sftp, http]: [SocketAddr; 3], folder: &Path) -> Self {
-        let mut ftp = Ftp::connect(ftp).expect("FTP");
-        assert_eq!(ftp.sign_in(USER.0, USER.1), 230);
-        assert_eq!(ftp.say("TYPE I").0, 200);
-        let sftp = e2e::has("ssh").then(|| Sftp::connect(sftp, folder, USER));
+    pub fn new([ftp, sftp, http]: [SocketAddr; 3]) -> Self {
+        let mut ftp = Ftp::connect(HERE, ftp).expect("FTP");
+        assert_eq!(ftp.sign_in(USER.0, USER.1).expect("FTP"), 230);
+        assert_eq!(ftp.code("TYPE I"), 200);
+        let sftp = Sftp::connect(HERE, sftp, USER).expect("SFTP");
         Self { ftp, sftp, http }
     }
 
     fn line(&mut self, line: &str, code: u16) {
-        let (answer, text) = self.ftp.say(line);
+        let (answer, text) = self.ftp.say(line).expect("FTP");
         assert_eq!(answer, code, "{line}: {text}");
     }
 
     fn store(&mut self, line: &str, data: &[u8]) {
-        assert_eq!(self.ftp.upload(line, data), 226, "{line}");
+        assert_eq!(self.ftp.data(line, Some(data)).expect("FTP").0, 226, "{line}");
     }
 
-    fn sftp(&mut self, ask: impl FnOnce(&mut Sftp) -> u32) {
-        assert_eq!(ask(self.sftp.as_mut().expect("ssh")), 0);
+    fn sftp(&mut self, ask: impl FnOnce(&mut Sftp) -> io::Result<StatusCode>) {
+        assert_eq!(ask(&mut self.sftp).expect("SFTP"), StatusCode::OK);
     }
 
-    /// Writes what is opened with these flags; then `last`.
-    fn write(&mut self, path: &str, flags: u32, data: &[u8], last: fn(&mut Sftp, &[u8]) -> u32) {
-        self.sftp(|sftp| {
-            let handle = sftp.open(path, WRITE | flags);
-            for (n, piece) in data.chunks(32 << 10).enumerate() {
-                assert_eq!(sftp.write(&handle, (n * (32 << 10)) as u64, piece), 0);
-            }
-            last(sftp, &handle)
-        });
+    fn open(&mut self, path: &str, flags: OpenFlags) -> Vec<u8> {
+        self.sftp.open(path, flags).expect("SFTP").expect("a handle")
+    }
+
+    /// Writes a file as a whole; then `last`.
+    fn write(&mut self, path: &str, data: &[u8], last: Last) {
+        let handle = self.open(path, REPLACE);
+        for (n, piece) in data.chunks(32 << 10).enumerate() {
+            self.sftp(|sftp| sftp.write(&handle, (n * (32 << 10)) as u64, piece));
+        }
+        self.sftp(|sftp| last(sftp, &handle));
     }
 
     fn http(&self, line: &str, headers: &[&str], body: &[u8], code: u16) -> String {
-        let (answer, text) = http::ask(self.http, BASIC, line, headers, body);
+        let (answer, text) = http::ask(self.http, USER, line, headers, body);
         assert_eq!(answer, code, "{line}: {text}");
         text
     }
@@ -168,11 +173,6 @@ impl Case {
             let left = image.look(&format!("share/{}/{name}", self.name));
             thing.differs(left.as_ref()).map(|what| format!("{name}: {what}"))
         })
-    }
-
-    /// Whether it is there to be done on this machine.
-    pub fn can_be_done(&self) -> bool {
-        !self.name.starts_with("sftp-") || e2e::has("ssh")
     }
 }
 
@@ -225,12 +225,12 @@ static FTP: [Case; 10] = [
         before: F_OLD,
         act: |s, at| {
             // Nothing may come between the two lines.
-            let mut data = s.ftp.data();
+            let mut data = s.ftp.passive().expect("FTP");
             s.line("REST 3", 350);
             s.line(&format!("STOR {at}/f"), 150);
             data.write_all(NEW).expect("sent");
             drop(data);
-            assert_eq!(s.ftp.reply().0, 226);
+            assert_eq!(s.ftp.reply().expect("FTP").0, 226);
         },
         after: &[("f", Spliced)],
         needs: &["commit"],
@@ -279,14 +279,14 @@ static SFTP: [Case; 12] = [
     Case {
         name: "sftp-close",
         before: F_OLD,
-        act: |s, at| s.write(&format!("{at}/f"), CREAT | TRUNC, big(), Sftp::close),
+        act: |s, at| s.write(&format!("{at}/f"), big(), Sftp::close),
         after: &[("f", Big)],
         needs: ASIDE,
     },
     Case {
         name: "sftp-fsync",
         before: F_OLD,
-        act: |s, at| s.write(&format!("{at}/f"), CREAT | TRUNC, NEW, Sftp::fsync),
+        act: |s, at| s.write(&format!("{at}/f"), NEW, Sftp::fsync),
         after: &[("f", New)],
         needs: ASIDE,
     },
@@ -294,10 +294,8 @@ static SFTP: [Case; 12] = [
         name: "sftp-open-new",
         before: &[],
         act: |s, at| {
-            s.sftp(|sftp| {
-                sftp.open(&format!("{at}/f"), WRITE | CREAT | EXCL);
-                0
-            });
+            let new = OpenFlags::WRITE.with(OpenFlags::CREAT).with(OpenFlags::EXCL);
+            s.open(&format!("{at}/f"), new);
         },
         after: &[("f", Empty)],
         needs: &["create-file", "create-directory"],
@@ -306,11 +304,9 @@ static SFTP: [Case; 12] = [
         name: "sftp-in-place",
         before: F_OLD,
         act: |s, at| {
-            s.sftp(|sftp| {
-                let handle = sftp.open(&format!("{at}/f"), WRITE);
-                assert_eq!(sftp.write(&handle, 3, NEW), 0);
-                sftp.fsync(&handle)
-            });
+            let handle = s.open(&format!("{at}/f"), OpenFlags::WRITE);
+            s.sftp(|sftp| sftp.write(&handle, 3, NEW));
+            s.sftp(|sftp| sftp.fsync(&handle));
         },
         after: &[("f", Spliced)],
         needs: &["commit"],
@@ -406,7 +402,7 @@ static HTTP: [Case; 4] = [
             let (all, half) = (big(), 700_000);
             let length = format!("Upload-Length: {}", all.len());
             let begun = s.http(&format!("POST {at}/f?upload"), &[&length], b"", 201);
-            let there = format!("PATCH {}", http::field(&begun, "location"));
+            let there = format!("PATCH {}", http::field(&begun, "location").expect("a place"));
             s.http(&there, &["Upload-Offset: 0"], &all[..half], 204);
             s.http(&there, &[&format!("Upload-Offset: {half}")], &all[half..], 201);
         },

@@ -9,7 +9,7 @@ use e2e::server::binary;
 use e2e::{http, skip};
 use sim::forget::{self, ForgetFs};
 
-use crate::cases::BASIC;
+use crate::cases::USER;
 use crate::world::{World, on_disk};
 
 /// Locks that are taken and ended until their file is written anew, at most.
@@ -25,7 +25,7 @@ fn body(owner: &str) -> String {
 impl World {
     fn ask(&self, line: &str, headers: &[&str], body: &str) -> (u16, String) {
         let at = self.server.as_ref().expect("a server").at(80);
-        http::ask(at, BASIC, line, headers, body.as_bytes())
+        http::ask(at, USER, line, headers, body.as_bytes())
     }
 
     /// Takes a lock; its token.
@@ -33,7 +33,8 @@ impl World {
         let headers = ["Timeout: Second-3600", "Depth: 0"];
         let (code, answer) = self.ask(&format!("LOCK /share/{name}"), &headers, &body(owner));
         assert!(code == 200 || code == 201, "{answer}");
-        http::field(&answer, "lock-token").trim_matches(['<', '>']).to_owned()
+        let token = http::field(&answer, "lock-token").expect("a token");
+        token.trim_matches(['<', '>']).to_owned()
     }
 
     fn unlock(&self, name: &str, token: &str) {

@@ -8,7 +8,7 @@ use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
 use e2e::{http, skip};
 
-use crate::cases::BASIC;
+use crate::cases::USER;
 use crate::world::serve_plain;
 
 /// The kind of file system: its journal is written when somebody asks for it, or half a minute
@@ -34,12 +34,12 @@ fn kept(disk: &mut Disk, scratch: &Scratch, skip: Option<&'static str>) -> bool 
     fs::write(&file, b"one").expect("a file");
     fs::File::open(&file).and_then(|file| file.sync_all()).expect("on disk");
     fs::File::open(disk.path().join("share")).and_then(|dir| dir.sync_all()).expect("on disk");
-    let (code, answer) = http::ask(server.at(80), BASIC, "PROPPATCH /share/f", &[], SET);
+    let (code, answer) = http::ask(server.at(80), USER, "PROPPATCH /share/f", &[], SET);
     assert!(code == 207 && answer.contains("200 OK"), "{answer}");
     drop(server);
     disk.crash();
     let server = start(disk, scratch, skip);
-    let (code, answer) = http::ask(server.at(80), BASIC, "PROPFIND /share/f", &["Depth: 0"], FIND);
+    let (code, answer) = http::ask(server.at(80), USER, "PROPFIND /share/f", &["Depth: 0"], FIND);
     assert_eq!(code, 207, "{answer}");
     answer.contains(">anna<")
 }

@@ -3,19 +3,23 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
 use e2e::api::wait_for;
-use e2e::http;
+use e2e::http::{self, Http};
 use e2e::skip;
-use e2e::ssh_sftp::{CREAT, TRUNC, WRITE};
+use e2e::tcp::HERE;
 use sim::forget;
+use wire::sftp::StatusCode;
 
-use crate::cases::{BASIC, Case, OLD, Speakers, Thing, big};
+use crate::cases::{Case, OLD, REPLACE, Speakers, Thing, USER, big};
 use crate::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Uploads that are under way at once.
+const UPLOADS: usize = BEFORE.before.len();
 /// How much comes of each file.
 const HALF: usize = 700_000;
 
@@ -39,8 +43,8 @@ static BEFORE: Case = Case {
 
 /// Connections with half an upload each.
 struct Halves {
-    _ftp: std::net::TcpStream,
-    _http: std::net::TcpStream,
+    _ftp: TcpStream,
+    _http: Http,
     _speakers: Speakers,
 }
 
@@ -51,29 +55,26 @@ fn uploads(dir: &Path) -> Vec<u64> {
     ours.map(|entry| entry.metadata().map_or(0, |found| found.len())).collect()
 }
 
-/// Begins an upload over each protocol and lets half of it come; how many there are.
-fn begin(mut speakers: Speakers, dir: &Path) -> (Halves, usize) {
+/// Begins an upload in each way and lets half of it come.
+fn begin(mut speakers: Speakers, dir: &Path) -> Halves {
     let data = &big()[..HALF];
-    let mut ftp = speakers.ftp.begin("STOR /share/cut-off/ftp").expect("begun");
+    let mut ftp = speakers.ftp.begin("STOR /share/cut-off/ftp").expect("FTP").expect("begun");
     ftp.write_all(data).expect("sent");
-    let mut http = http::begin(speakers.http, BASIC, "PUT /share/cut-off/http", &[], big().len());
-    http.write_all(data).expect("sent");
+    let mut http = Http::connect(HERE, speakers.http, USER).expect("HTTP");
+    http.begin(("PUT", b"/share/cut-off/http"), b"", big().len(), data).expect("sent");
     let length = format!("Upload-Length: {}", big().len());
     let begin = "POST /share/cut-off/parts?upload";
-    let (code, begun) = http::ask(speakers.http, BASIC, begin, &[&length], b"");
+    let (code, begun) = http::ask(speakers.http, USER, begin, &[&length], b"");
     assert_eq!(code, 201, "{begun}");
-    let place = format!("PATCH {}", http::field(&begun, "location"));
-    let (code, _) = http::ask(speakers.http, BASIC, &place, &["Upload-Offset: 0"], data);
+    let place = format!("PATCH {}", http::field(&begun, "location").expect("a place"));
+    let (code, _) = http::ask(speakers.http, USER, &place, &["Upload-Offset: 0"], data);
     assert_eq!(code, 204);
-    let mut count = 3;
-    if let Some(sftp) = &mut speakers.sftp {
-        let handle = sftp.open("/share/cut-off/sftp", WRITE | CREAT | TRUNC);
-        assert_eq!(sftp.write(&handle, 0, &data[..30_000]), 0);
-        count += 1;
-    }
-    let under_way = || uploads(dir).iter().filter(|size| **size > 0).count() == count;
+    let sftp = &mut speakers.sftp;
+    let handle = sftp.open("/share/cut-off/sftp", REPLACE).expect("SFTP").expect("a handle");
+    assert_eq!(sftp.write(&handle, 0, &data[..30_000]).expect("SFTP"), StatusCode::OK);
+    let under_way = || uploads(dir).iter().filter(|size| **size > 0).count() == UPLOADS;
     wait_for("half of each upload", PATIENCE, || under_way().then_some(()));
-    (Halves { _ftp: ftp, _http: http, _speakers: speakers }, count)
+    Halves { _ftp: ftp, _http: http, _speakers: speakers }
 }
 
 /// The names have what they had; a listing by FTP shows nothing else, and removes the rest.
@@ -83,11 +84,10 @@ fn swept(world: &World, dir: &Path, left: usize) {
     }
     assert_eq!(uploads(dir).len(), left, "what they have left");
     let mut speakers = world.speakers();
-    let listing = speakers.ftp.data();
-    assert_eq!(speakers.ftp.say("NLST /share/cut-off").0, 150);
-    let names = std::io::read_to_string(listing).expect("names");
+    let (code, names) = speakers.ftp.data("NLST /share/cut-off", None).expect("FTP");
+    let names = String::from_utf8(names).expect("names");
     assert!(names.lines().count() == BEFORE.before.len() && !names.contains("plimsoll"), "{names}");
-    assert_eq!(speakers.ftp.reply().0, 226);
+    assert_eq!(code, 226);
     wait_for("nothing to be left", PATIENCE, || uploads(dir).is_empty().then_some(()));
     for (name, _) in BEFORE.before {
         assert!(fs::read(dir.join(name)).expect("the old file") == OLD, "{name}");
@@ -103,11 +103,11 @@ fn uploads_that_a_kill_cuts_off_leave_the_old_file_and_are_swept() {
     world.prepare(&BEFORE);
     world.start();
     let dir = world.share().join(BEFORE.name);
-    let (halves, count) = begin(world.speakers(), &dir);
+    let halves = begin(world.speakers(), &dir);
     drop(world.server.take());
     drop(halves);
     world.start();
-    swept(&world, &dir, count);
+    swept(&world, &dir, UPLOADS);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn uploads_that_a_power_cut_cuts_off_leave_the_old_file_and_are_swept() {
     world.prepare(&BEFORE);
     world.start();
     let dir = world.share().join(BEFORE.name);
-    let (halves, _) = begin(world.speakers(), &dir);
+    let halves = begin(world.speakers(), &dir);
     // Of some uploads the names were never flushed: here all of them were, as a file system may
     // do by itself at any time.
     fs::File::open(&dir).and_then(|dir| dir.sync_all()).expect("on disk");

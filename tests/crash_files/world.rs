@@ -91,7 +91,7 @@ impl World {
     /// Clients of the server.
     pub fn speakers(&self) -> Speakers {
         let server = self.server.as_ref().expect("a server");
-        Speakers::new([21, 218, 80].map(|port| server.at(port)), self.scratch.path())
+        Speakers::new([21, 218, 80].map(|port| server.at(port)))
     }
 
     /// Ends the server at once; then, what was not flushed is gone.

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use e2e::api::wait_for;
-use e2e::transfer::{PASSWORD, Scene, address, field};
+use e2e::http::field;
+use e2e::tcp::address;
+use e2e::transfer::{PASSWORD, Scene};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long HTTP says that a client has to wait, in seconds; `None` if the password was looked at.
 fn told_to_wait(scene: &Scene, n: u8) -> Option<u64> {
-    let mut http = scene.http(address(n)).expect("HTTP");
-    // anna:wrong
-    let fields = b"authorization: Basic YW5uYTp3cm9uZw==\r\n";
-    let (status, head, _) = http.ask_with(("GET", b"/box/"), fields, b"").expect("HTTP");
+    let mut http = scene.http(address(n), "wrong").expect("HTTP");
+    let (status, head, _) = http.ask(("GET", b"/box/"), b"", b"").expect("HTTP");
     assert!(matches!(status, 401 | 429), "{head}");
     (status == 429).then(|| field(&head, "retry-after").and_then(|s| s.parse().ok()))?
 }
@@ -52,7 +52,7 @@ fn guesses_at_one_client_take_longer_and_longer_by_whatever_protocol() {
     assert!(scene.sftp(address(7), PASSWORD).is_err());
     assert_eq!(right(8), Some(230));
     assert!(scene.sftp(address(8), PASSWORD).is_ok());
-    let mut http = scene.http(address(8)).expect("HTTP");
+    let mut http = scene.http(address(8), PASSWORD).expect("HTTP");
     assert_eq!(http.ask(("GET", b"/box/"), b"", b"").expect("HTTP").0, 200);
 }
 

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use e2e::api::wait_for;
+use e2e::ftp::Ftp;
+use e2e::http::Http;
 use e2e::process::{memory, raise_descriptors};
-use e2e::sftp::{Came, Sftp, connect_from};
-use e2e::skip;
-use e2e::transfer::{FTP, Ftp, HERE, Http, PASSWORD, Scene, address};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use e2e::sftp::{Came, Sftp};
+use e2e::tcp::{HERE, address, connect_from};
+use e2e::transfer::{FTP, PASSWORD, Scene};
+use e2e::{skip, tls};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::json;
 use wire::sftp::request::OfPath;
 use wire::sftp::{PathBytes, Request};
@@ -28,52 +30,9 @@ const SFTPS: usize = 100;
 /// optimisation takes more, and the allocator takes pages for many at once.
 const KIB_MAX: [u64; 4] = [48, 48, 128, 128];
 
-/// Believes anybody.
-#[derive(Debug)]
-struct Gullible;
-
-impl ServerCertVerifier for Gullible {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let provider = rustls::crypto::aws_lc_rs::default_provider();
-        provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-fn gullible() -> Arc<ClientConfig> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().expect("versions");
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Gullible));
-    let mut config = builder.with_no_client_auth();
+/// TLS that trusts the server's own certificate, for HTTP/2.
+fn trusting(scene: &Scene) -> Arc<ClientConfig> {
+    let mut config = tls::client(&tls::own_certificate(&scene.state), None);
     config.alpn_protocols = vec![b"h2".to_vec()];
     Arc::new(config)
 }
@@ -148,8 +107,8 @@ fn others_go_on(scene: &Scene) {
     let from = address(9);
     let mut ftp = scene.ftp(from).expect("FTP");
     assert_eq!(ftp.sign_in("anna", PASSWORD).expect("FTP"), 230);
-    assert!(ftp.data(b"STOR /box/one", Some(b"there")).expect("FTP").is_some());
-    let mut http = scene.http(from).expect("HTTP");
+    assert_eq!(ftp.data("STOR /box/one", Some(b"there")).expect("FTP").0, 226);
+    let mut http = scene.http(from, PASSWORD).expect("HTTP");
     let (status, _, body) = http.ask(("GET", b"/box/one"), b"", b"").expect("HTTP");
     assert_eq!((status, body.as_slice()), (200, b"there".as_slice()));
     let mut sftp = scene.sftp(from, PASSWORD).expect("SFTP");
@@ -180,11 +139,11 @@ fn thousands_of_idle_sessions_stop_nobody() {
         ftp
     });
     let mut https: Vec<Http> = hold(&scene, "connections of HTTP/1.1", HTTPS, http, |n| {
-        let mut http = scene.http(from(n)).expect("HTTP");
+        let mut http = scene.http(from(n), PASSWORD).expect("HTTP");
         assert_eq!(http.ask(("HEAD", b"/box/one"), b"", b"").expect("HTTP").0, 200);
         http
     });
-    let config = gullible();
+    let config = trusting(&scene);
     let mut http2s: Vec<Http2> = hold(&scene, "connections of HTTP/2", HTTP2S, http2, |_| {
         Http2::connect(&scene, &config).expect("HTTP/2")
     });

@@ -8,10 +8,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use e2e::ftp::Ftp;
+use e2e::http::{Http, field};
 use e2e::sftp::{Came, Sftp};
-use e2e::transfer::{Ftp, HERE, Http, PASSWORD, Scene};
-use wire::sftp::request::{OfHandle, OfPath, Open, Read, SetByPath, Symlink, TwoPaths, Write};
-use wire::sftp::{Attrs, Data, Extended, HandleBytes, OpenFlags, PathBytes, Request};
+use e2e::tcp::HERE;
+use e2e::transfer::{PASSWORD, Scene};
+use wire::sftp::request::{OfPath, Read, SetByPath, Symlink, TwoPaths};
+use wire::sftp::{Attrs, Extended, HandleBytes, OpenFlags, PathBytes, Request};
 
 const SECRET: &[u8] = b"what is outside";
 const INSIDE: &[u8] = b"what is inside";
@@ -137,12 +140,12 @@ fn by_ftp(ftp: &mut Ftp, path: &[u8]) -> io::Result<Vec<u8>> {
     let line = |verb: &str| [verb.as_bytes(), b" ", path].concat();
     let hash = ftp.say(line("HASH"))?;
     assert_ne!(hash.0 / 100, 2, "it tells what is in there: {hash:?}");
-    let mut came = ftp.data(&line("RETR"), None)?.unwrap_or_default();
+    let mut came = ftp.data(line("RETR"), None)?.1;
     for verb in ["STOR", "APPE"] {
-        ftp.data(&line(verb), Some(b"changed"))?;
+        ftp.data(line(verb), Some(b"changed"))?;
     }
     for verb in ["MLSD", "LIST"] {
-        came.extend(ftp.data(&line(verb), None)?.unwrap_or_default());
+        came.extend(ftp.data(line(verb), None)?.1);
     }
     for verb in ["SIZE", "MLST", "MFMT 20200101000000", "SITE CHMOD 600"] {
         ftp.say(line(verb))?;
@@ -150,9 +153,9 @@ fn by_ftp(ftp: &mut Ftp, path: &[u8]) -> io::Result<Vec<u8>> {
     // Away from there, and to there.
     if ftp.say(line("RNFR"))?.0 == 350 {
         ftp.say("RNTO /box/taken")?;
-        came.extend(ftp.data(b"RETR /box/taken", None)?.unwrap_or_default());
+        came.extend(ftp.data("RETR /box/taken", None)?.1);
     }
-    ftp.data(b"STOR /box/given", Some(b"given"))?;
+    ftp.data("STOR /box/given", Some(b"given"))?;
     ftp.say("RNFR /box/given")?;
     ftp.say(line("RNTO"))?;
     for verb in ["DELE", "RMD", "MKD"] {
@@ -162,16 +165,16 @@ fn by_ftp(ftp: &mut Ftp, path: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn by_http(http: &mut Http, scene: &Scene, target: &[u8]) -> Vec<u8> {
-    let mut came = Vec::new();
+    let (mut came, host) = (Vec::new(), format!("http://{}", scene.server.at(80)));
     let mut ask = |what: (&str, &[u8]), fields: &[u8], body: &[u8]| {
         if let Ok((_, head, body)) = http.ask(what, fields, body) {
             came.extend(body);
-            if !head.contains("connection: close") {
+            if field(&head, "connection") != Some("close") {
                 return;
             }
         }
         // What makes no sense ends the connection.
-        *http = scene.http(HERE).expect("HTTP");
+        *http = scene.http(HERE, PASSWORD).expect("HTTP");
     };
     for method in ["GET", "HEAD", "PROPFIND"] {
         ask((method, target), b"depth: 1\r\n", b"");
@@ -184,8 +187,8 @@ fn by_http(http: &mut Http, scene: &Scene, target: &[u8]) -> Vec<u8> {
         ask((method, target), b"destination: /box/taken\r\noverwrite: T\r\n", b"");
         ask(("GET", b"/box/taken"), b"", b"");
         ask(("PUT", b"/box/given"), b"", b"given");
-        for host in [&b""[..], b"http://h"] {
-            let to = [b"destination: ", host, target, b"\r\noverwrite: T\r\n"].concat();
+        for host in ["", &host] {
+            let to = [b"destination: ", host.as_bytes(), target, b"\r\noverwrite: T\r\n"].concat();
             ask((method, b"/box/given"), &to, b"");
         }
     }
@@ -195,23 +198,18 @@ fn by_http(http: &mut Http, scene: &Scene, target: &[u8]) -> Vec<u8> {
 }
 
 fn read(sftp: &mut Sftp, path: &[u8]) -> io::Result<Vec<u8>> {
-    let open = |pflags| Open { filename: PathBytes(path), pflags, attrs: Attrs::default() };
-    let Came::Handle(handle) = sftp.call(&Request::Open(open(OpenFlags::READ)))? else {
-        return Ok(Vec::new());
-    };
-    let handle = HandleBytes(&handle);
-    let came = sftp.call(&Request::Read(Read { handle, offset: 0, len: 1000 }))?;
-    sftp.call(&Request::Close(OfHandle { handle }))?;
+    let Ok(handle) = sftp.open(path, OpenFlags::READ)? else { return Ok(Vec::new()) };
+    let read = Read { handle: HandleBytes(&handle), offset: 0, len: 1000 };
+    let came = sftp.call(&Request::Read(read))?;
+    sftp.close(&handle)?;
     Ok(if let Came::Other(data) = came { data } else { Vec::new() })
 }
 
 fn write(sftp: &mut Sftp, path: &[u8]) -> io::Result<bool> {
-    let pflags = OpenFlags::WRITE.with(OpenFlags::CREAT);
-    let open = Open { filename: PathBytes(path), pflags, attrs: Attrs::default() };
-    let Came::Handle(handle) = sftp.call(&Request::Open(open))? else { return Ok(false) };
-    let handle = HandleBytes(&handle);
-    sftp.call(&Request::Write(Write { handle, offset: 0, data: Data(b"changed") }))?;
-    sftp.call(&Request::Close(OfHandle { handle }))?;
+    let flags = OpenFlags::WRITE.with(OpenFlags::CREAT);
+    let Ok(handle) = sftp.open(path, flags)? else { return Ok(false) };
+    sftp.write(&handle, 0, b"changed")?;
+    sftp.close(&handle)?;
     Ok(true)
 }
 
@@ -247,7 +245,7 @@ fn by_sftp(sftp: &mut Sftp, path: &[u8]) -> io::Result<Vec<u8>> {
 #[test]
 fn no_path_leads_out_of_a_share() {
     let scene = furnished("hostile-paths");
-    let (mut ftp, mut http) = (signed_in(&scene), scene.http(HERE).expect("HTTP"));
+    let (mut ftp, mut http) = (signed_in(&scene), scene.http(HERE, PASSWORD).expect("HTTP"));
     let mut sftp = scene.sftp(HERE, PASSWORD).expect("SFTP");
     for path in tricks(&scene) {
         let told = String::from_utf8_lossy(&path).into_owned();
@@ -263,7 +261,7 @@ fn no_path_leads_out_of_a_share() {
         }
     }
     // The ways that there are lead on.
-    assert_eq!(ftp.data(b"RETR /box/in/file", None).expect("FTP"), Some(INSIDE.to_vec()));
+    assert_eq!(ftp.data("RETR /box/in/file", None).expect("FTP"), (226, INSIDE.to_vec()));
     assert_eq!(http.ask(("GET", b"/box/in/../in/file"), b"", b"").expect("HTTP").2, INSIDE);
     assert!(read(&mut sftp, b"/box/in/file").expect("SFTP").ends_with(INSIDE));
 }
@@ -295,8 +293,8 @@ fn swap(folder: &Path, [a, b]: [&str; 2], end: &AtomicBool, count: &AtomicU64) {
 fn race(scene: &Scene, n: usize, (ftp, http, sftp): (&mut Ftp, &mut Http, &mut Sftp)) -> Vec<u8> {
     let (file, new) = (b"/box/swap/file".as_slice(), format!("/box/swap/new{n}").into_bytes());
     let line = |verb: &str, path: &[u8]| [verb.as_bytes(), b" ", path].concat();
-    let mut came = ftp.data(&line("RETR", file), None).expect("FTP").unwrap_or_default();
-    ftp.data(&line("STOR", &new), Some(b"x")).expect("FTP");
+    let mut came = ftp.data(line("RETR", file), None).expect("FTP").1;
+    ftp.data(line("STOR", &new), Some(b"x")).expect("FTP");
     ftp.say(line("DELE", b"/box/swap/secret")).expect("FTP");
     for (method, path) in [("GET", file), ("PUT", &new), ("DELETE", b"/box/swap/secret")] {
         came.extend(http.ask((method, path), b"", b"").expect("HTTP").2);
@@ -328,7 +326,8 @@ fn links_that_come_and_go_lead_nobody_out() {
     std::thread::scope(|scope| {
         scope.spawn(|| swap(&share, ["swap", "other"], &end, &count));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let (mut ftp, mut http) = (signed_in(&scene), scene.http(HERE).expect("HTTP"));
+            let (mut ftp, mut http) =
+                (signed_in(&scene), scene.http(HERE, PASSWORD).expect("HTTP"));
             let mut sftp = scene.sftp(HERE, PASSWORD).expect("SFTP");
             for n in 0..RACES {
                 let came = race(&scene, n, (&mut ftp, &mut http, &mut sftp));

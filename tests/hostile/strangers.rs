@@ -4,8 +4,8 @@ use std::io::Read;
 use std::time::Duration;
 
 use e2e::api::wait_for;
-use e2e::sftp::connect_from;
-use e2e::transfer::{PASSWORD, Scene, address};
+use e2e::tcp::{address, connect_from};
+use e2e::transfer::{PASSWORD, Scene};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

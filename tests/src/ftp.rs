@@ -1,11 +1,10 @@
-//! The least of an FTP client: a line and its answer, and a data connection.
+//! The least of an FTP client: a line and its answer, and data connections. It sends what it is
+//! told.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
-/// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::tcp::connect_from;
 
 /// A control connection.
 pub struct Ftp {
@@ -13,97 +12,111 @@ pub struct Ftp {
 }
 
 impl Ftp {
-    /// A connection that has been greeted.
+    /// A connection from an address of this machine, greeted.
     ///
     /// # Errors
-    /// What the kernel says.
-    ///
-    /// # Panics
-    /// When the greeting is another one.
-    pub fn connect(at: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(at)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut ftp = Self { control: BufReader::new(stream) };
-        assert_eq!(ftp.reply().0, 220);
-        Ok(ftp)
+    /// No connection, or another greeting.
+    pub fn connect(from: IpAddr, to: SocketAddr) -> io::Result<Self> {
+        let mut ftp = Self { control: BufReader::new(connect_from(from, to)?) };
+        match ftp.reply()? {
+            (220, _) => Ok(ftp),
+            other => Err(said(other)),
+        }
     }
 
-    /// The last line of a reply; 0 when the connection has ended.
+    /// The last line of a reply: its code, and what follows that.
     ///
-    /// # Panics
-    /// When it is no reply.
-    pub fn reply(&mut self) -> (u16, String) {
+    /// # Errors
+    /// The connection has ended.
+    pub fn reply(&mut self) -> io::Result<(u16, String)> {
         loop {
-            let mut line = String::new();
-            if self.control.read_line(&mut line).unwrap_or(0) == 0 {
-                return (0, String::new());
+            let mut line = Vec::new();
+            if self.control.read_until(b'\n', &mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            match line.as_bytes() {
-                [code @ .., _] if code.len() > 3 && code[3] == b' ' => {
-                    return (line[..3].parse().expect("a code"), line[4..].to_owned());
-                }
-                _ => {}
+            let line = String::from_utf8_lossy(&line);
+            let (code, rest) = line.split_at_checked(3).unwrap_or_default();
+            if let (Ok(code), Some(text)) = (code.parse(), rest.strip_prefix(' ')) {
+                return Ok((code, text.trim_end().to_owned()));
             }
         }
     }
 
-    /// Says a line; the reply.
-    pub fn say(&mut self, line: &str) -> (u16, String) {
-        // A closed connection is told by the reply.
-        let _gone = self.control.get_mut().write_all(format!("{line}\r\n").as_bytes());
+    /// Sends a command and takes its reply.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn say(&mut self, line: impl AsRef<[u8]>) -> io::Result<(u16, String)> {
+        self.control.get_mut().write_all(&[line.as_ref(), b"\r\n"].concat())?;
         self.reply()
     }
 
-    /// The code at the end of a sign-in.
-    ///
-    /// # Panics
-    /// When no password is asked for.
-    pub fn sign_in(&mut self, user: &str, password: &str) -> u16 {
-        assert_eq!(self.say(&format!("USER {user}")).0, 331);
-        self.say(&format!("PASS {password}")).0
+    /// The code of the reply to a command; 0 when the connection has ended.
+    pub fn code(&mut self, line: impl AsRef<[u8]>) -> u16 {
+        self.say(line).map_or(0, |reply| reply.0)
     }
 
-    /// A data connection.
-    ///
-    /// # Panics
-    /// When there is none.
-    pub fn data(&mut self) -> TcpStream {
-        let (code, text) = self.say("EPSV");
-        assert_eq!(code, 229, "{text}");
-        let port = text.split('|').nth(3).and_then(|port| port.parse().ok()).expect("a port");
-        let host = self.control.get_ref().peer_addr().expect("a peer").ip();
-        TcpStream::connect((host, port)).expect("a data connection")
-    }
-
-    /// Begins an upload by a line like `STOR NAME`.
+    /// Signs in: the code of the last reply.
     ///
     /// # Errors
-    /// The code with which it is refused.
-    pub fn begin(&mut self, line: &str) -> Result<TcpStream, u16> {
-        let stream = self.data();
-        match self.say(line).0 {
-            150 | 125 => Ok(stream),
-            refused => Err(refused),
+    /// The connection has ended, or no password is asked for.
+    pub fn sign_in(&mut self, user: &str, password: &str) -> io::Result<u16> {
+        match self.say(format!("USER {user}"))? {
+            (331, _) => Ok(self.say(format!("PASS {password}"))?.0),
+            other => Err(said(other)),
         }
     }
 
-    /// An upload by a line like `STOR NAME`; the code at the end.
+    /// A data connection, as EPSV (RFC 2428 §3) gives one.
     ///
-    /// # Panics
-    /// When the data cannot be sent.
-    pub fn upload(&mut self, line: &str, data: &[u8]) -> u16 {
-        match self.begin(line) {
-            Ok(mut stream) => {
-                stream.write_all(data).expect("sent");
-                drop(stream);
-                self.reply().0
-            }
-            Err(refused) => refused,
-        }
+    /// # Errors
+    /// There is none.
+    pub fn passive(&mut self) -> io::Result<TcpStream> {
+        let (code, text) = self.say("EPSV")?;
+        let port = text.split('|').nth(3).and_then(|port| port.parse().ok());
+        let (229, Some(port)) = (code, port) else { return Err(said((code, text))) };
+        let control = self.control.get_ref();
+        let host = control.peer_addr()?.ip();
+        connect_from(control.local_addr()?.ip(), SocketAddr::new(host, port))
     }
 
-    /// STOR; the code at the end.
-    pub fn store(&mut self, path: &str, data: &[u8]) -> u16 {
-        self.upload(&format!("STOR {path}"), data)
+    /// Begins a command that has data: its connection, or the code with which it is refused.
+    ///
+    /// # Errors
+    /// A connection has ended.
+    pub fn begin(&mut self, line: impl AsRef<[u8]>) -> io::Result<Result<TcpStream, u16>> {
+        let stream = self.passive()?;
+        Ok(match self.say(line)?.0 {
+            125 | 150 => Ok(stream),
+            refused => Err(refused),
+        })
     }
+
+    /// A command that has data: sends `up`, or takes what comes. The code at its end, and what
+    /// came.
+    ///
+    /// # Errors
+    /// A connection has ended.
+    pub fn data(
+        &mut self,
+        line: impl AsRef<[u8]>,
+        up: Option<&[u8]>,
+    ) -> io::Result<(u16, Vec<u8>)> {
+        let mut came = Vec::new();
+        let mut stream = match self.begin(line)? {
+            Ok(stream) => stream,
+            Err(refused) => return Ok((refused, came)),
+        };
+        match up {
+            Some(up) => stream.write_all(up)?,
+            None => drop(stream.read_to_end(&mut came)?),
+        }
+        drop(stream);
+        Ok((self.reply()?.0, came))
+    }
+}
+
+/// A reply that was not to come.
+fn said((code, text): (u16, String)) -> io::Error {
+    io::Error::other(format!("{code} {text}"))
 }

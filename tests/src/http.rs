@@ -1,47 +1,119 @@
-//! The least of an HTTP client: one request on a connection of its own.
+//! The least of an HTTP/1.1 client: requests on one connection, or one on a connection of its own.
+//! It sends what it is told.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
-/// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+use base::base64;
 
-/// Asks; status, and head and body as text. `user` is what follows `Basic`; header fields are
-/// lines.
+use crate::tcp::{HERE, connect_from};
+
+/// A connection of a user.
+pub struct Http {
+    stream: BufReader<TcpStream>,
+    /// Fields that every request has.
+    own: String,
+}
+
+impl Http {
+    /// A connection from an address of this machine, for requests with a name and a password.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn connect(from: IpAddr, to: SocketAddr, who: (&str, &str)) -> io::Result<Self> {
+        let basic = base64::encode(format!("{}:{}", who.0, who.1).as_bytes());
+        let own = format!("host: {to}\r\nauthorization: Basic {basic}\r\n");
+        Ok(Self { stream: BufReader::new(connect_from(from, to)?), own })
+    }
+
+    /// A request with a target as it is, and with more fields, each of which ends its line: status,
+    /// head and body. The connection goes on.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn ask(
+        &mut self,
+        (method, target): (&str, &[u8]),
+        fields: &[u8],
+        body: &[u8],
+    ) -> io::Result<(u16, String, Vec<u8>)> {
+        self.begin((method, target), fields, body.len(), body)?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if self.stream.read_until(b'\n', &mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let status = head.get(9..12).and_then(|code| code.parse().ok());
+        let status: u16 = status.ok_or_else(|| io::Error::other(head.clone()))?;
+        let mut body = Vec::new();
+        if method != "HEAD" && field(&head, "transfer-encoding") == Some("chunked") {
+            self.chunks(&mut body)?;
+        } else if method != "HEAD" {
+            let length = field(&head, "content-length").and_then(|n| n.parse().ok()).unwrap_or(0);
+            body.resize(length, 0);
+            self.stream.read_exact(&mut body)?;
+        }
+        Ok((status, head, body))
+    }
+
+    /// Begins a request: a head that promises so many bytes, and the first of them.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn begin(
+        &mut self,
+        (method, target): (&str, &[u8]),
+        fields: &[u8],
+        length: usize,
+        data: &[u8],
+    ) -> io::Result<()> {
+        let line = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\n"].concat();
+        let length = format!("content-length: {length}\r\n\r\n");
+        let all = [&line, self.own.as_bytes(), fields, length.as_bytes(), data].concat();
+        self.stream.get_mut().write_all(&all)
+    }
+
+    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
+            let at = body.len();
+            body.resize(at + length + 2, 0);
+            self.stream.read_exact(&mut body[at..])?;
+            body.truncate(at + length);
+            if length == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Asks once, on a connection of its own: the status, and head and body as text. `line` is method
+/// and target.
 ///
 /// # Panics
 /// When there is no answer.
-pub fn ask(at: SocketAddr, user: &str, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
-    let mut stream = begin(at, user, line, headers, body.len());
-    stream.write_all(body).expect("sent");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    (code, answer)
+pub fn ask(
+    at: SocketAddr,
+    who: (&str, &str),
+    line: &str,
+    fields: &[&str],
+    body: &[u8],
+) -> (u16, String) {
+    let (method, target) = line.split_once(' ').expect("a method and a target");
+    let fields = [fields, &["connection: close", ""]].concat().join("\r\n");
+    let mut http = Http::connect(HERE, at, who).expect("HTTP");
+    let answer = http.ask((method, target.as_bytes()), fields.as_bytes(), body);
+    let (status, head, body) = answer.unwrap_or_else(|e| panic!("{line}: {e}"));
+    (status, head + &String::from_utf8_lossy(&body))
 }
 
-/// Sends a head that promises so many bytes.
-///
-/// # Panics
-/// When it cannot be sent.
-pub fn begin(at: SocketAddr, user: &str, line: &str, headers: &[&str], length: usize) -> TcpStream {
-    let mut stream = TcpStream::connect(at).expect("HTTP");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-    let mut text = format!("{line} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n");
-    text += &format!("Authorization: Basic {user}\r\nContent-Length: {length}\r\n");
-    headers.iter().for_each(|header| text += &format!("{header}\r\n"));
-    stream.write_all(format!("{text}\r\n").as_bytes()).expect("sent");
-    stream
-}
-
-/// A header field of an answer of [`ask`].
-///
-/// # Panics
-/// When it has none of this name, which is given in small letters.
-pub fn field<'a>(answer: &'a str, name: &str) -> &'a str {
-    let lines = answer.lines().filter_map(|line| line.split_once(": "));
-    let mut found = lines.filter(|(one, _)| *one == name).map(|(_, value)| value);
-    found.next().unwrap_or_else(|| panic!("no {name}: {answer}"))
+/// A field of a head, by its name in any case.
+pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let fields = head.lines().filter_map(|line| line.split_once(':'));
+    let mut found = fields.filter(|(one, _)| one.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim())
 }

@@ -24,7 +24,7 @@ pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod sftp;
-pub mod ssh_sftp;
+pub mod tcp;
 pub mod tls;
 pub mod transfer;
 pub mod uml;

@@ -4,36 +4,24 @@
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::random::SystemRandom;
-use socket2::{Domain, Socket, Type};
 use wire::sftp::packet::{Hello, cut};
-use wire::sftp::{PacketType, Reply, Request, StatusCode, begin_packet, end_packet};
+use wire::sftp::request::{self, OfHandle, OfPath, Open, SetByPath, Symlink, TwoPaths};
+use wire::sftp::{
+    Attrs, Data, Extended, HandleBytes, OpenFlags, PacketType, PathBytes, Reply, Request,
+    StatusCode, begin_packet, end_packet,
+};
 use wire::ssh::codec::Put;
 use wire::ssh::kex::Policy;
 use wire::ssh::message::{AuthRequest, Message, Method};
 use wire::ssh::transport::{ClientSetup, Received, Side, Transport};
 use wire::xdr::{Encode, Reader, Writer};
 
-/// Longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(30);
+use crate::tcp::connect_from;
+
 /// What the server may send without being told that there is room for more.
 const WINDOW: u32 = 1 << 30;
-
-/// A connection from an address of this machine.
-///
-/// # Errors
-/// What the kernel says.
-pub fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
-    socket.bind(&SocketAddr::new(from, 0).into())?;
-    socket.connect(&to.into())?;
-    let stream = TcpStream::from(socket);
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    Ok(stream)
-}
 
 /// What a request came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,22 +40,28 @@ pub struct Sftp {
     transport: Transport,
     input: Vec<u8>,
     channel: u32,
+    /// Bytes that the server has room for, and most in one message.
+    room: (u32, u32),
     came: Vec<u8>,
     id: u32,
 }
 
 impl Sftp {
-    /// Signs in; no connection if the password is refused.
+    /// A connection from an address of this machine: signs in with a password and begins SFTP.
     ///
     /// # Errors
     /// What the server, or the kernel, does instead of letting us in.
-    pub fn sign_in(stream: TcpStream, user: &str, password: &str) -> io::Result<Self> {
+    pub fn connect(from: IpAddr, to: SocketAddr, who: (&str, &str)) -> io::Result<Self> {
+        Self::sign_in(connect_from(from, to)?, who)?.begin()
+    }
+
+    fn sign_in(stream: TcpStream, (user, password): (&str, &str)) -> io::Result<Self> {
         let (software, policy) = ("Test".to_owned(), Policy::modern());
         let setup = ClientSetup { software, policy, host_key: None };
         let transport = Transport::new(Side::Client(Arc::new(setup)), Box::new(SystemRandom));
         let transport = transport.map_err(io::Error::other)?;
-        let (input, came) = (Vec::new(), Vec::new());
-        let mut ssh = Self { stream, transport, input, channel: 0, came, id: 0 };
+        let (input, came, room) = (Vec::new(), Vec::new(), (0, 0));
+        let mut ssh = Self { stream, transport, input, channel: 0, room, came, id: 0 };
         ssh.send(&Message::ServiceRequest("ssh-userauth"))?;
         ssh.until(|message| matches!(message, Message::ServiceAccept(_)).then_some(()))?;
         let method = Method::Password { password: password.as_bytes(), new: None };
@@ -82,22 +76,21 @@ impl Sftp {
     }
 
     /// Begins SFTP on a channel.
-    ///
-    /// # Errors
-    /// What the server, or the kernel, does instead.
-    pub fn begin(mut self) -> io::Result<Self> {
+    fn begin(mut self) -> io::Result<Self> {
         let (kind, packet_max) = ("session", 32_768);
         let open = Message::ChannelOpen { kind, sender: 0, window: WINDOW, packet_max, data: b"" };
         self.send(&open)?;
-        let channel = self.until(|message| match message {
-            Message::ChannelOpenConfirmation { sender, .. } => Some(*sender),
+        (self.channel, self.room) = self.until(|message| match message {
+            Message::ChannelOpenConfirmation { sender, window, packet_max, .. } => {
+                Some((*sender, (*window, *packet_max)))
+            }
             _ => None,
         })?;
-        self.channel = channel;
         let mut data = Vec::new();
         data.put_string(b"sftp");
         let (kind, want_reply) = ("subsystem", true);
-        self.send(&Message::ChannelRequest { recipient: channel, kind, want_reply, data: &data })?;
+        let recipient = self.channel;
+        self.send(&Message::ChannelRequest { recipient, kind, want_reply, data: &data })?;
         self.until(|message| matches!(message, Message::ChannelSuccess { .. }).then_some(()))?;
         let mut hello = Vec::new();
         let w = &mut Writer::new(&mut hello);
@@ -129,8 +122,137 @@ impl Sftp {
         }
     }
 
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.send(&Message::ChannelData { recipient: self.channel, data: bytes })
+    /// OPEN: the handle, or how it is refused.
+    ///
+    /// # Errors
+    /// The connection has ended, as with all that follow, or the answer is no answer to that.
+    pub fn open(
+        &mut self,
+        path: impl AsRef<[u8]>,
+        pflags: OpenFlags,
+    ) -> io::Result<Result<Vec<u8>, StatusCode>> {
+        let filename = PathBytes(path.as_ref());
+        match self.call(&Request::Open(Open { filename, pflags, attrs: Attrs::default() }))? {
+            Came::Handle(handle) => Ok(Ok(handle)),
+            Came::Status(refused) => Ok(Err(refused)),
+            Came::Other(other) => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// A request that is answered with a status.
+    fn status(&mut self, request: &Request<'_>) -> io::Result<StatusCode> {
+        match self.call(request)? {
+            Came::Status(code) => Ok(code),
+            other => Err(io::Error::other(format!("{other:?}"))),
+        }
+    }
+
+    /// WRITE.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn write(&mut self, handle: &[u8], offset: u64, data: &[u8]) -> io::Result<StatusCode> {
+        let (handle, data) = (HandleBytes(handle), Data(data));
+        self.status(&Request::Write(request::Write { handle, offset, data }))
+    }
+
+    /// CLOSE.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn close(&mut self, handle: &[u8]) -> io::Result<StatusCode> {
+        self.status(&Request::Close(OfHandle { handle: HandleBytes(handle) }))
+    }
+
+    /// `fsync@openssh.com`.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn fsync(&mut self, handle: &[u8]) -> io::Result<StatusCode> {
+        let of = OfHandle { handle: HandleBytes(handle) };
+        self.status(&Request::Extended(Extended::Fsync(of)))
+    }
+
+    /// SETSTAT of the permissions.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn chmod(&mut self, path: &str, mode: u32) -> io::Result<StatusCode> {
+        let attrs = Attrs { permissions: Some(mode), ..Attrs::default() };
+        self.status(&Request::Setstat(SetByPath { path: PathBytes(path.as_bytes()), attrs }))
+    }
+
+    /// MKDIR.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn mkdir(&mut self, path: &str) -> io::Result<StatusCode> {
+        let (path, attrs) = (PathBytes(path.as_bytes()), Attrs::default());
+        self.status(&Request::Mkdir(SetByPath { path, attrs }))
+    }
+
+    /// RMDIR.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn rmdir(&mut self, path: &str) -> io::Result<StatusCode> {
+        self.status(&Request::Rmdir(OfPath { path: PathBytes(path.as_bytes()) }))
+    }
+
+    /// REMOVE.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn remove(&mut self, path: &str) -> io::Result<StatusCode> {
+        self.status(&Request::Remove(OfPath { path: PathBytes(path.as_bytes()) }))
+    }
+
+    /// RENAME, which replaces nothing.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn rename(&mut self, from: &str, to: &str) -> io::Result<StatusCode> {
+        self.status(&Request::Rename(two(from, to)))
+    }
+
+    /// `posix-rename@openssh.com`.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn posix_rename(&mut self, from: &str, to: &str) -> io::Result<StatusCode> {
+        self.status(&Request::Extended(Extended::PosixRename(two(from, to))))
+    }
+
+    /// `hardlink@openssh.com`.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn hardlink(&mut self, from: &str, to: &str) -> io::Result<StatusCode> {
+        self.status(&Request::Extended(Extended::Hardlink(two(from, to))))
+    }
+
+    /// SYMLINK.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn symlink(&mut self, target: &str, path: &str) -> io::Result<StatusCode> {
+        let targetpath = PathBytes(target.as_bytes());
+        self.status(&Request::Symlink(Symlink { targetpath, linkpath: PathBytes(path.as_bytes()) }))
+    }
+
+    /// Sends data as there is room for it (RFC 4254 §5.2).
+    fn put(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            while self.room.0 == 0 {
+                self.until(|_| Some(()))?;
+            }
+            let most = self.room.0.min(self.room.1).max(1) as usize;
+            let (data, rest) = bytes.split_at(bytes.len().min(most));
+            self.room.0 -= data.len() as u32;
+            self.send(&Message::ChannelData { recipient: self.channel, data })?;
+            bytes = rest;
+        }
+        Ok(())
     }
 
     /// The next packet: its type, and what follows it.
@@ -141,11 +263,7 @@ impl Sftp {
                 self.came.drain(..consumed);
                 return Ok((kind, body));
             }
-            let data = self.until(|message| match message {
-                Message::ChannelData { data, .. } => Some(data.to_vec()),
-                _ => None,
-            })?;
-            self.came.extend_from_slice(&data);
+            self.until(|message| matches!(message, Message::ChannelData { .. }).then_some(()))?;
         }
     }
 
@@ -160,11 +278,16 @@ impl Sftp {
         self.stream.write_all(&bytes)
     }
 
-    /// Takes messages until one is what is looked for.
+    /// Takes messages until one is what is looked for; keeps the data that come meanwhile.
     fn until<T>(&mut self, mut look: impl FnMut(&Message<'_>) -> Option<T>) -> io::Result<T> {
         loop {
             let message = self.message()?;
             let message = Message::decode(&message).map_err(io::Error::other)?;
+            match &message {
+                Message::ChannelData { data, .. } => self.came.extend_from_slice(data),
+                Message::ChannelWindowAdjust { bytes, .. } => self.room.0 += bytes,
+                _ => {}
+            }
             if let Some(found) = look(&message) {
                 return Ok(found);
             }
@@ -194,4 +317,8 @@ impl Sftp {
             }
         }
     }
+}
+
+fn two<'a>(from: &'a str, to: &'a str) -> TwoPaths<'a> {
+    TwoPaths { oldpath: PathBytes(from.as_bytes()), newpath: PathBytes(to.as_bytes()) }
 }

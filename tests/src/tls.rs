@@ -79,7 +79,16 @@ impl Pair {
     }
 }
 
-/// What a client believes (PEM) and shows.
+/// The certificate that a server with this state directory has made for itself, PEM.
+///
+/// # Panics
+/// When there is none.
+pub fn own_certificate(state: &Path) -> String {
+    std::fs::read_to_string(state.join("certificate.pem")).expect("a certificate")
+}
+
+/// What a client believes (PEM) and shows; it speaks RPC over TLS (RFC 9289), unless it is given
+/// another protocol.
 ///
 /// # Panics
 /// When that is no certificate.

@@ -9,41 +9,10 @@ pub const SMALL: u64 = 4096;
 /// Streams at once.
 const STREAMS: [u32; 2] = [1, 8];
 
-/// The protocols; those with protection use AES-128-GCM where the server has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    /// Two connections, no protection.
-    Ftp,
-    /// The same two under TLS 1.3, asked for by AUTH TLS.
-    Ftps,
-    /// One channel of one SSH connection.
-    Sftp,
-    /// Version 1.1 on one kept connection; files are put as WebDAV does.
-    Http,
-    /// That under TLS 1.3.
-    Https,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Ftp, Self::Ftps, Self::Sftp, Self::Http, Self::Https];
-
-    /// As tables say it, and URLs.
-    pub fn name(self) -> &'static str {
-        self.scheme().name()
-    }
-
-    /// The client's word for it.
-    pub fn scheme(self) -> Scheme {
-        match self {
-            Self::Ftp => Scheme::Ftp,
-            Self::Ftps => Scheme::Ftps,
-            Self::Sftp => Scheme::Sftp,
-            Self::Http => Scheme::Http,
-            Self::Https => Scheme::Https,
-        }
-    }
-}
+/// The protocols, in the order of the table; those with protection use AES-128-GCM where the server
+/// has it. HTTP is one kept connection; files are put as WebDAV does.
+pub const PROTOCOLS: [Scheme; 5] =
+    [Scheme::Ftp, Scheme::Ftps, Scheme::Sftp, Scheme::Http, Scheme::Https];
 
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +40,7 @@ impl Work {
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Over what.
-    pub protocol: Protocol,
+    pub protocol: Scheme,
     /// Which way.
     pub work: Work,
     /// Connections at once, each with files of its own.
@@ -102,7 +71,7 @@ impl Case {
 /// All cases, in the order of the table.
 pub fn all(wanted: &Wanted) -> Vec<Case> {
     let mut all = Vec::new();
-    for protocol in Protocol::ALL {
+    for protocol in PROTOCOLS {
         for work in Work::BOTH {
             for streams in STREAMS {
                 let size = (wanted.mib << 20) / u64::from(streams);

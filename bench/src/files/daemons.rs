@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::case::Protocol;
+use lab::client::service::at::Scheme;
+
 use super::programs::Program;
 use super::{PASSWORD, USER};
 
@@ -51,7 +52,7 @@ pub fn arguments(
     name: &str,
     s: &Setting<'_>,
     program: &Program,
-    protocols: &[Protocol],
+    protocols: &[Scheme],
 ) -> io::Result<Vec<String>> {
     let (path, log) = (s.own("conf"), s.own("error.log"));
     let (conf, log) = (path.as_str(), log.as_str());
@@ -198,18 +199,18 @@ fn apache(s: &Setting<'_>, program: &Program) -> String {
 }
 
 /// What rclone is told: one protocol each process.
-fn rclone(s: &Setting<'_>, protocol: Option<Protocol>) -> Vec<String> {
+fn rclone(s: &Setting<'_>, protocol: Option<Scheme>) -> Vec<String> {
     let (address, (certificate, key)) = (format!("127.0.0.1:{}", s.port(0)), s.certificate());
     let (users, cache, root) = (s.own("users"), s.own("cache"), s.root());
     let host_key = s.host_key.display().to_string();
-    let kind = if protocol == Some(Protocol::Sftp) { "sftp" } else { "webdav" };
+    let kind = if protocol == Some(Scheme::Sftp) { "sftp" } else { "webdav" };
     let mut words = vec!["serve", kind, "--addr", &address, "--config", "/dev/null"];
     words.extend(["--cache-dir", &cache]);
     match protocol {
-        Some(Protocol::Sftp) => {
+        Some(Scheme::Sftp) => {
             words.extend(["--user", USER, "--pass", PASSWORD, "--key", &host_key]);
         }
-        Some(Protocol::Https) => {
+        Some(Scheme::Https) => {
             words.extend(["--htpasswd", &users, "--cert", &certificate, "--key", &key]);
         }
         _ => words.extend(["--htpasswd", &users]),

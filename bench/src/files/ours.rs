@@ -7,7 +7,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::case::Protocol;
+use lab::client::service::at::Scheme;
+
+use super::case::PROTOCOLS;
 use super::group::Group;
 use super::peers::{self, Peer, UID};
 use super::tree::Tree;
@@ -33,11 +35,9 @@ pub enum Uploads {
 /// When it does not announce itself, or refuses its settings.
 pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
     let (name, services) = match uploads {
-        Uploads::Whole => (OURS, &Protocol::ALL[..]),
+        Uploads::Whole => (OURS, &PROTOCOLS[..]),
         // HTTP has no such setting.
-        Uploads::InPlace => {
-            ("plimsoll in place", &[Protocol::Ftp, Protocol::Ftps, Protocol::Sftp][..])
-        }
+        Uploads::InPlace => ("plimsoll in place", &[Scheme::Ftp, Scheme::Ftps, Scheme::Sftp][..]),
     };
     let own = tree.base.join(name.replace(' ', "-"));
     let state = own.join("state").display().to_string();
@@ -68,7 +68,7 @@ pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut peer = Peer { name, version, ways: Vec::new(), group, uploads_only: name != OURS };
     for protocol in services {
-        let port = offset + standard_port(*protocol);
+        let port = offset + protocol.port(false);
         peer.ways.push(peers::way(*protocol, port, share, "aes128-gcm")?);
     }
     Ok(peer)
@@ -93,15 +93,6 @@ fn set(binary: &Path, state: &str, uploads: Uploads) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn standard_port(protocol: Protocol) -> u16 {
-    match protocol {
-        Protocol::Ftp | Protocol::Ftps => 21,
-        Protocol::Sftp => 218,
-        Protocol::Http => 80,
-        Protocol::Https => 443,
-    }
 }
 
 fn free_offset() -> io::Result<u16> {

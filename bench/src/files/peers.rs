@@ -9,9 +9,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use base::clock::Deadline;
-use lab::client::service::at::ServiceAt;
+use lab::client::service::at::{Scheme, ServiceAt};
 
-use super::case::{Case, Protocol, Work};
+use super::case::{Case, Work};
 use super::daemons::{self, Setting};
 use super::group::Group;
 use super::programs::{Program, Programs};
@@ -50,7 +50,7 @@ pub struct Peer {
 /// One protocol of a server.
 pub struct Way {
     /// Which.
-    pub protocol: Protocol,
+    pub protocol: Scheme,
     /// Where; the path is the root of the tree.
     pub at: ServiceAt,
 }
@@ -68,7 +68,7 @@ pub struct Gap {
     /// Which.
     pub name: &'static str,
     /// Over what, if it has none at all for it.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<Scheme>,
     /// In which case, if only in that.
     pub case: Option<String>,
     /// Why.
@@ -84,33 +84,33 @@ impl Gap {
 
 /// A server that is compared with: name, program, argument that makes it tell its version,
 /// protocols in the order of its ports.
-struct Row(&'static str, &'static str, &'static str, &'static [Protocol]);
+struct Row(&'static str, &'static str, &'static str, &'static [Scheme]);
 
 /// All that there are; rclone has a process for each protocol.
 const ROSTER: [Row; 8] = [
-    Row("vsftpd", "vsftpd", "-v", &[Protocol::Ftp, Protocol::Ftps]),
-    Row("ProFTPD", "proftpd", "-v", &[Protocol::Ftp, Protocol::Ftps, Protocol::Sftp]),
-    Row("OpenSSH", "sshd", "-V", &[Protocol::Sftp]),
-    Row("nginx", "nginx", "-v", &[Protocol::Http, Protocol::Https]),
-    Row("Apache", "apache2", "-v", &[Protocol::Http, Protocol::Https]),
-    Row("rclone", "rclone", "version", &[Protocol::Sftp]),
-    Row("rclone", "rclone", "version", &[Protocol::Http]),
-    Row("rclone", "rclone", "version", &[Protocol::Https]),
+    Row("vsftpd", "vsftpd", "-v", &[Scheme::Ftp, Scheme::Ftps]),
+    Row("ProFTPD", "proftpd", "-v", &[Scheme::Ftp, Scheme::Ftps, Scheme::Sftp]),
+    Row("OpenSSH", "sshd", "-V", &[Scheme::Sftp]),
+    Row("nginx", "nginx", "-v", &[Scheme::Http, Scheme::Https]),
+    Row("Apache", "apache2", "-v", &[Scheme::Http, Scheme::Https]),
+    Row("rclone", "rclone", "version", &[Scheme::Sftp]),
+    Row("rclone", "rclone", "version", &[Scheme::Http]),
+    Row("rclone", "rclone", "version", &[Scheme::Https]),
 ];
 
 /// Where a protocol of a server is, with what the client is to insist on.
 ///
 /// # Errors
 /// When the parts make no address.
-pub fn way(protocol: Protocol, port: u16, path: &str, cipher: &str) -> io::Result<Way> {
+pub fn way(protocol: Scheme, port: u16, path: &str, cipher: &str) -> io::Result<Way> {
     let options = match protocol {
-        Protocol::Ftp | Protocol::Http => String::new(),
-        Protocol::Sftp => format!("?insecure&cipher={cipher}"),
-        Protocol::Ftps | Protocol::Https => "?insecure&tls=1.3&cipher=aes128-gcm".to_owned(),
+        Scheme::Sftp => format!("?insecure&cipher={cipher}"),
+        other if other.is_secure() => "?insecure&tls=1.3&cipher=aes128-gcm".to_owned(),
+        _ => String::new(),
     };
     let path = path.trim_matches('/');
     let rest = format!("//{USER}:{PASSWORD}@127.0.0.1:{port}/{path}{options}");
-    let at = ServiceAt::parse(protocol.scheme(), &rest);
+    let at = ServiceAt::parse(protocol, &rest);
     Ok(Way { protocol, at: at.map_err(io::Error::other)? })
 }
 
@@ -121,7 +121,7 @@ pub fn way(protocol: Protocol, port: u16, path: &str, cipher: &str) -> io::Resul
 pub fn start(
     unpacked: Option<&Path>,
     tree: &Tree,
-    protocols: &[Protocol],
+    protocols: &[Scheme],
 ) -> io::Result<(Vec<Peer>, Vec<Gap>)> {
     let (programs, (mut peers, mut gaps)) = (Programs::new(unpacked), (Vec::new(), Vec::new()));
     let common = Common::make(tree)?;
@@ -277,10 +277,10 @@ fn made(program: &str, arguments: &[&str]) -> io::Result<()> {
 }
 
 /// A port for each protocol; FTP and FTPS have the same.
-fn ports(protocols: &[Protocol]) -> io::Result<Vec<u16>> {
+fn ports(protocols: &[Scheme]) -> io::Result<Vec<u16>> {
     let mut ports: Vec<u16> = Vec::new();
     for protocol in protocols {
-        let same = ports.last().copied().filter(|_| *protocol == Protocol::Ftps);
+        let same = ports.last().copied().filter(|_| *protocol == Scheme::Ftps);
         ports.push(same.map_or_else(free_port, Ok)?);
     }
     Ok(ports)

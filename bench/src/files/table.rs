@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::case::{Case, Protocol, Work};
+use lab::client::service::at::Scheme;
+
+use super::case::{Case, Work};
 use super::peers::Peer;
 use super::transfer::Figure;
 use super::{OURS, Outcome, Wanted};
@@ -163,7 +165,7 @@ fn verdicts(outcome: &Outcome) {
 }
 
 fn near(outcome: &Outcome) {
-    let protected = [Protocol::Ftps, Protocol::Https, Protocol::Sftp];
+    let protected = [Scheme::Ftps, Scheme::Https, Scheme::Sftp];
     println!(
         "\n| our protected protocols | FTPS | HTTPS | SFTP | slowest to fastest | within 15 % |"
     );

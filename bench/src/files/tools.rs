@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use base::clock::{NS_PER_S, monotonic_ns};
+use lab::client::service::at::Scheme;
 use serde::Serialize;
 
-use super::case::{Case, Protocol, Work};
+use super::case::{Case, Work};
 use super::peers::{Peer, Way};
 use super::tree::Tree;
 use super::{PASSWORD, Wanted, case};
@@ -54,7 +55,7 @@ pub fn run(tree: &Tree, wanted: &Wanted, peers: &[Peer]) -> io::Result<Vec<Check
         let tiny = Case { size: 1, ..case.clone() };
         for peer in peers {
             let Some(way) = peer.way(&case) else { continue };
-            let client = if case.protocol == Protocol::Sftp { "sftp" } else { "curl" };
+            let client = if case.protocol == Scheme::Sftp { "sftp" } else { "curl" };
             let (mut mb_s, mut server_s_gb) = (None, None);
             let base = turn(&tiny, tree, peer, way)?;
             let whole = turn(&case, tree, peer, way)?;
@@ -81,7 +82,7 @@ fn turn(case: &Case, tree: &Tree, peer: &Peer, way: &Way) -> io::Result<Option<(
     let before = peer.group.cpu_at_rest()?;
     let start = monotonic_ns();
     let done = match case.protocol {
-        Protocol::Sftp => sftp(case.work, way, &remote, &local),
+        Scheme::Sftp => sftp(case.work, way, &remote, &local),
         _ => curl(case.work, way, &remote, &local),
     };
     let seconds = (monotonic_ns() - start) as f64 / NS_PER_S as f64;
@@ -96,7 +97,7 @@ fn turn(case: &Case, tree: &Tree, peer: &Peer, way: &Way) -> io::Result<Option<(
 fn curl(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
     let at = &way.at;
     let scheme = match way.protocol {
-        Protocol::Ftps => "ftp",
+        Scheme::Ftps => "ftp",
         other => other.name(),
     };
     // A path of FTP begins where one has signed in, but for a second slash.
@@ -106,7 +107,7 @@ fn curl(work: Work, way: &Way, remote: &str, local: &Path) -> io::Result<bool> {
     command.args(["-sSfk", "--http1.1", "-H", "Expect:", "--tls13-ciphers"]);
     command.args(["TLS_AES_128_GCM_SHA256", "-u"]);
     command.arg(format!("{}:{PASSWORD}", super::USER));
-    if way.protocol == Protocol::Ftps {
+    if way.protocol == Scheme::Ftps {
         command.arg("--ssl-reqd");
     }
     match work {

@@ -77,6 +77,7 @@ async function suite() {
   await test('who is hammering it', (t) => hammering(t, all));
   await test('NFS clients', (t) => nfsClients(t, all));
   await test('WebDAV locks', (t) => webdavLocks(t, all));
+  await test('the log of transfers asks again after seconds, not as soon as it is answered', () => transfers(all));
   await test('pages made from the tree', (t) => tree(t, all));
   await test('alerts and saved worksheets', (t) => alerts(t, all));
   await test('the lab', (t) => lab(t, all));
@@ -306,6 +307,19 @@ async function nfsClients(t, { page, where }) {
     if (before > 2) await clients.getByRole('row').nth(before - 1).waitFor({ state: 'detached' });
     else await page.getByText('No client holds state').waitFor();
   });
+}
+
+async function transfers({ page, where }) {
+  const asked = (request) => new URL(request.url()).pathname === '/api/v1/transfers';
+  const began = async (request) => {
+    await (await request).response();
+    return (await request).timing().startTime;
+  };
+  const first = page.waitForRequest(asked);
+  await page.goto(`${where.url}/maintenance/logs/transfers`);
+  const before = await began(first);
+  const between = (await began(page.waitForRequest(asked))) - before;
+  assert.ok(between > 1000, `${between} ms`);
 }
 
 async function webdavLocks(t, { page, where }) {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 pub const PASSWORD_ENV: &str = "PLIMSOLL_LAB_PASSWORD";
 
 /// A service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scheme {
     /// FTP (RFC 959) without protection.
     Ftp,
@@ -76,7 +76,8 @@ impl Scheme {
         SCHEMES.iter().find(|s| s.0 == self).and_then(|s| s.4)
     }
 
-    fn port(self, implicit: bool) -> u16 {
+    /// Its port, unless one is told: of FTP that begins with TLS if that is `implicit`.
+    pub fn port(self, implicit: bool) -> u16 {
         if implicit {
             return FTPS_PORT;
         }
