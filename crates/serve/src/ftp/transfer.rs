@@ -6,8 +6,7 @@ use std::task::{Poll, ready};
 
 use base::clock::{Deadline, monotonic_ns, stamp};
 use base::limits::{
-    FTP_PIECE, FTP_UPLOAD_FIRST, FTP_UPLOAD_PIECE, POOL_LOOK, POOL_PATIENCE, SEND_FILE_MIN,
-    TRANSFER_SEND_PIECE,
+    FTP_PIECE, FTP_UPLOAD_FIRST, POOL_LOOK, POOL_PATIENCE, SEND_FILE_MIN, TRANSFER_SEND_PIECE,
 };
 use base::random::{Random, SystemRandom};
 use tokio::io::ReadBuf;
@@ -375,7 +374,8 @@ impl Incoming {
         (link, ascii): (&mut Link, bool),
         flow: &Flow,
     ) -> Result<Answer, Answer> {
-        let _held = Held::take(core, 2 * FTP_UPLOAD_PIECE).await?;
+        let size = core.upload_piece();
+        let _held = Held::take(core, 2 * size).await?;
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
         let mut pace = core.files.budgets.limits().pace;
         let since_ns = stamp();
@@ -402,8 +402,8 @@ impl Incoming {
             let data = convert(&mut ends, piece.into_data(), false);
             let count = data.len();
             let mut next = match spare.take() {
-                Some(bytes) => Piece::again(bytes, FTP_UPLOAD_PIECE),
-                None => Piece::of(core, FTP_UPLOAD_PIECE),
+                Some(bytes) => Piece::again(bytes, size),
+                None => Piece::of(core, size),
             };
             let both = tokio::join!(upload.write(offset, data), next.fill(core, link, &mut pace));
             spare = Some(both.0.map_err(midway)?);
