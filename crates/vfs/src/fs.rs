@@ -11,6 +11,7 @@
 pub(crate) mod layer;
 
 use std::any::Any;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::acl::{Acl, AclKind};
@@ -185,6 +186,19 @@ pub struct Extent {
     pub eof: bool,
     /// The file.
     pub attr: Attr,
+}
+
+/// A part of a file that the kernel can send from where it is in memory (sendfile(2)).
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    /// The file, opened for reading by whoever asked.
+    pub file: Arc<OwnedFd>,
+    /// Where the part begins.
+    pub offset: u64,
+    /// How many bytes: all of them were in the file, and in memory, a moment ago.
+    pub count: usize,
+    /// Whether it reaches the end of the file.
+    pub eof: bool,
 }
 
 /// One name of a directory, as the listing meets it.
@@ -381,6 +395,16 @@ pub trait FileSystem: Send + Sync + 'static {
         _count: usize,
     ) -> Option<Extent> {
         None
+    }
+
+    /// Up to `count` bytes at `offset`, to be sent by the kernel from the file itself; with
+    /// [`Context::may_block`] they are brought into memory first.
+    ///
+    /// # Errors
+    /// [`Status::NotSupported`] where there is no descriptor, or nobody can tell what is in memory:
+    /// [`FileSystem::read`] does it then. Others as of `read`.
+    fn stretch(&self, _: Context<'_>, _file: &Handle, _offset: u64, _: usize) -> Result<Stretch> {
+        Err(Status::NotSupported)
     }
 
     /// Writes `data` at `offset`. `Changed::value` is the count written; the flush is empty for

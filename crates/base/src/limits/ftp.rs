@@ -48,9 +48,6 @@ pub const FTP_PIECE: usize = 256 << 10;
 /// Data of an upload that is received before anything is made: a file that ends within it is made,
 /// written and named in two steps.
 pub const FTP_UPLOAD_FIRST: usize = 64 << 10;
-/// Data of an upload that is gathered before it is written: large enough that the way to the pool
-/// does not count, small enough for the cache.
-pub const FTP_UPLOAD_PIECE: usize = 256 << 10;
 /// Largest file whose SIZE is told in ASCII type: it has to be read for that (RFC 3659 §4).
 pub const FTP_ASCII_SIZE_MAX: u64 = 16 << 20;
 /// Text of a listing that is gathered before it is sent.

@@ -11,7 +11,7 @@ use super::core::Core;
 use super::node::{Node, Spot};
 
 /// The outcome of a change whose value nobody needs.
-fn plain<T>(change: Change<T>) -> Change<()> {
+pub(super) fn plain<T>(change: Change<T>) -> Change<()> {
     change.map(|Changed { wcc, flush, .. }| Changed { value: (), wcc, flush })
 }
 

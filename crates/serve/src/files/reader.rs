@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vfs::fs::{Context, Extent, Result, access};
+use vfs::fs::{Context, Result, Stretch, access};
 use vfs::status::Status;
 
 use super::caller::Caller;
@@ -79,10 +79,23 @@ impl Reader {
         done
     }
 
-    /// Up to `count` bytes at `offset`, to be sent from where they are in memory
-    /// ([`crate::transport::link::Link::send_slice`]); `None` if [`Reader::read`] has to do it.
-    pub fn extent(&self, offset: u64, count: usize) -> Option<Extent> {
-        let cx = Context { cred: &self.node.reached.cred, may_block: false };
-        self.node.reached.share.fs.extent(cx, &self.node.handle, offset, count)
+    /// Up to `count` bytes at `offset`, brought into memory if they are not, for the kernel to send
+    /// in the clear ([`crate::transport::link::Link::send_file`]). `None` if [`Reader::read`] has
+    /// to do it.
+    ///
+    /// # Errors
+    /// As of READ.
+    pub async fn stretch(
+        &self,
+        core: &Core,
+        who: &Caller,
+        (offset, count): (u64, usize),
+    ) -> Result<Option<Stretch>> {
+        let (fs, file) = (Arc::clone(&self.node.reached.share.fs), self.node.handle);
+        let look = move |cx: Context<'_>| fs.stretch(cx, &file, offset, count);
+        match core.look(who, &self.node.reached.cred, look).await {
+            Err(Status::NotSupported) => Ok(None),
+            looked => looked.map(Some),
+        }
     }
 }

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use base::limits::{TRANSFER_PIECE, TRANSFER_UPLOAD_PIECE};
 use base::random::{Random, SystemRandom};
 use vfs::acl::AclKind;
 use vfs::attr::{FileType, SetAttr, Wcc};
@@ -187,6 +188,12 @@ fn given(fs: &dyn FileSystem, cx: Context<'_>, old: &Entry, new: &Handle) -> Cha
     Changed { value: (), wcc: Wcc::default(), flush: inherit(fs, cx, old, new) }
 }
 
+/// Gives a file that was written under `name` its final one. With nothing to flush before, that is
+/// a part of the same trip to the pool.
+fn take_final(fs: &dyn FileSystem, cx: Context<'_>, spot: &Spot, name: &[u8]) -> Change<()> {
+    super::change::plain(fs.rename(cx, (&spot.dir, name), (&spot.dir, &spot.name)))
+}
+
 fn refused(status: Status) -> Failed {
     Failed::from(status)
 }
@@ -284,7 +291,8 @@ impl Core {
         self.alter(who, &spot.reached, make).await
     }
 
-    /// A small file whose data is all there: as [`Core::upload`], in two steps.
+    /// A small file whose data is all there: as [`Core::upload`], in two steps, or in one where there
+    /// is nothing to flush.
     ///
     /// # Errors
     /// As for [`Core::upload`] and [`Upload::finish`].
@@ -311,16 +319,20 @@ impl Core {
             if let Some(old) = &at.entry {
                 flush.targets.extend(inherit(fs, cx, old, &handle).targets);
             }
-            match write_all(fs, cx, &handle, (0, &shared), Stable::FileSync) {
-                Ok(changed) => flush.targets.extend(changed.flush.targets),
-                Err(failed) => {
-                    let _ = fs.remove(cx, &at.dir, &name);
-                    return Err(failed);
-                }
-            }
-            Ok(Changed { value: made.value, wcc: made.wcc, flush })
+            let named = write_all(fs, cx, &handle, (0, &shared), Stable::FileSync)
+                .and_then(|written| {
+                    flush.targets.extend(written.flush.targets);
+                    // What has to be on disk before gets its name in a second step.
+                    let whole = flush.is_empty();
+                    if whole {
+                        flush = take_final(fs, cx, &at, &name)?.flush;
+                    }
+                    Ok(whole)
+                })
+                .inspect_err(|_| drop(fs.remove(cx, &at.dir, &name)))?;
+            Ok(Changed { value: (made.value, named), wcc: made.wcc, flush })
         };
-        let entry = match self.alter(who, &spot.reached, make).await {
+        let (entry, named) = match self.alter(who, &spot.reached, make).await {
             Err(Status::Access) if spot.entry.is_some() => {
                 drop(opened);
                 let cut = SetAttr { size: Some(0), ..set };
@@ -335,7 +347,7 @@ impl Core {
             core: Rc::clone(self),
             who: who.clone(),
             node,
-            aside: Some(aside),
+            aside: Some(aside).filter(|_| !named),
             _opened: opened.into_iter().collect(),
         };
         upload.rename().await
@@ -343,6 +355,15 @@ impl Core {
 }
 
 impl Core {
+    /// How many bytes of an upload to gather before they are written.
+    pub fn upload_piece(&self) -> usize {
+        // One is filled while the other one is written.
+        match self.budget.has_plenty(2 * TRANSFER_UPLOAD_PIECE) {
+            true => TRANSFER_UPLOAD_PIECE,
+            false => TRANSFER_PIECE,
+        }
+    }
+
     /// Writes at `offset` of a file that the caller has an [`Upload`] of; the buffer comes back, to
     /// be filled again. It is not on disk before [`Upload::finish`].
     ///
@@ -355,12 +376,19 @@ impl Core {
         offset: u64,
         data: Vec<u8>,
     ) -> Result<Vec<u8>> {
-        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
-        let job = move |cx: Context<'_>| {
-            let written = write_all(&*fs, cx, &file, (offset, &data), Stable::Unstable);
-            (written.map(|_| ()).map_err(|failed| failed.status), data)
+        let (fs, file, cred) =
+            (Arc::clone(&node.reached.share.fs), node.handle, &node.reached.cred);
+        let write = move |cx: Context<'_>, data: &[u8]| {
+            let written = write_all(&*fs, cx, &file, (offset, data), Stable::Unstable);
+            written.map(|_| ()).map_err(|failed| failed.status)
         };
-        let (written, data) = self.pooled(who, &node.reached.cred, job).await?;
+        // A file in memory takes it at once, and what of it was taken before a wait it takes again.
+        match write(Context { cred, may_block: false }, &data) {
+            Err(Status::WouldBlock) => {}
+            written => return written.map(|()| data),
+        }
+        let job = move |cx: Context<'_>| (write(cx, &data), data);
+        let (written, data) = self.pooled(who, cred, job).await?;
         written.map(|()| data)
     }
 }
@@ -439,12 +467,13 @@ impl Upload {
     ///
     /// # Errors
     /// As of COMMIT, SETATTR and RENAME; nothing is left then of what was to be whole.
-    pub async fn finish(self, set: SetAttr) -> Result<Node> {
+    pub async fn finish(mut self, set: SetAttr) -> Result<Node> {
         let file = self.node.handle;
-        let old = self.aside.as_ref().and_then(|aside| aside.spot.entry);
+        let aside = self.aside.as_ref();
+        let aside = aside.map(|aside| (aside.spot.clone(), aside.temporary.name.clone()));
         let commit = move |fs: &dyn FileSystem, cx: Context<'_>| {
             let mut flush = Flush::NONE;
-            if let Some(old) = &old {
+            if let Some((Spot { entry: Some(old), .. }, _)) = &aside {
                 flush.targets.extend(inherit(fs, cx, old, &file).targets);
             }
             if set != SetAttr::default() {
@@ -452,9 +481,18 @@ impl Upload {
             }
             let committed = fs.commit(cx, &file)?;
             flush.targets.extend(committed.flush.targets);
-            Ok(Changed { value: (), wcc: committed.wcc, flush })
+            let named = match &aside {
+                Some((spot, name)) if flush.is_empty() => {
+                    flush = take_final(fs, cx, spot, name)?.flush;
+                    true
+                }
+                _ => false,
+            };
+            Ok(Changed { value: named, wcc: committed.wcc, flush })
         };
-        self.core.alter(&self.who, &self.node.reached, commit).await?;
+        if self.core.alter(&self.who, &self.node.reached, commit).await? {
+            self.aside = None;
+        }
         self.rename().await
     }
 

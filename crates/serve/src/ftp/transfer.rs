@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 
 use base::clock::{Deadline, monotonic_ns, stamp};
-use base::limits::{FTP_PIECE, FTP_UPLOAD_FIRST, FTP_UPLOAD_PIECE, POOL_LOOK, POOL_PATIENCE};
+use base::limits::{
+    FTP_PIECE, FTP_UPLOAD_FIRST, POOL_LOOK, POOL_PATIENCE, SEND_FILE_MIN, TRANSFER_SEND_PIECE,
+};
 use base::random::{Random, SystemRandom};
 use tokio::io::ReadBuf;
 use vfs::attr::SetAttr;
@@ -22,6 +24,7 @@ use crate::files::reader::Reader;
 use crate::files::transfer::Direction;
 use crate::files::upload::{How, Upload};
 use crate::files::{Caller, Core, Links, Spot};
+use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::Link;
 use crate::transport::pace::Pace;
 use crate::transport::send::SendError;
@@ -203,43 +206,87 @@ pub(super) async fn send(
     flow: &Flow,
 ) -> Result<Answer, Answer> {
     let as_it_is = link.transport() == Transport::Plain && !ascii;
+    let told = reader.node().attr.size;
     let _held = Held::take(core, FTP_PIECE).await?;
-    let mut buf = core.buffers.take_reply();
-    let (mut ends, mut text) = (Ends::default(), Vec::new());
+    let mut copying = Copying { buf: core.buffers.take_reply(), ends: ascii.then(Ends::default) };
     let done = loop {
         let since_ns = stamp();
-        // Pieces lie beside each other in the windows of the file that are mapped.
-        let count = FTP_PIECE - (offset % FTP_PIECE as u64) as usize;
-        let extent = if as_it_is { reader.extent(offset, count) } else { None };
-        let (count, eof, sent) = if let Some(extent) = extent {
-            (extent.count, extent.eof, link.send_slice(&extent.data, !extent.eof).await)
-        } else {
-            buf.truncate(0);
-            let read = reader.read(core, who, (offset, count), &mut buf).await;
-            let (count, eof) = match read {
-                Ok(read) => read,
-                Err(status) => break Err(midway(status)),
-            };
-            let mut data = buf.as_slice();
-            if ascii {
-                text.clear();
-                ends.outward(data, &mut text);
-                data = &text;
-            }
-            (count, eof, link.send(data, !eof, &core.buffers).await)
+        // Of the last few bytes a copy costs less than the calls that save it.
+        let large = as_it_is && told.saturating_sub(offset) >= SEND_FILE_MIN as u64;
+        let sent = match large {
+            true => from_file((core, who), link, (reader, offset)).await,
+            false => Ok(None),
         };
-        if let Err(error) = sent {
-            break Err(lost(core, &error));
+        let sent = match sent {
+            Ok(None) => copying.send((core, who), link, (reader, offset)).await,
+            Ok(Some(sent)) => Ok(sent),
+            Err(answer) => Err(answer),
+        };
+        let (count, eof) = match sent {
+            Ok(sent) => sent,
+            Err(answer) => break Err(answer),
+        };
+        if count > 0 {
+            flow.moved((offset, count), false, since_ns);
         }
-        flow.moved((offset, count), false, since_ns);
         offset += count as u64;
-        if eof || count == 0 {
+        if eof && offset < told {
+            break Err(lost(core, &SendError::Shrunk));
+        }
+        if eof {
             break Ok(DONE);
         }
         tokio::task::yield_now().await;
     };
-    core.buffers.give_reply(buf);
+    core.buffers.give_reply(copying.buf);
     done
+}
+
+/// Has the kernel send what the socket takes now of the next piece: how many bytes, and whether the
+/// file ends behind them. `None` if it must be read.
+async fn from_file(
+    (core, who): (&Core, &Caller),
+    link: &mut Link,
+    (reader, offset): (&Reader, u64),
+) -> Result<Option<(usize, bool)>, Answer> {
+    let broke = |error| lost(core, &error);
+    link.has_room().await.map_err(broke)?;
+    let piece = (offset, TRANSFER_SEND_PIECE);
+    let part = reader.stretch(core, who, piece).await.map_err(midway)?;
+    let Some(part) = part else { return Ok(None) };
+    let sent = link.send_file(&part).map_err(broke)?;
+    Ok(Some((sent, part.eof && sent == part.count)))
+}
+
+/// What is read before it is sent: what is encrypted, what is text, and small files.
+struct Copying {
+    buf: ReplyBuf,
+    ends: Option<Ends>,
+}
+
+impl Copying {
+    /// Sends the next piece: how many bytes of the file, and whether it ends behind them.
+    async fn send(
+        &mut self,
+        (core, who): (&Core, &Caller),
+        link: &mut Link,
+        (reader, offset): (&Reader, u64),
+    ) -> Result<(usize, bool), Answer> {
+        self.buf.truncate(0);
+        let read = reader.read(core, who, (offset, FTP_PIECE), &mut self.buf).await;
+        let (count, eof) = read.map_err(midway)?;
+        let eof = eof || count == 0;
+        let mut text = Vec::new();
+        let data = match &mut self.ends {
+            Some(ends) => {
+                ends.outward(self.buf.as_slice(), &mut text);
+                &text
+            }
+            None => self.buf.as_slice(),
+        };
+        link.send(data, !eof, &core.buffers).await.map_err(|error| lost(core, &error))?;
+        Ok((count, eof))
+    }
 }
 
 /// A buffer of which a part is filled; all of it is initialised, so none of it is cleared twice.
@@ -327,7 +374,8 @@ impl Incoming {
         (link, ascii): (&mut Link, bool),
         flow: &Flow,
     ) -> Result<Answer, Answer> {
-        let _held = Held::take(core, 2 * FTP_UPLOAD_PIECE).await?;
+        let size = core.upload_piece();
+        let _held = Held::take(core, 2 * size).await?;
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
         let mut pace = core.files.budgets.limits().pace;
         let since_ns = stamp();
@@ -354,8 +402,8 @@ impl Incoming {
             let data = convert(&mut ends, piece.into_data(), false);
             let count = data.len();
             let mut next = match spare.take() {
-                Some(bytes) => Piece::again(bytes, FTP_UPLOAD_PIECE),
-                None => Piece::of(core, FTP_UPLOAD_PIECE),
+                Some(bytes) => Piece::again(bytes, size),
+                None => Piece::of(core, size),
             };
             let both = tokio::join!(upload.write(offset, data), next.fill(core, link, &mut pace));
             spare = Some(both.0.map_err(midway)?);

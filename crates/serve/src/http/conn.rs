@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    HTTP_DRAIN_MAX, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, TLS_HANDSHAKE_MAX,
-    TRANSFER_PIECE,
+    HTTP_DRAIN_MAX, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, SEND_FILE_MIN,
+    TLS_HANDSHAKE_MAX, TRANSFER_PIECE, TRANSFER_SEND_PIECE,
 };
 use tokio::net::TcpStream;
 
@@ -362,7 +362,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Sends a piece of a file; small ones wait for what follows.
+    /// Sends a piece of a file; small ones wait for what follows. Returns how many bytes that were,
+    /// which may be none.
     async fn piece(
         &mut self,
         cx: &Exchange,
@@ -370,21 +371,17 @@ impl Conn {
         (at, end): (u64, u64),
     ) -> Result<usize, Ended> {
         let since = stamp();
-        // Up to the next boundary: what crosses one cannot be sent from where it is.
-        let aligned = TRANSFER_PIECE as u64 - at % TRANSFER_PIECE as u64;
-        let count = (end - at).min(aligned) as usize;
-        let large = count >= HTTP_PIECE;
-        if large
-            && !self.peer.secure
-            && let Some(extent) = file.reader.extent(at, count)
-            && extent.count > 0
+        if !self.peer.secure
+            && end - at >= SEND_FILE_MIN as u64
+            && let Some(moved) = self.from_file(cx, file, (at, end)).await?
         {
-            self.flush(true).await?;
-            self.wire.link.send_slice(&extent.data, at + (extent.count as u64) < end).await?;
-            cx.flowed((at, extent.count), false, since);
-            tokio::task::yield_now().await;
-            return Ok(extent.count);
+            if moved > 0 {
+                cx.flowed((at, moved), false, since);
+                tokio::task::yield_now().await;
+            }
+            return Ok(moved);
         }
+        let count = (end - at).min(TRANSFER_PIECE as u64) as usize;
         let read = file.reader.read(&cx.core, &cx.caller, (at, count), &mut self.wire.out).await;
         let (moved, _) = read.map_err(|e| Ended::Broken(e.to_string()))?;
         if moved == 0 {
@@ -396,6 +393,24 @@ impl Conn {
         }
         cx.flowed((at, moved), false, since);
         Ok(moved)
+    }
+
+    /// Has the kernel send what the socket takes now of a piece. `None` if it must be read.
+    async fn from_file(
+        &mut self,
+        cx: &Exchange,
+        file: &Parts,
+        (at, end): (u64, u64),
+    ) -> Result<Option<usize>, Ended> {
+        self.flush(true).await?;
+        self.wire.link.has_room().await?;
+        let count = (end - at).min(TRANSFER_SEND_PIECE as u64) as usize;
+        let part = file.reader.stretch(&cx.core, &cx.caller, (at, count)).await;
+        match part.map_err(|e| Ended::Broken(e.to_string()))? {
+            Some(part) if part.count == 0 => Err(SendError::Shrunk.into()),
+            Some(part) => Ok(Some(self.wire.link.send_file(&part)?)),
+            None => Ok(None),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::clock::stamp;
-use base::limits::{HTTP_SMALL_PUT_MAX, TRANSFER_PIECE};
+use base::limits::HTTP_SMALL_PUT_MAX;
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
@@ -160,15 +160,15 @@ impl Stopped {
 }
 
 /// Room for two buffers: one is filled while the other one is written.
-async fn room(cx: &Exchange) -> Result<Held, Stopped> {
+async fn room(cx: &Exchange, size: usize) -> Result<Held, Stopped> {
     let until = base::clock::Deadline::after(base::limits::POOL_PATIENCE);
-    while !cx.core.budget.has_large(2 * TRANSFER_PIECE) {
+    while !cx.core.budget.has_large(2 * size) {
         if until.passed() {
             return Err(Stopped::File(Status::Busy));
         }
         tokio::time::sleep(base::limits::RECALL_LOOK).await;
     }
-    cx.hold(2 * TRANSFER_PIECE).map_err(Stopped::File)
+    cx.hold(2 * size).map_err(Stopped::File)
 }
 
 /// Writes a body from `offset` on; returns where it ends. A piece is received while the one before
@@ -179,16 +179,16 @@ pub(super) async fn stream(
     body: &mut Body<'_>,
     offset: u64,
 ) -> Result<u64, Stopped> {
-    let _held = room(cx).await?;
+    let size = cx.core.upload_piece();
+    let _held = room(cx, size).await?;
     let large = &cx.core.files.large;
     let (mut at, mut since) = (offset, stamp());
-    let mut full = large.take(TRANSFER_PIECE);
-    let mut ended = body.fill(&mut full, TRANSFER_PIECE).await.map_err(Stopped::Body)?;
-    let mut spare = large.take(TRANSFER_PIECE);
+    let mut full = large.take(size);
+    let mut ended = body.fill(&mut full, size).await.map_err(Stopped::Body)?;
+    let mut spare = large.take(size);
     while !full.is_empty() {
         let count = full.len();
-        let next =
-            async { if ended { Ok(true) } else { body.fill(&mut spare, TRANSFER_PIECE).await } };
+        let next = async { if ended { Ok(true) } else { body.fill(&mut spare, size).await } };
         let (written, filled) = tokio::join!(upload.write(at, full), next);
         full = written.map_err(Stopped::File)?;
         cx.flowed((at, count), true, since);

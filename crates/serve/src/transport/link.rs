@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use vfs::fs::Stretch;
 use vfs::mapped::Slice;
 use vfs::share::rules::Transport;
 use vfs::transfers::Security;
@@ -249,6 +250,27 @@ impl Link {
         match &self.tls {
             None => send::slice(&self.stream, slice, more, &mut self.pace).await,
             // Not asked for: what is mapped may vanish under the cipher.
+            Some(_) => Err(SendError::Tls(TlsError::State)),
+        }
+    }
+
+    /// Waits until the socket takes something. Who sends parts of files asks before he looks whether
+    /// they are in memory: a peer may take its time.
+    ///
+    /// # Errors
+    /// The peer takes nothing more, or too little.
+    pub async fn has_room(&mut self) -> Result<(), SendError> {
+        send::has_room(&self.stream, &mut self.pace).await
+    }
+
+    /// Has the kernel send what the socket takes now of a part of a file, in the clear only. Returns
+    /// how many bytes that were; none if there is no room.
+    ///
+    /// # Errors
+    /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
+    pub fn send_file(&mut self, part: &Stretch) -> Result<usize, SendError> {
+        match &self.tls {
+            None => send::file(&self.stream, part),
             Some(_) => Err(SendError::Tls(TlsError::State)),
         }
     }

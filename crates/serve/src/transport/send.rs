@@ -8,6 +8,7 @@ use base::clock::monotonic_ns;
 use base::limits::{SEND_LOOK, SEND_TIME_MAX};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+use vfs::fs::Stretch;
 use vfs::mapped::Slice;
 
 use super::pace::Pace;
@@ -78,6 +79,48 @@ pub async fn slice(
         };
     }
     Ok(())
+}
+
+/// Waits until the socket takes something.
+///
+/// # Errors
+/// The peer takes nothing more, or too little.
+pub async fn has_room(stream: &TcpStream, pace: &mut Pace) -> Result<(), SendError> {
+    match stream.try_io(Interest::WRITABLE, || Ok(())) {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => room(stream, pace).await,
+        known => Ok(known?),
+    }
+}
+
+/// Sends what the socket takes now of a part of a file. Nothing is copied: the socket is given the
+/// pages of the page cache, and what is written to the file before they have left, leaves.
+///
+/// # Errors
+/// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.
+pub fn file(stream: &TcpStream, part: &Stretch) -> Result<usize, SendError> {
+    let mut sent = 0;
+    while sent < part.count {
+        match stream.try_io(Interest::WRITABLE, || send_file(stream, part, sent)) {
+            Ok(0) if sent == 0 => return Err(SendError::Shrunk),
+            Ok(0) => break,
+            Ok(n) => sent += n,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(sent)
+}
+
+/// sendfile(2) of what is left of a part behind its first `done` bytes. A peer that has gone is
+/// EPIPE: the signal that comes with it is ignored, as in every Rust program.
+fn send_file(stream: &TcpStream, part: &Stretch, done: usize) -> io::Result<usize> {
+    let offset = libc::off_t::try_from(part.offset + done as u64);
+    let mut offset = offset.map_err(|_| io::ErrorKind::InvalidInput)?;
+    let (to, from) = (stream.as_raw_fd(), part.file.as_raw_fd());
+    // SAFETY: the kernel reads and writes the one offset, to which the pointer leads.
+    let n = unsafe { libc::sendfile(to, from, &raw mut offset, part.count - done) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
 /// send(2).

@@ -4,5 +4,6 @@
 #![allow(clippy::result_large_err)]
 
 mod scene;
+mod stretches;
 mod uploads;
 mod ways;

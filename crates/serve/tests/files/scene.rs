@@ -1,4 +1,4 @@
-//! A service of `serve::files` in this process: shares in memory or in a directory, users, and a
+//! A service of `serve::files` in this process: shares in memory or in a folder, users, and a
 //! core to call from. Other tests include this file by its path.
 
 #![allow(dead_code, reason = "each test that includes it uses a part")]
@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -21,6 +22,7 @@ use serve::transport::{Budgets, Runtimes};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
+use vfs::host::{HostFs, HostOptions};
 use vfs::identity::{Identity, Person, Refused};
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
@@ -199,6 +201,12 @@ impl Scene {
         Self::within(service, &[("share", share)], limits)
     }
 
+    /// The share `share`, in a folder of the machine, for peers that may be as slow as this.
+    pub fn in_folder(service: Service, folder: &Scratch, patience: Duration) -> Self {
+        let limits = Limits { pace: Pace::new(patience), ..Limits::default() };
+        Self::within(service, &[("share", folder.share())], limits)
+    }
+
     /// These shares.
     pub fn over(service: Service, shares: &[(&str, Arc<dyn FileSystem>)]) -> Self {
         Self::within(service, shares, Limits::default())
@@ -254,5 +262,54 @@ impl Scene {
         if let Err(e) = outcome {
             std::panic::resume_unwind(e.into_panic());
         }
+    }
+}
+
+/// A folder of a test's own with the folder `share` in it, removed at its end.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("plimsoll-files-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(path.join("share")).expect("a folder");
+        let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(path.join("share"), anybody).expect("its mode");
+        Self(path)
+    }
+
+    /// Its folder `share`, to be served.
+    pub fn share(&self) -> Arc<dyn FileSystem> {
+        let options = HostOptions::new(tag("share"), [7; 32]);
+        HostFs::open(&self.0.join("share"), options).expect("a share")
+    }
+
+    /// A file of ours; its path.
+    pub fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, bytes).expect("written");
+        path.to_str().expect("text").to_owned()
+    }
+
+    /// Makes a file longer, by a hole, or shorter; it is made if it is not there.
+    pub fn set_len(&self, name: &str, len: u64) -> std::fs::File {
+        let mut how = std::fs::File::options();
+        let file = how.read(true).write(true).create(true).truncate(false);
+        let file = file.open(self.0.join(name)).expect("opened");
+        file.set_len(len).expect("its length");
+        file
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).expect("read")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left is in the system's folder for that.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -5,6 +5,7 @@ mod hostile;
 mod listings;
 #[path = "../files/scene.rs"]
 mod scene;
+mod sent;
 mod sessions;
 mod slow;
 mod tls;

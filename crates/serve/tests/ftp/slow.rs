@@ -10,7 +10,7 @@ use vfs::share::Service;
 use wire::ftp::{Request, Verb};
 
 use crate::client::Running;
-use crate::scene::Scene;
+use crate::scene::{Scene, Scratch};
 
 /// How long a peer may do nothing here.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -49,7 +49,14 @@ fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
 
 #[test]
 fn who_takes_a_byte_now_and_then_is_given_up() {
-    let running = running();
+    let folder = Scratch::new();
+    let in_folder = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
+    for running in [running(), Running::over(in_folder, Settings::default())] {
+        gives_up_who_takes_a_byte(&running);
+    }
+}
+
+fn gives_up_who_takes_a_byte(running: &Running) {
     let mut c = running.signed_in();
     c.put("large", &vec![7; 32 << 20]);
     let mut data = c.begin(&Request::Text(Verb::Retr, b"large"));

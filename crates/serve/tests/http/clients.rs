@@ -1,55 +1,9 @@
 //! What people use: curl, wget, a browser.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use vfs::host::{HostFs, HostOptions};
-use vfs::share::{Service, tag};
-
-use crate::scene::Scene;
-use crate::stand::{Stand, open};
-
-/// A folder of this test's own, removed at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plimsoll-http-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(path.join("share")).unwrap();
-        let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-        std::fs::set_permissions(path.join("share"), anybody).unwrap();
-        Self(path)
-    }
-
-    /// A server of its folder `share`.
-    fn stand(&self) -> Stand {
-        let options = HostOptions::new(tag("share"), [7; 32]);
-        let fs = HostFs::open(&self.0.join("share"), options).unwrap();
-        Stand::over(Scene::over(Service::Http, &[("share", fs)]), open())
-    }
-
-    /// A file of ours; its path.
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, bytes).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.0.join(name)).unwrap()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What is left is in the system's folder for that.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::scene::Scratch;
+use crate::stand::Stand;
 
 /// Whether a program is here; says so if it is not.
 fn has(program: &str) -> bool {
@@ -83,7 +37,7 @@ fn curl_uploads_downloads_and_resumes() {
         return;
     }
     let scratch = Scratch::new();
-    let stand = scratch.stand();
+    let stand = Stand::of(&scratch);
     let body = pattern(5_000_000);
     let up = scratch.file("up", &body);
     let down = scratch.0.join("down").to_str().unwrap().to_owned();
@@ -116,7 +70,7 @@ fn curl_has_what_it_asks_for_and_nothing_else() {
         return;
     }
     let scratch = Scratch::new();
-    let stand = scratch.stand();
+    let stand = Stand::of(&scratch);
     scratch.file("secret", b"secret");
     scratch.file("share/empty", b"");
     scratch.file("share/f", &pattern(10_000));
@@ -152,7 +106,7 @@ fn ten_gibibytes_of_nothing_are_sent() {
         return;
     }
     let scratch = Scratch::new();
-    let stand = scratch.stand();
+    let stand = Stand::of(&scratch);
     let sparse = std::fs::File::create(scratch.0.join("share/sparse")).unwrap();
     sparse.set_len(10 << 30).unwrap();
     let url = format!("http://{}/share/sparse", stand.plain);
@@ -169,7 +123,7 @@ fn wget_goes_on_where_it_stopped_and_takes_folders() {
         return;
     }
     let scratch = Scratch::new();
-    let stand = scratch.stand();
+    let stand = Stand::of(&scratch);
     let body = pattern(300_000);
     scratch.file("share/f", &body);
     std::fs::create_dir(scratch.0.join("share/d ä")).unwrap();
@@ -190,7 +144,7 @@ fn a_browser_shows_a_folder_and_its_script_runs() {
         return;
     }
     let scratch = Scratch::new();
-    let stand = scratch.stand();
+    let stand = Stand::of(&scratch);
     scratch.file("share/<b>bold & plain", b"x");
     let profile = format!("--user-data-dir={}", scratch.0.join("profile").display());
     let url = format!("http://{}/share/", stand.plain);

@@ -12,6 +12,7 @@ mod http2;
 mod listings;
 #[path = "../files/scene.rs"]
 mod scene;
+mod sent;
 mod sign_in;
 mod slow;
 mod stand;

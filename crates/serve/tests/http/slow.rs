@@ -10,7 +10,7 @@ use base::limits::PEER_RATE_MIN;
 use socket2::{Domain, Socket, Type};
 use vfs::share::Service;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, Scratch};
 use crate::stand::{Stand, open};
 
 /// How long a peer may do nothing here.
@@ -73,7 +73,14 @@ fn a_body_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
 
 #[test]
 fn who_takes_a_byte_now_and_then_is_given_up() {
-    let stand = stand();
+    let folder = Scratch::new();
+    let in_folder = Scene::in_folder(Service::Http, &folder, PATIENCE);
+    for stand in [stand(), Stand::over(in_folder, open())] {
+        gives_up_who_takes_a_byte(&stand);
+    }
+}
+
+fn gives_up_who_takes_a_byte(stand: &Stand) {
     let data = vec![7; 8 << 20];
     assert_eq!(stand.client().put("/share/large", &[], &data).status, 201);
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -83,7 +90,7 @@ fn who_takes_a_byte_now_and_then_is_given_up() {
     stream.set_read_timeout(Some(PAUSE)).unwrap();
     stream.write_all(b"GET /share/large HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let begun = Instant::now();
-    while given_up(&stand) == 0 {
+    while given_up(stand) == 0 {
         assert!(begun.elapsed() < DEADLINE, "not given up");
         let _taken = stream.read(&mut [0; 1]);
         // So that the next byte is taken later; nothing is waited for.

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::limits::PEER_PATIENCE;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -14,7 +15,7 @@ use serve::transport::Tasks;
 use serve::transport::tls::{Credentials, Offer, Tls};
 use vfs::share::Service;
 
-use crate::scene::Scene;
+use crate::scene::{Scene, Scratch};
 
 /// A server with a plain and a secure port.
 pub struct Stand {
@@ -44,6 +45,11 @@ impl Stand {
     /// A server with these settings.
     pub fn new(settings: Settings) -> Self {
         Self::over(Scene::in_memory(Service::Http), settings)
+    }
+
+    /// A server of a folder, open to everybody.
+    pub fn of(folder: &Scratch) -> Self {
+        Self::over(Scene::in_folder(Service::Http, folder, PEER_PATIENCE), open())
     }
 
     /// A server of what a scene has.

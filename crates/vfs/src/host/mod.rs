@@ -53,7 +53,7 @@ use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Stretch, Watch,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -510,6 +510,9 @@ impl FileSystem for HostFs {
     }
     fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
         self.file_extent(cx, file, offset, count)
+    }
+    fn stretch(&self, cx: Context<'_>, file: &Handle, offset: u64, n: usize) -> Result<Stretch> {
+        self.file_stretch(cx, file, offset, n)
     }
     fn write(
         &self,

@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::limits::READ_AHEAD;
+
 use crate::attr::{Attr, FileType, Wcc};
-use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, Space};
+use crate::fs::{Context, Entry, Extent, Failed, ReadDone, Result, Space, Stretch};
 use crate::handle::Handle;
 use crate::host::acting::Acting;
 use crate::host::node::{Node, lock};
@@ -384,16 +386,57 @@ impl HostFs {
         let data = open.windows.slice(open.fd.as_fd(), offset, count)?;
         // Asked on tmpfs too: to look at a hole there through a mapping would fill it.
         let end = offset.saturating_add(count as u64);
-        if !sys::in_cache(open.fd.as_fd(), offset, count) {
+        if sys::in_cache(open.fd.as_fd(), offset, count) != Some(true) {
             return None;
         }
-        // What is being read ahead is in the cache and not there yet; it comes in order.
-        let there = |at| sys::read_at(open.fd.as_fd(), &mut [0], at, true).is_ok_and(|n| n == 1);
-        if !self.inline.all && !there(end - 1) {
+        if !self.inline.all && !is_there(open.fd.as_fd(), end - 1) {
             return None;
         }
         let eof = end >= attr.size;
         Some(Extent { data, count, eof, attr })
+    }
+
+    /// On a connection's thread it waits for nothing; on the pool it brings into memory what is
+    /// asked for, and asks the disk for as much again, which then comes while this is sent.
+    pub(super) fn file_stretch(
+        &self,
+        cx: Context<'_>,
+        file: &Handle,
+        offset: u64,
+        count: usize,
+    ) -> Result<Stretch> {
+        if !self.inline.read.load(Ordering::Relaxed) {
+            return Err(Status::NotSupported);
+        }
+        if i64::try_from(offset).is_err() {
+            return Err(Status::Invalid);
+        }
+        let node = self.node(cx, file)?;
+        let attr = self.attr(&node)?;
+        let open = self.open_for(cx, &node, &attr, false)?;
+        let left = attr.size.saturating_sub(offset);
+        let count = usize::try_from(left).map_or(count, |left| left.min(count));
+        let stretch =
+            Stretch { file: Arc::clone(&open.fd), offset, count, eof: count as u64 == left };
+        // What lives in memory, and its holes, are sent as they are.
+        if count == 0 || self.inline.all {
+            return Ok(stretch);
+        }
+        let (fd, last) = (open.fd.as_fd(), offset + count as u64 - 1);
+        let here = sys::in_cache(fd, offset, count).ok_or(Status::NotSupported)?;
+        if here && is_there(fd, last) {
+            return Ok(stretch);
+        }
+        if !cx.may_block {
+            return Err(Status::WouldBlock);
+        }
+        for at in (0..2 * count).step_by(READ_AHEAD) {
+            sys::will_need(fd, offset.saturating_add(at as u64), READ_AHEAD);
+        }
+        sys::read_at(fd, &mut [0], last, false)?;
+        // A disk that takes no advice, or too little memory: a read gets on in any case.
+        let here = sys::in_cache(fd, offset, count) == Some(true);
+        if here { Ok(stretch) } else { Err(Status::NotSupported) }
     }
 
     fn read_by(
@@ -459,6 +502,12 @@ impl HostFs {
             avail_files: st.f_ffree,
         })
     }
+}
+
+/// Whether a byte of a file can be had at once. What is being read ahead is in the cache and not
+/// there yet; it comes in order, so that its last byte speaks for it.
+fn is_there(fd: BorrowedFd<'_>, at: u64) -> bool {
+    sys::read_at(fd, &mut [0], at, true).is_ok_and(|n| n == 1)
 }
 
 /// Opens a regular file by its O_PATH descriptor, leaving its access time alone where allowed.

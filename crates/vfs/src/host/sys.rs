@@ -247,9 +247,9 @@ pub fn read_at(fd: BorrowedFd<'_>, buf: &mut [u8], offset: u64, nowait: bool) ->
     })
 }
 
-/// Whether all pages of this part of a file are in the page cache (cachestat(2)). False as well
-/// where the kernel does not tell: before Linux 6.5, or of a file that is not ours.
-pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
+/// Whether all pages of this part of a file are in the page cache (cachestat(2)). `None` where the
+/// kernel does not tell: before Linux 6.5, or of a file that is not ours.
+pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> Option<bool> {
     /// The same on every architecture.
     const CACHESTAT: c_long = 451;
     const PAGE: u64 = 4096;
@@ -260,7 +260,17 @@ pub fn in_cache(fd: BorrowedFd<'_>, offset: u64, count: usize) -> bool {
     // SAFETY: the kernel reads two numbers and writes five, which is what is there.
     let done = unsafe { libc::syscall(CACHESTAT, fd.as_raw_fd(), ask, answer, 0) } == 0;
     let last = offset + (count as u64).saturating_sub(1);
-    done && pages[0] > last / PAGE - offset / PAGE
+    done.then_some(pages[0] > last / PAGE - offset / PAGE)
+}
+
+/// Asks for a part of a file to be read into the page cache, and does not wait for it
+/// (posix_fadvise(2)). A file system that takes no advice is none the worse for it.
+pub fn will_need(fd: BorrowedFd<'_>, offset: u64, count: usize) {
+    let Ok(offset) = libc::off_t::try_from(offset) else { return };
+    // SAFETY: no memory is involved.
+    unsafe {
+        libc::posix_fadvise(fd.as_raw_fd(), offset, count as libc::off_t, libc::POSIX_FADV_WILLNEED)
+    };
 }
 
 /// pwrite(2).

@@ -14,7 +14,7 @@ use crate::attr::{Attr, SetAttr, Time, Wcc};
 use crate::fs::layer::{about_inner, looks_at_inner};
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
+    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Stretch, Watch,
 };
 use crate::handle::Handle;
 use crate::locks::{ByClient, Changing, FileKey, LockTable};
@@ -112,6 +112,10 @@ impl FileSystem for Leasing {
     fn extent(&self, cx: Context<'_>, file: &Handle, offset: u64, count: usize) -> Option<Extent> {
         self.looking(cx, file).ok()?;
         self.inner.extent(cx, file, offset, count)
+    }
+    fn stretch(&self, cx: Context<'_>, file: &Handle, offset: u64, n: usize) -> Result<Stretch> {
+        self.looking(cx, file)?;
+        self.inner.stretch(cx, file, offset, n)
     }
     fn write(
         &self,

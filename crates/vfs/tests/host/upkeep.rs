@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use vfs::cred::Cred;
 use vfs::fs::{Context, CreateHow, Durable, Extent, FileName, FileSystem, Flush, Special, Stable};
 use vfs::handle::Handle;
 use vfs::host::{HostFs, HostOptions};
+use vfs::status::Status;
 
 use super::{Scratch, disk, memory};
 
@@ -277,6 +279,45 @@ fn a_large_read_is_sent_from_where_it_is() {
     }
 }
 
+/// On memory and on a disk: the kernel is given what reading gives, brought into memory if it may
+/// take its time.
+#[test]
+fn a_stretch_of_a_file_is_where_reading_finds_it() {
+    for medium in [memory(), disk()] {
+        let scratch = Scratch::new(&medium, "stretch");
+        let fs = scratch.open(true);
+        let file = create(&*fs, &fs.root(), "file");
+        let data: Vec<u8> = (0..300_000_u32).map(|n| (n / 3) as u8).collect();
+        fs.write(cx(&root()), &file, 0, &data, Stable::FileSync).expect("written");
+        let me = root();
+        let inline = Context { may_block: false, ..cx(&me) };
+        let part = match fs.stretch(cx(&me), &file, 100_000, 100_000) {
+            Err(Status::NotSupported) => {
+                println!("SKIP stretches: this kernel does not tell what is in its page cache");
+                return;
+            }
+            part => part.expect("sent so"),
+        };
+        assert_eq!((part.offset, part.count, part.eof), (100_000, 100_000, false));
+        let open = std::fs::File::from(part.file.try_clone().expect("a descriptor"));
+        let mut got = vec![0; part.count];
+        open.read_exact_at(&mut got, part.offset).expect("read");
+        assert!(got == data[100_000..200_000]);
+        let end = fs.stretch(inline, &file, 200_000, 1 << 20).expect("in memory now");
+        assert_eq!((end.count, end.eof), (100_000, true));
+        let behind = fs.stretch(inline, &file, 300_000, 1 << 20).expect("nothing to wait for");
+        assert_eq!((behind.count, behind.eof), (0, true));
+        assert_eq!(fs.stretch(inline, &file, 1 << 63, 1).err(), Some(Status::Invalid));
+        assert_eq!(fs.stretch(cx(&me), &fs.root(), 0, 1).err(), Some(Status::IsDirectory));
+
+        // A hole is sent as zeros, after the disk's file system has had its time.
+        let longer = SetAttr { size: Some(1 << 20), ..SetAttr::default() };
+        fs.setattr(cx(&me), &file, &longer, None).expect("longer");
+        let hole = fs.stretch(cx(&me), &file, 400_000, 100_000).expect("brought into memory");
+        assert_eq!((hole.count, hole.eof), (100_000, false));
+    }
+}
+
 /// As root: rights are asked for each time.
 #[test]
 fn nobody_is_sent_what_he_may_not_read() {
@@ -293,7 +334,9 @@ fn nobody_is_sent_what_he_may_not_read() {
     fs.read(cx(&other), &file, 0, &mut [0; 10]).expect("it is for all to read");
     drop(fs.extent(theirs, &file, 0, 100_000));
     assert!(fs.extent(theirs, &file, 0, 100_000).is_some());
+    assert!(fs.stretch(theirs, &file, 0, 100_000).is_ok());
     fs.setattr(cx(&me), &file, &mode(0o600), None).expect("made private");
     assert!(fs.extent(theirs, &file, 0, 100_000).is_none());
+    assert_eq!(fs.stretch(cx(&other), &file, 0, 100_000).err(), Some(Status::Access));
     fs.read(cx(&other), &file, 0, &mut [0; 10]).expect_err("not any more");
 }

@@ -1,0 +1,84 @@
+//! Large files of a folder in the clear: the kernel sends them, and whatever happens to the file or
+//! the client meanwhile, nobody is told what is not so.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use crate::scene::Scratch;
+use crate::stand::Stand;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n * 11 + n / 253) as u8).collect()
+}
+
+/// Asks for a file and takes the first byte of the answer.
+fn begun(stand: &Stand, target: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(stand.plain).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
+    stream.read_exact(&mut [0; 1]).unwrap();
+    stream
+}
+
+#[test]
+fn files_of_all_sizes_and_their_parts_come_from_a_folder() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    let mut client = stand.client();
+    for len in [0, 1, 65_535, 65_536, 1 << 20, (1 << 20) + 1, 5_000_003] {
+        let data = pattern(len);
+        scratch.file("share/f", &data);
+        let got = client.get("/share/f", &[]);
+        assert_eq!((got.status, got.body == data), (200, true), "{len}");
+    }
+    let data = pattern(5_000_003);
+    let part = client.get("/share/f", &["Range: bytes=70001-4000000"]);
+    assert_eq!((part.status, part.body == data[70_001..=4_000_000]), (206, true));
+    let two = client.get("/share/f", &["Range: bytes=0-199999,300000-499999"]);
+    assert_eq!(two.status, 206);
+    let has = |part: &[u8]| two.body.windows(part.len()).any(|w| w == part);
+    assert!(has(&data[..200_000]) && has(&data[300_000..500_000]));
+    assert_eq!(client.get("/share/f", &["Range: bytes=-1"]).body, data[5_000_002..]);
+}
+
+#[test]
+fn a_part_far_behind_the_beginning_is_found() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    let (size, data) = (5_u64 << 30, pattern(300_000));
+    let file = scratch.set_len("share/sparse", size);
+    file.write_all_at(&data, size - 300_000).unwrap();
+    let range = format!("Range: bytes={}-", size - 1_300_000);
+    let got = stand.client().get("/share/sparse", &[&range]);
+    assert_eq!((got.status, got.body.len()), (206, 1_300_000));
+    assert!(got.body[..1_000_000].iter().all(|b| *b == 0) && got.body[1_000_000..] == data);
+}
+
+#[test]
+fn a_file_that_becomes_shorter_ends_the_connection() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    scratch.set_len("share/f", 64 << 20);
+    let mut stream = begun(&stand, "/share/f");
+    scratch.set_len("share/f", 1000);
+    let mut rest = Vec::new();
+    // Nothing says that this was all: the length that was told has not come.
+    let ended = stream.read_to_end(&mut rest);
+    assert!(rest.len() < 64 << 20, "{ended:?} after {}", rest.len());
+    assert_eq!(stand.client().get("/share/f", &[]).body.len(), 1000);
+}
+
+#[test]
+fn a_client_that_goes_takes_nothing_with_it() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    scratch.set_len("share/f", 64 << 20);
+    drop(begun(&stand, "/share/f"));
+    let told = stand.scene.told.take(1);
+    assert!(told[0].starts_with("http download cut /share/f "), "{told:?}");
+    assert_eq!(stand.client().get("/share/f", &["Range: bytes=0-999999"]).body.len(), 1_000_000);
+}
