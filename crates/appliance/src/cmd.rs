@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 pub mod http;
 pub mod inspect;
+pub mod lab;
 pub mod nfs;
 pub mod serve;
 pub mod sftp_server;

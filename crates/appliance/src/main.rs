@@ -18,7 +18,7 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Lab(args) => return ::lab::cli::run(args),
+        Command::Lab(args) => return ::lab::cli::run(args, &cmd::lab::find),
         Command::Demo(args) => match cmd::demo::run(&args) {
             Ok(code) => return code,
             Err(failure) => Err(failure),

@@ -3,6 +3,8 @@
 //! Results go to stdout, progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done
 //! but degraded.
 
+pub mod share;
+
 use crate::agent::{self, AgentOptions, with_sources};
 use crate::client::service::at::without_password;
 use crate::client::{ClientError, Target, scratch};
@@ -14,6 +16,7 @@ use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
 use clap::{Args, Parser, Subcommand};
+use share::{Find, Found, ShareArgs};
 use std::error::Error;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -67,10 +70,6 @@ enum LabCommand {
 /// What `run` and `limits` share.
 #[derive(Debug, Args)]
 struct Common {
-    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
-    /// webdavs://user@host:port/share; path:/dir, null:. A comparison takes several
-    #[arg(long = "target", value_name = "URL", required = true)]
-    targets: Vec<String>,
     /// Client processes to start here.
     #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u32,
@@ -114,6 +113,10 @@ struct Common {
 struct RunArgs {
     /// Name of a job (see `lab list`) or a TOML file.
     job: String,
+    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
+    /// webdavs://user@host:port/share; path:/dir, null:. A comparison takes several
+    #[arg(long = "target", value_name = "URL", required_unless_present = "share")]
+    targets: Vec<String>,
     #[command(flatten)]
     common: Common,
     /// Make this folder on the target, keep all files in it, and remove it afterwards.
@@ -125,6 +128,8 @@ struct RunArgs {
     /// Of a comparison, keep the rounds that the result in --out has already.
     #[arg(long)]
     resume: bool,
+    #[command(flatten)]
+    own: ShareArgs,
 }
 
 #[derive(Debug, Args)]
@@ -139,6 +144,10 @@ struct CleanArgs {
 
 #[derive(Debug, Args)]
 struct LimitsArgs {
+    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
+    /// webdavs://user@host:port/share; path:/dir, null:
+    #[arg(long, value_name = "URL")]
+    target: String,
     #[command(flatten)]
     common: Common,
     /// Only these rows: names of jobs, separated by commas.
@@ -164,6 +173,14 @@ struct AgentArgs {
 
 type Outcome = Result<ExitCode, Box<dyn Error>>;
 
+/// Why there is nothing to compare.
+enum NotCompared {
+    /// Which the user has been told.
+    Told(ExitCode),
+    /// A target is none.
+    Usage(ClientError),
+}
+
 /// Runs `plimsoll lab` with the words after `lab`.
 pub fn main<I, T>(words: I) -> ExitCode
 where
@@ -173,7 +190,7 @@ where
     let words =
         std::iter::once(OsString::from("plimsoll lab")).chain(words.into_iter().map(Into::into));
     match LabArgs::try_parse_from(words) {
-        Ok(args) => run(args),
+        Ok(args) => run(args, &share::nowhere),
         Err(error) => {
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
@@ -181,10 +198,11 @@ where
     }
 }
 
-/// Runs a parsed command; for a program that has `lab` among its own subcommands.
-pub fn run(args: LabArgs) -> ExitCode {
+/// Runs a parsed command; for a program that has `lab` among its own subcommands, and that may know
+/// how to find a share.
+pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     let outcome = match args.command {
-        LabCommand::Run(args) => run_job(&args),
+        LabCommand::Run(args) => run_job(&args, find),
         LabCommand::Limits(args) => run_limits(&args),
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
@@ -199,7 +217,7 @@ pub fn run(args: LabArgs) -> ExitCode {
 }
 
 impl Common {
-    fn options(&self, words: Vec<String>) -> Result<RunOptions, Box<dyn Error>> {
+    fn options(&self, target: &str, words: Vec<String>) -> Result<RunOptions, Box<dyn Error>> {
         let source = if self.agents.is_empty() {
             Source::Local { clients: self.clients.max(1), command: agent_command() }
         } else {
@@ -207,7 +225,7 @@ impl Common {
             Source::Remote { addresses: self.agents.clone(), token }
         };
         Ok(RunOptions {
-            target: self.one_target()?,
+            target: Target::parse(target)?,
             source,
             bind: !self.no_bind,
             server_socket: self.server_socket.clone(),
@@ -216,13 +234,6 @@ impl Common {
             scratch: None,
             command: words,
         })
-    }
-
-    fn one_target(&self) -> Result<Target, Box<dyn Error>> {
-        match self.targets.as_slice() {
-            [one] => Ok(Target::parse(one)?),
-            _ => Err("several targets are for a comparison: `lab run secure-protocols`".into()),
-        }
     }
 
     fn progress(&self) -> impl FnMut(&Told) + use<> {
@@ -256,10 +267,10 @@ fn own_words() -> Vec<String> {
     std::env::args_os().map(|word| without_password(&word.to_string_lossy())).collect()
 }
 
-fn run_job(args: &RunArgs) -> Outcome {
+fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
     let common = &args.common;
     match Plan::load(&args.job, &common.settings) {
-        Ok(Some(plan)) => return run_comparison(&plan, args),
+        Ok(Some(plan)) => return run_comparison(&plan, args, find),
         Ok(None) => {}
         Err(error) => return Ok(usage(&error)),
     }
@@ -270,7 +281,12 @@ fn run_job(args: &RunArgs) -> Outcome {
     if args.while_stdin {
         end_with_stdin();
     }
-    let mut options = common.options(own_words())?;
+    let target = match args.targets.as_slice() {
+        [one] => one,
+        [] => return Err("--share is for a comparison: `lab run secure-protocols`".into()),
+        _ => return Err("several targets are for a comparison: `lab run secure-protocols`".into()),
+    };
+    let mut options = common.options(target, own_words())?;
     if let Some(name) = &args.scratch {
         options.scratch = Some(folder_name(name)?);
         options.clean = true;
@@ -287,35 +303,46 @@ fn run_job(args: &RunArgs) -> Outcome {
     Ok(exit(&[&result]))
 }
 
-/// The comparison of protocols: from this process, over all targets.
-fn run_comparison(plan: &Plan, args: &RunArgs) -> Outcome {
-    let common = &args.common;
-    let mut targets = Vec::new();
-    for url in &common.targets {
-        match Target::parse(url)? {
-            Target::Service(at) => targets.push(at),
-            other => {
-                let why = "is compared by nothing: ftp, ftps, sftp, http, https, webdav, webdavs";
-                return Ok(usage(&ClientError::Target(other.to_string(), why)));
-            }
+/// The targets of a comparison, and their servers' processes as far as they are known.
+fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCompared> {
+    let given = &args.common.server_pids;
+    if let Some(name) = &args.own.share {
+        let mut found = find(name, &args.own, plan).map_err(NotCompared::Told)?;
+        if !given.is_empty() {
+            found.pids.clone_from(given);
         }
+        return Ok(found);
     }
+    let service = |url: &String| match Target::parse(url)? {
+        Target::Service(at) => Ok(at),
+        other => {
+            let why = "is compared by nothing: ftp, ftps, sftp, http, https, webdav, webdavs";
+            Err(ClientError::Target(other.to_string(), why))
+        }
+    };
+    let targets = args.targets.iter().map(service).collect::<Result<_, _>>();
+    Ok(Found { targets: targets.map_err(NotCompared::Usage)?, pids: given.clone() })
+}
+
+/// The comparison of protocols: from this process, over all targets.
+fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
+    let common = &args.common;
     if !common.agents.is_empty() || args.scratch.is_some() {
         return Err("a comparison runs from this machine, in a folder of its own: without \
                     --agents and --scratch"
             .into());
     }
+    let Found { targets, pids } = match compared(plan, args, find) {
+        Ok(found) => found,
+        Err(NotCompared::Told(code)) => return Ok(code),
+        Err(NotCompared::Usage(error)) => return Ok(usage(&error)),
+    };
     if args.while_stdin {
         end_with_stdin();
     }
     let earlier = if args.resume { Comparison::read(&common.out).ok().flatten() } else { None };
-    let wanted = Wanted {
-        plan,
-        targets: &targets,
-        server_pids: &common.server_pids,
-        command: own_words(),
-        earlier,
-    };
+    let wanted =
+        Wanted { plan, targets: &targets, server_pids: &pids, command: own_words(), earlier };
     let mut kept = Ok(());
     let result = transfer::run::run(&wanted, &mut |so_far, round| {
         kept = so_far.write(&common.out);
@@ -401,7 +428,7 @@ fn run_limits(args: &LimitsArgs) -> Outcome {
         Ok(jobs) => jobs,
         Err(error) => return Ok(usage(&error)),
     };
-    let options = common.options(own_words())?;
+    let options = common.options(&args.target, own_words())?;
     let mut progress = common.progress();
     let (summary, results) = limits::run(&jobs, &options, &common.out, &mut progress)?;
     if common.json {
@@ -441,7 +468,11 @@ fn list(json: bool) -> Outcome {
 fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
     match Comparison::read(path)? {
-        Some(comparison) => report::write_comparison(&comparison, dir)?,
+        Some(mut comparison) => {
+            // One of an earlier version has no sentences yet.
+            comparison.derive();
+            report::write_comparison(&comparison, dir)?;
+        }
         None => report::write(&RunResult::read(path)?, dir)?,
     }
     println!("{}", dir.join("report.html").display());

@@ -1,6 +1,7 @@
 //! What `/proc` and the control groups say of a process and its machine: pure parsers and the
 //! thin readers around them.
 
+use crate::agent::clock;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -113,7 +114,8 @@ pub fn process_cpu(pid: u32) -> Option<ProcessCpu> {
 }
 
 /// CPU seconds of process `pid`, of all processes that it has started, and of those of them that
-/// have ended: servers that make a process for each connection. `None` when there is none.
+/// have ended: servers that make a process for each connection. `None` when there is none. Of those
+/// that live it is known to the nanosecond, of those that have ended in clock ticks.
 pub fn family_cpu(pid: u32) -> Option<f64> {
     let pids = fs::read_dir("/proc").ok()?.flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -121,11 +123,14 @@ pub fn family_cpu(pid: u32) -> Option<f64> {
         Some((pid, parse_family(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?))
     });
     let families: Vec<(u32, Family)> = families.collect();
-    let mut sum = families.iter().find(|f| f.0 == pid)?.1.seconds;
+    let seconds = |pid: u32, family: &Family| {
+        clock::other_process_cpu_ns(pid).map_or(family.own_s, |ns| ns as f64 / 1e9) + family.ended_s
+    };
+    let mut sum = seconds(pid, &families.iter().find(|f| f.0 == pid)?.1);
     let mut wanted = vec![pid];
     while let Some(parent) = wanted.pop() {
         for (child, family) in families.iter().filter(|f| f.1.parent == parent) {
-            sum += family.seconds;
+            sum += seconds(*child, family);
             wanted.push(*child);
         }
     }
@@ -137,8 +142,10 @@ pub fn family_cpu(pid: u32) -> Option<f64> {
 pub struct Family {
     /// Its parent.
     pub parent: u32,
-    /// User and system time, with those of children that have ended.
-    pub seconds: f64,
+    /// Its user and system time.
+    pub own_s: f64,
+    /// Those of its children that have ended.
+    pub ended_s: f64,
 }
 
 /// From a `stat` line (proc(5): fields 4 and 14 to 17).
@@ -147,8 +154,9 @@ pub fn parse_family(text: &str) -> Option<Family> {
     let mut words = after.split_whitespace().skip(1);
     let parent = words.next()?.parse().ok()?;
     let ticks: Vec<u64> = words.skip(9).take(4).map_while(|w| w.parse().ok()).collect();
-    let [_, _, _, _] = ticks.as_slice() else { return None };
-    Some(Family { parent, seconds: ticks.iter().sum::<u64>() as f64 / ticks_per_second() })
+    let [user, system, users, systems] = ticks.as_slice() else { return None };
+    let seconds = |ticks: u64| ticks as f64 / ticks_per_second();
+    Some(Family { parent, own_s: seconds(user + system), ended_s: seconds(users + systems) })
 }
 
 fn ticks_per_second() -> f64 {

@@ -6,8 +6,10 @@
 //! how they are distributed ([`stats`]); what protection costs is the ratio to the plain protocol
 //! of the same family in the same round.
 //!
-//! - [`plan`]: the job file. [`run`]: the rounds. [`record`]: what is kept. [`told`]: as text.
+//! - [`plan`]: the job file. [`run`]: the rounds. [`record`]: what is kept. [`findings`]:
+//!   what it says. [`told`]: as text.
 
+pub mod findings;
 pub mod plan;
 pub mod record;
 pub mod run;

@@ -2,7 +2,7 @@
 //! in `control::cli`; here is only where they come from and where what they say goes.
 
 mod history;
-mod outside;
+pub mod outside;
 mod terminal;
 
 use std::fs::File;

@@ -64,8 +64,13 @@ fn this_process_can_be_seen() {
 fn a_family_counts_children_that_have_ended() {
     let stat = "77 (a) b) S 12 77 77 0 -1 4194560 1 2 3 4 100 50 30 20 20 0 1 0 9 0 0";
     let family = parse_family(stat).unwrap();
-    assert_eq!((family.parent, family.seconds * ticks_per_second()), (12, 200.0));
+    assert_eq!((family.parent, family.own_s * ticks_per_second()), (12, 150.0));
+    assert_eq!(family.ended_s * ticks_per_second(), 50.0);
     assert_eq!(parse_family("77 (a) S 12 77"), None);
-    assert!(family_cpu(std::process::id()).is_some_and(|s| s >= 0.0));
+    // What is shorter than a tick counts too.
+    let (own, begun) = (std::process::id(), clock::thread_cpu_ns());
+    let before = family_cpu(own).unwrap();
+    while clock::thread_cpu_ns() < begun + 1_000_000 {}
+    assert!(family_cpu(own).unwrap() > before);
     assert_eq!(family_cpu(u32::MAX), None);
 }

@@ -61,6 +61,7 @@ function comparison(c) {
   $("title").textContent = c.plan.title;
   $("subtitle").textContent = `${c.plan.answers} · ${when(c.started)}, ${digits(c.ended - c.started)} s`;
   for (const s of [c.failed && "Failed: " + c.failed, ...c.degraded.map((d) => "Degraded: " + d)].filter(Boolean)) $("notes").append(el("p", { class: "note" }, s));
+  $("findings").append(...(c.findings || []).map((s) => el("li", {}, s)));
   $("upload").append(speeds(c, "upload")); $("download").append(speeds(c, "download")); $("cpu").append(costs(c));
   const ratio = (m) => m ? `${percent(m.median)} (${percent(m.low)} – ${percent(m.high)})` : null, seconds = (m) => m ? digits(m.median) + " s" : "unseen";
   table($("figures"), ["protocol", "", "#median", "#from", "#to", "#files/s", "#of plain", "#client CPU/GB", "#server CPU/GB"], c.lines.flatMap((line) => line.ways.map((w) =>

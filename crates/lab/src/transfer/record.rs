@@ -1,5 +1,6 @@
 //! What is kept of a comparison: every transfer, and what is derived from them.
 
+use super::findings;
 use super::plan::Plan;
 use super::stats::Middle;
 use crate::record::{RecordError, ServerInfo, write_file};
@@ -53,6 +54,9 @@ pub struct Comparison {
     pub client: serde_json::Value,
     /// The targets in the order in which they were given.
     pub lines: Vec<Line>,
+    /// What comes of it, in sentences ([`super::findings`]).
+    #[serde(default)]
+    pub findings: Vec<String>,
     /// Why the comparison is degraded; empty when it is not.
     pub degraded: Vec<String>,
     /// Why it failed, if it did.
@@ -121,7 +125,7 @@ pub struct Figures {
 }
 
 impl Comparison {
-    /// Derives all figures from the samples.
+    /// Derives all figures from the samples, and the sentences from the figures.
     pub fn derive(&mut self) {
         let files = f64::from(self.plan.files);
         let derived: Vec<Vec<Figures>> = self
@@ -135,6 +139,7 @@ impl Comparison {
         for (line, ways) in self.lines.iter_mut().zip(derived) {
             line.ways = ways;
         }
+        self.findings = findings::of(self);
     }
 
     /// Writes `result.json` into `dir`, replacing an older one in one move.
@@ -176,6 +181,15 @@ impl Line {
         self.ways.iter().find(|f| f.way == way)
     }
 
+    /// Throughput ÷ that of another line in the same round.
+    pub fn to_other(&self, other: &Self, way: Way) -> Option<Middle> {
+        let ratio = |mine: &Sample| {
+            let theirs = other.of(way).find(|s| s.round == mine.round)?;
+            Some(rate(mine) / rate(theirs))
+        };
+        Middle::of(&self.of(way).filter_map(ratio).collect::<Vec<f64>>())
+    }
+
     fn of(&self, way: Way) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |s| s.way == way)
     }
@@ -192,19 +206,12 @@ fn figures(line: &Line, plain: Option<&Line>, way: Way, files: f64) -> Option<Fi
     let server = line.of(way).filter_map(|s| Some(per_gb(s.server_cpu_s?, s)));
     let server: Vec<f64> = server.collect();
     let seconds: Vec<f64> = line.of(way).map(|s| s.seconds).collect();
-    let ratios = plain.map(|plain| -> Vec<f64> {
-        let pair = |mine: &Sample| {
-            let theirs = plain.of(way).find(|s| s.round == mine.round)?;
-            Some(rate(mine) / rate(theirs))
-        };
-        line.of(way).filter_map(pair).collect()
-    });
     Some(Figures {
         way,
         bytes_s: Middle::of(&rates)?,
         files_s: files / Middle::of(&seconds)?.median.max(1e-9),
         client_cpu_s_gb: Middle::of(&client)?,
         server_cpu_s_gb: Middle::of(&server),
-        to_plain: ratios.and_then(|ratios| Middle::of(&ratios)),
+        to_plain: plain.and_then(|plain| line.to_other(plain, way)),
     })
 }

@@ -177,6 +177,7 @@ fn begin(wanted: &Wanted<'_>) -> (Comparison, u32) {
         command: wanted.command.clone(),
         client: proc::machine(),
         lines: Vec::new(),
+        findings: Vec::new(),
         degraded: Vec::new(),
         failed: None,
     };

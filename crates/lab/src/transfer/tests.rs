@@ -48,7 +48,10 @@ fn every_protocol_moves_the_same_files_each_round() {
     let known: Vec<&str> = result.lines.iter().map(|l| l.identity.as_str()).collect();
     assert_eq!(known, ["none", "pin", "insecure", "none", "pin", "none", "insecure"]);
     assert!(store.files().is_empty(), "files are left behind");
+    // Each way: the fastest, four protected ones, what a gigabyte costs.
+    assert_eq!(result.findings.len(), 12, "{:#?}", result.findings);
     let text = result.text();
+    assert!(result.findings.iter().all(|sentence| text.contains(sentence)));
     assert!(text.contains("FTPS") && text.contains("TLS 1.3") && text.contains("of plain"));
 }
 

@@ -5,7 +5,7 @@ use super::stats::Middle;
 use base::units::bytes;
 
 impl Comparison {
-    /// The tables: throughput each way, CPU at both ends.
+    /// The tables, throughput each way and CPU at both ends, and what they say.
     pub fn text(&self) -> String {
         let plan = &self.plan;
         let mut out = format!(
@@ -20,6 +20,11 @@ impl Comparison {
         for way in Way::BOTH {
             out += &self.table(way);
         }
+        out.push('\n');
+        for sentence in &self.findings {
+            out += &format!("- {sentence}\n");
+        }
+        out.push('\n');
         for line in &self.lines {
             out += &format!("{}: {}\n", line.protocol, line.about());
         }

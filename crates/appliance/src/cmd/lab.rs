@@ -1,0 +1,167 @@
+//! `plimsoll lab run secure-protocols --share NAME`: the targets of a comparison, as the server
+//! that runs here tells them.
+//!
+//! It is asked through its local socket, which the serving user and root alone may use, so that the
+//! certificate and the host key that it names are known for sure: they are pinned. A password is
+//! tried at one service first, and the others are spared it if it is wrong.
+
+mod target;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use ::lab::cli::share::{Found, ShareArgs};
+use ::lab::client::ClientError;
+use ::lab::client::service::at::{PASSWORD_ENV, SCHEMES, Scheme, Secret, ServiceAt};
+use ::lab::client::service::open;
+use ::lab::transfer::Plan;
+use control::appliance::{ShareStatus, Status};
+use control::cli::Outside;
+use control::cli::node::Node;
+use control::client::Client;
+
+use super::cli::outside::User;
+use super::{parse, unreachable};
+use crate::cli::ServerArgs;
+use crate::out::{Failure, shell_quote, url_encode};
+use target::{Known, Obstacles};
+
+/// The targets of a share; what is wrong is told.
+///
+/// # Errors
+/// The exit code, when the user knows already.
+pub fn find(share: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, ExitCode> {
+    try_find(share, args, plan).map_err(Failure::report)
+}
+
+fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure> {
+    let tried = format!("compare protocols on the share {name}");
+    let schemes = schemes(&args.protocols)?;
+    let server = ServerArgs { state: args.state.clone(), server: None, token_file: None, ca: None };
+    let client = super::server(&server)?;
+    let status: Status = ask(&client, &tried, "/api/v1/status")?;
+    let share = usable(&status, name, &tried, plan)?;
+    let known = known(&client, &tried)?;
+    let mut obstacles = Obstacles::default();
+    let targets = schemes
+        .iter()
+        .filter_map(|scheme| obstacles.or_none(target::of(*scheme, share, &args.user, &known)));
+    let mut targets: Vec<ServiceAt> = targets.collect();
+    if !obstacles.is_empty() {
+        let cli = match &args.state {
+            Some(state) => {
+                format!("plimsoll cli --state {}", shell_quote(&state.to_string_lossy()))
+            }
+            None => "plimsoll cli".to_owned(),
+        };
+        let others = targets.iter().map(|at| at.scheme.name()).collect::<Vec<_>>().join(",");
+        return Err(Failure::new(&tried, &obstacles.sentence(), &obstacles.hint(&cli, &others)));
+    }
+    let password = password(args)?;
+    for at in &mut targets {
+        at.secret = Secret::Given(password.clone());
+    }
+    targets.iter().try_for_each(|at| open(at, None).map(drop).map_err(|e| shut_out(at, &e)))?;
+    Ok(Found { targets, pids: vec![status.pid] })
+}
+
+/// The protocols that are wanted; all if none are named.
+fn schemes(names: &[String]) -> Result<Vec<Scheme>, Failure> {
+    if names.is_empty() {
+        return Ok(SCHEMES.iter().map(|row| row.0).collect());
+    }
+    let named = |name: &String| {
+        Scheme::by_name(name).ok_or_else(|| {
+            let known: Vec<&str> = SCHEMES.iter().map(|row| row.1).collect();
+            let failed = format!("{name:?} is none of the protocols");
+            Failure::usage("compare protocols", &failed, &format!("there are {}", known.join(",")))
+        })
+    };
+    names.iter().map(named).collect()
+}
+
+fn ask<T: for<'a> serde::Deserialize<'a>>(
+    client: &Client,
+    tried: &str,
+    path: &str,
+) -> Result<T, Failure> {
+    let text = client.get(path).map_err(|e| unreachable(tried, &e))?;
+    parse(tried, &text)
+}
+
+/// The share, if the files of a comparison fit into it.
+fn usable<'a>(
+    status: &'a Status,
+    name: &str,
+    tried: &str,
+    plan: &Plan,
+) -> Result<&'a ShareStatus, Failure> {
+    let Some(share) = status.shares.iter().find(|share| share.name == name) else {
+        let names: Vec<&str> = status.shares.iter().map(|share| share.name.as_str()).collect();
+        let hint = format!("it serves {}", names.join(", "));
+        return Err(Failure::new(tried, "the server has no share of that name", &hint));
+    };
+    if share.read_only {
+        let hint = "files are made there: choose another share";
+        return Err(Failure::new(tried, "the share is read-only", hint));
+    }
+    // An upload takes the place of the file before it when it is whole: for so long there are two.
+    let twice = u64::from(plan.streams).saturating_mul(plan.file_size);
+    let bytes = plan.bytes().saturating_add(twice);
+    if bytes > share.available_bytes {
+        let size = |n: u64| base::units::bytes(n as f64);
+        let (takes, left) = (size(bytes), size(share.available_bytes));
+        let failed = format!("its files take up to {takes}, and the share has {left} left");
+        return Err(Failure::new(tried, &failed, "--set file_size=SIZE makes them smaller"));
+    }
+    Ok(share)
+}
+
+/// What the nodes of the services say.
+fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
+    let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
+    let service = |name: &str| node(&format!("configuration/services/{name}"));
+    let pin = |service: &Node| {
+        let shown = target::text(service, "certificate_shown").unwrap_or_default();
+        let certificate = format!("configuration/certificates/{}", url_encode(shown.as_bytes()));
+        Ok(target::text(&node(&certificate)?, "fingerprint"))
+    };
+    let (ftp, sftp, http) = (service("ftp")?, service("sftp")?, service("http")?);
+    let (ftp_pin, http_pin) = (pin(&ftp)?, pin(&http)?);
+    Ok(Known { ftp, sftp, http, ftp_pin, http_pin })
+}
+
+/// The password, from where it does not show.
+fn password(args: &ShareArgs) -> Result<String, Failure> {
+    let tried = format!("sign in as {}", args.user);
+    if let Some(file) = &args.password_file {
+        return Secret::File(file.clone()).read().map_err(|e| Failure::of(&tried, &e));
+    }
+    if let Ok(password) = std::env::var(PASSWORD_ENV) {
+        return Ok(password);
+    }
+    let mut user = User { asks: std::io::stdin().is_terminal() };
+    user.secret(&format!("password of {}", args.user)).ok_or_else(|| {
+        let hint = format!(
+            "--password-file FILE has it, or the environment variable {PASSWORD_ENV}; with a \
+             terminal it is asked for"
+        );
+        Failure::new(&tried, "there is no password", &hint)
+    })
+}
+
+/// Why a service does not let the user in.
+fn shut_out(at: &ServiceAt, error: &ClientError) -> Failure {
+    let user = at.user.as_deref().unwrap_or_default();
+    let failure = Failure::of(&format!("sign in over {} as {user}", at.scheme.title()), error);
+    match error {
+        ClientError::Refused { .. } => failure.hint(
+            "is it the right password? --user NAME is somebody else; `plimsoll cli -c \
+             'configuration users list'` has who there is",
+        ),
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests;

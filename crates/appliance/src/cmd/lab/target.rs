@@ -1,0 +1,256 @@
+//! One protocol of a server as the target of a comparison, or what stands in the way of it and how
+//! that is changed.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use ::lab::client::Target;
+use ::lab::client::service::at::{Scheme, ServiceAt, encoded};
+use control::appliance::ShareStatus;
+use control::cli::node::Node;
+use serde_json::Value as Json;
+
+use crate::lab::from_here;
+
+/// What the server says of its services.
+pub struct Known {
+    /// `configuration/services/ftp`.
+    pub ftp: Node,
+    /// `configuration/services/sftp`.
+    pub sftp: Node,
+    /// `configuration/services/http`.
+    pub http: Node,
+    /// SHA-256 of the certificate that FTPS shows, as the tree has it.
+    pub ftp_pin: Option<String>,
+    /// Of that which HTTPS shows.
+    pub http_pin: Option<String>,
+}
+
+/// What stands in the way of a protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The service.
+    service: &'static str,
+    /// What is so, without a full stop.
+    sentence: String,
+    /// What does away with it.
+    way: Way,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Way {
+    /// A property, what it has to be, and what it is.
+    Set(&'static str, &'static str, String),
+    /// A restart, perhaps after other things.
+    Restart,
+}
+
+/// The value of a property as a text of one line; `None` if it has none.
+pub fn text(node: &Node, property: &str) -> Option<String> {
+    let one = node.properties.iter().find(|one| one.name == property)?;
+    match &one.value {
+        Json::String(text) if text.is_empty() => None,
+        Json::String(text) => Some(text.clone()),
+        Json::Bool(true) => Some("on".to_owned()),
+        Json::Bool(false) => Some("off".to_owned()),
+        Json::Array(all) => all.first().and_then(Json::as_str).map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn service(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Ftp | Scheme::Ftps => "ftp",
+        Scheme::Sftp => "sftp",
+        Scheme::Http | Scheme::Https | Scheme::Webdav | Scheme::Webdavs => "http",
+    }
+}
+
+impl Known {
+    fn node(&self, scheme: Scheme) -> &Node {
+        match service(scheme) {
+            "ftp" => &self.ftp,
+            "sftp" => &self.sftp,
+            _ => &self.http,
+        }
+    }
+}
+
+/// The target, without a password.
+///
+/// # Errors
+/// Everything that stands in the way.
+pub fn of(
+    scheme: Scheme,
+    share: &ShareStatus,
+    user: &str,
+    known: &Known,
+) -> Result<ServiceAt, Vec<Obstacle>> {
+    let node = known.node(scheme);
+    let state = text(node, "state").unwrap_or_default();
+    let obstacle = |sentence: &str, way| Obstacle {
+        service: service(scheme),
+        sentence: sentence.to_owned(),
+        way,
+    };
+    let name = service(scheme).to_uppercase();
+    match state.as_str() {
+        "online" => {}
+        "disabled" => {
+            let way = Way::Set("enabled", "on", "off".to_owned());
+            return Err(vec![obstacle(&format!("{name} is disabled"), way)]);
+        }
+        other => {
+            let why = text(node, "reason").map(|why| format!(": {why}")).unwrap_or_default();
+            let sentence = format!("{name} is in the state {other}{why}");
+            return Err(vec![obstacle(&sentence, Way::Restart)]);
+        }
+    }
+    // Where nobody signs in there is no password to be kept from being read.
+    let open = text(node, "sign_in").as_deref() == Some("none");
+    let mut found: Vec<Obstacle> = wanted(scheme)
+        .iter()
+        .filter(|(property, ..)| *property != "basic_over_plain" || !open)
+        .filter_map(|(property, good, set, sentence)| {
+            let now = text(node, property).unwrap_or_default();
+            let way = || Way::Set(property, set, now.clone());
+            (!good.contains(&now.as_str())).then(|| obstacle(sentence, way()))
+        })
+        .collect();
+    let at = reached(scheme, share, user, known);
+    if found.is_empty() && at.is_none() {
+        // What is set is not in force yet.
+        found.push(obstacle(&format!("{} is not served", scheme.title()), Way::Restart));
+    }
+    // A port that is not there yet begins with a restart.
+    if matches!(scheme, Scheme::Http | Scheme::Webdav)
+        && text(node, "plain").as_deref() == Some("off")
+    {
+        found.push(obstacle("a restart opens its port", Way::Restart));
+    }
+    at.filter(|_| found.is_empty()).ok_or(found)
+}
+
+/// A property, the values with which the protocol can be compared, the one to set, and what is so
+/// with any other.
+type Wanted = (&'static str, &'static [&'static str], &'static str, &'static str);
+
+fn wanted(scheme: Scheme) -> Vec<Wanted> {
+    const ROOT: Wanted =
+        ("login_root", &["shares"], "shares", "users begin in their homes, not above the shares");
+    const WEBDAV: Wanted =
+        ("webdav", &["on"], "on", "WebDAV is off, by which folders are made over HTTP");
+    const PLAIN: Wanted = ("plain", &["serve"], "serve", "HTTP without TLS does not serve");
+    const BASIC: Wanted =
+        ("basic_over_plain", &["on"], "on", "HTTP takes no passwords without TLS");
+    const OPEN: Wanted = ("tls", &["off", "offered"], "offered", "FTP lets nobody in without TLS");
+    const TLS: Wanted = ("tls", &["offered", "required"], "offered", "FTP offers no TLS");
+    const DATA: Wanted = ("protect_data", &["off"], "off", "FTP moves no files without TLS");
+    const PASSWORDS: Wanted = ("passwords", &["on"], "on", "SFTP takes no passwords");
+    match scheme {
+        Scheme::Ftp => vec![ROOT, OPEN, DATA],
+        Scheme::Ftps => vec![ROOT, TLS],
+        Scheme::Sftp => vec![ROOT, PASSWORDS],
+        Scheme::Http | Scheme::Webdav => vec![WEBDAV, PLAIN, BASIC],
+        Scheme::Https | Scheme::Webdavs => vec![WEBDAV],
+    }
+}
+
+/// Where the protocol is, and how the server is known.
+fn reached(scheme: Scheme, share: &ShareStatus, user: &str, known: &Known) -> Option<ServiceAt> {
+    let access = match scheme {
+        // FTPS is asked for at the port of FTP (AUTH TLS): the other one may be closed.
+        Scheme::Ftp | Scheme::Ftps => "ftp",
+        Scheme::Sftp => "sftp",
+        Scheme::Http | Scheme::Webdav => "http",
+        Scheme::Https | Scheme::Webdavs => "https",
+    };
+    let url = &share.access.iter().find(|one| one.protocol == access)?.url;
+    let (_, rest) = url.split_once("://")?;
+    let url = format!("{}://{}@{rest}", scheme.name(), encoded(user, false));
+    let Ok(Target::Service(mut at)) = Target::parse(&url) else { return None };
+    // The URL is for other machines; from here it is reached at the address that it listens on.
+    let listen = text(known.node(scheme), "listen")?;
+    let listen: SocketAddr = listen.split(", ").next()?.parse().ok()?;
+    at.host = from_here(listen).ip().to_string();
+    at.terms.pin = match scheme {
+        Scheme::Ftp | Scheme::Http | Scheme::Webdav => None,
+        // Without it anybody would be believed: then there is no target.
+        Scheme::Ftps => Some(hexadecimal(known.ftp_pin.as_deref()?)),
+        Scheme::Https | Scheme::Webdavs => Some(hexadecimal(known.http_pin.as_deref()?)),
+        Scheme::Sftp => Some(text(&known.sftp, "host_keys")?),
+    };
+    Some(at)
+}
+
+/// A fingerprint as URLs of targets have it.
+fn hexadecimal(fingerprint: &str) -> String {
+    fingerprint.replace(':', "").to_lowercase()
+}
+
+/// What stands in the way of any of the protocols.
+#[derive(Default)]
+pub struct Obstacles(Vec<Obstacle>);
+
+impl Obstacles {
+    /// A target, or its obstacles among the others, each once.
+    pub fn or_none(&mut self, found: Result<ServiceAt, Vec<Obstacle>>) -> Option<ServiceAt> {
+        let new = match found {
+            Ok(at) => return Some(at),
+            Err(new) => new,
+        };
+        for one in new {
+            if !self.0.contains(&one) {
+                self.0.push(one);
+            }
+        }
+        None
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is so.
+    pub fn sentence(&self) -> String {
+        let all: Vec<&str> = self.0.iter().map(|one| one.sentence.as_str()).collect();
+        all.join("; ")
+    }
+
+    /// What to do: commands of `cli` (a program and its arguments), how to have it afterwards as it
+    /// was, and which protocols could be compared without.
+    pub fn hint(&self, cli: &str, others: &str) -> String {
+        let mut services: BTreeMap<&str, Vec<&Way>> = BTreeMap::new();
+        for one in &self.0 {
+            services.entry(one.service).or_default().push(&one.way);
+        }
+        let (mut there, mut back) = (String::new(), String::new());
+        for (service, ways) in services {
+            let (mut to, mut from) = (String::new(), String::new());
+            for way in &ways {
+                if let Way::Set(property, value, was) = way {
+                    to += &format!(" {property}={value}");
+                    from += &format!(" {property}={was}");
+                }
+            }
+            let at = format!("configuration services {service}");
+            let restarts = ways.contains(&&Way::Restart);
+            let restart = if restarts { format!(" -c '{at} restart'") } else { String::new() };
+            if to.is_empty() {
+                there += &format!("\n    {cli}{restart}");
+            } else {
+                there += &format!("\n    {cli} -c '{at} set{to}'{restart}");
+                back += &format!("\n    {cli} -c '{at} set{from}'{restart}");
+            }
+        }
+        let mut hint = format!("change that, which holds for all clients:{there}");
+        if !back.is_empty() {
+            hint += &format!("\n  and back when the comparison is done:{back}");
+        }
+        if !others.is_empty() {
+            hint += &format!("\n  or compare the others: --protocols {others}");
+        }
+        hint
+    }
+}

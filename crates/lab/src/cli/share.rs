@@ -1,0 +1,58 @@
+//! A share of the server that runs here, in place of the targets of a comparison: how the command
+//! line names it.
+//!
+//! The lab knows of a server nothing but what it serves. Who knows the servers of this machine
+//! makes targets of a share ([`Find`]): `plimsoll` itself.
+
+use crate::client::service::at::ServiceAt;
+use crate::transfer::Plan;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Who signs in unless it is said: the administrator of a first start.
+pub const USER: &str = "admin";
+
+/// A share of a server of ours.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "A comparison on a share of the server that runs here")]
+pub struct ShareArgs {
+    /// Compare all protocols on this share, in place of --target: the server says where each
+    /// listens and which certificate or key it shows
+    #[arg(long, value_name = "NAME", conflicts_with = "targets")]
+    pub share: Option<String>,
+    /// Who signs in. The password is that of --password-file, else of the environment variable
+    /// PLIMSOLL_LAB_PASSWORD, else asked for
+    #[arg(long, value_name = "NAME", requires = "share", default_value = USER)]
+    pub user: String,
+    /// File with the password of the user
+    #[arg(long, value_name = "FILE", requires = "share")]
+    pub password_file: Option<PathBuf>,
+    /// Only these protocols, separated by commas: ftp, ftps, sftp, http, https, webdav, webdavs
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "share")]
+    pub protocols: Vec<String>,
+    /// The server by its state directory, where several run here
+    #[arg(long, value_name = "DIR", requires = "share")]
+    pub state: Option<PathBuf>,
+}
+
+/// What a share is to a comparison.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// One target for each protocol, passwords included.
+    pub targets: Vec<ServiceAt>,
+    /// The server's process, or one for each target; none if they are not known.
+    pub pids: Vec<u32>,
+}
+
+/// Finds the targets of a share for a comparison. What is wrong it tells the user itself.
+pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCode>;
+
+/// For programs that know no servers.
+///
+/// # Errors
+/// Always: wrong usage.
+pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<Found, ExitCode> {
+    eprintln!("plimsoll lab: only `plimsoll lab` finds the share {share}; here give --target URL");
+    Err(ExitCode::from(2))
+}
