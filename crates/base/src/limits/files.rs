@@ -15,9 +15,9 @@ pub const TRANSFER_PIECE: usize = 256 << 10;
 /// memory: four times fewer trips to the pool than with [`TRANSFER_PIECE`], which is taken
 /// otherwise. More would leave the disk without work while they come.
 pub const TRANSFER_UPLOAD_PIECE: usize = 1 << 20;
-/// Bytes of a file that the kernel is asked to send at once in the clear: the looks before each call
-/// no longer show beside sending so much, and the others of its core wait for no more than that,
-/// some 100 µs.
+/// Bytes of a file that the kernel is asked to send at once in the clear: the looks before each
+/// call no longer show beside sending so much, and the others of its core wait for no more than
+/// that, some 100 µs.
 pub const TRANSFER_SEND_PIECE: usize = 1 << 20;
 /// Bytes of a file that is not in memory and that its disk is asked for at once: the kernel takes
 /// no more than its own read-ahead from one call, which is this where nobody has set another.

@@ -291,8 +291,8 @@ impl Core {
         self.alter(who, &spot.reached, make).await
     }
 
-    /// A small file whose data is all there: as [`Core::upload`], in two steps, or in one where there
-    /// is nothing to flush.
+    /// A small file whose data is all there: as [`Core::upload`], in two steps, or in one where
+    /// there is nothing to flush.
     ///
     /// # Errors
     /// As for [`Core::upload`] and [`Upload::finish`].

@@ -254,8 +254,8 @@ impl Link {
         }
     }
 
-    /// Waits until the socket takes something. Who sends parts of files asks before he looks whether
-    /// they are in memory: a peer may take its time.
+    /// Waits until the socket takes something. Who sends parts of files asks before he looks
+    /// whether they are in memory: a peer may take its time.
     ///
     /// # Errors
     /// The peer takes nothing more, or too little.
@@ -263,8 +263,8 @@ impl Link {
         send::has_room(&self.stream, &mut self.pace).await
     }
 
-    /// Has the kernel send what the socket takes now of a part of a file, in the clear only. Returns
-    /// how many bytes that were; none if there is no room.
+    /// Has the kernel send what the socket takes now of a part of a file, in the clear only.
+    /// Returns how many bytes that were; none if there is no room.
     ///
     /// # Errors
     /// [`SendError::Shrunk`] if the file has become shorter; when nothing can be sent any more.

@@ -222,7 +222,8 @@ impl NfsState for NfsClients {
             // Somebody else may have been faster.
             Protocol::Nfs4 => self.nfs.up()?.clients.expire(key.id).then_some(())?,
             Protocol::Nlm => self.nfs.up()?.nlm.expire(key.id).then_some(())?,
-            // Others end with their connections; theirs is shown so that it is known who is in the way.
+            // Others end with their connections; theirs is shown so that it is known who is in the
+            // way.
             _ => return None,
         }
         let (id, label, by) = (&was.id, &was.label, show::bytes(by.as_bytes()));
