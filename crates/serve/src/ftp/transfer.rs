@@ -379,12 +379,12 @@ impl Incoming {
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
         let mut pace = core.files.budgets.limits().pace;
         let since_ns = stamp();
-        let mut ended = piece.fill(core, link, &mut pace).await?;
+        let mut filled = piece.fill(core, link, &mut pace).await;
         let mut ends = ascii.then(Ends::default);
         let Self { spot, set, place } = self;
         let (mut upload, mut offset) = match place {
             Some(place) => place,
-            None if ended => {
+            None if filled.as_ref().is_ok_and(|ended| *ended) => {
                 // A small file is made, written and named with fewer steps.
                 let data = convert(&mut ends, piece.into_data(), true);
                 let count = data.len();
@@ -393,10 +393,11 @@ impl Incoming {
                 flow.moved((0, count), true, since_ns);
                 return Ok(DONE);
             }
+            None if filled.is_err() => return filled.map(|_| DONE),
             None => (core.upload(who, &spot, How::Whole(set)).await.map_err(midway)?, 0),
         };
         let mut spare = None;
-        while !ended {
+        while let Ok(false) = filled {
             // The next piece is received while this one is written.
             let since_ns = stamp();
             let data = convert(&mut ends, piece.into_data(), false);
@@ -409,14 +410,16 @@ impl Incoming {
             spare = Some(both.0.map_err(midway)?);
             flow.moved((offset, count), true, since_ns);
             offset = offset.saturating_add(count as u64);
-            (piece, ended) = (next, both.1?);
+            (piece, filled) = (next, both.1);
         }
         core.files.large.give(spare.unwrap_or_default());
+        // What came before a break as well: who writes in place goes on from there.
         let since_ns = stamp();
-        let data = convert(&mut ends, piece.into_data(), true);
+        let data = convert(&mut ends, piece.into_data(), filled.is_ok());
         let count = data.len();
         core.files.large.give(upload.write(offset, data).await.map_err(midway)?);
         flow.moved((offset, count), true, since_ns);
+        filled?;
         flow.has_client()?;
         upload.finish(SetAttr::default()).await.map_err(midway)?;
         Ok(DONE)

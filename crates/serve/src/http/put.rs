@@ -183,30 +183,32 @@ pub(super) async fn stream(
     let _held = room(cx, size).await?;
     let large = &cx.core.files.large;
     let (mut at, mut since) = (offset, stamp());
-    let mut full = large.take(size);
-    let mut ended = body.fill(&mut full, size).await.map_err(Stopped::Body)?;
-    let mut spare = large.take(size);
-    while !full.is_empty() {
+    let (mut full, mut spare) = (large.take(size), large.take(size));
+    let mut filled = body.fill(&mut full, size).await;
+    loop {
         let count = full.len();
+        let ended = match filled {
+            Ok(ended) => ended,
+            Err(error) => {
+                // What did come is kept by those who go on later.
+                if count > 0 && upload.write(at, full).await.is_ok() {
+                    cx.flowed((at, count), true, since);
+                }
+                return Err(Stopped::Body(error));
+            }
+        };
+        if count == 0 {
+            break;
+        }
         let next = async { if ended { Ok(true) } else { body.fill(&mut spare, size).await } };
-        let (written, filled) = tokio::join!(upload.write(at, full), next);
+        let (written, next) = tokio::join!(upload.write(at, full), next);
         full = written.map_err(Stopped::File)?;
         cx.flowed((at, count), true, since);
         at += count as u64;
         since = stamp();
         full.clear();
         std::mem::swap(&mut full, &mut spare);
-        ended = match filled {
-            Ok(ended) => ended,
-            Err(error) => {
-                // What did come is kept by those who go on later.
-                let part = full.len();
-                if part > 0 && upload.write(at, full).await.is_ok() {
-                    cx.flowed((at, part), true, since);
-                }
-                return Err(Stopped::Body(error));
-            }
-        };
+        filled = next;
     }
     large.give(full);
     large.give(spare);
