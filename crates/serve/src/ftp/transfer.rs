@@ -214,7 +214,7 @@ pub(super) async fn send(
         // Of the last few bytes a copy costs less than the calls that save it.
         let large = as_it_is && told.saturating_sub(offset) >= SEND_FILE_MIN as u64;
         let sent = match large {
-            true => from_file((core, who), link, (reader, offset)).await,
+            true => send_piece((core, who), link, (reader, offset)).await,
             false => Ok(None),
         };
         let sent = match sent {
@@ -244,7 +244,7 @@ pub(super) async fn send(
 
 /// Has the kernel send what the socket takes now of the next piece: how many bytes, and whether the
 /// file ends behind them. `None` if it must be read.
-async fn from_file(
+async fn send_piece(
     (core, who): (&Core, &Caller),
     link: &mut Link,
     (reader, offset): (&Reader, u64),

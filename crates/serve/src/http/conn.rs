@@ -373,7 +373,7 @@ impl Conn {
         let since = stamp();
         if !self.peer.secure
             && end - at >= SEND_FILE_MIN as u64
-            && let Some(moved) = self.from_file(cx, file, (at, end)).await?
+            && let Some(moved) = self.send_piece(cx, file, (at, end)).await?
         {
             if moved > 0 {
                 cx.flowed((at, moved), false, since);
@@ -396,7 +396,7 @@ impl Conn {
     }
 
     /// Has the kernel send what the socket takes now of a piece. `None` if it must be read.
-    async fn from_file(
+    async fn send_piece(
         &mut self,
         cx: &Exchange,
         file: &Parts,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use base::limits::PEER_RATE_MIN;
-use serve::ftp::Settings;
+use serve::ftp::{Settings, Uploads};
 use vfs::share::Service;
 use wire::ftp::{Request, Verb};
 
@@ -45,6 +45,20 @@ fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
     data.finish();
     assert_eq!(c.reply().code, 226);
     assert_eq!(given_up(), 1);
+}
+
+#[test]
+fn what_came_before_an_upload_was_given_up_is_kept_in_place() {
+    let settings = Settings { uploads: Uploads::InPlace, ..Settings::default() };
+    let running = Running::over(Scene::with_patience(Service::Ftp, PATIENCE), settings);
+    let mut c = running.signed_in();
+    // In one piece with the first, in two, and less than one.
+    for (name, size) in [("a", 200 << 10), ("b", 1_500_000), ("c", 100)] {
+        let mut data = c.begin(&Request::Text(Verb::Stor, name.as_bytes()));
+        data.write_all(&vec![b'x'; size]).expect("taken");
+        assert_eq!(c.reply().code, 426, "{name}");
+        assert_eq!(c.text(&format!("SIZE {name}")), size.to_string());
+    }
 }
 
 #[test]
