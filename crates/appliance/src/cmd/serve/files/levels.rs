@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::clock::NS_PER_S;
 use probe::sample::{Sample, Sampler};
 use vfs::share::Service;
 
@@ -14,24 +13,30 @@ pub struct Levels {
     services: Vec<Counted>,
 }
 
-/// A service, and what it had counted at a time.
+/// A service, and what it had counted in the seconds that are told.
 struct Counted {
     service: Arc<FileService>,
-    before: Option<([u64; 2], u64)>,
+    told: [u64; 2],
+    /// Readings before the first second, which are in none: what was counted by then is told with
+    /// the next.
+    is_first: bool,
 }
 
 impl Levels {
     /// Those of these services.
     pub fn new(services: &[Arc<FileService>]) -> Self {
-        let counted =
-            |service: &Arc<FileService>| Counted { service: service.clone(), before: None };
+        let counted = |service: &Arc<FileService>| Counted {
+            service: service.clone(),
+            told: [0; 2],
+            is_first: true,
+        };
         Self { services: services.iter().map(counted).collect() }
     }
 }
 
 impl Sampler for Levels {
-    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
-        self.services.iter_mut().flat_map(|one| one.sample(now_ns)).collect()
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        self.services.iter_mut().flat_map(Counted::sample).collect()
     }
 }
 
@@ -45,19 +50,21 @@ fn names(service: Service) -> [&'static str; 3] {
 }
 
 impl Counted {
-    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
+    fn sample(&mut self) -> Vec<Sample> {
         let FileService { files, door, .. } = &*self.service;
         let [connections, logins, failures] = names(files.service);
         let open = files.budgets.connections().max(0) as f64;
         let mut samples = vec![Sample::raw(connections, open)];
         samples.extend(self.service.protocol.locks().map(dav::level));
-        let now = [door.logins.load(Relaxed), door.failures.load(Relaxed)];
-        let Some((before, then_ns)) = self.before.replace((now, now_ns)) else { return samples };
-        let seconds = now_ns.saturating_sub(then_ns) as f64 / NS_PER_S as f64;
-        if seconds > 0.0 {
-            let rate = |at: usize| now[at].saturating_sub(before[at]) as f64 / seconds;
-            samples.extend([Sample::raw(logins, rate(0)), Sample::raw(failures, rate(1))]);
+        if std::mem::take(&mut self.is_first) {
+            return samples;
         }
+        // Events, each told once: not rates over the time between two readings, which is never
+        // quite a second.
+        let now = [door.logins.load(Relaxed), door.failures.load(Relaxed)];
+        let [allowed, refused] = [0, 1].map(|at| now[at].saturating_sub(self.told[at]) as f64);
+        self.told = now;
+        samples.extend([Sample::raw(logins, allowed), Sample::raw(failures, refused)]);
         samples
     }
 }
