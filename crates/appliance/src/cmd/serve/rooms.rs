@@ -273,8 +273,7 @@ impl Live for Nfs {
         let certificate = self.running.storage.tls().told(&self.running.certificates, "NFS");
         let mut state = told(NFS.name, &condition, budgets, Some(certificate));
         if let Condition::Online(up) = &condition {
-            state.push(("uptime", Value::Integer(since(up.since))));
-            state.push(("listen", Value::Text(at.to_string())));
+            state.extend(serving(up.since, at.to_string()));
         }
         state
     }
@@ -321,6 +320,11 @@ pub fn told<Up>(
     }
     state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
     state
+}
+
+/// What a service that is online adds to [`told`]: for how long it has been, and where.
+pub fn serving(began: u64, listen: String) -> [(&'static str, Value); 2] {
+    [("uptime", Value::Integer(since(began))), ("listen", Value::Text(listen))]
 }
 
 /// The newest lines of a service's log.
@@ -430,7 +434,7 @@ fn uptime(running: &Running) -> i64 {
 }
 
 /// Seconds from a time on.
-pub fn since(second: u64) -> i64 {
+fn since(second: u64) -> i64 {
     integer((wall_ns() / NS_PER_S).saturating_sub(second))
 }
 

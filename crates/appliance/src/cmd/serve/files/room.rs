@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::{Condition, FileService};
 use crate::cmd::serve::condition::cut_off;
-use crate::cmd::serve::rooms::{cuts_off, disabled_by, restarted, since, told, who_disabled};
+use crate::cmd::serve::rooms::{cuts_off, disabled_by, restarted, serving, told, who_disabled};
 use crate::cmd::serve::settings;
 use crate::cmd::serve::tls::TlsChoice;
 
@@ -138,8 +138,7 @@ impl Live for Room {
         let mut state = told(service.name(), &condition, &service.files.budgets, certificate);
         if let Condition::Online(up) = &condition {
             let at: Vec<String> = up.at.iter().map(ToString::to_string).collect();
-            state.push(("uptime", Value::Integer(since(up.since))));
-            state.push(("listen", Value::Text(at.join(", "))));
+            state.extend(serving(up.since, at.join(", ")));
         }
         state.extend(service.protocol.state());
         state
