@@ -210,6 +210,14 @@ export function start(port = 0) {
       },
       /** Somebody else commits this. */
       elsewhere: (changes) => tree.change({ changes }, { user: 'tomas', from: 'local', may: true }),
+      /** Somebody else commits this, and it is told only when what is returned is called. */
+      untold(changes) {
+        const { listeners } = tree;
+        tree.listeners = new Set();
+        const { revision } = tree.change({ changes }, { user: 'tomas', from: 'local', may: true });
+        tree.listeners = listeners;
+        return () => listeners.forEach((listener) => listener({ revision, who: 'tomas', changes }));
+      },
       /** What the user who is signed in may do from now on: `may` change, and what is `hidden`. */
       role: (more) => { who = { ...WHO, ...more }; },
       reset: () => { tree = new Tree(); },

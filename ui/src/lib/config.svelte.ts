@@ -46,6 +46,7 @@ class Config {
   #revision: number | null = null;
   /** Goes up when fields shall forget what was typed into them. */
   emptied = $state(0);
+  /** The last revision that was told, or made here: a page that has read a newer one has not told of it. */
   #known = 0;
   #live = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -89,7 +90,7 @@ class Config {
   /** Whether a place may be seen; that nobody answers is thrown on. */
   async #readable(path: string): Promise<boolean> {
     try {
-      this.#note(await tree.node(path));
+      await tree.node(path);
       return true;
     } catch (failed) {
       const { status } = asError(failed);
@@ -120,10 +121,6 @@ class Config {
       if (connected && !this.#live) this.turn += 1;
       this.#live = connected;
     });
-  }
-
-  #note(node: tree.Node): void {
-    this.#known = Math.max(this.#known, node.revision ?? 0);
   }
 
   #mayLeave(to: string): boolean {
@@ -157,12 +154,6 @@ class Config {
     if (Object.keys(this.#unread).length > 0) return 'A field cannot be read: mend what is marked in it first.';
     if (Object.keys(this.#wrong).length > 0) return 'The server does not take a value: mend what is marked first.';
     return this.busy ? 'It is being committed.' : null;
-  }
-
-  async read(path: string, depth = 0): Promise<tree.Node> {
-    const node = await tree.node(path, depth);
-    this.#note(node);
-    return node;
   }
 
   /** One sentence about what happened last. */

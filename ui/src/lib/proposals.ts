@@ -1,6 +1,6 @@
 // What can stand in a field that names something else: proposed while one types, enforced by the
 // server alone.
-import { config } from './config.svelte.ts';
+import { node as read } from '../api/tree.ts';
 import { session } from './session.svelte.ts';
 
 /** Where the things are whose names a property takes. */
@@ -16,5 +16,5 @@ export const isNaming = (property: string): boolean => property === 'share' || p
 export async function proposed(property: string): Promise<string[]> {
   if (property === 'share') return (session.status?.shares ?? []).map(({ name }) => name);
   const at = NAMED[property];
-  return at === undefined ? [] : config.read(at).then(({ items }) => items, () => []);
+  return at === undefined ? [] : read(at).then(({ items }) => items, () => []);
 }

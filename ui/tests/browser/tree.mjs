@@ -287,6 +287,18 @@ async function withTheMock(t, { page, where }) {
     await page.getByRole('status').filter({ hasText: 'tomas committed revision' }).waitFor();
     await page.waitForFunction(() => [...document.querySelectorAll('input[type=checkbox]')].every((box) => box.checked));
   });
+  await t.test('it is told even to who has read it before', async () => {
+    const tell = where.mock.untold([{ set: NFS, property: 'delegations', value: false }]);
+    const box = page.getByRole('checkbox', { name: 'Delegations' });
+    await box.and(page.locator(':checked')).waitFor();
+    await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Configuration' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Configuration' }).waitFor();
+    await page.getByRole('navigation', { name: 'Configuration', exact: true }).getByRole('link', { name: 'NFS', exact: true }).click();
+    await box.and(page.locator(':not(:checked)')).waitFor();
+    const sentence = `tomas committed revision ${(await ofApi(page, `/nodes${NFS}`)).revision}`;
+    tell();
+    await page.getByRole('status').filter({ hasText: sentence }).waitFor();
+  });
   await t.test('what the command line gave cannot be set, and says why', async () => {
     assert.ok(await field(page, 'Domain of owners').isDisabled());
     await page.getByText('was given on the command line').waitFor();
