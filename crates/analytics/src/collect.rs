@@ -149,9 +149,10 @@ struct Run {
 impl Run {
     fn run(mut self) {
         let mut second = clock::wall_ns() / NS_PER_S;
-        // The first readings, so that the first frame has rates. The gauges' are not taken here:
-        // what a counter has by now would be in no frame.
-        self.samples();
+        // So that the first frame has rates. The gauges are not read here: what a counter has by
+        // now would be in no frame.
+        let now = clock::wall_ns();
+        self.samplers.iter_mut().for_each(|s| s.begin(now));
         while !self.stop.load(Ordering::Acquire) {
             let done = self.wait_for(second);
             if self.stop.load(Ordering::Acquire) {

@@ -181,9 +181,6 @@ pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
 pub const OVERDRAFTS_MAX: usize = 8;
 /// Large records leave this part of the bytes to small ones: 1 024 small receive buffers.
 pub const SMALL_RECORDS_PART: usize = 4;
-/// Who could do with smaller buffers takes large ones while no more than this part of the bytes is
-/// held: with the default that is 16 uploads on each of two cores, and 192 small ones beside them.
-pub const PLENTY_PART: usize = 4;
 /// Receive buffer of a connection that is doing something; one read takes hundreds of small calls.
 pub const RECEIVE_BUFFER: usize = 64 << 10;
 /// Records of at least this size get a receive buffer of their own, which the pool can take over

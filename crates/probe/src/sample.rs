@@ -27,4 +27,10 @@ pub trait Sampler: Send {
     /// The samples since the call before, at `now_ns` (ns since the epoch). The first call gives
     /// levels only: a rate needs two readings.
     fn sample(&mut self, now_ns: u64) -> Vec<Sample>;
+
+    /// The reading before the first second, which rates are reckoned from and nothing tells. Who
+    /// tells events takes none: what has happened by then belongs to the first second.
+    fn begin(&mut self, now_ns: u64) {
+        self.sample(now_ns);
+    }
 }

@@ -11,10 +11,6 @@ pub const TRANSFER_LINKS_MAX: usize = 40;
 /// Bytes of a file that are read or written at once: one trip to a pool thread (some 10 µs) for
 /// each is little beside what copying them takes (some 50 µs).
 pub const TRANSFER_PIECE: usize = 256 << 10;
-/// Bytes of an upload that are gathered before they are written, as long as there is plenty of
-/// memory: four times fewer trips to the pool than with [`TRANSFER_PIECE`], which is taken
-/// otherwise. More would leave the disk without work while they come.
-pub const TRANSFER_UPLOAD_PIECE: usize = 1 << 20;
 /// Bytes of a file that the kernel is asked to send at once in the clear: the looks before each
 /// call no longer show beside sending so much, and the others of its core wait for no more than
 /// that, some 100 µs.

@@ -13,7 +13,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use base::limits::{TRANSFER_PIECE, TRANSFER_UPLOAD_PIECE};
 use base::random::{Random, SystemRandom};
 use vfs::acl::AclKind;
 use vfs::attr::{FileType, SetAttr, Wcc};
@@ -355,15 +354,6 @@ impl Core {
 }
 
 impl Core {
-    /// How many bytes of an upload to gather before they are written.
-    pub fn upload_piece(&self) -> usize {
-        // One is filled while the other one is written.
-        match self.budget.has_plenty(2 * TRANSFER_UPLOAD_PIECE) {
-            true => TRANSFER_UPLOAD_PIECE,
-            false => TRANSFER_PIECE,
-        }
-    }
-
     /// Writes at `offset` of a file that the caller has an [`Upload`] of; the buffer comes back, to
     /// be filled again. It is not on disk before [`Upload::finish`].
     ///

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::clock::stamp;
-use base::limits::HTTP_SMALL_PUT_MAX;
+use base::limits::{HTTP_SMALL_PUT_MAX, TRANSFER_PIECE};
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
@@ -179,7 +179,7 @@ pub(super) async fn stream(
     body: &mut Body<'_>,
     offset: u64,
 ) -> Result<u64, Stopped> {
-    let size = cx.core.upload_piece();
+    let size = TRANSFER_PIECE;
     let _held = room(cx, size).await?;
     let large = &cx.core.files.large;
     let (mut at, mut since) = (offset, stamp());

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
-    BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, PLENTY_PART, REQUESTS_MAX,
-    SMALL_RECORDS_PART,
+    BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
 };
 use tokio::task::JoinError;
 
@@ -248,11 +247,6 @@ impl CoreBudget {
     /// to small ones, so that unfinished large records cannot keep everybody out.
     pub fn has_large(&self, n: usize) -> bool {
         self.has_bytes(n + self.bytes_max / SMALL_RECORDS_PART)
-    }
-
-    /// Whether so little is held that `n` bytes may be taken by somebody who could do with fewer.
-    pub fn has_plenty(&self, n: usize) -> bool {
-        self.bytes.get() + n <= self.bytes_max / PLENTY_PART
     }
 
     /// Whether an operation with `n` bytes may be handed over. One is always let in.

@@ -17,19 +17,13 @@ pub struct Levels {
 struct Counted {
     service: Arc<FileService>,
     told: [u64; 2],
-    /// Readings before the first second, which are in none: what was counted by then is told with
-    /// the next.
-    is_first: bool,
 }
 
 impl Levels {
     /// Those of these services.
     pub fn new(services: &[Arc<FileService>]) -> Self {
-        let counted = |service: &Arc<FileService>| Counted {
-            service: service.clone(),
-            told: [0; 2],
-            is_first: true,
-        };
+        let counted =
+            |service: &Arc<FileService>| Counted { service: service.clone(), told: [0; 2] };
         Self { services: services.iter().map(counted).collect() }
     }
 }
@@ -38,6 +32,8 @@ impl Sampler for Levels {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.services.iter_mut().flat_map(Counted::sample).collect()
     }
+
+    fn begin(&mut self, _now_ns: u64) {}
 }
 
 /// Its statistics: connections, sign-ins, and those refused.
@@ -56,9 +52,6 @@ impl Counted {
         let open = files.budgets.connections().max(0) as f64;
         let mut samples = vec![Sample::raw(connections, open)];
         samples.extend(self.service.protocol.locks().map(dav::level));
-        if std::mem::take(&mut self.is_first) {
-            return samples;
-        }
         // Events, each told once: not rates over the time between two readings, which is never
         // quite a second.
         let now = [door.logins.load(Relaxed), door.failures.load(Relaxed)];
