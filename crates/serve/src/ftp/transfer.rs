@@ -374,7 +374,7 @@ impl Incoming {
         (link, ascii): (&mut Link, bool),
         flow: &Flow,
     ) -> Result<Answer, Answer> {
-        let size = core.upload_piece();
+        let size = FTP_PIECE;
         let _held = Held::take(core, 2 * size).await?;
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
         let mut pace = core.files.budgets.limits().pace;

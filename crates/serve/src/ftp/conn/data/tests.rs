@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::wait_at;
+use super::{kernel_ports, wait_at};
 
 #[test]
 fn a_range_that_is_full_is_said_to_be() {
@@ -14,5 +14,19 @@ fn a_range_that_is_full_is_said_to_be() {
         assert!(wait_at(local, Some(&range)).is_err());
         drop(_any);
         assert_eq!(wait_at(local, Some(&range)).unwrap().1, port);
+    });
+}
+
+#[test]
+fn without_a_range_it_is_a_port_by_chance_of_those_that_the_kernel_gives() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let range = kernel_ports().expect("Linux says which they are");
+        let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let taken: Vec<_> = (0..32).map(|_| wait_at(local, None).unwrap()).collect();
+        assert!(taken.iter().all(|(_, port)| range.contains(port)));
+        // The kernel gives every second one, from one of its choice on: ours are of either kind.
+        let odd = taken.iter().filter(|(_, port)| port % 2 == 1).count();
+        assert!((1..32).contains(&odd), "{odd} of 32 are odd");
     });
 }
