@@ -19,8 +19,9 @@ const OFFSET: u16 = 27_300;
 /// Requests in flight in all: 64 for each of 1 024 connections, the slots that a Linux client's
 /// session has; 16 for each, as many as one session of NFSv4.1 has at most; and fewer.
 const IN_FLIGHT: [u32; 4] = [65_536, 16_384, 1024, 128];
-/// Connections; at most as many as requests, of which each then has an equal share.
-const CONNECTIONS: [u32; 5] = [1, 8, 64, 128, 1024];
+/// Connections; at most as many as requests, of which each then has an equal share. A session of
+/// NFSv4.1 has 128 slots, so that 512 of them are the fewest for the most requests.
+const CONNECTIONS: [u32; 6] = [1, 8, 64, 128, 512, 1024];
 /// Bytes of all files together: in the page cache, and beyond the processor's own.
 const FILES: u64 = 256 << 20;
 /// The dearest row of a group may cost this many times the cheapest.
@@ -100,7 +101,8 @@ impl Group<'_> {
 
     /// The numbers of connections that are wanted.
     fn shares<'s>(&'s self, server: &'s str, only: &'s str) -> impl Iterator<Item = u32> + 's {
-        let name = move |n| format!("{server} {} {n}x{}", self.name, self.in_flight / n);
+        let (op, all) = (self.name, self.in_flight);
+        let name = move |n| format!("{server} {op} {n}x{} of {all}", all / n);
         let wanted = move |n: &u32| *n <= self.in_flight && name(*n).contains(only);
         CONNECTIONS.into_iter().filter(wanted)
     }

@@ -107,7 +107,7 @@ pub fn figures(
     let mut all = Vec::new();
     for round in 0..=rounds {
         let (begin, before, own) = (mono_ns(), cpu::of(pid)?, cpu::own()?);
-        let ops = drive_all(&mut threads, depth, answer, Deadline::after(time))?.max(1) as f64;
+        let ops = drive_all(&threads, depth, answer, Deadline::after(time))?.max(1) as f64;
         let (used, own) = (cpu::of(pid)? - before, cpu::own()? - own);
         let wall = (mono_ns() - begin) as f64 / 1e9;
         let bytes = ops * answer as f64;
@@ -126,14 +126,14 @@ pub fn figures(
 }
 
 fn drive_all(
-    threads: &mut [Vec<TcpStream>],
+    threads: &[Vec<TcpStream>],
     depth: u32,
     answer: usize,
     until: Deadline,
 ) -> io::Result<u64> {
     std::thread::scope(|scope| {
         let workers: Vec<_> = threads
-            .iter_mut()
+            .iter()
             .map(|sockets| scope.spawn(move || drive(sockets, depth, answer, until)))
             .collect();
         let panicked = |_| Err(io::Error::other("a driver panicked"));
@@ -141,34 +141,73 @@ fn drive_all(
     })
 }
 
-/// Keeps `depth` requests in flight on each socket; how many were answered.
-fn drive(sockets: &mut [TcpStream], depth: u32, answer: usize, until: Deadline) -> io::Result<u64> {
-    let poll = Poll::new()?;
-    let requests = vec![0x33; HEAD * depth as usize];
-    let (mut input, mut have) = (vec![0; RECEIVE], vec![0; sockets.len()]);
-    for (n, socket) in sockets.iter_mut().enumerate() {
-        poll.add(socket.as_raw_fd(), n)?;
-        socket.write_all(&requests)?;
+/// A connection of the client.
+struct Lane<'a> {
+    socket: &'a TcpStream,
+    /// Bytes of an answer that has not come to its end.
+    have: usize,
+    /// Bytes of requests that the socket had no room for.
+    owed: usize,
+}
+
+impl Lane<'_> {
+    /// Sends as much of what is owed as there is room for. The rest goes when answers have come:
+    /// who only sends until all is gone, and a server that does the same, wait for each other.
+    fn send(&mut self, requests: &[u8]) -> io::Result<()> {
+        while self.owed > 0 {
+            let part = requests.get(..self.owed).unwrap_or(requests);
+            match self.socket.write(part) {
+                Ok(sent) => self.owed -= sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
-    let (mut open, mut done, mut ready) = (sockets.len() * depth as usize, 0, Vec::new());
+
+    /// How many answers of this length one receive has completed.
+    fn receive(&mut self, input: &mut [u8], answer: usize) -> io::Result<usize> {
+        match self.socket.read(input) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => self.have += got,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        let answers = self.have / answer;
+        self.have %= answer;
+        Ok(answers)
+    }
+}
+
+/// Keeps `depth` requests in flight on each socket; how many were answered.
+fn drive(sockets: &[TcpStream], depth: u32, answer: usize, until: Deadline) -> io::Result<u64> {
+    let poll = Poll::new()?;
+    let depth = depth as usize;
+    let (requests, mut input) = (vec![0x33; HEAD * depth], vec![0; RECEIVE]);
+    let mut lanes = Vec::new();
+    for (n, socket) in sockets.iter().enumerate() {
+        socket.set_nonblocking(true)?;
+        poll.add(socket.as_raw_fd(), n)?;
+        let mut lane = Lane { socket, have: 0, owed: requests.len() };
+        lane.send(&requests)?;
+        lanes.push(lane);
+    }
+    let (mut open, mut done, mut ready) = (sockets.len() * depth, 0, Vec::new());
     while open > 0 {
         poll.wait(&mut ready, SILENCE)?;
+        if ready.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer on any connection"));
+        }
         let more = !until.passed();
         for n in &ready {
-            let (Some(socket), Some(have)) = (sockets.get_mut(*n), have.get_mut(*n)) else {
-                continue;
-            };
-            match socket.read(&mut input)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                got => *have += got,
-            }
-            let answers = *have / answer;
-            *have %= answer;
+            let Some(lane) = lanes.get_mut(*n) else { continue };
+            let answers = lane.receive(&mut input, answer)?;
             done += answers as u64;
-            match requests.get(..answers * HEAD) {
-                Some(again) if more => socket.write_all(again)?,
-                _ => open -= answers,
+            match more {
+                true => lane.owed += answers * HEAD,
+                false => open -= answers,
             }
+            lane.send(&requests)?;
         }
     }
     Ok(done)
