@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use lab::workload::{Kind, Shape};
 
+use crate::echo::Echo;
 use crate::load::Figure;
 use crate::many::{Lanes, Wanted};
 use crate::servers::{self, Version};
 use crate::stats::median;
-use crate::{Cli, bare, cpu, echo, peers};
+use crate::{Cli, bare, cpu, peers};
 
 /// First port of the server under load.
 const OFFSET: u16 = 27_300;
@@ -90,13 +91,13 @@ struct Group<'a> {
 impl Group<'_> {
     /// The same over the bare server: what the machine itself takes.
     fn bare(&self, load: &peers::Wanted<'_>) -> io::Result<Vec<Row>> {
-        let time = Duration::from_secs_f64(load.seconds);
         let data = if self.kind == Kind::RandRead { self.block as usize } else { 0 };
-        let row = |connections| {
+        let ready = |connections| {
             let shape = (connections, self.in_flight / connections);
-            Ok((connections, echo::figures(shape, bare::HEAD + data, load.rounds, time)?))
+            Ok((connections, Echo::ready(shape, bare::HEAD + data)?))
         };
-        self.shares("bare", load.only).map(row).collect()
+        let rows: io::Result<Vec<_>> = self.shares("bare", load.only).map(ready).collect();
+        in_turn(&mut rows?, load, |echo, time| echo.run(time))
     }
 
     /// The numbers of connections that are wanted.
@@ -108,8 +109,8 @@ impl Group<'_> {
     }
 
     fn run(&self, server: u32, load: &peers::Wanted<'_>) -> io::Result<Vec<Row>> {
-        let time = Duration::from_secs_f64(load.seconds);
         let mut rows = Vec::new();
+        let mut first = 0;
         for connections in self.shares(self.version, load.only) {
             let wanted = Wanted {
                 url: self.url,
@@ -121,24 +122,43 @@ impl Group<'_> {
                 },
                 connections,
                 depth: self.in_flight / connections,
+                first,
             };
-            let mut lanes = match Lanes::ready(&wanted) {
-                Ok(lanes) => lanes,
+            match Lanes::ready(&wanted) {
+                Ok(lanes) => rows.push((connections, lanes)),
                 // A session has fewer slots than one connection would need here.
                 Err(error) if error.to_string().contains("slots") => {
                     eprintln!("bench: {connections} x {}: {error}", wanted.depth);
-                    continue;
                 }
                 Err(error) => return Err(error),
-            };
-            lanes.run(server, time / 2)?;
-            let figures: io::Result<_> =
-                (0..load.rounds).map(|_| lanes.run(server, time)).collect();
-            rows.push((connections, figures?));
-            lanes.clean();
+            }
+            first += connections;
         }
-        Ok(rows)
+        let measured = in_turn(&mut rows, load, |lanes, time| lanes.run(server, time));
+        rows.into_iter().for_each(|(_, lanes)| lanes.clean());
+        measured
     }
+}
+
+/// All rows in turn, round by round, so that what else the machine does concerns all of them.
+fn in_turn<T>(
+    rows: &mut [(u32, T)],
+    load: &peers::Wanted<'_>,
+    run: impl Fn(&mut T, Duration) -> io::Result<Figure>,
+) -> io::Result<Vec<Row>> {
+    let time = Duration::from_secs_f64(load.seconds);
+    let mut measured: Vec<Row> =
+        rows.iter().map(|(connections, _)| (*connections, Vec::new())).collect();
+    for round in 0..=load.rounds {
+        for ((_, one), (_, figures)) in rows.iter_mut().zip(&mut measured) {
+            let figure = run(one, if round == 0 { time / 2 } else { time })?;
+            // The first stretch warms up and is not counted.
+            if round > 0 {
+                figures.push(figure);
+            }
+        }
+    }
+    Ok(measured)
 }
 
 /// What a row costs, µs for each operation.

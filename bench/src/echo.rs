@@ -75,54 +75,61 @@ fn echo(new: &Receiver<TcpStream>, answer: usize) -> io::Result<()> {
     }
 }
 
-/// Measures the bare server with `connections` of `depth` requests in flight, answers being
-/// `answer` bytes long: a figure for each of `rounds` stretches of `time`.
-///
-/// # Errors
-/// When it does not start or a connection breaks.
-pub fn figures(
-    (connections, depth): (u32, u32),
+/// The bare server in a process of its own, and connections to it.
+pub struct Echo {
+    child: Bare,
+    threads: Vec<Vec<TcpStream>>,
+    depth: u32,
     answer: usize,
-    rounds: usize,
-    time: Duration,
-) -> io::Result<Vec<Figure>> {
-    let mut child = Bare(
-        Command::new(std::env::current_exe()?)
-            .args(["bare-echo", &answer.to_string()])
-            .stdout(Stdio::piped())
-            .spawn()?,
-    );
-    let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
-    let mut line = String::new();
-    BufReader::new(out).read_line(&mut line)?;
-    let port: u16 = line.trim().parse().map_err(io::Error::other)?;
-    let to: SocketAddr = ([127, 0, 0, 1], port).into();
-    let sockets: io::Result<Vec<_>> = (0..connections).map(|_| TcpStream::connect(to)).collect();
-    let mut threads: Vec<Vec<TcpStream>> = (0..THREADS).map(|_| Vec::new()).collect();
-    for (n, socket) in sockets?.into_iter().enumerate() {
-        socket.set_nodelay(true)?;
-        threads[n % THREADS].push(socket);
+}
+
+impl Echo {
+    /// `connections` of `depth` requests in flight, answers being `answer` bytes long.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn ready((connections, depth): (u32, u32), answer: usize) -> io::Result<Self> {
+        let mut child = Bare(
+            Command::new(std::env::current_exe()?)
+                .args(["bare-echo", &answer.to_string()])
+                .stdout(Stdio::piped())
+                .spawn()?,
+        );
+        let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let port: u16 = line.trim().parse().map_err(io::Error::other)?;
+        let to: SocketAddr = ([127, 0, 0, 1], port).into();
+        let sockets: io::Result<Vec<_>> =
+            (0..connections).map(|_| TcpStream::connect(to)).collect();
+        let mut threads: Vec<Vec<TcpStream>> = (0..THREADS).map(|_| Vec::new()).collect();
+        for (n, socket) in sockets?.into_iter().enumerate() {
+            socket.set_nodelay(true)?;
+            threads[n % THREADS].push(socket);
+        }
+        Ok(Self { child, threads, depth, answer })
     }
-    let pid = child.0.id();
-    let mut all = Vec::new();
-    for round in 0..=rounds {
+
+    /// One stretch of `time`.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub fn run(&self, time: Duration) -> io::Result<Figure> {
+        let pid = self.child.0.id();
         let (begin, before, own) = (mono_ns(), cpu::of(pid)?, cpu::own()?);
-        let ops = drive_all(&threads, depth, answer, Deadline::after(time))?.max(1) as f64;
+        let until = Deadline::after(time);
+        let ops = drive_all(&self.threads, self.depth, self.answer, until)?.max(1) as f64;
         let (used, own) = (cpu::of(pid)? - before, cpu::own()? - own);
         let wall = (mono_ns() - begin) as f64 / 1e9;
-        let bytes = ops * answer as f64;
-        // The first stretch warms up and is not counted.
-        if round > 0 {
-            all.push(Figure {
-                ops_s: ops / wall,
-                bytes_s: bytes / wall,
-                server_us_op: used * 1e6 / ops,
-                server_s_gb: used * 1e9 / bytes,
-                client_us_op: own * 1e6 / ops,
-            });
-        }
+        let bytes = ops * self.answer as f64;
+        Ok(Figure {
+            ops_s: ops / wall,
+            bytes_s: bytes / wall,
+            server_us_op: used * 1e6 / ops,
+            server_s_gb: used * 1e9 / bytes,
+            client_us_op: own * 1e6 / ops,
+        })
     }
-    Ok(all)
 }
 
 fn drive_all(

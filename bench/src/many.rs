@@ -42,6 +42,8 @@ pub struct Wanted<'a> {
     pub connections: u32,
     /// Operations in flight on each.
     pub depth: u32,
+    /// Number of the first, after which its files are named.
+    pub first: u32,
 }
 
 impl Lanes {
@@ -52,7 +54,7 @@ impl Lanes {
     pub fn ready(wanted: &Wanted<'_>) -> io::Result<Self> {
         let target = Target::parse(wanted.url).map_err(io::Error::other)?;
         let mut threads: Vec<Vec<Lane>> = (0..THREADS).map(|_| Vec::new()).collect();
-        for number in 0..wanted.connections {
+        for number in wanted.first..wanted.first + wanted.connections {
             let options = Options { bind: None, seed: 1, check_one_in: 0, slots: wanted.depth };
             let mut client = client::open(&target, &options).map_err(io::Error::other)?;
             if let Some(granted) = client.granted() {
