@@ -9,11 +9,13 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use e2e::bridge::{Bridge, FIRST, Iperf, Networks, SECOND, measured, ping, quantile};
+use e2e::bridge::{
+    Bridge, Ended, FIRST, Iperf, Networks, SECOND, measured, measured_if, ping, quantile,
+};
 use e2e::link::Link;
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
-use e2e::{NOBODY, is_root, process, server, skip};
+use e2e::{process, server, skip};
 use serde_json::Value;
 
 /// By how much a round trip may be off, in milliseconds.
@@ -49,21 +51,29 @@ fn delay_is_what_is_set_and_changes_while_it_runs() {
         Ok(networks) => networks,
         Err(why) => skip!("bridge-delay", "{why}"),
     };
-    let rtts = [0.0, 2.0, 20.0, 100.0, 200.0];
-    let (times, ended) = measured(&networks, &[], |bridge| {
-        rtts.map(|rtt_ms| {
+    for rtt_ms in [0.0, 2.0, 20.0, 100.0, 200.0] {
+        let measure = |bridge: &Bridge| {
+            // Changed while it runs, and while packets cross it.
+            assert!(!ping(&networks, 2, "0.004").is_empty());
             let status = bridge.ask("set", &[&format!("rtt={rtt_ms}ms")]);
             assert_eq!(number(&status, "/set/back/delay_ns"), rtt_ms / 2.0 * 1e6);
             ping(&networks, PINGS, "0.004")
-        })
-    });
-    for (times, rtt_ms) in times.iter().zip(rtts) {
+        };
+        let (times, ended) = measured_if(&networks, &[], measure, |ended| both_ways(ended, PINGS));
         assert_eq!(times.len(), PINGS as usize, "some were lost: {}", ended.status);
-        check_delay(times, rtt_ms, "idle");
+        check_delay(&times, rtt_ms, "idle");
+        assert_eq!(ended.status["verdict"], "good");
     }
-    let packets = number(&ended.status, "/forth/packets_out");
-    assert!(packets >= 5.0 * f64::from(PINGS), "{}", ended.status);
-    assert_eq!(ended.status["verdict"], "good");
+}
+
+/// Whether 99 of 100 round trips can be right. A run in which each way has its one late packet in
+/// 100 is good, but two of 100 round trips are late then.
+fn both_ways(ended: &Ended, pings: u32) -> bool {
+    let late = ["/forth", "/back"].map(|way| {
+        let of = |what: &str| number(&ended.status, &format!("{way}/{what}"));
+        of("lateness/too_late") + of("pauses/count")
+    });
+    late.iter().sum::<f64>() <= f64::from(pings) / 100.0
 }
 
 #[test]
@@ -75,7 +85,7 @@ fn delay_is_what_is_set_under_load() {
         Err(why) => skip!("bridge-loaded", "{why}"),
     };
     let _iperf = Iperf::start(&networks);
-    let ((times, carried), _) = measured(&networks, &["--rtt", "20ms"], |_| {
+    let load_and_ping = |_: &Bridge| {
         // Half of 1 Gbit/s, and no queue that would add to the delay.
         let mut load = Iperf::client(&networks, &["-t", "3", "-b", "500M"]);
         std::thread::scope(|scope| {
@@ -84,7 +94,16 @@ fn delay_is_what_is_set_under_load() {
             let said: Value = serde_json::from_slice(&load.join().expect("iperf3")).expect("JSON");
             (times, number(&said, "/end/sum_received/bits_per_second"))
         })
-    });
+    };
+    // Of the packets of both ways together, pings among them, 1 of 100 may be late.
+    let enough = |ended: &Ended| {
+        let late = ["/forth", "/back"].map(|way| {
+            let of = |what: &str| number(&ended.status, &format!("{way}/lateness/{what}"));
+            of("too_late") / of("packets")
+        });
+        late.iter().sum::<f64>() <= 0.01
+    };
+    let ((times, carried), _) = measured_if(&networks, &["--rtt", "20ms"], load_and_ping, enough);
     assert!(carried > 400e6, "the load was only {carried} bit/s");
     check_delay(&times, 20.0, "loaded");
 }
@@ -277,10 +296,9 @@ fn a_run_that_is_starved_is_condemned() {
 }
 
 #[test]
-fn an_ordinary_user_has_one_in_a_namespace_of_his_own() {
+fn whoever_has_a_user_namespace_has_a_bridge_in_it() {
     let _alone = alone();
     let dir = Scratch::new("user");
-    let home = dir.folder("home", Some(NOBODY));
     let script = "set -e
         mount -t tmpfs tmpfs /run
         \"$0\" bridge run --make-namespaces --between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 \\
@@ -292,15 +310,12 @@ fn an_ordinary_user_has_one_in_a_namespace_of_his_own() {
         cat \"$1/out\"
         test ! -e /run/netns/a";
     let mut command = Command::new("unshare");
-    command.args(["-Urnm", "sh", "-c", script]).arg(server::binary()).arg(&home);
-    if is_root() {
-        use std::os::unix::process::CommandExt;
-        command.uid(NOBODY).gid(NOBODY);
-    }
+    command.args(["-Urnm", "sh", "-c", script]).arg(server::binary()).arg(dir.path());
+    // What root of such a namespace may do does not depend on who made it, but for the device's file.
     let mut probe = Command::new("unshare");
-    probe.args(["-Urnm", "true"]);
+    probe.args(["-Urnm", "sh", "-c", "mount -t tmpfs tmpfs /run && : <>/dev/net/tun"]);
     if !e2e::has("ping") || !process::run(&mut probe, process::DEADLINE).status.success() {
-        skip!("bridge-user", "no ping, or no namespaces for users");
+        skip!("bridge-user", "no ping, no namespaces for users, or no right to /dev/net/tun");
     }
     let said = String::from_utf8_lossy(&process::succeed(&mut command)).into_owned();
     assert!(said.contains(" 0% packet loss"), "{said}");
