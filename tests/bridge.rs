@@ -1,4 +1,4 @@
-//! The link emulator against independent tools: delay by ping, rate and loss by iperf3, what two
+//! The link emulator against independent tools: delay and loss by ping, rate by iperf3, what two
 //! hosts send each other by a capture. A run that the bridge itself has spoiled, which it says, is
 //! not judged but begun anew; that it says so is tested by starving it.
 
@@ -130,23 +130,22 @@ fn rate_is_what_is_set() {
 #[test]
 fn loss_is_what_is_set() {
     const LOSS: f64 = 0.02;
+    const PINGS: u32 = 4_000;
     let _alone = alone();
     let networks = match Networks::new() {
         Ok(networks) => networks,
         Err(why) => skip!("bridge-loss", "{why}"),
     };
-    let _iperf = Iperf::start(&networks);
+    // By ping: iperf3 waits half a minute if the packet is lost by which it begins.
     let options = ["--rtt", "10ms", "--set", "forth.loss=2%"];
-    let ((lost, sent), ended) = measured(&networks, &options, |_| {
-        let said = Iperf::run(&networks, &["-u", "-b", "40M", "-l", "1000", "-t", "3"]);
-        (number(&said, "/end/sum/lost_packets"), number(&said, "/end/sum/packets"))
-    });
+    let (came, ended) = measured(&networks, &options, |_| ping(&networks, PINGS, "0.001").len());
+    let (sent, lost) = (f64::from(PINGS), f64::from(PINGS) - came as f64);
     let sigma = (sent * LOSS * (1.0 - LOSS)).sqrt();
     println!("{lost} of {sent} lost, expected {} ± {sigma}", sent * LOSS);
     assert!((lost - sent * LOSS).abs() < 4.0 * sigma, "{lost} of {sent}");
-    // The bridge has counted the same; a few packets more crossed it, those of iperf3's own talk.
+    // The bridge has counted the same; a few packets more crossed it, the kernel's own.
     let counted = number(&ended.status, "/forth/dropped/lost");
-    assert!(counted >= lost && counted <= lost + 10.0, "{counted} counted, {lost} missed");
+    assert!(counted >= lost && counted <= lost + 5.0, "{counted} counted, {lost} missed");
 }
 
 #[test]
