@@ -76,6 +76,15 @@ fn both_ways(ended: &Ended, pings: u32) -> bool {
     late.iter().sum::<f64>() <= f64::from(pings) / 100.0
 }
 
+/// The same where pings are a few of many packets: of both ways together 1 of 100 may be late.
+fn both_ways_loaded(ended: &Ended) -> bool {
+    let late = ["/forth", "/back"].map(|way| {
+        let of = |what: &str| number(&ended.status, &format!("{way}/lateness/{what}"));
+        of("too_late") / of("packets")
+    });
+    late.iter().sum::<f64>() <= 0.01
+}
+
 #[test]
 fn delay_is_what_is_set_under_load() {
     const PINGS: u32 = 400;
@@ -95,15 +104,8 @@ fn delay_is_what_is_set_under_load() {
             (times, number(&said, "/end/sum_received/bits_per_second"))
         })
     };
-    // Of the packets of both ways together, pings among them, 1 of 100 may be late.
-    let enough = |ended: &Ended| {
-        let late = ["/forth", "/back"].map(|way| {
-            let of = |what: &str| number(&ended.status, &format!("{way}/lateness/{what}"));
-            of("too_late") / of("packets")
-        });
-        late.iter().sum::<f64>() <= 0.01
-    };
-    let ((times, carried), _) = measured_if(&networks, &["--rtt", "20ms"], load_and_ping, enough);
+    let ((times, carried), _) =
+        measured_if(&networks, &["--rtt", "20ms"], load_and_ping, both_ways_loaded);
     assert!(carried > 400e6, "the load was only {carried} bit/s");
     check_delay(&times, 20.0, "loaded");
 }
@@ -157,11 +159,12 @@ fn what_is_sealed_is_carried_as_well() {
     };
     let _iperf = Iperf::start(&networks);
     let options = ["--rtt", "10ms", "--rate", "200Mbit", "--encrypt"];
-    let ((times, carried), ended) = measured(&networks, &options, |_| {
+    let measure = |_: &Bridge| {
         let times = ping(&networks, 200, "0.004");
         let said = Iperf::run(&networks, &["-t", "3", "-O", "2"]);
         (times, number(&said, "/end/sum_received/bits_per_second"))
-    });
+    };
+    let ((times, carried), ended) = measured_if(&networks, &options, measure, both_ways_loaded);
     check_delay(&times, 10.0, "sealed");
     let expected = 200e6 * PAYLOAD;
     assert!((carried / expected - 1.0).abs() < 0.02, "{carried}, not {expected}");
