@@ -240,7 +240,7 @@ fn read(path: PathBuf) -> Value {
 }
 
 /// Lines of a child's output as they come.
-fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+pub fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (say, hear) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {

@@ -6,6 +6,7 @@
 //! A check that cannot run on this machine says so with [`skip!`].
 
 pub mod api;
+pub mod bridge;
 pub mod browser;
 pub mod cgroup;
 pub mod crash;

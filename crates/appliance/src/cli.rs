@@ -36,6 +36,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Drive a server to its load limit, and say what sets it
     Lab(::lab::cli::LabArgs),
+    /// Join two networks by a link with set delay, rate, queue and loss
+    Bridge(::lab::bridge::cli::BridgeArgs),
     /// Be the SFTP server of an sshd, in its place: SFTP over standard input and output
     #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
     SftpServer(SftpServerArgs),

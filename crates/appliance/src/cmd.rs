@@ -1,6 +1,7 @@
 //! One file per command, and what they share: how to find a server.
 
 pub mod analytics;
+pub mod bridge;
 pub mod cli;
 mod columns;
 pub mod demo;

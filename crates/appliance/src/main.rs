@@ -19,6 +19,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Lab(args) => return ::lab::cli::run(args, &cmd::lab::find),
+        Command::Bridge(args) => return cmd::bridge::run(args),
         Command::Demo(args) => match cmd::demo::run(&args) {
             Ok(code) => return code,
             Err(failure) => Err(failure),

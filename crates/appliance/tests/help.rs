@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["serve"],
     &["cli"],
@@ -19,6 +19,12 @@ const COMMANDS: [&[&str]; 21] = [
     &["inspect"],
     &["doctor"],
     &["demo"],
+    &["bridge"],
+    &["bridge", "run"],
+    &["bridge", "set"],
+    &["bridge", "show"],
+    &["bridge", "stop"],
+    &["bridge", "key"],
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],

@@ -15,11 +15,13 @@
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`transfer`]: the comparison of protocols by whole files.
+//! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
 pub mod agent;
+pub mod bridge;
 pub mod cli;
 pub mod client;
 pub mod conduct;

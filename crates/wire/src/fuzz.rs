@@ -11,11 +11,13 @@ use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
 use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
 use crate::{dav, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 
+mod bridge;
 mod ftp;
 mod ssh;
 #[cfg(test)]
 mod tests;
 
+pub use bridge::bridge;
 pub use ftp::any as ftp_any;
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
@@ -23,7 +25,7 @@ pub use ssh::{ssh_key, ssh_message, ssh_transport};
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -41,6 +43,7 @@ pub const TARGETS: [Target; 17] = [
     ("http_head", http_head),
     ("http_chunks", http_chunks),
     ("http_fields", http_fields),
+    ("bridge", bridge),
 ];
 
 macro_rules! round_trip {

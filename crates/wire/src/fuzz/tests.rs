@@ -68,6 +68,23 @@ fn write_corpus() {
     ftp_lines();
     sftp_packets();
     ssh();
+    bridges();
+}
+
+fn bridges() {
+    use crate::bridge::{Answered, Greeted, Greeting, Sealer};
+    let secret = super::bridge::SECRET;
+    let mut c = Corpus::of("bridge");
+    let mut sealer = Sealer::new(&secret, super::bridge::SESSION).expect("a sealer");
+    for (i, length) in [0, 1, 62, 400].into_iter().enumerate() {
+        let mut frame = Vec::new();
+        sealer.seal(&vec![i as u8; length], &mut frame).expect("a frame");
+        c.add(&format!("frame-{i}"), &frame);
+    }
+    let call = Greeted::call(&secret).expect("a call").greeting();
+    c.add("call", &call);
+    let call = Greeting::decode(&call).expect("a greeting");
+    c.add("answer", &Answered::to(&secret, &call).expect("an answer").greeting);
 }
 
 fn args() {

@@ -1,0 +1,69 @@
+//! Limits of the link emulator (`plimsoll bridge`). Part of [`super`], where all others are.
+
+use std::time::Duration;
+
+// --- lab: the emulated link -------------------------------------------------------------------
+
+/// Largest packet that a device hands over at once, its header of offloads apart: what the kernel
+/// makes of segments that go together.
+pub const BRIDGE_PACKET_MAX: usize = 64 << 10;
+/// Smallest segment that a packet is cut into: below the smallest MSS that Linux takes (48), a
+/// packet of 64 KiB would be thousands.
+pub const BRIDGE_SEGMENT_MIN: usize = 48;
+/// Bytes that one direction may have under way. 10 Gbit/s at 400 ms; beyond it packets are dropped,
+/// which spoils the run.
+pub const BRIDGE_FLIGHT_BYTES: u64 = 512 << 20;
+/// Pieces that one direction may have under way: each costs some hundred bytes beside its content.
+pub const BRIDGE_FLIGHT_PIECES: usize = 1 << 20;
+/// Segments of one packet that follow each other within this time leave together, when the last one
+/// is due: at 1 Gbit/s 16 of them, at 50 Mbit/s each by itself. A fifth of the 1 ms that delay may
+/// be off by, and a system call for each segment would cost half a core at 1 Gbit/s.
+pub const BRIDGE_TRAIN: Duration = Duration::from_micros(200);
+/// A direction looks at its clock at least so often, so that a thread that was not let run finds
+/// out, and how long. Costs below 1 % of a core.
+pub const BRIDGE_TICK: Duration = Duration::from_millis(1);
+/// Packets read, and pieces delivered, before the clock is looked at again: with 64 KiB each they take
+/// half a millisecond, so that a longer turn was one in which the thread was not let run.
+pub const BRIDGE_BATCH: usize = 8;
+/// Packets that the kernel keeps for a direction that is not reading: 10 ms at 10 Gbit/s of
+/// 1500 bytes each.
+pub const BRIDGE_DEVICE_QUEUE: u32 = 10_000;
+/// Lateness that is never held against a run: what `plimsoll bridge` promises.
+pub const BRIDGE_LATE_MIN: Duration = Duration::from_millis(1);
+/// Lateness that is tolerated, as a part of the round trip, where that is more.
+pub const BRIDGE_LATE_OF_RTT: f64 = 0.01;
+/// Packets that may be later than tolerated, as a part of all; as a part of the time, how long a
+/// direction may not have been let run: the 99th percentile decides.
+pub const BRIDGE_SPOILED_SHARE: f64 = 0.01;
+/// One pause of a direction that spoils a run however long that is: TCP sees it as an outage.
+pub const BRIDGE_PAUSE_MAX: Duration = Duration::from_millis(100);
+/// Longest delay: 30 s is the way to the moon and back a dozen times.
+pub const BRIDGE_DELAY_MAX: Duration = Duration::from_secs(30);
+/// Highest rate in bits per second; the time of a byte is then 80 ps, kept exactly.
+pub const BRIDGE_RATE_MAX: u64 = 100_000_000_000;
+/// Lowest rate in bits per second.
+pub const BRIDGE_RATE_MIN: u64 = 1_000;
+/// Round trip that `queue=auto` counts at least, so that a short link has room for bursts.
+pub const BRIDGE_QUEUE_RTT_MIN: Duration = Duration::from_millis(20);
+/// The least that `queue=auto` gives: one packet of the kernel's, with all its segments, and a bit.
+pub const BRIDGE_QUEUE_MIN: u64 = 128 << 10;
+/// Longest line between a bridge and who changes it.
+pub const BRIDGE_LINE_MAX: usize = 64 << 10;
+/// How long a bridge waits for the line of who has connected; it serves one at a time.
+pub const BRIDGE_ASK_MAX: Duration = Duration::from_secs(2);
+/// Longest name: the device is named after it, and Linux has 15 bytes for that.
+pub const BRIDGE_NAME_MAX: usize = 15;
+
+// --- wire: frames between two hosts -----------------------------------------------------------
+
+/// Frames that may come out of order: those of 25 ms at 1 Gbit/s. An older one is refused, since
+/// nobody can tell whether it was there before.
+pub const BRIDGE_REPLAY_WINDOW: u64 = 2_048;
+/// Largest frame on the way between two hosts: fits into an Ethernet packet with IPv6 and UDP.
+pub const BRIDGE_DATAGRAM_MAX: usize = 1_452;
+/// How often who calls says so until there is an answer, and both say that they are there.
+pub const BRIDGE_CALL_EVERY: Duration = Duration::from_millis(250);
+/// A peer that says nothing for this long is called anew: a dozen signs of life were lost.
+pub const BRIDGE_SILENCE_MAX: Duration = Duration::from_secs(3);
+/// Frames that the kernel may keep for the end of a pair, in bytes; it gives what it may.
+pub const BRIDGE_SOCKET_BUFFER: usize = 8 << 20;

@@ -1,0 +1,28 @@
+//! `plimsoll bridge`: joins two networks by a link with a delay, a rate, a queue, loss and the rest,
+//! and says whether it was itself in time.
+//!
+//! A TUN device is in each network. A thread for each direction reads packets there, asks [`link`]
+//! what becomes of each, and writes what is due to the other side. What the link decides is pure:
+//! it gets the time and its chance handed in.
+//!
+//! - [`shape`]: what a link does, and how people say it.
+//! - [`link`]: what becomes of a packet, and when; [`flight`]: what is under way.
+//! - [`gso`]: packets of many segments, which the line does not know.
+//! - [`device`]: TUN devices in network namespaces; [`sys`]: system calls.
+//! - [`direction`]: the thread; [`tally`]: what it counts, and what spoils a run.
+//! - [`pair`]: the other half on another host.
+//! - [`run`]: from start to verdict; [`control`]: asked and changed meanwhile; [`cli`].
+
+pub mod cli;
+pub mod control;
+pub mod device;
+pub mod direction;
+pub mod flight;
+pub mod gso;
+pub mod link;
+pub mod pair;
+pub mod run;
+pub mod shape;
+mod sys;
+pub mod tally;
+mod text;

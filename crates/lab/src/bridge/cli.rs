@@ -1,0 +1,423 @@
+//! `plimsoll bridge …`: run, set, show, stop, key.
+//!
+//! Exit codes of `run`: 0 good, 1 failed, 2 wrong usage, 3 the bridge was late, so that what was
+//! measured over it means nothing.
+
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use base::random::{Random, SystemRandom};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use wire::bridge::KEY;
+
+use super::control::{Request, ask};
+use super::device::{End, check_name};
+use super::pair::MTU_MAX;
+use super::run::{self, Event, Options, Other, RunError, Status};
+use super::shape::{Shapes, time};
+use super::text;
+use crate::agent::with_sources;
+use crate::cli::EXIT_DEGRADED;
+
+/// Largest packet unless that is said: Ethernet's.
+const MTU: u32 = 1500;
+/// Largest packet between two hosts unless that is said: some room for tunnels on the way.
+const MTU_PAIR: u32 = 1400;
+
+/// Options of `bridge`.
+#[derive(Debug, Args)]
+pub struct BridgeArgs {
+    #[command(subcommand)]
+    command: BridgeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BridgeCommand {
+    /// Join two networks until it is interrupted
+    #[command(after_help = RUN_HELP)]
+    Run(Box<RunArgs>),
+    /// Change a bridge that runs, for packets that come from then on
+    #[command(
+        after_help = "For example: plimsoll bridge set wan rtt=200ms loss=0.1% back.rate=50Mbit"
+    )]
+    Set(SetArgs),
+    /// Say how a bridge stands that runs
+    Show(AskArgs),
+    /// End a bridge
+    Stop(AskArgs),
+    /// Make a key for two hosts, on standard output
+    Key,
+}
+
+const RUN_HELP: &str = "An END is PLACE[,DEVICE]@ADDRESS/PREFIX with PLACE ns:NAME (a network \
+namespace of `ip netns`), pid:PID (that of a process) or here. For example:
+
+  plimsoll bridge run --make-namespaces --between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 \\
+    --rtt 100ms --rate 1Gbit --loss 0.1%
+  ip netns exec a ping 10.9.0.2
+
+Two hosts, with the same key file on both:
+
+  here$  plimsoll bridge run --end here@10.9.0.1/24 --listen 0.0.0.0:2160 --key FILE --delay 50ms
+  there$ plimsoll bridge run --end here@10.9.0.2/24 --peer here:2160 --key FILE --delay 50ms
+
+It needs root, or a user namespace of one's own: unshare -Urnm. Exit code 3: the bridge was late or \
+starved, figures measured over it mean nothing.";
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The first end
+    #[arg(long, value_name = "END", requires = "and", required_unless_present = "end")]
+    between: Option<End>,
+    /// The second end
+    #[arg(long, value_name = "END", requires = "between")]
+    and: Option<End>,
+    /// Make the namespaces that are not there, and remove them at the end
+    #[arg(long)]
+    make_namespaces: bool,
+    /// Its name; its devices have it, too
+    #[arg(long, value_name = "NAME", default_value = "wan")]
+    name: String,
+    /// Seal everything that crosses it, with AES-256-GCM
+    #[arg(long)]
+    encrypt: bool,
+    /// Largest IP packet, in bytes [default: 1500, between two hosts 1400]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65_535))]
+    mtu: Option<u32>,
+    /// Where all chance comes from: the same one treats the same packets alike [default: another
+    /// one each time, which is told]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How long to run [default: until it is interrupted]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    lasts: Option<Duration>,
+    /// One JSON object to a line: when it is ready, each second, at the end
+    #[arg(long)]
+    json: bool,
+    /// Where `set`, `show` and `stop` find it [default: by its name]
+    #[arg(long, value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+    #[command(flatten)]
+    link: LinkArgs,
+    #[command(flatten)]
+    pair: PairArgs,
+}
+
+/// What the link does.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "The link, each way alike")]
+struct LinkArgs {
+    /// Time on the way, one way, as 50ms
+    #[arg(long, value_name = "TIME", conflicts_with = "rtt")]
+    delay: Option<String>,
+    /// Time there and back
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<String>,
+    /// By how much the delay varies, as 5ms or 5ms,normal; order is kept
+    #[arg(long, value_name = "TIME[,normal]")]
+    jitter: Option<String>,
+    /// Bits per second, as 1Gbit or 50Mbit [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<String>,
+    /// Bytes that each packet takes on the line beside itself: 38 with Ethernet [default: 0]
+    #[arg(long, value_name = "BYTES")]
+    overhead: Option<String>,
+    /// Bytes that may wait for the line, as 2M [default: auto, what a round trip holds]
+    #[arg(long, value_name = "BYTES")]
+    queue: Option<String>,
+    /// Share of packets that are lost, as 0.1%
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<String>,
+    /// Packets that are lost in a row, on average
+    #[arg(long, value_name = "N")]
+    burst: Option<String>,
+    /// Share of packets that are held back so that later ones overtake them
+    #[arg(long, value_name = "SHARE")]
+    reorder: Option<String>,
+    /// For how long those are held back [default: 1ms]
+    #[arg(long, value_name = "TIME")]
+    reorder_by: Option<String>,
+    /// Share of packets that arrive twice
+    #[arg(long, value_name = "SHARE")]
+    duplicate: Option<String>,
+    /// Share of packets in which a bit is turned
+    #[arg(long, value_name = "SHARE")]
+    corrupt: Option<String>,
+    /// One way only, as back.loss=1% or forth.rate=10Mbit; may be given several times
+    #[arg(long = "set", value_name = "WAY.NAME=VALUE")]
+    set: Vec<String>,
+}
+
+/// The other half on another host.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Two hosts; each emulates the way that leaves it")]
+struct PairArgs {
+    /// The end on this host
+    #[arg(long, value_name = "END", requires = "key", conflicts_with_all = ["between", "encrypt"])]
+    end: Option<End>,
+    /// The other host, which must be listening
+    #[arg(long, value_name = "HOST:PORT", requires = "end", conflicts_with = "listen")]
+    peer: Option<String>,
+    /// Where to wait for the other host (UDP)
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "end")]
+    listen: Option<SocketAddr>,
+    /// File with the key that both have, as `plimsoll bridge key` makes it
+    #[arg(long, value_name = "FILE", requires = "end")]
+    key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct SetArgs {
+    /// What to change, as delay=50ms, rtt=100ms, rate=none, loss=0.1%, back.loss=1%; with --socket
+    /// without the bridge's name before it
+    #[arg(value_name = "NAME|CHANGE", required = true)]
+    words: Vec<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// The bridge's socket, instead of its name
+    #[arg(long, value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct AskArgs {
+    /// Its name
+    #[arg(default_value = "wan")]
+    name: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    /// Its socket, instead of its name
+    #[arg(long, value_name = "SOCKET")]
+    socket: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    time(text).map(Duration::from_nanos).map_err(|e| e.to_string())
+}
+
+type Outcome = Result<ExitCode, Box<dyn Error>>;
+
+/// Runs the command; sockets of bridges are below `run_dir` unless that is said.
+pub fn run(args: BridgeArgs, run_dir: &Path) -> ExitCode {
+    let outcome = match args.command {
+        BridgeCommand::Run(args) => start(*args, run_dir),
+        BridgeCommand::Set(args) => set(args, run_dir),
+        BridgeCommand::Show(args) => {
+            tell(&args.socket, &args.name, run_dir, &Request::Show, args.json)
+        }
+        BridgeCommand::Stop(args) => {
+            tell(&args.socket, &args.name, run_dir, &Request::Stop, args.json)
+        }
+        BridgeCommand::Key => key(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("plimsoll bridge: {}", with_sources(&*error));
+        ExitCode::FAILURE
+    })
+}
+
+fn usage(error: &dyn Error) -> ExitCode {
+    eprintln!("plimsoll bridge: {}", with_sources(error));
+    ExitCode::from(2)
+}
+
+/// Where a bridge is asked.
+fn socket(given: &Option<PathBuf>, name: &str, run_dir: &Path) -> PathBuf {
+    given.clone().unwrap_or_else(|| run_dir.join("bridges").join(format!("{name}.sock")))
+}
+
+fn set(args: SetArgs, run_dir: &Path) -> Outcome {
+    let (name, changes) = match (&args.socket, args.words.split_first()) {
+        (None, Some((name, changes))) if !name.contains('=') => (name.as_str(), changes),
+        (Some(_), _) => ("", &args.words[..]),
+        _ => return Ok(usage(&*Box::<dyn Error>::from("say which bridge: bridge set NAME …"))),
+    };
+    if changes.is_empty() {
+        return Ok(usage(&*Box::<dyn Error>::from("say what to change, as delay=50ms")));
+    }
+    tell(&args.socket, name, run_dir, &Request::Set(changes.to_vec()), args.json)
+}
+
+fn tell(
+    given: &Option<PathBuf>,
+    name: &str,
+    run_dir: &Path,
+    request: &Request,
+    json: bool,
+) -> Outcome {
+    let status = ask(&socket(given, name, run_dir), request)?;
+    if json {
+        println!("{status}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    match request {
+        Request::Stop => println!("{} ends", status["name"].as_str().unwrap_or("it")),
+        _ => print!("{}", status["text"].as_str().unwrap_or_default()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn key() -> Outcome {
+    let mut key = [0; KEY];
+    SystemRandom.fill(&mut key);
+    println!("{}", key.map(|byte| format!("{byte:02x}")).concat());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A key as [`key`] prints it.
+fn read_key(file: &Path) -> Result<[u8; KEY], Box<dyn Error>> {
+    let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    parse_key(text.trim()).ok_or_else(|| {
+        format!("{} is no key: `plimsoll bridge key` makes one", file.display()).into()
+    })
+}
+
+fn parse_key(text: &str) -> Option<[u8; KEY]> {
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    let mut key = [0; KEY];
+    (pairs.len() == KEY).then_some(())?;
+    for (byte, pair) in key.iter_mut().zip(pairs) {
+        let digit = |letter: u8| char::from(letter).to_digit(16);
+        *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(key)
+}
+
+impl LinkArgs {
+    fn shapes(&self) -> Result<Shapes, super::shape::ShapeError> {
+        let given = [
+            ("delay", &self.delay),
+            ("rtt", &self.rtt),
+            ("jitter", &self.jitter),
+            ("rate", &self.rate),
+            ("overhead", &self.overhead),
+            ("queue", &self.queue),
+            ("loss", &self.loss),
+            ("burst", &self.burst),
+            ("reorder", &self.reorder),
+            ("reorder-by", &self.reorder_by),
+            ("duplicate", &self.duplicate),
+            ("corrupt", &self.corrupt),
+        ];
+        let given = given
+            .into_iter()
+            .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={value}")));
+        let changes: Vec<String> = given.chain(self.set.iter().cloned()).collect();
+        let mut shapes = Shapes::default();
+        shapes.change(&changes)?;
+        Ok(shapes)
+    }
+}
+
+impl PairArgs {
+    /// The other host.
+    fn other(&self) -> Result<Other, Box<dyn Error>> {
+        let secret = read_key(self.key.as_deref().ok_or("--key FILE is missing")?)?;
+        let Some(peer) = &self.peer else {
+            let listen = self.listen.ok_or("say --peer HOST:PORT or --listen ADDRESS:PORT")?;
+            return Ok(Other::Host { listen, call: None, secret });
+        };
+        let found = peer.to_socket_addrs().map_err(|e| format!("{peer}: {e}"))?.next();
+        let call = found.ok_or_else(|| format!("{peer} has no address"))?;
+        let any: IpAddr = match call.is_ipv4() {
+            true => [0; 4].into(),
+            false => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Ok(Other::Host { listen: (any, 0).into(), call: Some(call), secret })
+    }
+}
+
+impl RunArgs {
+    fn options(self, run_dir: &Path) -> Result<Options, Box<dyn Error>> {
+        check_name(&self.name)?;
+        let shapes = self.link.shapes()?;
+        let seed = self.seed.unwrap_or_else(|| SystemRandom.next_u64());
+        let (end, other) = match (self.between, self.and, &self.pair.end) {
+            (Some(end), Some(other), None) => {
+                if end.place == other.place {
+                    let why = "both ends are in one network, which needs no bridge: packets \
+                               between its own addresses never leave a machine";
+                    return Err(why.into());
+                }
+                (end, Other::End(other))
+            }
+            (None, None, Some(end)) => (end.clone(), self.pair.other()?),
+            _ => return Err("say --between END --and END, or --end END with another host".into()),
+        };
+        let pair = matches!(other, Other::Host { .. });
+        let mtu = self.mtu.unwrap_or(if pair { MTU_PAIR } else { MTU });
+        if pair && mtu > MTU_MAX {
+            return Err(format!("between two hosts packets have {MTU_MAX} bytes at most").into());
+        }
+        Ok(Options {
+            socket: socket(&self.socket, &self.name, run_dir),
+            name: self.name,
+            end,
+            other,
+            shapes,
+            mtu,
+            encrypt: self.encrypt,
+            make_namespaces: self.make_namespaces,
+            seed,
+            lasts: self.lasts,
+        })
+    }
+}
+
+fn start(args: RunArgs, run_dir: &Path) -> Outcome {
+    let json = args.json;
+    let options = match args.options(run_dir) {
+        Ok(options) => options,
+        Err(error) => return Ok(usage(&*error)),
+    };
+    let status = run::run(options, &mut |status| say(status, json))
+        .map_err(|error: RunError| -> Box<dyn Error> { with_hint(error) })?;
+    say(&status, json);
+    if status.is_good() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for why in &status.why {
+        eprintln!("plimsoll bridge: {}: {why}", status.name);
+    }
+    Ok(ExitCode::from(EXIT_DEGRADED))
+}
+
+/// Tells on standard output; who does not read it any more still wants the bridge.
+fn say(status: &Status, json: bool) {
+    let text = match status.event {
+        _ if json => serde_json::to_string(status).unwrap_or_default() + "\n",
+        Event::Calling => format!("{} waits for {}\n", status.name, status.ends[1].place),
+        Event::Ready => text::ready(status),
+        Event::End => text::status(status),
+        Event::Second | Event::Asked => return,
+    };
+    let mut out = std::io::stdout().lock();
+    let _gone = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn with_hint(error: RunError) -> Box<dyn Error> {
+    let text = with_sources(&error);
+    let hint = match text.contains("ermission") || text.contains("not permitted") {
+        true => "\n  it needs root, or a user namespace of one's own: unshare -Urnm",
+        false => "",
+    };
+    format!("{text}{hint}").into()
+}
+
+/// The status as it is answered to who asks: with a text for people beside the figures.
+pub fn answered(status: &Status) -> serde_json::Result<Value> {
+    let mut value = serde_json::to_value(status)?;
+    value["text"] = text::status(status).into();
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;
