@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 mod administration;
+mod dsync;
 mod files;
 mod ftp;
 mod http;
@@ -15,6 +16,7 @@ mod ssh;
 mod webdav;
 
 pub use administration::*;
+pub use dsync::*;
 pub use files::*;
 pub use ftp::*;
 pub use http::*;
