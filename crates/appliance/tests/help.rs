@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 21] = [
+const COMMANDS: [&[&str]; 22] = [
     &[],
     &["serve"],
     &["cli"],
@@ -19,6 +19,7 @@ const COMMANDS: [&[&str]; 21] = [
     &["inspect"],
     &["doctor"],
     &["demo"],
+    &["dsync"],
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],
