@@ -1,10 +1,16 @@
 //! The command line: names, options and their help. `tests/golden/help` holds how it reads.
 
+// By its path, because examples/manual.rs takes this file from another folder.
+#[path = "cli/dsync.rs"]
+mod dsync;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use base::limits::DEMO_CLIENTS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::dsync::{DsyncArgs, RuleArg};
 
 /// An open storage appliance in one program: serves a directory, shows who does what to it, and
 /// finds its load limit.
@@ -38,6 +44,9 @@ pub enum Command {
     Lab(::lab::cli::LabArgs),
     /// Join two networks by a link with set delay, rate, queue and loss
     Bridge(::lab::bridge::cli::BridgeArgs),
+    /// Make a directory the same as another, on this machine or over ssh
+    #[command(after_help = dsync::AFTER_HELP)]
+    Dsync(DsyncArgs),
     /// Be the SFTP server of an sshd, in its place: SFTP over standard input and output
     #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
     SftpServer(SftpServerArgs),

@@ -6,6 +6,7 @@ pub mod cli;
 mod columns;
 pub mod demo;
 pub mod doctor;
+pub mod dsync;
 pub mod http;
 pub mod inspect;
 pub mod lab;

@@ -24,6 +24,10 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Command::Dsync(args) => match cmd::dsync::run(&args) {
+            Ok(code) => return code,
+            Err(failure) => Err(failure),
+        },
         Command::Serve(args) => cmd::serve::run(&args),
         Command::Cli(args) => return cmd::cli::run(&args),
         Command::Analytics(args) => cmd::analytics::run(&args),

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 /// Exit code: failed.
 const FAILED: u8 = 1;
+/// Exit code: done, but something is amiss.
+pub const DEGRADED: u8 = 3;
 /// Exit code: wrong usage.
 const USAGE: u8 = 2;
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 28] = [
     &[],
     &["serve"],
     &["cli"],
@@ -25,6 +25,7 @@ const COMMANDS: [&[&str]; 27] = [
     &["bridge", "show"],
     &["bridge", "stop"],
     &["bridge", "key"],
+    &["dsync"],
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 mod administration;
 mod bridge;
+mod dsync;
 mod files;
 mod ftp;
 mod http;
@@ -17,6 +18,7 @@ mod webdav;
 
 pub use administration::*;
 pub use bridge::*;
+pub use dsync::*;
 pub use files::*;
 pub use ftp::*;
 pub use http::*;

@@ -9,7 +9,7 @@ use crate::http::head::{self, Head};
 use crate::http::{date, select, target};
 use crate::rpc::{self, CallHeader, Framed, Framer, ReplyHeader};
 use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
-use crate::{dav, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
+use crate::{dav, dsync, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 
 mod bridge;
 mod ftp;
@@ -25,7 +25,7 @@ pub use ssh::{ssh_key, ssh_message, ssh_transport};
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -44,6 +44,7 @@ pub const TARGETS: [Target; 18] = [
     ("http_chunks", http_chunks),
     ("http_fields", http_fields),
     ("bridge", bridge),
+    ("dsync", dsync_frames),
 ];
 
 macro_rules! round_trip {
@@ -328,6 +329,20 @@ pub fn dav_if(data: &[u8]) -> bool {
         Err(error) => assert_eq!(error, dav::if_header::IfError::TooLarge),
     }
     true
+}
+
+/// A stream of dsync's frames, of either direction: each must mean the same once more.
+pub fn dsync_frames(data: &[u8]) -> bool {
+    let (mut rest, mut frames) = (data, 0);
+    while let Some((head, after)) = rest.split_first_chunk() {
+        let Ok(length) = dsync::frame::length(*head) else { return false };
+        let Some((body, left)) = after.split_at_checked(length) else { return false };
+        if !round_trip!(dsync::Message<'_>, body) {
+            return false;
+        }
+        (rest, frames) = (left, frames + 1);
+    }
+    frames > 0 && rest.is_empty()
 }
 
 /// A stream of SFTP packets, of either direction: each must mean the same once more.

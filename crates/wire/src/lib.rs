@@ -13,6 +13,7 @@
 //! - [`bridge`]: frames and greetings of the link emulator.
 //! - [`ftp`]: FTP (RFC 959, RFC 2389, RFC 2428, RFC 3659): lines, commands, replies, facts.
 //! - [`dav`]: what WebDAV adds to HTTP (RFC 4918): its XML, its headers.
+//! - [`dsync`]: messages between the two sides of a synchronisation of directories.
 //! - [`ssh`]: messages, keys and the transport of SSH (RFC 4251 to 4254).
 //! - [`http`]: heads of requests, targets, chunks, dates of HTTP (RFC 9110, RFC 9112).
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
@@ -25,6 +26,7 @@ pub mod xdr;
 
 pub mod bridge;
 pub mod dav;
+pub mod dsync;
 pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;

@@ -280,7 +280,7 @@ impl Item<'_> for i64 {
 }
 
 /// Fixed-length opaques without padding: verifiers (8 bytes), the `other` of a stateid (12),
-/// session ids (16).
+/// session ids (16), hashes (32).
 macro_rules! fixed_opaque {
     ($($length:literal)*) => {$(
         impl Encode for [u8; $length] {
@@ -298,7 +298,7 @@ macro_rules! fixed_opaque {
         }
     )*};
 }
-fixed_opaque!(8 12 16);
+fixed_opaque!(8 12 16 32);
 
 /// A counted list (§4.13) of at most `MAX` items, each at least four bytes long, so that what it
 /// takes of memory is bounded by the message that brings it.

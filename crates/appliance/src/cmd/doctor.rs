@@ -17,11 +17,8 @@ use control::state::default_bases;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
-use crate::out::{self, Failure};
+use crate::out::{self, DEGRADED, Failure};
 use finding::{Finding, State};
-
-/// Exit code: something is missing that serving uses.
-const DEGRADED: u8 = 3;
 
 /// All that was found.
 #[derive(Debug, Serialize)]

@@ -67,6 +67,7 @@ fn write_corpus() {
     records();
     ftp_lines();
     sftp_packets();
+    dsync_frames();
     ssh();
     bridges();
 }
@@ -267,6 +268,20 @@ fn ftp_lines() {
     add(2, "entry", entry);
     add(2, "link", b"Type=OS.unix=slink:/x;Modify=19991231235959.999; l");
     add(3, "text", b"one\ntwo\r\nthree\rfour");
+}
+
+fn dsync_frames() {
+    let mut c = Corpus::of("dsync");
+    for seed in 0..80u64 {
+        let mut entropy = vec![0; 300];
+        SeededRandom::new(seed).fill(&mut entropy);
+        let mut g = Gen::new(&entropy);
+        let mut bytes = Vec::new();
+        for _ in 0..2 {
+            crate::dsync::frame::put(&g.arb(), &mut bytes);
+        }
+        c.add(&format!("pair-{seed}"), &bytes);
+    }
 }
 
 fn sftp_packets() {

@@ -1,0 +1,138 @@
+//! Options of `dsync`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use clap::builder::OsStringValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+
+/// What stands behind the options.
+pub const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
+    them [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH. What is in SOURCE is in DESTINATION \
+    afterwards, with owners, modes, times, links, holes, extended attributes and access control \
+    lists. A PATH that does not begin with / begins in the user's home.\n\nExit codes: 0 done, 1 \
+    failed, 2 wrong usage, 3 done but for what was listed as failed.";
+
+/// Options of `dsync`.
+#[derive(Debug, Args)]
+pub struct DsyncArgs {
+    /// Directory that is read
+    #[arg(required_unless_present = "answer")]
+    pub source: Option<OsString>,
+    /// Directory that becomes the same; made if it is missing
+    #[arg(required_unless_present = "answer")]
+    pub destination: Option<OsString>,
+    /// Take away what the source does not have, where it was listed without an error
+    #[arg(long)]
+    pub delete: bool,
+    /// Compare files by BLAKE3 of their content, not by size and time
+    #[arg(short = 'c', long)]
+    pub checksum: bool,
+    /// Change nothing; print what would be done
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// What is carried, and what is not.
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    /// Most bytes per second, for example 10MB/s or 1.5MiB/s
+    #[arg(long, value_name = "RATE")]
+    pub bandwidth: Option<String>,
+    /// Do not keep owner and group; they are kept where the destination is written by root
+    #[arg(long)]
+    pub no_owner: bool,
+    /// Do not keep extended attributes and access control lists
+    #[arg(long)]
+    pub no_xattrs: bool,
+    /// Print each thing that is done
+    #[arg(short = 'v', long)]
+    pub verbose: bool,
+    /// Print events as JSON, one to a line, with the sums as the last
+    #[arg(long)]
+    pub json: bool,
+    /// Program that reaches HOST, with its options
+    #[arg(long, value_name = "COMMAND", default_value = "ssh")]
+    pub rsh: String,
+    /// Plimsoll on HOST, as the shell there takes it
+    #[arg(long, value_name = "COMMAND", default_value = "plimsoll")]
+    pub remote_program: String,
+    /// Be the side that answers, over standard input and output
+    #[arg(long, hide = true)]
+    pub answer: bool,
+}
+
+/// A rule, or a file of rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleArg {
+    /// What fits is carried.
+    Include(Vec<u8>),
+    /// What fits is not carried.
+    Exclude(Vec<u8>),
+    /// Patterns to exclude, one to a line.
+    ExcludeFrom(PathBuf),
+}
+
+/// Rules in the order in which they were given, whatever their options: the first that fits
+/// decides.
+#[derive(Debug, Clone, Default)]
+pub struct RuleArgs(pub Vec<RuleArg>);
+
+type Make = fn(OsString) -> RuleArg;
+
+/// The options, their values' names, their help, and what they mean.
+const RULES: [(&str, &str, &str, Make); 3] = [
+    ("include", "PATTERN", "Carry what fits, whatever later rules say", |value| {
+        RuleArg::Include(value.into_vec())
+    }),
+    (
+        "exclude",
+        "PATTERN",
+        "Leave out what fits, at both sides, in rsync's patterns: /a from the top, a/ directories \
+         only, * within a name, ** across names; the first rule that fits decides",
+        |value| RuleArg::Exclude(value.into_vec()),
+    ),
+    (
+        "exclude-from",
+        "FILE",
+        "Leave out what fits a pattern of a file, one to a line; lines that begin with # or ; are \
+         none",
+        |value| RuleArg::ExcludeFrom(value.into()),
+    ),
+];
+
+impl Args for RuleArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        RULES.iter().fold(command, |command, (name, value, help, _)| {
+            command.arg(
+                Arg::new(*name)
+                    .long(*name)
+                    .value_name(*value)
+                    .help(*help)
+                    .value_parser(OsStringValueParser::new())
+                    .action(ArgAction::Append),
+            )
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for RuleArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut rules = Vec::new();
+        for (name, _, _, make) in &RULES {
+            let values = matches.get_many::<OsString>(name).into_iter().flatten();
+            let places = matches.indices_of(name).into_iter().flatten();
+            rules.extend(places.zip(values.map(|value| make(value.clone()))));
+        }
+        rules.sort_by_key(|(place, _)| *place);
+        Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

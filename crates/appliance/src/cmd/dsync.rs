@@ -1,0 +1,163 @@
+//! `plimsoll dsync`: makes a directory the same as another.
+
+mod told;
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
+use sync::run::ssh::{Place, Shell, place};
+use sync::run::{self, Report};
+use sync::{Counts, Options, Role, SyncError, Why, rules};
+use wire::dsync::Rule;
+use wire::xdr::Seq;
+
+use self::told::Teller;
+use crate::cli::{DsyncArgs, RuleArg};
+use crate::out::{DEGRADED, Failure};
+
+/// What is done, for messages.
+const TRIED: &str = "synchronise the directories";
+
+/// Runs it, or answers for the other side.
+///
+/// # Errors
+/// What was asked cannot be meant, or the run did not come to its end.
+pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
+    if args.answer {
+        let link = run::stdio().map_err(|e| Failure::of(TRIED, &e))?;
+        run::answer(link).map_err(|why| Failure::of("answer another dsync", why.error()))?;
+        // What failed with single files is told by the side that has the people.
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = options(args)?;
+    let (source, destination) = (named(args.source.as_ref())?, named(args.destination.as_ref())?);
+    let teller = Arc::new(Teller::new(args));
+    let report: Report = {
+        let teller = Arc::clone(&teller);
+        Arc::new(move |event| teller.tell(event))
+    };
+    let shell = Shell {
+        rsh: args.rsh.split_whitespace().map(str::to_owned).collect(),
+        program: args.remote_program.clone(),
+    };
+    let done = match (&source, &destination) {
+        (Place::Here(from), Place::Here(to)) => {
+            apart(from, to)?;
+            run::local(from, to, &options, &report)
+        }
+        (Place::Here(here), Place::There(there)) => {
+            shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
+                let ends = (here.as_path(), there.path.as_slice());
+                reached.end(run::start(link, Role::SOURCE, ends, &options, &report))
+            })
+        }
+        (Place::There(there), Place::Here(here)) => {
+            shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
+                let ends = (here.as_path(), there.path.as_slice());
+                reached.end(run::start(link, Role::DESTINATION, ends, &options, &report))
+            })
+        }
+        (Place::There(_), Place::There(_)) => {
+            let hint = "run it on one of the two machines";
+            return Err(Failure::usage(TRIED, "both are on other machines", hint));
+        }
+    };
+    teller.clear();
+    let counts: Counts = done.map_err(|why| failure(&why))?;
+    teller.sums(&counts)?;
+    Ok(if counts.failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(DEGRADED) })
+}
+
+fn named(text: Option<&OsString>) -> Result<Place, Failure> {
+    let text = text.cloned().unwrap_or_default();
+    place(text.as_bytes()).map_err(|why| {
+        let hint = "a directory, [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH";
+        Failure::usage(TRIED, &format!("{}: {why}", text.display()), hint)
+    })
+}
+
+/// A directory within the other would be carried into itself.
+fn apart(from: &Path, to: &Path) -> Result<(), Failure> {
+    let real = |path: &Path| path.canonicalize().ok();
+    // What is not there yet is where its parent is.
+    let to = real(to).or_else(|| {
+        let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(real(parent)?.join(to.file_name()?))
+    });
+    let (Some(from), Some(to)) = (real(from), to) else { return Ok(()) };
+    match from.starts_with(&to) || to.starts_with(&from) {
+        true => Err(Failure::usage(TRIED, "one of them is within the other", "")),
+        false => Ok(()),
+    }
+}
+
+fn options(args: &DsyncArgs) -> Result<Options, Failure> {
+    let bandwidth = match &args.bandwidth {
+        None => 0,
+        Some(text) => told::rate(text).ok_or_else(|| {
+            Failure::usage(TRIED, &format!("{text:?} is no rate"), "for example 10MB/s or 800KiB/s")
+        })?,
+    };
+    Ok(Options {
+        delete: args.delete,
+        checksum: args.checksum,
+        dry_run: args.dry_run,
+        owners: !args.no_owner,
+        xattrs: !args.no_xattrs,
+        bandwidth,
+        rules: Seq(all_rules(&args.rules.0)?),
+    })
+}
+
+fn all_rules(given: &[RuleArg]) -> Result<Vec<Rule>, Failure> {
+    let mut all = Vec::new();
+    for rule in given {
+        match rule {
+            RuleArg::Include(pattern) => all.push(rules::rule(true, pattern)),
+            RuleArg::Exclude(pattern) => all.push(rules::rule(false, pattern)),
+            RuleArg::ExcludeFrom(file) => {
+                let text = std::fs::read(file)
+                    .map_err(|e| Failure::usage(TRIED, &format!("{}: {e}", file.display()), ""))?;
+                let lines = text.split(|b| *b == b'\n');
+                let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+                let patterns =
+                    lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';')));
+                all.extend(patterns.map(|pattern| rules::rule(false, pattern)));
+            }
+        }
+    }
+    let wrong = |what: &str| Err(Failure::usage(TRIED, what, ""));
+    if all.len() > DSYNC_RULES_MAX {
+        return wrong(&format!("there are more than {DSYNC_RULES_MAX} rules"));
+    }
+    if all.iter().any(|rule| rule.pattern.0.len() > DSYNC_PATTERN_MAX) {
+        return wrong(&format!("a pattern is longer than {DSYNC_PATTERN_MAX} bytes"));
+    }
+    match rules::Rules::new(&all) {
+        Ok(_) => Ok(all),
+        Err(e) => Err(Failure::usage(TRIED, &e.to_string(), "")),
+    }
+}
+
+fn failure(why: &Why) -> Failure {
+    let failure = Failure::of(TRIED, why.error());
+    match why.error() {
+        SyncError::Place { source, .. } if source.kind() == ErrorKind::NotFound => {
+            failure.hint("a source must be there; a destination is made, but not what it lies in")
+        }
+        SyncError::Unreached(_) => failure.hint(
+            "what was printed above may say more; --remote-program names plimsoll on the other \
+             machine",
+        ),
+        SyncError::Gone | SyncError::Link(_) => {
+            failure.hint("the same command again goes on: what was carried is not carried again")
+        }
+        SyncError::Version { .. } => failure.hint("both machines need the same plimsoll"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,208 @@
+//! What a run tells people, or programs as JSON.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::clock::{NS_PER_S, monotonic_ns};
+use base::units;
+use serde_json::{Value, json};
+use sync::run::Event;
+use sync::{About, Counts, Note};
+
+use crate::cli::DsyncArgs;
+use crate::out::{Failure, offer};
+
+/// Who tells.
+pub struct Teller {
+    json: bool,
+    /// Whether each thing is told that is done.
+    each: bool,
+    dry_run: bool,
+    /// Whether there is somebody who watches.
+    terminal: bool,
+    began_ns: u64,
+    /// Columns of the line that shows how far it is.
+    shown: Mutex<usize>,
+    /// Notes that could not be written, because nobody reads them any more.
+    unread: AtomicU64,
+}
+
+impl Teller {
+    /// Tells as the options say.
+    pub fn new(args: &DsyncArgs) -> Self {
+        Self {
+            json: args.json,
+            each: args.verbose || args.dry_run,
+            dry_run: args.dry_run,
+            terminal: !args.json && std::io::stderr().is_terminal(),
+            began_ns: monotonic_ns(),
+            shown: Mutex::default(),
+            unread: AtomicU64::new(0),
+        }
+    }
+
+    /// Tells of an event.
+    pub fn tell(&self, event: Event) {
+        match event {
+            Event::Note(note) if self.json => self.line(&note_json(&note)),
+            Event::Progress(counts) if self.json => {
+                self.line(&counts_json("progress", &counts, self.seconds()));
+            }
+            Event::Note(note) => self.note(&note),
+            Event::Progress(counts) => self.progress(&counts),
+        }
+    }
+
+    /// Tells of the end.
+    pub fn sums(&self, counts: &Counts) -> Result<(), Failure> {
+        if self.json {
+            return crate::out::print(&format!(
+                "{}\n",
+                counts_json("done", counts, self.seconds())
+            ));
+        }
+        let would = if self.dry_run { "would change" } else { "changed" };
+        let mut text = format!("{} entries, {} {would}", counts.entries, counts.changes);
+        if counts.files > 0 {
+            let bytes = units::bytes(counts.bytes as f64);
+            text += &format!("; {} files with {bytes}", counts.files);
+        }
+        if counts.bytes_received > 0 {
+            let rate = counts.bytes_received as f64 / self.seconds().max(0.001);
+            let (came, rate) = (units::bytes(counts.bytes_received as f64), units::bytes(rate));
+            text += &format!(", of which {came} were sent, {rate}/s");
+        }
+        if counts.failures > 0 {
+            text += &format!("; {} failed, listed above", counts.failures);
+        }
+        crate::out::print(&(text + "\n"))
+    }
+
+    /// Takes the line away that shows how far it is.
+    pub fn clear(&self) {
+        self.show("");
+    }
+
+    fn seconds(&self) -> f64 {
+        (monotonic_ns() - self.began_ns) as f64 / NS_PER_S as f64
+    }
+
+    fn line(&self, value: &Value) {
+        // Whoever has read enough stops no run.
+        if !matches!(offer(&format!("{value}\n")), Ok(true)) {
+            self.unread.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        let (path, text) = (shown(&note.path.0), String::from_utf8_lossy(&note.text.0));
+        let bad = matches!(note.about, About::FAILURE | About::NOTICE);
+        if bad {
+            self.clear();
+            // Without a standard error there is nobody to tell.
+            let _unread = writeln!(std::io::stderr(), "plimsoll: {path}: {text}");
+        } else if self.each {
+            let arrow = if text.is_empty() { "" } else { " -> " };
+            self.clear();
+            let line = format!("{} {path}{arrow}{}\n", note.about, shown(text.as_bytes()));
+            if !matches!(offer(&line), Ok(true)) {
+                self.unread.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn progress(&self, counts: &Counts) {
+        let rate = counts.bytes_done as f64 / self.seconds().max(0.001);
+        let mut text = format!(
+            "{} entries, {} of {} files, {}, {}/s",
+            counts.entries,
+            counts.files_done,
+            counts.files,
+            units::bytes(counts.bytes_done as f64),
+            units::bytes(rate)
+        );
+        // Before everything was looked at nobody knows how much there is.
+        if counts.scanned && rate > 1.0 {
+            let left = counts.bytes.saturating_sub(counts.bytes_done) as f64 / rate;
+            text += &format!(", {} left", units::time_ns(left * 1e9));
+        }
+        self.show(&text);
+    }
+
+    fn show(&self, text: &str) {
+        if !self.terminal {
+            return;
+        }
+        let Ok(mut shown) = self.shown.lock() else { return };
+        if text.is_empty() && *shown == 0 {
+            return;
+        }
+        let mut err = std::io::stderr();
+        // Without a standard error there is nobody to tell.
+        let _unread = write!(err, "\r{text:<width$}\r", width = *shown).and_then(|()| err.flush());
+        *shown = text.chars().count();
+    }
+}
+
+/// A path as people can read it, on one line.
+fn shown(path: &[u8]) -> String {
+    if path.is_empty() {
+        return ".".to_owned();
+    }
+    let text = String::from_utf8_lossy(path);
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+fn note_json(note: &Note) -> Value {
+    let path = String::from_utf8_lossy(&note.path.0);
+    let mut value = json!({ "event": note.about.to_string(), "path": path });
+    if std::str::from_utf8(&note.path.0).is_err() {
+        value["path_base64"] = base::base64::encode(&note.path.0).into();
+    }
+    if !note.text.0.is_empty() {
+        value["text"] = String::from_utf8_lossy(&note.text.0).into();
+    }
+    value
+}
+
+fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
+    json!({
+        "event": event,
+        "seconds": seconds,
+        "entries": counts.entries,
+        "changes": counts.changes,
+        "files": counts.files,
+        "bytes": counts.bytes,
+        "files_done": counts.files_done,
+        "bytes_done": counts.bytes_done,
+        "bytes_received": counts.bytes_received,
+        "failures": counts.failures,
+        "scanned": counts.scanned,
+    })
+}
+
+/// Bytes per second: a number, with k, M, G for powers of a thousand or Ki, Mi, Gi for those of
+/// 1024, and `B` and `/s` if somebody likes.
+pub fn rate(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let (text, step) = match text.strip_suffix('i') {
+        Some(text) => (text, 1024.0_f64),
+        None => (text, 1000.0),
+    };
+    let powers = [(['k', 'K'], 1), (['M', 'm'], 2), (['G', 'g'], 3)];
+    let found =
+        powers.iter().find_map(|(letters, power)| Some((text.strip_suffix(*letters)?, *power)));
+    let (number, power) = match found {
+        Some(found) => found,
+        None if step > 1000.0 => return None,
+        None => (text, 0),
+    };
+    let bytes = number.trim().parse::<f64>().ok()? * step.powi(power);
+    (bytes.is_finite() && bytes >= 1.0).then_some(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Limits of dsync: frames, what is in flight, what is kept in memory. Part of [`super`], where
+//! all others are.
+
+// --- wire: what the other side may send -------------------------------------------------------
+
+/// Largest frame, its length word apart: an entry with the most extended attributes that we carry
+/// fits, and so does a piece of a file.
+pub const DSYNC_FRAME_MAX: usize = 1 << 20;
+/// Bytes of a file in one frame: large enough that a frame's own cost does not count, small enough
+/// that a slow link shows progress.
+pub const DSYNC_PIECE: usize = 256 << 10;
+/// Most entries of a directory in one frame.
+pub const DSYNC_ENTRIES_MAX: usize = 4_096;
+/// Bytes of entries that are gathered before a frame of them leaves.
+pub const DSYNC_ENTRIES_BYTES: usize = 64 << 10;
+/// Most extended attributes of one entry; file systems hold some tens.
+pub const DSYNC_XATTRS_MAX: usize = 256;
+/// Most bytes of the extended attributes of one entry, names included: eight of the longest values
+/// that Linux has.
+pub const DSYNC_XATTRS_BYTES: usize = 512 << 10;
+/// Most rules of a run, those of files of rules included.
+pub const DSYNC_RULES_MAX: usize = 1_000;
+/// Longest pattern of a rule, so that the most rules of the longest kind fit into a frame's half.
+pub const DSYNC_PATTERN_MAX: usize = 512;
+/// Longest sentence for people.
+pub const DSYNC_TEXT_MAX: usize = 1_024;
+/// Longest directory of the answering side, as it is named there.
+pub const DSYNC_PLACE_MAX: usize = super::PATH_MAX;
+/// Most sums of blocks in one frame: 24 bytes each, half a frame.
+pub const DSYNC_SUMS_MAX: usize = 20_000;
+
+// --- sync: what a run holds -------------------------------------------------------------------
+
+/// Bytes of entries that the source may be ahead of the destination's plan: 40 MB/s of them at a
+/// round trip of 200 ms, and what the destination keeps of them at most.
+pub const DSYNC_SCAN_WINDOW: u64 = 8 << 20;
+/// Files that are asked for and not yet whole: small files of 16 KiB fill 1 Gbit/s at a round trip
+/// of 200 ms with some 1 600 of them.
+pub const DSYNC_NEEDS_MAX: usize = 4_096;
+/// Threads that read files at the source, and that write them at the destination: enough to have
+/// a disk's queue filled, few enough for a small machine.
+pub const DSYNC_THREADS: usize = 4;
+/// Frames that wait for a thread which writes files: 8 MiB each at most.
+pub const DSYNC_WRITE_QUEUE: usize = 32;
+/// Frames that wait to be sent: the link is kept filled while a file is opened.
+pub const DSYNC_SEND_QUEUE: usize = 64;
+/// Bytes of frames that go out in one write: small files leave many at a time.
+pub const DSYNC_SEND_BYTES: usize = 256 << 10;
+/// Files of several names that are remembered until all their names were seen; more are carried as
+/// files of their own, which is said.
+pub const DSYNC_LINKS_MAX: usize = 1_000_000;
+/// Entries below which a path may lie: more than any path of PATH_MAX has.
+pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
+/// Nanoseconds between two reports of progress.
+pub const DSYNC_PROGRESS_NS: u64 = 250_000_000;
+/// Pause of a source whose rate is limited, at most at once: short enough for an even stream.
+pub const DSYNC_PAUSE_NS: u64 = 100_000_000;
+/// Size from which a changed file is sent by differences: below it, sums and answers cost as much
+/// as the file.
+pub const DSYNC_DELTA_MIN: u64 = 64 << 10;
+/// Smallest block that is compared.
+pub const DSYNC_BLOCK_MIN: u64 = 4 << 10;
+/// Largest block: it is held in memory, and sent whole when a byte of it has changed.
+pub const DSYNC_BLOCK_MAX: u64 = 128 << 10;
+/// Most blocks of a file whose sums are sent; beyond 128 GiB a file is sent whole.
+pub const DSYNC_BLOCKS_MAX: usize = 1 << 20;

@@ -1,0 +1,291 @@
+//! Finding in a file what the other side has of it: sums of the blocks that it has, and a walk over
+//! the new content that looks at every position for one of them. The weak sum moves on by a byte at
+//! little cost; the strong one decides.
+
+use std::io;
+
+use base::limits::{
+    DSYNC_BLOCK_MAX, DSYNC_BLOCK_MIN, DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_PIECE,
+};
+use wire::dsync::{Basis, Sum};
+
+use crate::digest::strong;
+
+#[cfg(test)]
+mod tests;
+
+/// How a file of so many bytes is cut, to be sent by differences; `None` if that does not pay.
+pub fn basis(size: u64) -> Option<Basis> {
+    if size < DSYNC_DELTA_MIN {
+        return None;
+    }
+    // The root balances the sums that are sent against what one changed byte costs.
+    let block = size.isqrt().next_power_of_two().clamp(DSYNC_BLOCK_MIN, DSYNC_BLOCK_MAX);
+    let count = size / block;
+    let fits = usize::try_from(count).is_ok_and(|n| n <= DSYNC_BLOCKS_MAX);
+    fits.then_some(Basis { block: block as u32, count: count as u32 })
+}
+
+/// Whether a basis is one that [`basis`] could give.
+pub fn is_basis(basis: &Basis) -> bool {
+    let block = u64::from(basis.block);
+    block.is_power_of_two()
+        && (DSYNC_BLOCK_MIN..=DSYNC_BLOCK_MAX).contains(&block)
+        && (1..=DSYNC_BLOCKS_MAX).contains(&(basis.count as usize))
+}
+
+/// The sums of a block.
+pub fn sum(block: &[u8]) -> Sum {
+    Sum { weak: Weak::of(block).value(), strong: strong(block) }
+}
+
+/// A sum that moves on by a byte: the sum of the bytes, and the sum of those sums.
+#[derive(Clone, Copy)]
+struct Weak {
+    a: u32,
+    b: u32,
+}
+
+impl Weak {
+    fn of(block: &[u8]) -> Self {
+        let (mut a, mut b) = (0u32, 0u32);
+        for byte in block {
+            a = a.wrapping_add(u32::from(*byte));
+            b = b.wrapping_add(a);
+        }
+        Self { a, b }
+    }
+
+    fn roll(&mut self, length: u32, out: u8, new: u8) {
+        self.a = self.a.wrapping_sub(u32::from(out)).wrapping_add(u32::from(new));
+        self.b = self.b.wrapping_sub(length.wrapping_mul(u32::from(out))).wrapping_add(self.a);
+    }
+
+    fn value(self) -> u32 {
+        (self.a & 0xffff) | (self.b << 16)
+    }
+}
+
+/// What the other side has, to be looked up by weak sum.
+pub struct Index {
+    block: usize,
+    sums: Vec<Sum>,
+    /// The first block of each bucket, and the next of the same bucket; 0 is none, 1 the first.
+    heads: Vec<u32>,
+    next: Vec<u32>,
+    shift: u32,
+}
+
+impl Index {
+    /// Of the sums of blocks of so many bytes.
+    pub fn new(block: usize, sums: Vec<Sum>) -> Self {
+        // Mostly empty buckets, so that mostly one look says that there is nothing.
+        let bits = (sums.len().max(1) * 8).next_power_of_two().ilog2().clamp(12, 24);
+        let mut index = Self {
+            block,
+            heads: vec![0; 1 << bits],
+            next: vec![0; sums.len()],
+            shift: 32 - bits,
+            sums,
+        };
+        // The last goes in first: the lists are in the order of the file.
+        for at in (0..index.sums.len()).rev() {
+            let bucket = index.bucket(index.sums[at].weak);
+            index.next[at] = index.heads[bucket];
+            index.heads[bucket] = at as u32 + 1;
+        }
+        index
+    }
+
+    fn bucket(&self, weak: u32) -> usize {
+        (weak.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
+    }
+
+    /// Which block these bytes are; `like` rather than another, since copies that follow each other
+    /// become one.
+    fn find(&self, weak: u32, block: &[u8], like: usize) -> Option<usize> {
+        let mut at = self.heads[self.bucket(weak)];
+        let mut hash = None;
+        let mut found = None;
+        // A file of equal blocks has one list of all: only its begin is looked at.
+        for _ in 0..LIST_MAX {
+            let Some(which) = (at as usize).checked_sub(1) else { break };
+            at = self.next[which];
+            let sum = &self.sums[which];
+            if sum.weak != weak || sum.strong != *hash.get_or_insert_with(|| strong(block)) {
+                continue;
+            }
+            if which == like {
+                return Some(which);
+            }
+            found = found.or(Some(which));
+        }
+        let hash = hash.filter(|_| found.is_some());
+        let liked = self.sums.get(like).filter(|sum| Some(sum.strong) == hash);
+        if liked.is_some() { Some(like) } else { found }
+    }
+}
+
+/// Blocks of one bucket that are looked at.
+const LIST_MAX: usize = 64;
+
+/// A part of a file: where it lies, and what it is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// Bytes that the other side does not have.
+    New(u64, &'a [u8]),
+    /// Bytes that it has: where they are here, where there, and how many.
+    Had(u64, u64, u32),
+}
+
+/// Walks over `start..end` of a file; tells of all parts in their order, none above
+/// [`DSYNC_PIECE`] bytes.
+///
+/// # Errors
+/// What `read` or `tell` says. A file that has become shorter ends early.
+pub fn walk<E: From<io::Error>>(
+    index: &Index,
+    (start, end): (u64, u64),
+    read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
+    tell: impl FnMut(Part<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let buffer = Buffer { bytes: Vec::new(), from: start, end, read };
+    let mut walk = Walk { index, buffer, tell, copied: None };
+    walk.run(start)
+}
+
+/// The part of the file that is in memory.
+struct Buffer<R> {
+    bytes: Vec<u8>,
+    /// Where the first of them lies.
+    from: u64,
+    /// Where the walk ends.
+    end: u64,
+    read: R,
+}
+
+impl<R: FnMut(&mut [u8], u64) -> io::Result<usize>> Buffer<R> {
+    /// So many bytes from `at` on, or all that there are.
+    fn get(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
+        let mut first = (at - self.from) as usize;
+        if self.bytes.len() < first + length && self.from + (self.bytes.len() as u64) < self.end {
+            self.bytes.drain(..first);
+            (self.from, first) = (at, 0);
+            self.fill(length)?;
+        }
+        let rest = self.bytes.get(first..).unwrap_or_default();
+        Ok(&rest[..rest.len().min(length)])
+    }
+
+    fn fill(&mut self, length: usize) -> io::Result<()> {
+        let want = (length.max(READ) as u64).min(self.end - self.from) as usize;
+        let mut have = self.bytes.len();
+        self.bytes.resize(want.max(have), 0);
+        while have < want {
+            match (self.read)(&mut self.bytes[have..], self.from + have as u64)? {
+                0 => {
+                    self.end = self.from + have as u64;
+                    break;
+                }
+                n => have += n,
+            }
+        }
+        self.bytes.truncate(have);
+        Ok(())
+    }
+}
+
+/// Bytes that are read at once: what is moved down for it is a quarter at most.
+const READ: usize = 4 * DSYNC_PIECE;
+
+struct Walk<'i, R, T> {
+    index: &'i Index,
+    buffer: Buffer<R>,
+    tell: T,
+    /// A copy that may grow: as in [`Part::Had`].
+    copied: Option<(u64, u64, u32)>,
+}
+
+impl<R, T, E: From<io::Error>> Walk<'_, R, T>
+where
+    R: FnMut(&mut [u8], u64) -> io::Result<usize>,
+    T: FnMut(Part<'_>) -> Result<(), E>,
+{
+    fn run(&mut self, start: u64) -> Result<(), E> {
+        let block = self.index.block;
+        let (mut literal, mut at) = (start, start);
+        let mut weak: Option<Weak> = None;
+        loop {
+            let held = (at - literal) as usize;
+            // One byte beyond the block, which comes in when the sum moves on.
+            let bytes = self.buffer.get(literal, held + block + 1)?;
+            let Some(here) = bytes.get(held..held + block) else { break };
+            let sum = *weak.get_or_insert_with(|| Weak::of(here));
+            let like = self.copied.map_or(at / block as u64, |(_, from, length)| {
+                (from + u64::from(length)) / block as u64
+            });
+            if let Some(which) = self.index.find(sum.value(), here, like as usize) {
+                self.literal(literal, held)?;
+                self.had(at, (which * block) as u64)?;
+                at += block as u64;
+                (literal, weak) = (at, None);
+                continue;
+            }
+            let (out, new) = (here[0], bytes.get(held + block).copied());
+            weak = new.map(|new| {
+                let mut next = sum;
+                next.roll(block as u32, out, new);
+                next
+            });
+            at += 1;
+            if held + 1 >= DSYNC_PIECE {
+                self.literal(literal, held + 1)?;
+                literal = at;
+            }
+        }
+        self.rest(literal)
+    }
+
+    /// What is left is less than a block and what was before it.
+    fn rest(&mut self, mut literal: u64) -> Result<(), E> {
+        loop {
+            let length = self.buffer.get(literal, DSYNC_PIECE)?.len();
+            if length == 0 {
+                return self.told();
+            }
+            self.literal(literal, length)?;
+            literal += length as u64;
+        }
+    }
+
+    fn literal(&mut self, at: u64, length: usize) -> Result<(), E> {
+        if length == 0 {
+            return Ok(());
+        }
+        self.told()?;
+        let bytes = self.buffer.get(at, length)?;
+        (self.tell)(Part::New(at, bytes))
+    }
+
+    fn had(&mut self, at: u64, from: u64) -> Result<(), E> {
+        let block = self.index.block as u32;
+        if let Some((begin, old, length)) = &mut self.copied
+            && *begin + u64::from(*length) == at
+            && *old + u64::from(*length) == from
+            && (*length + block) as usize <= DSYNC_PIECE
+        {
+            *length += block;
+            return Ok(());
+        }
+        self.told()?;
+        self.copied = Some((at, from, block));
+        Ok(())
+    }
+
+    fn told(&mut self) -> Result<(), E> {
+        match self.copied.take() {
+            Some((at, from, length)) => (self.tell)(Part::Had(at, from, length)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The side that writes. This thread plans: it walks its own tree beside what the source tells, in
+//! the same order, and decides. One thread takes what comes from the link apart; some write files.
+//!
+//! What comes for the plan is bounded by credit, what comes for the files by queues: files that
+//! wait for a disk stop the link, and the plan never does, because it may itself wait for files.
+
+use std::collections::HashSet;
+use std::io::{BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use base::limits::{
+    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_WRITE_QUEUE,
+};
+use wire::dsync::{About, Counts, FileId, Kind, Message, Options, frame};
+
+use crate::error::{SyncError, Why};
+use crate::link::{Link, Out, Stop, lock, read_frame, spawn};
+use crate::rules::Rules;
+use crate::run::{Event, Report};
+use crate::tree::{Keep, Seen, Tree};
+
+mod compare;
+mod decide;
+mod links;
+mod node;
+mod plan;
+mod remove;
+mod tracker;
+mod write;
+
+use tracker::Tracker;
+
+/// What all threads of this side share.
+struct Shared<T> {
+    tree: T,
+    options: Options,
+    rules: Rules,
+    keep: Keep,
+    out: Out,
+    tracker: Tracker,
+    /// Whether changed files are sent by their differences.
+    delta: bool,
+    /// Files here that had several names when they were first seen.
+    several: Mutex<HashSet<FileId>>,
+}
+
+/// Who is told what is done and found.
+pub enum Tell {
+    /// People on this side.
+    Here(Report),
+    /// The other side, which has the people.
+    There,
+}
+
+impl Tell {
+    fn report(self, out: &Out) -> Report {
+        let out = out.clone();
+        match self {
+            Self::Here(report) => report,
+            // When nobody hears it, the run is ending.
+            Self::There => Arc::new(move |event| {
+                let _unheard = match event {
+                    Event::Note(note) => out.send(&Message::Note(note)),
+                    Event::Progress(counts) => out.send(&Message::Progress(counts)),
+                };
+            }),
+        }
+    }
+}
+
+/// What the planning thread waits for.
+enum Item {
+    /// A message about the source's tree, with its bytes.
+    Told(Vec<u8>),
+    /// The run has ended.
+    Stopped,
+}
+
+/// Is the destination, until its tree is the same: what it has counted.
+///
+/// # Errors
+/// Why the run ended before. What failed with single files is told by `report`, and counted.
+pub fn run<T: Tree>(
+    tree: T,
+    options: &Options,
+    link: Link,
+    tell: Tell,
+    delta: bool,
+) -> Result<Counts, Why> {
+    let rules = Rules::new(&options.rules.0)?;
+    let Link { read, write, close, closes } = link;
+    let stop: Arc<Stop> = Arc::default();
+    let (items, planned) = channel();
+    stop.on_fail(Box::new(close));
+    let woken = items.clone();
+    // A planner that is gone needs no waking.
+    stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
+    let (out, _ends_with_the_link) = Out::start(write, 0, &stop)?;
+    let report = tell.report(&out);
+    let may_own = options.owners && tree.may_own();
+    let shared = Arc::new(Shared {
+        tree,
+        options: options.clone(),
+        rules,
+        keep: Keep { owners: may_own, xattrs: options.xattrs },
+        out,
+        tracker: Tracker::new(&stop, &report),
+        delta,
+        several: Mutex::default(),
+    });
+    let (queues, mut threads) = start_writers(&shared, &stop)?;
+    // How many bytes are on their way to the plan.
+    let ahead = Arc::new(AtomicU64::new(0));
+    let (counted, ends) = (Arc::clone(&ahead), Arc::clone(&stop));
+    threads.push(spawn("receive", move || {
+        if let Err(e) = receive(read, &items, &queues, &counted) {
+            ends.fail(e);
+        }
+    })?);
+    let done = plan_all(&shared, &planned, &ahead, &stop).map_err(|why| stop.why().unwrap_or(why));
+    if done.is_err() {
+        stop.fail(SyncError::Gone);
+    }
+    drop(shared);
+    if closes {
+        for thread in threads {
+            // A thread that panicked has said so.
+            let _panicked = thread.join();
+        }
+    }
+    done
+}
+
+fn plan_all<T: Tree>(
+    shared: &Arc<Shared<T>>,
+    planned: &Receiver<Item>,
+    ahead: &AtomicU64,
+    stop: &Stop,
+) -> Result<Counts, Why> {
+    let mut plan = plan::Plan::new(Arc::clone(shared));
+    loop {
+        let Ok(Item::Told(body)) = planned.recv() else { return Err(stop.reason()) };
+        let message = frame::message(&body).map_err(|e| stop.fail(e.into()))?;
+        let ended = matches!(message, Message::ScanEnd(()));
+        plan.take(message).map_err(|e| e.stop(stop))?;
+        ahead.fetch_sub(body.len() as u64, Ordering::AcqRel);
+        if ended {
+            break;
+        }
+        plan.credit(body.len() as u64).map_err(|e| e.stop(stop))?;
+    }
+    plan.finish().map_err(|e| e.stop(stop))?;
+    let counts = shared.tracker.counts();
+    shared.out.send(&Message::Done(counts.clone()))?;
+    shared.out.flush()?;
+    Ok(counts)
+}
+
+type Queues = Vec<SyncSender<Vec<u8>>>;
+
+fn start_writers<T: Tree>(
+    shared: &Arc<Shared<T>>,
+    stop: &Arc<Stop>,
+) -> Result<(Queues, Vec<JoinHandle<()>>), SyncError> {
+    let (mut queues, mut writers) = (Vec::new(), Vec::new());
+    for _ in 0..DSYNC_THREADS {
+        let (queue, frames) = sync_channel::<Vec<u8>>(DSYNC_WRITE_QUEUE);
+        let (shared, stop) = (Arc::clone(shared), Arc::clone(stop));
+        queues.push(queue);
+        writers.push(spawn("write", move || {
+            let mut writer = write::Writer::new(shared);
+            while let Ok(body) = frames.recv() {
+                let took = frame::message(&body)
+                    .map_err(|e| plan::Failed::Run(e.into()))
+                    .and_then(|message| writer.take(message));
+                if let Err(e) = took {
+                    e.stop(&stop);
+                    break;
+                }
+            }
+        })?);
+    }
+    Ok((queues, writers))
+}
+
+/// Takes what comes apart, until the link ends.
+fn receive(
+    read: Box<dyn Read + Send>,
+    items: &Sender<Item>,
+    queues: &Queues,
+    ahead: &AtomicU64,
+) -> Result<(), SyncError> {
+    let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
+    while let Some(body) = read_frame(&mut read)? {
+        // What is about no file is for the plan.
+        let id = match frame::message(&body)? {
+            Message::Directory(_)
+            | Message::Entries(_)
+            | Message::DirectoryEnd(_)
+            | Message::ScanEnd(()) => None,
+            Message::Begin(begin) => Some(begin.id),
+            Message::Data(data) => Some(data.id),
+            Message::Copy(copy) => Some(copy.id),
+            Message::End(end) => Some(end.id),
+            Message::Refused(refused) => {
+                let why = String::from_utf8_lossy(&refused.why.0).into_owned();
+                return Err(SyncError::Refused(why));
+            }
+            _ => return Err(SyncError::Broken("what only a destination sends")),
+        };
+        let Some(id) = id else {
+            let bytes = body.len() as u64;
+            if ahead.fetch_add(bytes, Ordering::AcqRel) + bytes > DSYNC_SCAN_WINDOW {
+                return Err(SyncError::Broken("more entries than it had credit for"));
+            }
+            if items.send(Item::Told(body)).is_err() {
+                return Ok(());
+            }
+            continue;
+        };
+        // All of a file goes to one thread, in its order.
+        let queue = queues.get((id % DSYNC_THREADS as u64) as usize);
+        if queue.is_none_or(|queue| queue.send(body).is_err()) {
+            return Ok(());
+        }
+    }
+    Err(SyncError::Gone)
+}
+
+/// A sentence of what failed, for a note.
+fn why(error: &std::io::Error) -> String {
+    // What the system says, without the number behind it.
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+impl<T: Tree> Shared<T> {
+    /// What is here under a name. A file that had several names in this run still has, though the
+    /// others may be gone by now: a dry run, in which they are not, must come to the same.
+    fn look(&self, dir: &T::Dir, name: &[u8]) -> std::io::Result<Seen> {
+        let mut seen = self.tree.look(dir, name)?;
+        if let Some(file) = seen.meta.link.as_ref().filter(|_| seen.meta.kind != Kind::DIRECTORY) {
+            let mut several = lock(&self.several);
+            if seen.names > 1 && several.len() < DSYNC_LINKS_MAX {
+                several.insert(file.clone());
+            }
+            if several.contains(file) {
+                seen.names = seen.names.max(2);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Notes a thing that is done, or that a run without a dry one would do.
+    fn note(&self, about: About, path: &[u8], text: &str) {
+        self.tracker.note(about, path, text);
+    }
+
+    /// Notes what failed.
+    fn fail(&self, path: &[u8], text: &str) {
+        self.tracker.note(About::FAILURE, path, text);
+    }
+}

@@ -1,0 +1,45 @@
+//! Whether what is here is what should be.
+
+use wire::dsync::{Kind, Meta};
+use wire::xdr::Seq;
+
+use super::Shared;
+use crate::tree::Tree;
+
+/// Bits that run a program as somebody else: meaningless, and dangerous, under another owner.
+const SET_ID: u32 = 0o6000;
+
+impl<T: Tree> Shared<T> {
+    /// What of the source's metadata can be kept here.
+    pub(super) fn wanted(&self, mut meta: Meta) -> Meta {
+        meta.link = None;
+        meta.mode &= 0o7777;
+        if !self.keep.owners && meta.kind == Kind::FILE {
+            meta.mode &= !SET_ID;
+        }
+        if !self.keep.xattrs {
+            meta.xattrs = Seq::default();
+        }
+        self.tree.prune(&mut meta);
+        meta.xattrs.0.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        meta
+    }
+
+    /// Whether the metadata is the same, as far as it is kept.
+    pub(super) fn is_same(&self, own: &Meta, wanted: &Meta) -> bool {
+        let mode = |meta: &Meta| match meta.kind {
+            Kind::SYMLINK => 0,
+            Kind::FILE if !self.keep.owners => meta.mode & !SET_ID,
+            _ => meta.mode,
+        };
+        let owners = (own.uid, own.gid) == (wanted.uid, wanted.gid) || !self.keep.owners;
+        let xattrs = own.xattrs == wanted.xattrs || !self.keep.xattrs;
+        mode(own) == mode(wanted) && own.mtime == wanted.mtime && owners && xattrs
+    }
+}
+
+/// Whether what is no file and no directory is the same but for its metadata.
+pub fn is_same_node(own: &Meta, wanted: &Meta) -> bool {
+    let of = |meta: &Meta| (meta.kind, meta.major, meta.minor, meta.target.clone());
+    of(own) == of(wanted)
+}

@@ -1,0 +1,282 @@
+//! What is to be done about an entry.
+
+use std::sync::Arc;
+
+use base::limits::{DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
+use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
+use wire::xdr::Seq;
+
+use super::compare::is_same_node;
+use super::links::Fate;
+use super::node::Here;
+use super::plan::{Failed, Open, Plan};
+use super::tracker::Job;
+use super::{Shared, why};
+use crate::delta;
+use crate::digest::content;
+use crate::error::Why;
+use crate::tree::aside::aside_name;
+use crate::tree::{Seen, Tree};
+
+/// An entry, and what has its name here.
+pub(super) struct Case {
+    pub name: Vec<u8>,
+    pub path: Vec<u8>,
+    pub wanted: Meta,
+    pub own: Option<Seen>,
+    pub fate: Fate,
+    /// Whether what is here belongs to other names, too, that the source has as other files.
+    pub shared_elsewhere: bool,
+}
+
+impl<T: Tree> Plan<T> {
+    /// Decides about an entry, and does or starts what is to be done.
+    pub(super) fn decide(
+        &mut self,
+        open: &mut Open<T>,
+        name: Vec<u8>,
+        path: Vec<u8>,
+        meta: Meta,
+        own: Option<Seen>,
+    ) -> Result<(), Failed> {
+        let shared = Arc::clone(&self.shared);
+        if meta.kind == Kind::UNREADABLE {
+            let text = String::from_utf8_lossy(&meta.target.0).into_owned();
+            shared.fail(&path, &format!("at the source: {text}"));
+            return Ok(());
+        }
+        let own_is_directory = own.as_ref().is_some_and(|own| own.meta.kind == Kind::DIRECTORY);
+        if own.is_some() && !shared.rules.carries(&path, own_is_directory) {
+            shared.fail(&path, "what is here is something else, which the rules leave alone");
+            if meta.kind == Kind::DIRECTORY {
+                self.child(open, name, meta, Here::Not, false);
+            }
+            return Ok(());
+        }
+        if meta.kind == Kind::DIRECTORY {
+            self.decide_directory(open, name, &path, meta, own);
+            return Ok(());
+        }
+        let mut own = own;
+        if own_is_directory {
+            if !shared.options.delete {
+                shared.fail(&path, "a directory is in the way, which only --delete takes away");
+                return Ok(());
+            }
+            let gone = open.dir.as_ref().is_some_and(|dir| shared.delete(dir, &open.node, &name));
+            if !gone {
+                shared.fail(&path, "a directory is in the way");
+                return Ok(());
+            }
+            own = None;
+        }
+        let link = meta.link.clone();
+        let wanted = shared.wanted(meta);
+        let (fate, elsewhere) = (Fate::default(), false);
+        let mut case = Case { name, path, wanted, own, fate, shared_elsewhere: elsewhere };
+        if self.is_other_name(open, &mut case, link) {
+            return Ok(());
+        }
+        match case.wanted.kind {
+            Kind::FILE => self.decide_file(open, case).map_err(Failed::from),
+            _ => {
+                self.decide_node(open, &case);
+                Ok(())
+            }
+        }
+    }
+
+    fn decide_directory(
+        &mut self,
+        open: &mut Open<T>,
+        name: Vec<u8>,
+        path: &[u8],
+        meta: Meta,
+        own: Option<Seen>,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let wanted = shared.wanted(meta.clone());
+        if let Some(own) = own.as_ref().filter(|own| own.meta.kind == Kind::DIRECTORY) {
+            let changed = !shared.is_same(&own.meta, &wanted);
+            if changed {
+                shared.note(About::METADATA, path, "");
+            }
+            self.enable(&open.node.path, &name);
+            return self.child(open, name, meta, Here::There, changed);
+        }
+        let about = if own.is_some() { About::UPDATE } else { About::CREATE };
+        shared.note(about, path, "");
+        let Some(dir) = open.dir.as_ref().filter(|_| !shared.options.dry_run) else {
+            return self.child(open, name, meta, Here::Would, true);
+        };
+        open.node.touch();
+        let made = match &own {
+            Some(own) => shared.tree.remove(dir, &name, own.meta.kind),
+            None => Ok(()),
+        };
+        let here = match made.and_then(|()| shared.tree.make_dir(dir, &name)) {
+            Ok(()) => Here::There,
+            Err(e) => {
+                shared.fail(path, &why(&e));
+                Here::Not
+            }
+        };
+        self.child(open, name, meta, here, true);
+    }
+
+    fn decide_node(&mut self, open: &Open<T>, case: &Case) {
+        let same = |own: &&Seen| is_same_node(&own.meta, &case.wanted) && !case.shared_elsewhere;
+        if let Some(own) = case.own.as_ref().filter(same)
+            && self.shared.keeps(open, case, own)
+        {
+            return;
+        }
+        self.shared.note_change(case);
+        case.fate.set_new();
+        let Some(dir) = open.dir.as_ref().filter(|_| !self.shared.options.dry_run) else { return };
+        open.node.touch();
+        if let Err(e) = self.shared.make_node(dir, case) {
+            self.shared.fail(&case.path, &why(&e));
+            case.fate.set_failed();
+        }
+    }
+
+    fn decide_file(&mut self, open: &Open<T>, case: Case) -> Result<(), Why> {
+        let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE);
+        let Some(own) = own.filter(|_| !case.shared_elsewhere) else {
+            return self.update(open, case);
+        };
+        if own.meta.size != case.wanted.size {
+            return self.update(open, case);
+        }
+        if self.shared.options.checksum {
+            if own.names > 1 && !self.shared.is_same(&own.meta, &case.wanted) {
+                // Its metadata may not be set: it is that of its other names, too.
+                return self.update(open, case);
+            }
+            let file = open.dir.as_ref().map(|dir| self.shared.tree.open(dir, &case.name));
+            return match file.and_then(Result::ok).map(|file| content(&self.shared.tree, &file)) {
+                Some(Ok(hash)) => self.ask(open, case, Some(hash)),
+                // What cannot be read is not known to be the same.
+                _ => self.update(open, case),
+            };
+        }
+        if own.meta.mtime == case.wanted.mtime && self.shared.keeps(open, &case, own) {
+            return Ok(());
+        }
+        self.update(open, case)
+    }
+
+    /// Notes that a file is made or replaced, and asks for it.
+    fn update(&mut self, open: &Open<T>, case: Case) -> Result<(), Why> {
+        self.shared.note_change(&case);
+        case.fate.set_new();
+        if self.shared.options.dry_run {
+            let size = case.wanted.size;
+            self.shared.tracker.count(|counts| {
+                counts.files += 1;
+                counts.bytes += size;
+            });
+            return Ok(());
+        }
+        open.node.touch();
+        self.ask(open, case, None)
+    }
+
+    /// Asks for a file; with the hash of what is here, only if its own is another.
+    fn ask(&mut self, open: &Open<T>, case: Case, hash: Option<[u8; 32]>) -> Result<(), Why> {
+        let shared = &self.shared;
+        let wish = match hash {
+            None => Wish::SEND,
+            Some(_) if shared.options.dry_run => Wish::COMPARE,
+            Some(_) => Wish::SEND_IF_OTHER,
+        };
+        let sums = shared.sums(open, &case);
+        let (basis, sums) = sums.map_or((None, Vec::new()), |(basis, sums)| (Some(basis), sums));
+        open.node.hold();
+        let size = case.wanted.size;
+        shared.tracker.count(|counts| {
+            counts.files += 1;
+            counts.bytes += size;
+        });
+        let path = Bytes(case.path.clone());
+        let id = shared.tracker.enter(Job {
+            path: case.path,
+            node: Arc::clone(&open.node),
+            own: case.own,
+            sums: sums.len(),
+            noted: hash.is_none(),
+            fate: case.fate,
+        })?;
+        shared.out.send(&Message::Need(Need { id, path, wish, hash, basis }))?;
+        for part in sums.chunks(DSYNC_SUMS_MAX) {
+            shared.out.send(&Message::Sums(Sums { id, sums: Seq(part.to_vec()) }))?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Tree> Shared<T> {
+    fn note_change(&self, case: &Case) {
+        let about = if case.own.is_some() { About::UPDATE } else { About::CREATE };
+        self.note(about, &case.path, "");
+    }
+
+    /// Whether what is here stays; its metadata is set if that is all that differs, and nobody else
+    /// has it under another name.
+    fn keeps(&self, open: &Open<T>, case: &Case, own: &Seen) -> bool {
+        if self.is_same(&own.meta, &case.wanted) {
+            return true;
+        }
+        if own.names > 1 {
+            return false;
+        }
+        self.note(About::METADATA, &case.path, "");
+        let Some(dir) = open.dir.as_ref().filter(|_| !self.options.dry_run) else { return true };
+        if let Err(e) = self.tree.set(dir, &case.name, &case.wanted, self.keep) {
+            self.fail(&case.path, &format!("its metadata: {}", why(&e)));
+        }
+        true
+    }
+
+    fn make_node(&self, dir: &T::Dir, case: &Case) -> std::io::Result<()> {
+        let aside = aside_name();
+        self.tree.make_node(dir, &aside, &case.wanted)?;
+        let set = self.tree.set(dir, &aside, &case.wanted, self.keep);
+        if let Err(e) = set {
+            self.fail(&case.path, &format!("its metadata: {}", why(&e)));
+        }
+        let renamed = self.tree.rename(dir, &aside, &case.name);
+        if renamed.is_err() {
+            // The next run sweeps what cannot be taken away.
+            let _swept = self.tree.remove(dir, &aside, case.wanted.kind);
+        }
+        renamed
+    }
+
+    /// The sums of what is here, if differences are worth it.
+    fn sums(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+        let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE)?;
+        if !self.delta || self.options.dry_run || case.wanted.size < DSYNC_DELTA_MIN {
+            return None;
+        }
+        let mut basis = delta::basis(own.meta.size)?;
+        let file = self.tree.open(open.dir.as_ref()?, &case.name).ok()?;
+        let mut block = vec![0; basis.block as usize];
+        let mut sums = Vec::new();
+        'blocks: while sums.len() < basis.count as usize {
+            let at = (sums.len() * block.len()) as u64;
+            let mut done = 0;
+            while done < block.len() {
+                match self.tree.read(&file, &mut block[done..], at + done as u64) {
+                    // It has become shorter: what was read is what is here.
+                    Ok(0) | Err(_) => break 'blocks,
+                    Ok(n) => done += n,
+                }
+            }
+            sums.push(delta::sum(&block));
+        }
+        basis.count = sums.len() as u32;
+        (!sums.is_empty()).then_some((basis, sums))
+    }
+}

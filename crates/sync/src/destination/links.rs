@@ -1,0 +1,146 @@
+//! Files of several names: the first that is told of is carried, the others are made links to it
+//! when everything else is done.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use base::limits::DSYNC_LINKS_MAX;
+use wire::dsync::{About, FileId, Kind};
+
+use super::decide::Case;
+use super::node::Node;
+use super::plan::{Open, Plan};
+use super::{Shared, why};
+use crate::tree::aside::aside_name;
+use crate::tree::{Tree, split};
+
+const KEPT: u8 = 0;
+const NEW: u8 = 1;
+const FAILED: u8 = 2;
+
+/// What becomes of a file.
+#[derive(Debug, Clone, Default)]
+pub struct Fate(Arc<AtomicU8>);
+
+impl Fate {
+    /// It is another file than it was.
+    pub fn set_new(&self) {
+        self.0.store(NEW, Ordering::Release);
+    }
+
+    /// It could not be had.
+    pub fn set_failed(&self) {
+        self.0.store(FAILED, Ordering::Release);
+    }
+
+    fn get(&self) -> u8 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The first name of a file of the source.
+struct First {
+    path: Vec<u8>,
+    fate: Fate,
+    own: Option<FileId>,
+}
+
+/// Another name of a file.
+struct Other {
+    path: Vec<u8>,
+    node: Arc<Node>,
+    file: FileId,
+    own: Option<FileId>,
+}
+
+/// All files of several names.
+#[derive(Default)]
+pub struct Links {
+    firsts: HashMap<FileId, First>,
+    others: Vec<Other>,
+    /// Files here of several names that a file of the source has kept already.
+    taken: HashSet<FileId>,
+    full: bool,
+}
+
+impl<T: Tree> Plan<T> {
+    /// Whether an entry is another name of a file that was told of; then it is kept for the end.
+    /// Otherwise the case learns whether what is here is another file's as well.
+    pub(super) fn is_other_name(
+        &mut self,
+        open: &Open<T>,
+        case: &mut Case,
+        link: Option<FileId>,
+    ) -> bool {
+        let links = &mut self.links;
+        let own = case.own.as_ref().and_then(|own| own.meta.link.clone());
+        let known = links.firsts.len() + links.others.len() + links.taken.len();
+        let room = known < DSYNC_LINKS_MAX;
+        if let Some(file) = &link {
+            if links.firsts.contains_key(file) && room {
+                open.node.hold();
+                let (path, node) = (case.path.clone(), Arc::clone(&open.node));
+                links.others.push(Other { path, node, file: file.clone(), own });
+                return true;
+            }
+            if room {
+                let (path, fate) = (case.path.clone(), case.fate.clone());
+                links.firsts.entry(file.clone()).or_insert(First { path, fate, own: own.clone() });
+            } else if !std::mem::replace(&mut links.full, true) {
+                let text = "from here on files of several names are carried as files of their own";
+                self.shared.note(About::NOTICE, &case.path, text);
+            }
+        }
+        let several = case.own.as_ref().is_some_and(|own| own.names > 1);
+        if let Some(own) = own.filter(|_| several) {
+            case.shared_elsewhere = !room || links.taken.contains(&own);
+            if room {
+                links.taken.insert(own);
+            }
+        }
+        false
+    }
+
+    /// Makes all other names.
+    pub(super) fn make_links(&mut self) {
+        for other in std::mem::take(&mut self.links.others) {
+            if let Some(first) = self.links.firsts.get(&other.file) {
+                self.shared.make_link(first, &other);
+            }
+            self.shared.release(&other.node);
+        }
+    }
+}
+
+impl<T: Tree> Shared<T> {
+    fn make_link(&self, first: &First, other: &Other) {
+        match first.fate.get() {
+            FAILED => return self.fail(&other.path, "the file could not be had by its first name"),
+            KEPT if first.own.is_some() && first.own == other.own => return,
+            _ => {}
+        }
+        self.note(About::LINK, &other.path, &String::from_utf8_lossy(&first.path));
+        if self.options.dry_run {
+            return;
+        }
+        other.node.touch();
+        if let Err(e) = self.link(&first.path, &other.path) {
+            self.fail(&other.path, &why(&e));
+        }
+    }
+
+    fn link(&self, first: &[u8], other: &[u8]) -> io::Result<()> {
+        let ((from_dir, from), (to_dir, to)) = (split(first), split(other));
+        let (from_dir, to_dir) = (self.tree.dir(from_dir)?, self.tree.dir(to_dir)?);
+        let aside = aside_name();
+        self.tree.link((&from_dir, from), (&to_dir, &aside))?;
+        let renamed = self.tree.rename(&to_dir, &aside, to);
+        if renamed.is_err() {
+            // The next run sweeps what cannot be taken away.
+            let _swept = self.tree.remove(&to_dir, &aside, Kind::FILE);
+        }
+        renamed
+    }
+}

@@ -1,0 +1,82 @@
+//! A directory while something in it is under way: its own times and mode are set when nothing is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use wire::dsync::Meta;
+
+use super::{Shared, why};
+use crate::tree::Tree;
+
+/// How far a directory of the source has one here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Here {
+    /// It is there.
+    There,
+    /// A run that is not a dry one would have made it.
+    Would,
+    /// It cannot be: what is in it is passed over.
+    Not,
+}
+
+/// A directory of the source's tree.
+pub struct Node {
+    /// The way to it.
+    pub path: Vec<u8>,
+    /// Whether it is here.
+    pub here: Here,
+    /// What it should be.
+    wanted: Meta,
+    above: Option<Arc<Node>>,
+    /// What is under way in it: its own listing, directories, files, links.
+    pending: AtomicUsize,
+    /// Whether it has to be made what it should be.
+    changed: AtomicBool,
+}
+
+impl Node {
+    /// A directory whose listing is under way.
+    pub fn new(path: Vec<u8>, here: Here, wanted: Meta, above: Option<Arc<Self>>) -> Arc<Self> {
+        let (pending, changed) = (AtomicUsize::new(1), AtomicBool::new(false));
+        Arc::new(Self { path, here, wanted, above, pending, changed })
+    }
+
+    /// It is no longer what it was.
+    pub fn touch(&self) {
+        self.changed.store(true, Ordering::Release);
+    }
+
+    /// One thing more is under way in it.
+    pub fn hold(&self) {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl<T: Tree> Shared<T> {
+    /// One thing less is under way in a directory. With the last it becomes what it should be, and
+    /// the one above has one less.
+    pub(super) fn release(&self, node: &Arc<Node>) {
+        let mut at = Some(Arc::clone(node));
+        while let Some(node) = at.take() {
+            if node.pending.fetch_sub(1, Ordering::AcqRel) > 1 {
+                return;
+            }
+            self.settle(&node);
+            at.clone_from(&node.above);
+        }
+    }
+
+    fn settle(&self, node: &Node) {
+        let real = node.here == Here::There && !self.options.dry_run;
+        if !real || !node.changed.load(Ordering::Acquire) {
+            return;
+        }
+        let set = self
+            .tree
+            .dir(&node.path)
+            .and_then(|dir| self.tree.set(&dir, b"", &node.wanted, self.keep));
+        if let Err(e) = set {
+            self.fail(&node.path, &format!("its metadata: {}", why(&e)));
+        }
+    }
+}

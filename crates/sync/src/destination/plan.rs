@@ -1,0 +1,361 @@
+//! The plan: what the source tells, held against what is here, a directory at a time.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use base::limits::{DSYNC_DEPTH_MAX, DSYNC_SCAN_WINDOW, PATH_MAX};
+use wire::dsync::{About, Credit, Directory, Entries, Entry, Kind, Message, Meta};
+
+use super::links::Links;
+use super::node::{Here, Node};
+use super::{Shared, why};
+use crate::error::{SyncError, Why};
+use crate::link::Stop;
+use crate::tree::aside::is_aside;
+use crate::tree::{Seen, Tree, is_name, join};
+
+/// Why the run ends.
+pub enum Failed {
+    /// Found here.
+    Run(SyncError),
+    /// Told already.
+    Told(Why),
+}
+
+impl Failed {
+    /// Ends the run.
+    pub fn stop(self, stop: &Stop) -> Why {
+        match self {
+            Self::Run(error) => stop.fail(error),
+            Self::Told(why) => why,
+        }
+    }
+}
+
+impl From<Why> for Failed {
+    fn from(why: Why) -> Self {
+        Self::Told(why)
+    }
+}
+
+pub(super) fn broken<R>(what: &'static str) -> Result<R, Failed> {
+    Err(Failed::Run(SyncError::Broken(what)))
+}
+
+/// A directory of the source that will be told of.
+pub(super) struct Child {
+    pub name: Vec<u8>,
+    pub wanted: Meta,
+    pub here: Here,
+    /// Whether it has to be made what it should be.
+    pub changed: bool,
+}
+
+/// A directory that is being told of, or was, and has directories that were not.
+pub(super) struct Open<T: Tree> {
+    pub node: Arc<Node>,
+    /// Nothing where it is not there.
+    pub dir: Option<T::Dir>,
+    /// The names here, and how many of them were looked at.
+    own: Vec<Vec<u8>>,
+    at: usize,
+    /// Of them, those that the source does not have.
+    extra: Vec<Vec<u8>>,
+    last: Option<Vec<u8>>,
+    children: VecDeque<Child>,
+    ended: bool,
+}
+
+/// The plan as far as it is made.
+pub struct Plan<T: Tree> {
+    pub(super) shared: Arc<Shared<T>>,
+    open: Vec<Open<T>>,
+    pub(super) links: Links,
+    begun: bool,
+    /// Bytes that were dealt with and not given back.
+    spent: u64,
+}
+
+impl<T: Tree> Plan<T> {
+    /// Nothing was told.
+    pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
+        let links = Links::default();
+        Self { shared, open: Vec::new(), links, begun: false, spent: 0 }
+    }
+
+    /// Takes what the source tells.
+    pub(super) fn take(&mut self, message: Message<'_>) -> Result<(), Failed> {
+        match message {
+            Message::Directory(directory) => self.directory(directory),
+            Message::Entries(entries) => self.entries(entries),
+            Message::DirectoryEnd(end) => {
+                let failed = end.failed.map(|text| String::from_utf8_lossy(&text.0).into_owned());
+                self.end(failed)
+            }
+            _ => self.all_told(),
+        }
+    }
+
+    /// Lets the source be ahead again, by what was dealt with.
+    pub(super) fn credit(&mut self, bytes: u64) -> Result<(), Failed> {
+        self.spent += bytes;
+        if self.spent >= DSYNC_SCAN_WINDOW / 8 {
+            let bytes = std::mem::take(&mut self.spent);
+            self.shared.out.send(&Message::Credit(Credit { bytes }))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all that is under way, and does what comes last.
+    pub(super) fn finish(&mut self) -> Result<(), Failed> {
+        self.shared.tracker.idle()?;
+        self.make_links();
+        if !self.shared.options.dry_run
+            && let Err(e) = self.shared.tree.flush()
+        {
+            self.shared.fail(b"", &format!("bringing it to the disk: {}", why(&e)));
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, directory: Directory) -> Result<(), Failed> {
+        while self.open.last().is_some_and(|open| open.ended && open.children.is_empty()) {
+            self.open.pop();
+        }
+        let Some(above) = self.open.last_mut() else { return self.top(directory) };
+        if !above.ended {
+            return broken("a directory before the end of another");
+        }
+        let Some(child) = above.children.pop_front().filter(|c| c.name == directory.name.0) else {
+            return broken("a directory out of turn");
+        };
+        let path = join(&above.node.path, &child.name);
+        let node = Node::new(path, child.here, child.wanted, Some(Arc::clone(&above.node)));
+        if child.changed {
+            node.touch();
+        }
+        if self.open.len() >= DSYNC_DEPTH_MAX {
+            return broken("directories deeper than any path");
+        }
+        self.begin(node);
+        Ok(())
+    }
+
+    fn top(&mut self, directory: Directory) -> Result<(), Failed> {
+        let Some(meta) = directory.meta.filter(|meta| meta.kind == Kind::DIRECTORY) else {
+            return broken("a top that is no directory");
+        };
+        if std::mem::replace(&mut self.begun, true) || !directory.name.0.is_empty() {
+            return broken("a second top");
+        }
+        let (shared, wanted) = (Arc::clone(&self.shared), self.shared.wanted(meta));
+        let seen = shared.tree.dir(b"").and_then(|dir| shared.tree.look(&dir, b""));
+        let (here, changed) = match &seen {
+            _ if shared.tree.is_new() => {
+                shared.note(About::CREATE, b"", "");
+                (if seen.is_ok() { Here::There } else { Here::Would }, true)
+            }
+            Ok(seen) => {
+                let changed = !shared.is_same(&seen.meta, &wanted);
+                if changed {
+                    shared.note(About::METADATA, b"", "");
+                }
+                self.enable(b"", b"");
+                (Here::There, changed)
+            }
+            Err(e) => {
+                shared.fail(b"", &why(e));
+                (Here::Not, false)
+            }
+        };
+        let node = Node::new(Vec::new(), here, wanted, None);
+        if changed {
+            node.touch();
+        }
+        self.begin(node);
+        Ok(())
+    }
+
+    /// Begins with a directory: what is here of it.
+    fn begin(&mut self, node: Arc<Node>) {
+        let shared = Arc::clone(&self.shared);
+        let mut open = Open {
+            node,
+            dir: None,
+            own: Vec::new(),
+            at: 0,
+            extra: Vec::new(),
+            last: None,
+            children: VecDeque::new(),
+            ended: false,
+        };
+        if open.node.here == Here::There {
+            let listed = shared.tree.dir(&open.node.path);
+            match listed.and_then(|dir| Ok((shared.tree.names(&dir)?, dir))) {
+                Ok((names, dir)) => {
+                    open.own = shared.without_asides(names, &dir, &open.node);
+                    open.dir = Some(dir);
+                }
+                // Without knowing what is here nothing can be done here.
+                Err(e) => shared.fail(&open.node.path, &why(&e)),
+            }
+        }
+        self.open.push(open);
+    }
+
+    fn entries(&mut self, entries: Entries) -> Result<(), Failed> {
+        let count = entries.entries.0.len() as u64;
+        self.shared.tracker.count(|counts| counts.entries += count);
+        let Some(mut open) = self.open.pop() else { return broken("entries of no directory") };
+        let taken = match open.ended {
+            true => broken("entries after their directory's end"),
+            false => entries.entries.0.into_iter().try_for_each(|e| self.entry(&mut open, e)),
+        };
+        self.open.push(open);
+        taken
+    }
+
+    fn entry(&mut self, open: &mut Open<T>, entry: Entry) -> Result<(), Failed> {
+        let name = entry.name.0;
+        check(&name, &entry.meta)?;
+        if open.last.as_ref().is_some_and(|last| *last >= name) {
+            return broken("entries out of order");
+        }
+        open.last = Some(name.clone());
+        let path = join(&open.node.path, &name);
+        if path.len() >= PATH_MAX && entry.meta.kind != Kind::UNREADABLE {
+            return broken("a way that is longer than any");
+        }
+        if !self.shared.rules.carries(&path, entry.meta.kind == Kind::DIRECTORY) {
+            return broken("what the rules leave out");
+        }
+        while let Some(own) = open.own.get(open.at) {
+            match own.cmp(&name) {
+                Ordering::Less => open.extra.push(own.clone()),
+                Ordering::Equal => {}
+                Ordering::Greater => break,
+            }
+            open.at += 1;
+        }
+        let lost =
+            open.node.here == Here::Not || (open.node.here == Here::There && open.dir.is_none());
+        if lost {
+            if entry.meta.kind == Kind::DIRECTORY {
+                self.child(open, name, entry.meta, Here::Not, false);
+            }
+            return Ok(());
+        }
+        let own = match self.look(open, &name) {
+            Ok(own) => own,
+            Err(e) => {
+                self.shared.fail(&path, &why(&e));
+                if entry.meta.kind == Kind::DIRECTORY {
+                    self.child(open, name, entry.meta, Here::Not, false);
+                }
+                return Ok(());
+            }
+        };
+        self.decide(open, name, path, entry.meta, own)
+    }
+
+    /// What is here under a name.
+    fn look(&self, open: &Open<T>, name: &[u8]) -> io::Result<Option<Seen>> {
+        let Some(dir) = &open.dir else { return Ok(None) };
+        match self.shared.look(dir, name) {
+            Ok(seen) => Ok(Some(seen)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Remembers a directory that will be told of.
+    pub(super) fn child(
+        &self,
+        open: &mut Open<T>,
+        name: Vec<u8>,
+        wanted: Meta,
+        here: Here,
+        changed: bool,
+    ) {
+        open.node.hold();
+        let wanted = self.shared.wanted(wanted);
+        open.children.push_back(Child { name, wanted, here, changed });
+    }
+
+    /// Ends a directory's entries. Only what a source knows completely may be taken for removed.
+    fn end(&mut self, failed: Option<String>) -> Result<(), Failed> {
+        let Some(mut open) = self.open.pop() else { return broken("the end of no directory") };
+        if open.ended {
+            self.open.push(open);
+            return broken("a second end of a directory");
+        }
+        open.ended = true;
+        let rest = open.own.split_off(open.at.min(open.own.len()));
+        open.extra.extend(rest);
+        open.own = Vec::new();
+        let extra = std::mem::take(&mut open.extra);
+        match (failed, &open.dir) {
+            (Some(text), _) => self.shared.fail(&open.node.path, &format!("at the source: {text}")),
+            (None, Some(dir)) if self.shared.options.delete => {
+                for name in extra {
+                    self.shared.delete(dir, &open.node, &name);
+                }
+            }
+            _ => {}
+        }
+        self.shared.release(&open.node);
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn all_told(&mut self) -> Result<(), Failed> {
+        let left = self.open.iter().any(|open| !open.ended || !open.children.is_empty());
+        if left || !self.begun {
+            return broken("an end before all was told");
+        }
+        self.open.clear();
+        self.shared.tracker.count(|counts| counts.scanned = true);
+        Ok(())
+    }
+
+    /// Lets this process work in a directory.
+    pub(super) fn enable(&self, dir: &[u8], name: &[u8]) {
+        if self.shared.options.dry_run {
+            return;
+        }
+        // What it cannot do is said by what fails then.
+        let _fails_later =
+            self.shared.tree.dir(dir).and_then(|dir| self.shared.tree.enable(&dir, name));
+    }
+}
+
+/// Whether an entry is one that a source may send.
+fn check(name: &[u8], meta: &Meta) -> Result<(), Failed> {
+    if !is_name(name) {
+        return broken("a name that leads elsewhere");
+    }
+    if is_aside(name) {
+        return broken("a name of dsync's own");
+    }
+    check_meta(meta)
+}
+
+/// Whether metadata is such as a file can have.
+pub(super) fn check_meta(meta: &Meta) -> Result<(), Failed> {
+    if meta.kind.known_name().is_none() {
+        return broken("an entry of an unknown kind");
+    }
+    if meta.mtime.nanoseconds >= 1_000_000_000 {
+        return broken("a time that is none");
+    }
+    let target = &meta.target.0;
+    if meta.kind == Kind::SYMLINK && (target.is_empty() || target.contains(&0)) {
+        return broken("a symbolic link to nothing");
+    }
+    if meta.xattrs.0.iter().any(|x| x.name.0.is_empty() || x.name.0.contains(&0)) {
+        return broken("an extended attribute without a name");
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What is under way, and what is told about it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base::clock::monotonic_ns;
+use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_PROGRESS_NS, PATH_MAX};
+use wire::dsync::{About, Bytes, Counts, Note};
+
+use super::links::Fate;
+use super::node::Node;
+use crate::error::Why;
+use crate::link::{Stop, Watched, sentence};
+use crate::run::{Event, Report};
+use crate::tree::Seen;
+
+/// A file that was asked for.
+pub struct Job {
+    /// The way to it.
+    pub path: Vec<u8>,
+    /// Its directory.
+    pub node: Arc<Node>,
+    /// What has its name here now.
+    pub own: Option<Seen>,
+    /// Sums that were sent for it.
+    pub sums: usize,
+    /// Whether the plan has noted it already.
+    pub noted: bool,
+    /// What becomes of the file, for its other names.
+    pub fate: Fate,
+}
+
+/// What is under way.
+pub struct Tracker {
+    state: Arc<Watched<State>>,
+    report: Report,
+}
+
+struct State {
+    jobs: HashMap<u64, Job>,
+    /// Jobs that were not finished; more than are in the table, since writers take them out.
+    open: usize,
+    sums: usize,
+    next: u64,
+    counts: Counts,
+    told_ns: u64,
+}
+
+impl Tracker {
+    /// Nothing is.
+    pub fn new(stop: &Arc<Stop>, report: &Report) -> Self {
+        let state = State {
+            jobs: HashMap::new(),
+            open: 0,
+            sums: 0,
+            next: 0,
+            counts: nothing(),
+            told_ns: monotonic_ns(),
+        };
+        Self { state: Watched::new(state, stop), report: Arc::clone(report) }
+    }
+
+    /// Waits for room for a file with so many sums, and enters it.
+    pub fn enter(&self, job: Job) -> Result<u64, Why> {
+        let mut job = Some(job);
+        self.state.wait(|state| {
+            let sums = job.as_ref().map_or(0, |job| job.sums);
+            if state.open >= DSYNC_NEEDS_MAX || state.sums + sums > DSYNC_BLOCKS_MAX {
+                return None;
+            }
+            let job = job.take()?;
+            state.open += 1;
+            state.sums += sums;
+            state.next += 1;
+            state.jobs.insert(state.next, job);
+            Some(state.next)
+        })
+    }
+
+    /// Takes a job out of the table; it stays under way.
+    pub fn take(&self, id: u64) -> Option<Job> {
+        self.state.change(|state| state.jobs.remove(&id))
+    }
+
+    /// A job that was taken has ended.
+    pub fn leave(&self, sums: usize) {
+        self.state.change(|state| {
+            state.open -= 1;
+            state.sums -= sums;
+        });
+    }
+
+    /// Waits until nothing is under way.
+    pub fn idle(&self) -> Result<(), Why> {
+        self.state.wait(|state| (state.open == 0).then_some(()))
+    }
+
+    /// Counts.
+    pub fn count(&self, count: impl FnOnce(&mut Counts)) {
+        let now = monotonic_ns();
+        let progress = self.state.change(|state| {
+            count(&mut state.counts);
+            let due = now.saturating_sub(state.told_ns) >= DSYNC_PROGRESS_NS;
+            due.then(|| {
+                state.told_ns = now;
+                state.counts.clone()
+            })
+        });
+        if let Some(counts) = progress {
+            (self.report)(Event::Progress(counts));
+        }
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Counts {
+        self.state.change(|state| state.counts.clone())
+    }
+
+    /// Tells of something, and counts it.
+    pub fn note(&self, about: About, path: &[u8], text: &str) {
+        self.count(|counts| match about {
+            About::FAILURE => counts.failures += 1,
+            About::NOTICE => {}
+            _ => counts.changes += 1,
+        });
+        let path = Bytes(path[..path.len().min(PATH_MAX)].to_vec());
+        (self.report)(Event::Note(Note { about, path, text: sentence(text) }));
+    }
+}
+
+fn nothing() -> Counts {
+    Counts {
+        entries: 0,
+        changes: 0,
+        files: 0,
+        bytes: 0,
+        files_done: 0,
+        bytes_done: 0,
+        bytes_received: 0,
+        failures: 0,
+        scanned: false,
+    }
+}

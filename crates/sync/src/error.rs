@@ -1,0 +1,77 @@
+//! Why a run ends without having done its work.
+
+use std::io;
+
+use thiserror::Error;
+use wire::xdr::DecodeError;
+
+/// Why a run ends. What fails with a single file is no such reason: it is noted, and the run goes
+/// on.
+#[derive(Debug, Error)]
+pub enum SyncError {
+    /// A directory that was named on this side cannot be used.
+    #[error("{place}")]
+    Place {
+        /// The directory.
+        place: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Another run writes to the same directory.
+    #[error("{0}: another dsync writes there")]
+    Busy(String),
+    /// The other side is not there any more.
+    #[error("the other side is gone before all was done")]
+    Gone,
+    /// The program that reaches the other side has ended without having reached it.
+    #[error("the other side was not reached, or has no plimsoll (exit code {0})")]
+    Unreached(i32),
+    /// The link failed.
+    #[error("the link to the other side")]
+    Link(#[source] io::Error),
+    /// The other side gave up, and said why.
+    #[error("the other side: {0}")]
+    Refused(String),
+    /// The other side is no dsync.
+    #[error("the other side does not speak dsync; what it said begins with {0:?}")]
+    Stranger(String),
+    /// The other side has another version.
+    #[error("the other side speaks version {theirs} of dsync, this is version {ours}")]
+    Version {
+        /// Theirs.
+        theirs: u32,
+        /// Ours.
+        ours: u32,
+    },
+    /// The other side sent bytes that are no message.
+    #[error("the other side sent what is no message")]
+    Message(#[from] DecodeError),
+    /// The other side sent what it may not.
+    #[error("the other side sent {0}")]
+    Broken(&'static str),
+    /// A rule cannot be used.
+    #[error("the rule {0:?} has more than two ** or is empty")]
+    Rule(String),
+    /// A thread could not be started, or a descriptor not copied.
+    #[error("this machine lacks what a run needs")]
+    Machine(#[source] io::Error),
+}
+
+/// A reason that several threads may hold.
+#[derive(Debug, Clone, Error)]
+#[error(transparent)]
+pub struct Why(#[from] std::sync::Arc<SyncError>);
+
+impl Why {
+    /// What it is.
+    pub fn error(&self) -> &SyncError {
+        &self.0
+    }
+}
+
+impl From<SyncError> for Why {
+    fn from(error: SyncError) -> Self {
+        Self(std::sync::Arc::new(error))
+    }
+}

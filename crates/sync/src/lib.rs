@@ -1,0 +1,28 @@
+//! Room `sync`: makes one tree of files the same as another, on this machine or over a link.
+//!
+//! There are always two sides. The [`source`] walks its tree and tells of it, directory by
+//! directory, and sends what it is asked for. The [`destination`] walks its own beside it, decides
+//! what it needs, writes that beside and gives it its name when it is whole. Between them are the
+//! messages of `wire::dsync` over a [`link`]; each side knows its own tree only, by what a [`tree`]
+//! can do.
+//!
+//! *Layout*
+//! - [`tree`]: what a tree can do, and the file system of this machine as one.
+//! - [`rules`]: what is carried and what is not.
+//! - [`delta`]: finding in a file what the other side has of it.
+//! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`source`], [`destination`]: the two sides.
+//! - [`run`]: both together, in this process or one of them elsewhere.
+
+pub mod delta;
+pub mod destination;
+mod digest;
+pub mod error;
+pub mod link;
+pub mod rules;
+pub mod run;
+pub mod source;
+pub mod tree;
+
+pub use error::{SyncError, Why};
+pub use wire::dsync::{About, Counts, Note, Options, Role};

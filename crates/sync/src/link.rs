@@ -1,0 +1,374 @@
+//! Frames over a pair of byte streams, and how a run ends before it is done.
+//!
+//! What is sent goes through one thread with a bounded queue, so that small messages leave many at
+//! a time and nobody who sends waits for more than room in that queue.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use base::clock::{NS_PER_S, monotonic_ns};
+use base::limits::{DSYNC_PAUSE_NS, DSYNC_SEND_BYTES, DSYNC_SEND_QUEUE};
+use wire::dsync::frame::{self, HEAD};
+use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
+
+use crate::error::{SyncError, Why};
+
+#[cfg(test)]
+mod tests;
+
+/// The way to the other side.
+pub struct Link {
+    /// What comes from it.
+    pub read: Box<dyn Read + Send>,
+    /// What goes to it.
+    pub write: Box<dyn Write + Send>,
+    /// Lets a blocked `read` or `write` end, as well as that can be done.
+    pub close: Box<dyn Fn() + Send + Sync>,
+    /// Whether it surely does: then threads are waited for.
+    pub closes: bool,
+}
+
+/// Takes a lock. What a thread that panicked has left is complete enough to end a run with.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Hook = Box<dyn Fn() + Send>;
+
+/// Why a run has to end, told to all its threads.
+#[derive(Default)]
+pub struct Stop {
+    why: Mutex<Option<Why>>,
+    hooks: Mutex<Vec<Hook>>,
+}
+
+impl Stop {
+    /// Ends the run; the first reason counts.
+    pub fn fail(&self, error: SyncError) -> Why {
+        let why = lock(&self.why).get_or_insert_with(|| error.into()).clone();
+        lock(&self.hooks).iter().for_each(|hook| hook());
+        why
+    }
+
+    /// The reason, if there is one.
+    pub fn why(&self) -> Option<Why> {
+        lock(&self.why).clone()
+    }
+
+    /// The reason for what ended; that the other side is gone, if nobody has another.
+    pub fn reason(&self) -> Why {
+        self.why().unwrap_or_else(|| self.fail(SyncError::Gone))
+    }
+
+    /// Has something done when the run is to end, which wakes who waits. At once, if it is already.
+    pub fn on_fail(&self, hook: Hook) {
+        let failed = self.why().is_some();
+        if failed {
+            hook();
+        }
+        lock(&self.hooks).push(hook);
+        // It may have failed between the look and the push.
+        if !failed && self.why().is_some() {
+            lock(&self.hooks).iter().for_each(|hook| hook());
+        }
+    }
+}
+
+/// Something that is waited for, with an end to the wait when the run ends.
+pub struct Watched<S> {
+    state: Mutex<S>,
+    changed: Condvar,
+    stop: Arc<Stop>,
+}
+
+impl<S: Send + 'static> Watched<S> {
+    /// Watches a state.
+    pub fn new(state: S, stop: &Arc<Stop>) -> Arc<Self> {
+        let stop = Arc::clone(stop);
+        let watched = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new(), stop });
+        let weak = Arc::downgrade(&watched);
+        watched.stop.on_fail(Box::new(move || {
+            if let Some(watched) = weak.upgrade() {
+                // Whoever looks and then waits holds the lock between the two.
+                drop(lock(&watched.state));
+                watched.changed.notify_all();
+            }
+        }));
+        watched
+    }
+
+    /// Changes the state.
+    pub fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
+        let result = change(&mut lock(&self.state));
+        self.changed.notify_all();
+        result
+    }
+
+    /// Waits until `ready` gives something.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub fn wait<R>(&self, mut ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(why) = self.stop.why() {
+                return Err(why);
+            }
+            if let Some(result) = ready(&mut state) {
+                return Ok(result);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Work for several threads.
+pub struct Queue<J> {
+    state: Arc<Watched<(VecDeque<J>, bool)>>,
+}
+
+impl<J> Clone for Queue<J> {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state) }
+    }
+}
+
+impl<J: Send + 'static> Queue<J> {
+    /// An empty one. Whoever pushes keeps it bounded.
+    pub fn new(stop: &Arc<Stop>) -> Self {
+        Self { state: Watched::new((VecDeque::new(), false), stop) }
+    }
+
+    /// Adds one.
+    pub fn push(&self, job: J) {
+        self.state.change(|(jobs, _)| jobs.push_back(job));
+    }
+
+    /// There are no more.
+    pub fn end(&self) {
+        self.state.change(|(_, ended)| *ended = true);
+    }
+
+    /// The next one; `None` when there are no more, or the run ends.
+    pub fn next(&self) -> Option<J> {
+        let next = |(jobs, ended): &mut (VecDeque<J>, bool)| match jobs.pop_front() {
+            Some(job) => Some(Some(job)),
+            None => ended.then_some(None),
+        };
+        self.state.wait(next).ok().flatten()
+    }
+}
+
+enum Outgoing {
+    Frame(Vec<u8>),
+    Flush(SyncSender<()>),
+}
+
+/// Sends messages, from any thread.
+#[derive(Clone)]
+pub struct Out {
+    queue: SyncSender<Outgoing>,
+    stop: Arc<Stop>,
+}
+
+impl Out {
+    /// Sends to `write`, at most `rate` bytes per second unless that is 0. The thread ends when the
+    /// last of the senders is gone.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(
+        write: Box<dyn Write + Send>,
+        rate: u64,
+        stop: &Arc<Stop>,
+    ) -> Result<(Self, JoinHandle<()>), SyncError> {
+        let (queue, frames) = sync_channel(DSYNC_SEND_QUEUE);
+        let ends = Arc::clone(stop);
+        let thread = spawn("send", move || {
+            if let Err(e) = send_all(write, &frames, rate) {
+                ends.fail(SyncError::Link(e));
+            }
+        })?;
+        Ok((Self { queue, stop: Arc::clone(stop) }, thread))
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub fn send(&self, message: &Message<'_>) -> Result<(), Why> {
+        let mut bytes = Vec::new();
+        frame::put(message, &mut bytes);
+        self.send_frame(bytes)
+    }
+
+    /// Sends what was written by [`frame::put`].
+    ///
+    /// # Errors
+    /// As [`Out::send`].
+    pub fn send_frame(&self, bytes: Vec<u8>) -> Result<(), Why> {
+        self.queue.send(Outgoing::Frame(bytes)).map_err(|_| self.stop.reason())
+    }
+
+    /// Waits until everything so far was given to the link.
+    ///
+    /// # Errors
+    /// As [`Out::send`].
+    pub fn flush(&self) -> Result<(), Why> {
+        let (done, wait) = sync_channel(1);
+        self.queue.send(Outgoing::Flush(done)).map_err(|_| self.stop.reason())?;
+        wait.recv().map_err(|_| self.stop.reason())
+    }
+}
+
+/// Starts a thread of a run.
+///
+/// # Errors
+/// [`SyncError::Machine`].
+pub fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, SyncError> {
+    let named = thread::Builder::new().name(format!("dsync-{name}"));
+    named.spawn(work).map_err(SyncError::Machine)
+}
+
+fn send_all(
+    mut write: Box<dyn Write + Send>,
+    frames: &Receiver<Outgoing>,
+    rate: u64,
+) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    let mut pace = Pace { rate, free_at: monotonic_ns() };
+    while let Ok(first) = frames.recv() {
+        let (mut next, mut flushed) = (Some(first), None);
+        while let Some(outgoing) = next.take() {
+            match outgoing {
+                Outgoing::Frame(frame) => bytes.extend_from_slice(&frame),
+                Outgoing::Flush(done) => {
+                    flushed = Some(done);
+                    break;
+                }
+            }
+            next = if bytes.len() < DSYNC_SEND_BYTES { frames.try_recv().ok() } else { None };
+        }
+        for piece in bytes.chunks(pace.piece()) {
+            pace.pass(piece.len() as u64);
+            write.write_all(piece)?;
+        }
+        write.flush()?;
+        bytes.clear();
+        if let Some(done) = flushed {
+            // Whoever asked may have given up.
+            let _gone = done.send(());
+        }
+    }
+    Ok(())
+}
+
+/// Keeps bytes below a rate.
+struct Pace {
+    /// Bytes per second; 0 is no limit.
+    rate: u64,
+    /// When what has passed is used up.
+    free_at: u64,
+}
+
+impl Pace {
+    /// Bytes that may go at once.
+    fn piece(&self) -> usize {
+        match self.rate {
+            0 => usize::MAX,
+            rate => {
+                let piece = u128::from(rate) * u128::from(DSYNC_PAUSE_NS) / u128::from(NS_PER_S);
+                usize::try_from(piece).unwrap_or(usize::MAX).max(1)
+            }
+        }
+    }
+
+    /// Waits until so many bytes may go. What was not used in a pause is not made up for.
+    fn pass(&mut self, bytes: u64) {
+        if self.rate == 0 {
+            return;
+        }
+        let now = monotonic_ns();
+        if self.free_at > now {
+            thread::sleep(Duration::from_nanos(self.free_at - now));
+        }
+        let takes = u128::from(bytes) * u128::from(NS_PER_S) / u128::from(self.rate);
+        let takes = u64::try_from(takes).unwrap_or(u64::MAX);
+        self.free_at = self.free_at.max(now).saturating_add(takes);
+    }
+}
+
+/// The next message without its head; `None` at the end of the stream between two frames.
+///
+/// # Errors
+/// The link fails or ends in a frame, or the frame is longer than any.
+pub fn read_frame(read: &mut impl Read) -> Result<Option<Vec<u8>>, SyncError> {
+    let mut head = [0; HEAD];
+    let mut got = 0;
+    while got < HEAD {
+        match read.read(&mut head[got..]) {
+            Ok(0) if got == 0 => return Ok(None),
+            Ok(0) => return Err(SyncError::Gone),
+            Ok(n) => got += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(SyncError::Link(e)),
+        }
+    }
+    let mut body = vec![0; frame::length(head)?];
+    match read.read_exact(&mut body) {
+        Ok(()) => Ok(Some(body)),
+        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(SyncError::Gone),
+        Err(e) => Err(SyncError::Link(e)),
+    }
+}
+
+/// Sends one message before there is a thread for it.
+///
+/// # Errors
+/// The link fails.
+pub fn write_now(write: &mut impl Write, message: &Message<'_>) -> Result<(), SyncError> {
+    let mut bytes = Vec::new();
+    frame::put(message, &mut bytes);
+    write.write_all(&bytes).and_then(|()| write.flush()).map_err(SyncError::Link)
+}
+
+/// The first message of this side.
+pub const HELLO: Hello = Hello { magic: MAGIC, version: VERSION };
+
+/// Takes the other side's first message.
+///
+/// # Errors
+/// It is none, or of another version.
+pub fn greet(read: &mut impl Read) -> Result<(), SyncError> {
+    let mut ours = Vec::new();
+    frame::put(&Message::Hello(HELLO), &mut ours);
+    let mut theirs = Vec::new();
+    let mut limited = read.take(ours.len() as u64);
+    limited.read_to_end(&mut theirs).map_err(SyncError::Link)?;
+    if theirs.is_empty() {
+        return Err(SyncError::Gone);
+    }
+    match theirs.get(HEAD..).map(frame::message) {
+        Some(Ok(Message::Hello(Hello { magic: MAGIC, version }))) if version == VERSION => Ok(()),
+        Some(Ok(Message::Hello(Hello { magic: MAGIC, version }))) => {
+            Err(SyncError::Version { theirs: version, ours: VERSION })
+        }
+        _ => Err(SyncError::Stranger(String::from_utf8_lossy(&theirs).into_owned())),
+    }
+}
+
+/// A sentence that fits into a message.
+pub fn sentence<const MAX: usize>(text: &str) -> Bytes<MAX> {
+    let mut end = text.len().min(MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Bytes(text.as_bytes()[..end].to_vec())
+}

@@ -1,0 +1,99 @@
+//! Frames through pipes, strangers, and the rate.
+
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use base::clock::monotonic_ns;
+use wire::dsync::{Hello, MAGIC, Message, frame};
+
+use super::*;
+
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        lock(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn messages_arrive_in_order() {
+    let (kept, stop) = (Kept::default(), Arc::default());
+    let (out, thread) = Out::start(Box::new(kept.clone()), 0, &stop).expect("a thread");
+    for _ in 0..200 {
+        out.send(&Message::ScanEnd(())).expect("sent");
+        out.send(&Message::Ready(())).expect("sent");
+    }
+    out.flush().expect("flushed");
+    drop(out);
+    thread.join().expect("its end");
+    let bytes = lock(&kept.0).clone();
+    let mut read = Cursor::new(bytes);
+    for _ in 0..200 {
+        for wanted in [Message::ScanEnd(()), Message::Ready(())] {
+            let body = read_frame(&mut read).expect("a frame").expect("one more");
+            assert_eq!(frame::message(&body), Ok(wanted));
+        }
+    }
+    assert!(read_frame(&mut read).expect("the end").is_none());
+}
+
+#[test]
+fn a_frame_that_breaks_off_is_an_end() {
+    let mut bytes = Vec::new();
+    frame::put(&Message::ScanEnd(()), &mut bytes);
+    for length in 1..bytes.len() {
+        let read = read_frame(&mut Cursor::new(&bytes[..length]));
+        assert!(matches!(read, Err(SyncError::Gone)), "{length}");
+    }
+    let long = read_frame(&mut Cursor::new([0xff; 8]));
+    assert!(matches!(long, Err(SyncError::Message(_))));
+}
+
+#[test]
+fn strangers_and_other_versions_are_named() {
+    let said = |message: &Message<'_>| {
+        let mut bytes = Vec::new();
+        frame::put(message, &mut bytes);
+        greet(&mut Cursor::new(bytes))
+    };
+    assert!(said(&Message::Hello(HELLO)).is_ok());
+    let newer = Message::Hello(Hello { magic: MAGIC, version: 9 });
+    assert!(matches!(said(&newer), Err(SyncError::Version { theirs: 9, .. })));
+    let hello = greet(&mut Cursor::new(b"Welcome to this machine!\n"));
+    assert!(matches!(hello, Err(SyncError::Stranger(text)) if text.starts_with("Welcome")));
+    assert!(matches!(greet(&mut Cursor::new(b"")), Err(SyncError::Gone)));
+}
+
+#[test]
+fn a_rate_is_kept() {
+    let (kept, stop) = (Kept::default(), Arc::default());
+    let (out, thread) = Out::start(Box::new(kept), 1 << 20, &stop).expect("a thread");
+    let began = monotonic_ns();
+    for _ in 0..8 {
+        out.send_frame(vec![0; 64 << 10]).expect("sent");
+    }
+    out.flush().expect("flushed");
+    drop(out);
+    thread.join().expect("its end");
+    // Half a MiB at one MiB a second; the first piece and the last wait for nothing.
+    assert!(monotonic_ns() - began > 250_000_000);
+}
+
+#[test]
+fn who_waits_is_woken_by_the_end() {
+    let stop: Arc<Stop> = Arc::default();
+    let watched = Watched::new(0, &stop);
+    let waits = Arc::clone(&watched);
+    let thread = std::thread::spawn(move || waits.wait(|n| (*n == 2).then_some(())));
+    watched.change(|n| *n = 1);
+    stop.fail(SyncError::Gone);
+    assert!(thread.join().expect("its end").is_err());
+    let queue: Queue<u32> = Queue::new(&stop);
+    assert_eq!(queue.next(), None);
+}

@@ -1,0 +1,181 @@
+//! Both sides together: in this process, or one of them answering elsewhere.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use wire::dsync::{Bytes, Counts, Message, Note, Options, Refused, Role, Start, frame};
+
+use crate::destination::{self, Tell};
+use crate::error::{SyncError, Why};
+use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
+use crate::rules::Rules;
+use crate::source;
+use crate::tree::host::HostTree;
+
+pub mod ssh;
+
+/// What people are told of while it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Something is done, or found.
+    Note(Note),
+    /// How far it is.
+    Progress(Counts),
+}
+
+/// Takes what people are told, from any thread.
+pub type Report = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// The tree at the destination: one that is written, or only looked at.
+fn target(place: &Path, options: &Options) -> Result<HostTree, SyncError> {
+    match options.dry_run {
+        true => HostTree::open_for_dry_run(place),
+        false => HostTree::open_for_change(place),
+    }
+}
+
+/// Both ends of a link within this process.
+///
+/// # Errors
+/// No sockets can be had.
+pub fn pair() -> Result<(Link, Link), SyncError> {
+    let (one, other) = UnixStream::pair().map_err(SyncError::Machine)?;
+    Ok((of_socket(one)?, of_socket(other)?))
+}
+
+/// A link over a connected socket.
+///
+/// # Errors
+/// No descriptors can be had.
+pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
+    let copy = || socket.try_clone().map_err(SyncError::Machine);
+    let (read, write) = (copy()?, copy()?);
+    // One that is closed already is as good.
+    let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
+    Ok(Link { read: Box::new(read), write: Box::new(write), close: Box::new(close), closes: true })
+}
+
+/// Makes a directory of this machine the same as another of it.
+///
+/// # Errors
+/// Why that was not done to its end.
+pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Result<Counts, Why> {
+    Rules::new(&options.rules.0)?;
+    let source = HostTree::open(from)?;
+    let destination = target(to, options)?;
+    let (near, far) = pair()?;
+    // Nobody is told by the source: the destination tells all.
+    let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
+    let reads = thread::spawn(move || source::run(source, &wanted, near, &silent));
+    // Comparing blocks would cost more than copying them.
+    let done = destination::run(destination, options, far, Tell::Here(Arc::clone(report)), false);
+    let read = reads.join();
+    match (done, read) {
+        (Err(why), Ok(Err(first))) if matches!(why.error(), SyncError::Gone) => Err(first),
+        (done, _) => done,
+    }
+}
+
+/// Starts a run with a side that answers; `role` is the part of this one.
+///
+/// # Errors
+/// Why the run was not done to its end, or was refused.
+pub fn start(
+    mut link: Link,
+    role: Role,
+    (here, there): (&Path, &[u8]),
+    options: &Options,
+    report: &Report,
+) -> Result<Counts, Why> {
+    Rules::new(&options.rules.0)?;
+    // What this side cannot do is known before the other one begins.
+    let theirs = if role == Role::SOURCE { Role::DESTINATION } else { Role::SOURCE };
+    let tree = if role == Role::SOURCE { HostTree::open(here)? } else { target(here, options)? };
+    let start = Start { role: theirs, place: Bytes(there.to_vec()), options: options.clone() };
+    let agreed = write_now(&mut link.write, &Message::Hello(HELLO))
+        .and_then(|()| write_now(&mut link.write, &Message::Start(start)));
+    // Why it does not take what is sent may be in what it says.
+    greet(&mut link.read)?;
+    agreed?;
+    let Some(answer) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
+    match frame::message(&answer).map_err(SyncError::from)? {
+        Message::Ready(()) => {}
+        Message::Refused(Refused { why }) => {
+            return Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()).into());
+        }
+        _ => return Err(SyncError::Broken("something else than whether it is ready").into()),
+    }
+    match role == Role::SOURCE {
+        true => source::run(tree, options, link, report),
+        false => destination::run(tree, options, link, Tell::Here(Arc::clone(report)), true),
+    }
+}
+
+/// Answers a side that starts a run, and does the part that it asks for.
+///
+/// # Errors
+/// Why the run was not done to its end, or was refused.
+pub fn answer(mut link: Link) -> Result<Counts, Why> {
+    write_now(&mut link.write, &Message::Hello(HELLO))?;
+    greet(&mut link.read)?;
+    let Some(body) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
+    let Message::Start(start) = frame::message(&body).map_err(SyncError::from)? else {
+        return Err(SyncError::Broken("something else than what is to be done").into());
+    };
+    let Start { role, place, options } = start;
+    match part(role, &place.0, &options) {
+        Ok(tree) => {
+            write_now(&mut link.write, &Message::Ready(()))?;
+            match role == Role::SOURCE {
+                true => source::run(tree, &options, link, &(Arc::new(|_| {}) as Report)),
+                false => destination::run(tree, &options, link, Tell::There, true),
+            }
+        }
+        Err(error) => {
+            let why = sentence(&told(&error));
+            write_now(&mut link.write, &Message::Refused(Refused { why }))?;
+            Err(error.into())
+        }
+    }
+}
+
+/// The tree for a part of a run.
+fn part(role: Role, place: &[u8], options: &Options) -> Result<HostTree, SyncError> {
+    use std::os::unix::ffi::OsStrExt;
+    Rules::new(&options.rules.0)?;
+    // A path without a slash at its begin starts where the program was started.
+    let place = Path::new(std::ffi::OsStr::from_bytes(place));
+    match role {
+        Role::SOURCE => HostTree::open(place),
+        Role::DESTINATION => target(place, options),
+        _ => Err(SyncError::Broken("a part that does not exist")),
+    }
+}
+
+/// An error with what caused it.
+fn told(error: &SyncError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// A link over standard input and output, for a side that was started by the other.
+///
+/// # Errors
+/// They are closed.
+pub fn stdio() -> Result<Link, SyncError> {
+    let copy = |fd: &dyn AsFd| fd.as_fd().try_clone_to_owned().map_err(SyncError::Machine);
+    let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
+    let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
+    // A blocked read of a pipe cannot be ended; the process can.
+    Ok(Link { read, write, close: Box::new(|| {}), closes: false })
+}

@@ -1,0 +1,116 @@
+//! What a tree of files can do for a side of a run. Paths are those of `wire::dsync`: names joined
+//! by `/`, from the top; whoever calls has checked them with [`is_path`].
+
+use std::io;
+
+use base::limits::{NAME_MAX, PATH_MAX};
+use wire::dsync::{Kind, Meta};
+
+pub mod aside;
+pub mod host;
+
+/// What a tree can do. Nothing of it follows a symbolic link or leads out of the tree.
+pub trait Tree: Send + Sync + 'static {
+    /// A directory that was opened.
+    type Dir: Send + Sync;
+    /// A file that was opened.
+    type File: Send + Sync;
+
+    /// Opens a directory.
+    fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
+    /// The names in a directory, by their bytes, without `.` and `..`.
+    fn names(&self, dir: &Self::Dir) -> io::Result<Vec<Vec<u8>>>;
+    /// What an entry is; of the directory itself for the empty name.
+    fn look(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Seen>;
+
+    /// Opens a regular file for reading.
+    fn open(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// What an open file is now.
+    fn look_open(&self, file: &Self::File) -> io::Result<Seen>;
+    /// Where the next data is from `offset` on: its begin and end. `None` after the last.
+    fn next_data(&self, file: &Self::File, offset: u64) -> io::Result<Option<(u64, u64)>>;
+    /// Reads some bytes; 0 at the end.
+    fn read(&self, file: &Self::File, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Makes an empty file for writing, whose name must be new.
+    fn create(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Makes a file so long, with nothing but holes where nothing was written.
+    fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
+    /// Writes all bytes.
+    fn write(&self, file: &Self::File, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Gives an open file what `wanted` says of it.
+    fn set_open(&self, file: &Self::File, wanted: &Meta, keep: Keep) -> io::Result<()>;
+
+    /// Gives an entry (the directory itself for the empty name) what `wanted` says of it.
+    fn set(&self, dir: &Self::Dir, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()>;
+    /// Lets this process work in a directory, if it lies with its owner to do that.
+    fn enable(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<()>;
+    /// Makes a directory that nobody else may enter yet.
+    fn make_dir(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<()>;
+    /// Makes a symbolic link, FIFO, socket or device.
+    fn make_node(&self, dir: &Self::Dir, name: &[u8], meta: &Meta) -> io::Result<()>;
+    /// Gives a file another name, which must be new.
+    fn link(&self, file: (&Self::Dir, &[u8]), to: (&Self::Dir, &[u8])) -> io::Result<()>;
+    /// Gives an entry another name in its directory, and takes away what had it.
+    fn rename(&self, dir: &Self::Dir, from: &[u8], to: &[u8]) -> io::Result<()>;
+    /// Takes an entry away; a directory must be empty.
+    fn remove(&self, dir: &Self::Dir, name: &[u8], kind: Kind) -> io::Result<()>;
+    /// Brings everything to the disk.
+    fn flush(&self) -> io::Result<()>;
+    /// Whether the top is not there, or was made for this run.
+    fn is_new(&self) -> bool;
+    /// Whether this process may give files away.
+    fn may_own(&self) -> bool;
+    /// Takes out of `meta` the extended attributes that this tree cannot hold.
+    fn prune(&self, meta: &mut Meta);
+}
+
+/// What was seen of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Its metadata. `link` is always there.
+    pub meta: Meta,
+    /// How many names it has.
+    pub names: u64,
+    /// When anything of it was changed, in nanoseconds: tells that it was changed meanwhile.
+    pub ctime_ns: i128,
+}
+
+/// What is kept of a file's metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Owner and group.
+    pub owners: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
+}
+
+/// Whether this may be the name of an entry.
+pub fn is_name(name: &[u8]) -> bool {
+    let plain = !name.iter().any(|b| matches!(b, b'/' | 0));
+    plain && !name.is_empty() && name.len() <= NAME_MAX && name != b"." && name != b".."
+}
+
+/// Whether this may be the way to an entry, or to the top.
+pub fn is_path(path: &[u8]) -> bool {
+    path.is_empty() || (path.len() < PATH_MAX && path.split(|b| *b == b'/').all(is_name))
+}
+
+/// The way to an entry of a directory.
+pub fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    match dir.is_empty() {
+        true => name.to_vec(),
+        false => [dir, b"/", name].concat(),
+    }
+}
+
+/// The directory of an entry, and its name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|b| *b == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+#[cfg(test)]
+mod tests;

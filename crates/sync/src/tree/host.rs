@@ -1,0 +1,354 @@
+//! The file system of this machine as a tree. Everything goes by descriptors: a directory is opened
+//! beneath the top by a way without symbolic links (openat2(2)), an entry by its name in it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
+use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
+use wire::xdr::Seq;
+
+use super::{Keep, Seen, Tree};
+use crate::error::SyncError;
+
+mod sys;
+
+/// Mode of what is not whole yet: nobody else may look into it.
+const PRIVATE: u32 = 0o600;
+/// Mode of a directory that is not whole yet.
+const PRIVATE_DIR: u32 = 0o700;
+
+/// A directory of this machine with all that is below it.
+pub struct HostTree {
+    /// Nothing where it is not there.
+    top: Option<OwnedFd>,
+    is_new: bool,
+    /// Whether files can be given away, and attributes of the system set.
+    root: bool,
+}
+
+impl HostTree {
+    /// A tree that is read.
+    ///
+    /// # Errors
+    /// [`SyncError::Place`]: it is not there, no directory, or may not be read.
+    pub fn open(place: &Path) -> Result<Self, SyncError> {
+        let opened = sys::c(place.as_os_str().as_bytes())
+            .and_then(|path| sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY));
+        let top = opened.map_err(|source| SyncError::Place { place: shown(place), source })?;
+        Ok(Self { top: Some(top), is_new: false, root: sys::effective_user() == 0 })
+    }
+
+    /// A tree that would be written; nothing is made of it.
+    ///
+    /// # Errors
+    /// As [`HostTree::open`], but it need not be there.
+    pub fn open_for_dry_run(place: &Path) -> Result<Self, SyncError> {
+        match Self::open(place) {
+            Err(SyncError::Place { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Self { top: None, is_new: true, root: sys::effective_user() == 0 })
+            }
+            other => other,
+        }
+    }
+
+    fn top(&self) -> io::Result<BorrowedFd<'_>> {
+        Ok(self.top.as_ref().ok_or(io::ErrorKind::NotFound)?.as_fd())
+    }
+
+    /// A tree that is written, made if it is missing and its parent is there, and locked against
+    /// another run.
+    ///
+    /// # Errors
+    /// As [`HostTree::open`]; [`SyncError::Busy`].
+    pub fn open_for_change(place: &Path) -> Result<Self, SyncError> {
+        let made = std::fs::create_dir(place);
+        if let Err(source) = &made
+            && source.kind() != io::ErrorKind::AlreadyExists
+        {
+            let source = io::Error::from(source.kind());
+            return Err(SyncError::Place { place: shown(place), source });
+        }
+        let tree = Self { is_new: made.is_ok(), ..Self::open(place)? };
+        let locked = tree.top().and_then(sys::lock);
+        match locked {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(SyncError::Busy(shown(place))),
+            // A file system without locks has no other run that would see one.
+            _ => Ok(tree),
+        }
+    }
+
+    fn seen(&self, fd: BorrowedFd<'_>) -> io::Result<Seen> {
+        let stat = sys::stat(fd)?;
+        let kind = kind_of(stat.st_mode);
+        let (major, minor) = match kind {
+            Kind::BLOCK | Kind::CHARACTER => sys::device_parts(stat.st_rdev),
+            _ => (0, 0),
+        };
+        let symlink = kind == Kind::SYMLINK;
+        let target = if symlink { sys::readlink(fd)? } else { Vec::new() };
+        // Links have none that an ordinary program could set.
+        let xattrs = if symlink { Vec::new() } else { self.xattrs(fd)? };
+        let meta = Meta {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            size: if kind == Kind::FILE { stat.st_size as u64 } else { 0 },
+            mtime: Time { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+            major,
+            minor,
+            target: Bytes(target),
+            link: Some(FileId { device: stat.st_dev, inode: stat.st_ino }),
+            xattrs: Seq(xattrs),
+        };
+        let ctime_ns = i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec);
+        Ok(Seen { meta, names: stat.st_nlink, ctime_ns })
+    }
+
+    fn xattrs(&self, fd: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
+        let mut names = match sys::xattr_names(fd) {
+            // A file system without them.
+            Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(Vec::new()),
+            other => other?,
+        };
+        names.retain(|name| self.keeps(name));
+        names.sort_unstable();
+        let (mut xattrs, mut bytes) = (Vec::new(), 0);
+        for name in names {
+            let value = match sys::xattr(fd, &sys::c(&name)?) {
+                // Gone meanwhile.
+                Err(e) if e.raw_os_error() == Some(libc::ENODATA) => continue,
+                other => other?,
+            };
+            bytes += name.len() + value.len();
+            xattrs.push(Xattr { name: Bytes(name), value: Bytes(value) });
+        }
+        match xattrs.len() > DSYNC_XATTRS_MAX || bytes > DSYNC_XATTRS_BYTES {
+            true => Err(io::Error::other("it has more extended attributes than are carried")),
+            false => Ok(xattrs),
+        }
+    }
+
+    /// Whether an attribute of this name can be kept here.
+    fn keeps(&self, name: &[u8]) -> bool {
+        let acl = name == b"system.posix_acl_access" || name == b"system.posix_acl_default";
+        // What an overlay has written for itself would break another.
+        let trusted = name.starts_with(b"trusted.") && !name.starts_with(b"trusted.overlay.");
+        let privileged = trusted || name == b"security.capability";
+        name.starts_with(b"user.") || acl || (privileged && self.root)
+    }
+
+    fn give(&self, fd: BorrowedFd<'_>, wanted: &Meta, keep: Keep) -> io::Result<()> {
+        let now = self.seen(fd)?.meta;
+        if now.kind != wanted.kind {
+            return Err(io::Error::other("it has become something else"));
+        }
+        // The order matters: a change of owner takes capabilities and set-user-id away, an access
+        // control list changes the mode, and everything but times changes the time. What can be
+        // given is given, also when something cannot.
+        let mut done = Ok(());
+        let mut mode = wanted.mode;
+        if keep.owners && (now.uid, now.gid) != (wanted.uid, wanted.gid) {
+            done = sys::chown(fd, wanted.uid, wanted.gid);
+            if done.is_err() {
+                // Meant for another owner.
+                mode &= !0o6000;
+            }
+        }
+        if wanted.kind != Kind::SYMLINK {
+            if keep.xattrs && now.xattrs != wanted.xattrs {
+                done = done.and(self.give_xattrs(fd, &now, wanted));
+            }
+            done = done.and(sys::chmod(fd, mode));
+        }
+        done.and(sys::set_mtime(fd, wanted.mtime.seconds, wanted.mtime.nanoseconds))
+    }
+
+    fn give_xattrs(&self, fd: BorrowedFd<'_>, now: &Meta, wanted: &Meta) -> io::Result<()> {
+        if !self.root {
+            // Who may not write a file may not set its attributes either, not even as its owner.
+            sys::chmod(fd, now.mode | PRIVATE)?;
+        }
+        for old in &now.xattrs.0 {
+            if !wanted.xattrs.0.iter().any(|new| new.name == old.name) {
+                sys::remove_xattr(fd, &sys::c(&old.name.0)?)?;
+            }
+        }
+        for new in &wanted.xattrs.0 {
+            if !now.xattrs.0.contains(new) {
+                sys::set_xattr(fd, &sys::c(&new.name.0)?, &new.value.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry, or the directory itself, without opening it for anything.
+    fn entry(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+        let name = if name.is_empty() { b"." } else { name };
+        sys::open_at(dir.as_fd(), &sys::c(name)?, libc::O_PATH, 0)
+    }
+}
+
+fn shown(place: &Path) -> String {
+    place.display().to_string()
+}
+
+fn kind_of(mode: u32) -> Kind {
+    match mode & libc::S_IFMT {
+        libc::S_IFREG => Kind::FILE,
+        libc::S_IFDIR => Kind::DIRECTORY,
+        libc::S_IFLNK => Kind::SYMLINK,
+        libc::S_IFIFO => Kind::FIFO,
+        libc::S_IFSOCK => Kind::SOCKET,
+        libc::S_IFBLK => Kind::BLOCK,
+        _ => Kind::CHARACTER,
+    }
+}
+
+fn node_type(kind: Kind) -> io::Result<u32> {
+    match kind {
+        Kind::FIFO => Ok(libc::S_IFIFO),
+        Kind::SOCKET => Ok(libc::S_IFSOCK),
+        Kind::BLOCK => Ok(libc::S_IFBLK),
+        Kind::CHARACTER => Ok(libc::S_IFCHR),
+        _ => Err(io::Error::other("there is no such kind of file")),
+    }
+}
+
+impl Tree for HostTree {
+    type Dir = OwnedFd;
+    type File = OwnedFd;
+
+    fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        let path = if path.is_empty() { b"." } else { path };
+        sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
+    }
+
+    fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY;
+        let mut names = sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?)?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Seen> {
+        self.seen(self.entry(dir, name)?.as_fd())
+    }
+
+    fn open(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+        // Opening a FIFO or a device would do something: what it is comes first.
+        let entry = self.entry(dir, name)?;
+        if kind_of(sys::stat(entry.as_fd())?.st_mode) != Kind::FILE {
+            return Err(io::Error::other("it is no regular file any more"));
+        }
+        sys::reopen(entry.as_fd(), libc::O_RDONLY)
+    }
+
+    fn look_open(&self, file: &OwnedFd) -> io::Result<Seen> {
+        self.seen(file.as_fd())
+    }
+
+    fn next_data(&self, file: &OwnedFd, offset: u64) -> io::Result<Option<(u64, u64)>> {
+        match sys::seek(file.as_fd(), offset, false) {
+            Ok(start) => Ok(Some((start, sys::seek(file.as_fd(), start, true)?))),
+            Err(e) if e.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+            // A file system that does not know holes: all is data.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                let size = sys::stat(file.as_fd())?.st_size as u64;
+                Ok((offset < size).then_some((offset, size)))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn read(&self, file: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        sys::read(file.as_fd(), bytes, offset)
+    }
+
+    fn create(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+        let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+        sys::open_at(dir.as_fd(), &sys::c(name)?, flags, PRIVATE)
+    }
+
+    fn set_size(&self, file: &OwnedFd, size: u64) -> io::Result<()> {
+        sys::truncate(file.as_fd(), 0)?;
+        sys::truncate(file.as_fd(), size)
+    }
+
+    fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let done = sys::write(file.as_fd(), bytes, offset)?;
+            bytes = bytes.get(done..).filter(|_| done > 0).ok_or(io::ErrorKind::WriteZero)?;
+            offset += done as u64;
+        }
+        Ok(())
+    }
+
+    fn set_open(&self, file: &OwnedFd, wanted: &Meta, keep: Keep) -> io::Result<()> {
+        self.give(file.as_fd(), wanted, keep)
+    }
+
+    fn set(&self, dir: &OwnedFd, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()> {
+        self.give(self.entry(dir, name)?.as_fd(), wanted, keep)
+    }
+
+    fn enable(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        let entry = self.entry(dir, name)?;
+        let stat = sys::stat(entry.as_fd())?;
+        let lacks = stat.st_mode & PRIVATE_DIR != PRIVATE_DIR;
+        let directory = kind_of(stat.st_mode) == Kind::DIRECTORY;
+        match lacks && directory && !self.root && stat.st_uid == sys::effective_user() {
+            true => sys::chmod(entry.as_fd(), stat.st_mode & 0o7777 | PRIVATE_DIR),
+            false => Ok(()),
+        }
+    }
+
+    fn make_dir(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+        sys::mkdir(dir.as_fd(), &sys::c(name)?, PRIVATE_DIR)
+    }
+
+    fn make_node(&self, dir: &OwnedFd, name: &[u8], meta: &Meta) -> io::Result<()> {
+        let name: CString = sys::c(name)?;
+        if meta.kind == Kind::SYMLINK {
+            return sys::symlink(&sys::c(&meta.target.0)?, dir.as_fd(), &name);
+        }
+        let mode = node_type(meta.kind)? | PRIVATE;
+        sys::mknod(dir.as_fd(), &name, mode, (meta.major, meta.minor))
+    }
+
+    fn link(&self, file: (&OwnedFd, &[u8]), to: (&OwnedFd, &[u8])) -> io::Result<()> {
+        let (from, new) = (sys::c(file.1)?, sys::c(to.1)?);
+        sys::link((file.0.as_fd(), &from), (to.0.as_fd(), &new))
+    }
+
+    fn rename(&self, dir: &OwnedFd, from: &[u8], to: &[u8]) -> io::Result<()> {
+        sys::rename(dir.as_fd(), &sys::c(from)?, &sys::c(to)?)
+    }
+
+    fn remove(&self, dir: &OwnedFd, name: &[u8], kind: Kind) -> io::Result<()> {
+        sys::unlink(dir.as_fd(), &sys::c(name)?, kind == Kind::DIRECTORY)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        sys::sync_all(self.top()?)
+    }
+
+    fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    fn may_own(&self) -> bool {
+        self.root
+    }
+
+    fn prune(&self, meta: &mut Meta) {
+        meta.xattrs.0.retain(|x| self.keeps(&x.name.0));
+    }
+}
+
+#[cfg(test)]
+mod tests;

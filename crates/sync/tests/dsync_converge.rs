@@ -1,0 +1,165 @@
+//! Random trees and random edits: after a run both trees are the same, whichever way the messages
+//! went, and after runs that broke off, too.
+
+mod common;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
+use sync::link::Link;
+use sync::run::{self, answer, local, pair};
+use sync::{Counts, Options, Role, Why};
+
+/// How the two sides meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Local,
+    Push,
+    Pull,
+}
+
+const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
+
+fn over(
+    way: Way,
+    (from, to): (&Path, &Path),
+    options: &Options,
+    (near, far): (Link, Link),
+    report: &run::Report,
+) -> Result<Counts, Why> {
+    use std::os::unix::ffi::OsStrExt;
+    let other = std::thread::spawn(move || answer(far));
+    let (role, here, there) = match way {
+        Way::Pull => (Role::DESTINATION, to, from),
+        _ => (Role::SOURCE, from, to),
+    };
+    let there = there.as_os_str().as_bytes();
+    let done = run::start(near, role, (here, there), options, report);
+    let answered = other.join().expect("the other side");
+    if done.is_ok() {
+        assert!(answered.is_ok(), "{answered:?}");
+    }
+    done
+}
+
+fn go(way: Way, from: &Path, to: &Path, options: &Options) -> (Counts, Vec<String>) {
+    let (report, kept) = notes();
+    let done = match way {
+        Way::Local => local(from, to, options, &report),
+        _ => over(way, (from, to), options, pair().expect("sockets"), &report),
+    };
+    let counts = done.unwrap_or_else(|why| panic!("{way:?}: {why:?}: {:?}", lines(&kept)));
+    (counts, lines(&kept))
+}
+
+#[test]
+fn random_trees_converge_and_a_dry_run_says_how() {
+    for seed in 0..60 {
+        let scratch = Scratch::new("converge");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        let mut gardener = Gardener::new(seed);
+        fs::create_dir(&from).expect("a folder");
+        gardener.grow(&from, 3);
+        if seed % 3 == 0 {
+            fs::create_dir(&to).expect("a folder");
+            gardener.grow(&to, 3);
+        }
+        for round in 0..4 {
+            let what = format!("seed {seed} round {round}");
+            let way = gardener.pick(&WAYS);
+            let options = Options { checksum: gardener.below(3) == 0, ..plain() };
+            let before = to.exists().then(|| facts(&to));
+            let dry = Options { dry_run: true, ..options.clone() };
+            let (_, planned) = go(gardener.pick(&WAYS), &from, &to, &dry);
+            assert_eq!(
+                to.exists().then(|| facts(&to)),
+                before,
+                "{what}: a dry run changes nothing"
+            );
+            let (counts, done) = go(way, &from, &to, &options);
+            assert_eq!(planned, done, "{what}: {way:?}");
+            assert_eq!(counts.failures, 0, "{what}: {done:?}");
+            assert_same(&from, &to, &format!("{what}: {way:?}"));
+            let (counts, done) = go(way, &from, &to, &options);
+            assert_eq!(counts.changes, 0, "{what}: a second run has nothing to do: {done:?}");
+            let here = gardener.below(4) == 0;
+            gardener.edit(if here { &to } else { &from });
+        }
+    }
+}
+
+/// Breaks off after so many bytes.
+struct Breaks {
+    write: Box<dyn Write + Send>,
+    left: usize,
+}
+
+impl Write for Breaks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = self.write.write(&bytes[..bytes.len().min(self.left)])?;
+        self.left -= n;
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.write.flush()
+    }
+}
+
+#[test]
+fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
+    let mut broken = 0;
+    for seed in 0..60 {
+        let scratch = Scratch::new("break");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        let mut gardener = Gardener::new(1_000 + seed);
+        fs::create_dir(&from).expect("a folder");
+        gardener.grow(&from, 3);
+        gardener.grow(&from, 3);
+        for _ in 0..3 {
+            let way = gardener.pick(&WAYS[1..]);
+            let (mut near, mut far) = pair().expect("sockets");
+            let side = if gardener.below(2) == 0 { &mut near } else { &mut far };
+            let write = std::mem::replace(&mut side.write, Box::new(io::sink()));
+            let most = gardener.pick(&[600, 6_000, 200_000]);
+            let left = gardener.below(most) as usize;
+            side.write = Box::new(Breaks { write, left });
+            let (report, _) = notes();
+            if over(way, (&from, &to), &plain(), (near, far), &report).is_err() {
+                broken += 1;
+            }
+            let old = facts(&from);
+            for (path, now) in if to.exists() { facts(&to) } else { Default::default() } {
+                let whole = old.get(&path).is_none_or(|old| old.is_as_whole_as(&now));
+                assert!(whole, "seed {seed}: {} is half", String::from_utf8_lossy(&path));
+            }
+        }
+        let (counts, done) = go(WAYS[(seed % 3) as usize], &from, &to, &plain());
+        assert_eq!(counts.failures, 0, "{done:?}");
+        assert_same(&from, &to, &format!("seed {seed}"));
+    }
+    assert!(broken > 60, "only {broken} runs broke off");
+}
+
+#[test]
+fn a_small_change_of_a_large_file_costs_little() {
+    let scratch = Scratch::new("delta");
+    let (from, to) = (scratch.join("from"), scratch.join("to"));
+    fs::create_dir(&from).expect("a folder");
+    let mut gardener = Gardener::new(5);
+    let mut bytes = vec![0; 8 << 20];
+    base::random::Random::fill(&mut gardener.random, &mut bytes);
+    fs::write(from.join("large"), &bytes).expect("a file");
+    go(Way::Push, &from, &to, &plain());
+    bytes[4 << 20] ^= 1;
+    bytes.splice(1000..1000, *b"inserted");
+    fs::write(from.join("large"), &bytes).expect("a file");
+    let (counts, _) = go(Way::Pull, &from, &to, &plain());
+    assert_same(&from, &to, "delta");
+    assert!(counts.bytes_received < 64 << 10, "{}", counts.bytes_received);
+    assert_eq!(counts.bytes_done, bytes.len() as u64);
+}

@@ -1,0 +1,396 @@
+//! Sides that do not keep to what was agreed: refused with a named error, and nothing outside of
+//! the destination is touched.
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use base::limits::{DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW};
+use common::{Scratch, notes, plain};
+use sync::destination::{self, Tell};
+use sync::link::{Link, read_frame, write_now};
+use sync::run::pair;
+use sync::tree::host::HostTree;
+use sync::{Counts, Options, SyncError, Why, source};
+use wire::dsync::{
+    Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind,
+    Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
+};
+use wire::xdr::Seq;
+
+fn meta(kind: Kind) -> Meta {
+    Meta {
+        kind,
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+        size: 0,
+        mtime: Time { seconds: 1, nanoseconds: 1 },
+        major: 0,
+        minor: 0,
+        target: Bytes(Vec::new()),
+        link: None,
+        xattrs: Seq::default(),
+    }
+}
+
+fn top() -> Message<'static> {
+    let meta = Some(meta(Kind::DIRECTORY));
+    Message::Directory(Directory { name: Bytes(Vec::new()), meta })
+}
+
+fn directory(name: &[u8]) -> Message<'static> {
+    Message::Directory(Directory { name: Bytes(name.to_vec()), meta: None })
+}
+
+fn entry(name: &[u8], meta: Meta) -> Entry {
+    Entry { name: Bytes(name.to_vec()), meta }
+}
+
+fn entries(list: &[(&[u8], Kind)]) -> Message<'static> {
+    let entries = list.iter().map(|(name, kind)| entry(name, meta(*kind))).collect();
+    Message::Entries(Entries { entries: Seq(entries) })
+}
+
+fn end() -> Message<'static> {
+    Message::DirectoryEnd(DirectoryEnd { failed: None })
+}
+
+/// The destination under test, and the link to it.
+struct Destination {
+    link: Link,
+    done: JoinHandle<Result<Counts, Why>>,
+}
+
+impl Destination {
+    fn start(to: &Path, options: &Options) -> Self {
+        let (link, far) = pair().expect("sockets");
+        let (to, options) = (to.to_owned(), options.clone());
+        let done = std::thread::spawn(move || {
+            let tree = HostTree::open_for_change(&to)?;
+            destination::run(tree, &options, far, Tell::Here(notes().0), true)
+        });
+        Self { link, done }
+    }
+
+    fn say(&mut self, message: &Message<'_>) {
+        // It may have had enough already.
+        let _refused = write_now(&mut self.link.write, message);
+    }
+
+    /// Answers until the next question, which is returned.
+    fn need(&mut self) -> Need {
+        loop {
+            let body = read_frame(&mut self.link.read).expect("a frame").expect("one more");
+            if let Message::Need(need) = frame::message(&body).expect("a message") {
+                return need;
+            }
+        }
+    }
+
+    /// What it says about what it was told.
+    fn refuses(self) -> Why {
+        self.done.join().expect("no panic").expect_err("it is refused")
+    }
+}
+
+fn refusal(to: &Path, options: &Options, messages: &[Message<'_>]) -> Why {
+    let mut destination = Destination::start(to, options);
+    messages.iter().for_each(|message| destination.say(message));
+    destination.refuses()
+}
+
+#[test]
+fn a_source_that_lies_about_its_tree_is_refused_by_name() {
+    let (file, dir) = (Kind::FILE, Kind::DIRECTORY);
+    let with = |change: fn(&mut Meta)| {
+        let mut meta = meta(Kind::FILE);
+        change(&mut meta);
+        Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta)]) })
+    };
+    let aside = b".plimsoll-dsync-0123456789abcdef";
+    let cases: Vec<(&str, Vec<Message<'_>>)> = vec![
+        ("leads elsewhere", vec![top(), entries(&[(b"..", dir)])]),
+        ("leads elsewhere", vec![top(), entries(&[(b".", dir)])]),
+        ("leads elsewhere", vec![top(), entries(&[(b"", file)])]),
+        ("leads elsewhere", vec![top(), entries(&[(b"a/b", file)])]),
+        ("leads elsewhere", vec![top(), entries(&[(b"/etc/passwd", file)])]),
+        ("leads elsewhere", vec![top(), entries(&[(b"a\0", file)])]),
+        ("dsync's own", vec![top(), entries(&[(aside, file)])]),
+        ("out of order", vec![top(), entries(&[(b"b", dir), (b"a", dir)])]),
+        ("out of order", vec![top(), entries(&[(b"a", dir), (b"a", dir)])]),
+        ("out of order", vec![top(), entries(&[(b"b", dir)]), entries(&[(b"a", dir)])]),
+        ("unknown kind", vec![top(), entries(&[(b"a", Kind(77))])]),
+        ("a time that is none", vec![top(), with(|m| m.mtime.nanoseconds = 1_000_000_000)]),
+        ("to nothing", vec![top(), entries(&[(b"a", Kind::SYMLINK)])]),
+        ("out of turn", vec![top(), entries(&[(b"a", dir)]), end(), directory(b"b")]),
+        ("no directory", vec![top(), end(), directory(b"a"), end()]),
+        ("before the end", vec![top(), entries(&[(b"a", dir)]), directory(b"a")]),
+        ("after their directory", vec![top(), end(), entries(&[(b"a", file)])]),
+        ("a second end", vec![top(), end(), end()]),
+        ("no directory", vec![entries(&[(b"a", file)])]),
+        ("no directory", vec![end()]),
+        ("no directory", vec![directory(b"")]),
+        ("before all was told", vec![top(), Message::ScanEnd(())]),
+        ("before all was told", vec![Message::ScanEnd(())]),
+        ("before all was told", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
+        ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file) })]),
+        ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir) })]),
+        ("data of no file", vec![top(), Message::Data(Data { id: 7, offset: 0, bytes: b"x" })]),
+        (
+            "a copy of no file",
+            vec![top(), Message::Copy(Copy { id: 7, offset: 0, from: 0, length: 1 })],
+        ),
+        ("only a destination", vec![Message::Credit(Credit { bytes: 1 })]),
+    ];
+    for (number, (named, messages)) in cases.into_iter().enumerate() {
+        let scratch = Scratch::new("lies");
+        let why = refusal(&scratch.join("to"), &plain(), &messages);
+        assert!(matches!(why.error(), SyncError::Broken(_)), "{number}: {why}");
+        assert!(why.to_string().contains(named), "{number}: {why}, not {named}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_what_was_asked_for_is_refused() {
+    let piece = |id, offset, bytes: &'static [u8]| Message::Data(Data { id, offset, bytes });
+    let told = |id, outcome| {
+        let why = Bytes(Vec::new());
+        Message::End(End { id, outcome, hash: [0; 32], meta: None, why })
+    };
+    let beyond = |id| vec![piece(id, 9, b"xx")];
+    let back = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx")];
+    let huge = |id| vec![piece(id, u64::MAX, b"xx")];
+    let odd = |id| vec![told(id, Outcome::SAME)];
+    let long = |id| vec![Message::Copy(Copy { id, offset: 0, from: 0, length: 1 << 30 })];
+    let lies: [(&str, &dyn Fn(u64) -> Vec<Message<'static>>); 5] = [
+        ("beside its file", &beyond),
+        ("beside its file", &back),
+        ("beside its file", &huge),
+        ("does not fit", &odd),
+        ("longer than a piece", &long),
+    ];
+    for (named, lie) in lies {
+        let scratch = Scratch::new("pieces");
+        let to = scratch.join("to");
+        let mut destination = Destination::start(&to, &plain());
+        destination.say(&top());
+        destination.say(&entries(&[(b"a", Kind::FILE)]));
+        let id = destination.need().id;
+        destination.say(&Message::Begin(Begin { id, meta: Meta { size: 10, ..meta(Kind::FILE) } }));
+        lie(id).iter().for_each(|message| destination.say(message));
+        let why = destination.refuses();
+        assert!(why.to_string().contains(named), "{why}, not {named}");
+        assert_eq!(fs::read_dir(&to).expect("it").count(), 0, "nothing half is left");
+    }
+}
+
+#[test]
+fn what_is_not_what_was_sent_gets_no_name() {
+    let scratch = Scratch::new("hash");
+    let to = scratch.join("to");
+    let (link, far) = pair().expect("sockets");
+    let place = to.clone();
+    let (report, kept) = notes();
+    let done = std::thread::spawn(move || {
+        let tree = HostTree::open_for_change(&place).expect("a tree");
+        destination::run(tree, &plain(), far, Tell::Here(report), true)
+    });
+    let mut destination = Destination { link, done };
+    destination.say(&top());
+    destination.say(&entries(&[(b"a", Kind::FILE)]));
+    let id = destination.need().id;
+    let (outcome, hash) = (Outcome::WHOLE, [7; 32]);
+    destination.say(&Message::Begin(Begin { id, meta: Meta { size: 1, ..meta(Kind::FILE) } }));
+    destination.say(&Message::Data(Data { id, offset: 0, bytes: b"x" }));
+    let why = Bytes(Vec::new());
+    destination.say(&Message::End(End { id, outcome, hash, meta: None, why }));
+    destination.say(&end());
+    destination.say(&Message::ScanEnd(()));
+    loop {
+        let body = read_frame(&mut destination.link.read).expect("a frame").expect("one more");
+        if let Message::Done(counts) = frame::message(&body).expect("a message") {
+            assert_eq!(counts.failures, 1);
+            break;
+        }
+    }
+    (destination.link.close)();
+    assert_eq!(destination.done.join().expect("no panic").expect("done").failures, 1);
+    let said = common::lines(&kept);
+    assert!(said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert_eq!(fs::read_dir(&to).expect("it").count(), 0);
+}
+
+#[test]
+fn entries_beyond_the_credit_are_refused() {
+    let scratch = Scratch::new("credit");
+    // The plan waits for an answer to the first file, for ever; what comes then is not kept.
+    let mut destination = Destination::start(&scratch.join("to"), &plain());
+    destination.say(&top());
+    let mut sent = 0;
+    let mut number = 0u32;
+    while sent < 3 * DSYNC_SCAN_WINDOW {
+        let list: Vec<Entry> = (0..400)
+            .map(|_| {
+                number += 1;
+                entry(format!("{number:0200}").as_bytes(), meta(Kind::FILE))
+            })
+            .collect();
+        let message = Message::Entries(Entries { entries: Seq(list) });
+        let mut bytes = Vec::new();
+        frame::put(&message, &mut bytes);
+        sent += bytes.len() as u64;
+        if destination.link.write.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    let why = destination.refuses();
+    assert!(why.to_string().contains("credit"), "{why}");
+}
+
+#[test]
+fn a_directory_that_becomes_a_link_leads_nowhere() {
+    let scratch = Scratch::new("swap");
+    let (to, out) = (scratch.join("to"), scratch.join("out"));
+    fs::create_dir_all(to.join("d")).expect("folders");
+    fs::create_dir(&out).expect("a folder");
+    fs::write(out.join("kept"), b"kept").expect("a file");
+    let (link, far) = pair().expect("sockets");
+    let place = to.clone();
+    let (report, kept) = notes();
+    let done = std::thread::spawn(move || {
+        let tree = HostTree::open_for_change(&place).expect("a tree");
+        destination::run(tree, &plain(), far, Tell::Here(report), true)
+    });
+    let mut destination = Destination { link, done };
+    destination.say(&top());
+    destination.say(&entries(&[(b"d", Kind::DIRECTORY)]));
+    destination.say(&end());
+    destination.say(&directory(b"d"));
+    destination.say(&entries(&[(b"a", Kind::FILE)]));
+    let id = destination.need().id;
+    // Now that it is decided that d/a will be written, d leads away.
+    fs::rename(to.join("d"), to.join("e")).expect("moving it");
+    symlink(&out, to.join("d")).expect("a link");
+    destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE) }));
+    let hash = *blake3::hash(b"").as_bytes();
+    let (outcome, why) = (Outcome::WHOLE, Bytes(Vec::new()));
+    destination.say(&Message::End(End { id, outcome, hash, meta: None, why }));
+    destination.say(&end());
+    destination.say(&Message::ScanEnd(()));
+    loop {
+        let body = read_frame(&mut destination.link.read).expect("a frame").expect("one more");
+        if let Message::Done(_) = frame::message(&body).expect("a message") {
+            break;
+        }
+    }
+    (destination.link.close)();
+    let counts = destination.done.join().expect("no panic").expect("done");
+    assert!(counts.failures > 0, "{:?}", common::lines(&kept));
+    let left: Vec<_> = fs::read_dir(&out).expect("it").flatten().map(|e| e.file_name()).collect();
+    assert_eq!(left, ["kept"]);
+}
+
+/// A destination that does not keep to what was agreed, against a real source.
+fn ask(
+    from: &Path,
+    options: &Options,
+    messages: &[Message<'_>],
+) -> (Link, JoinHandle<Result<Counts, Why>>) {
+    let (mut link, far) = pair().expect("sockets");
+    let (from, options) = (from.to_owned(), options.clone());
+    let done = std::thread::spawn(move || {
+        let tree = HostTree::open(&from)?;
+        source::run(tree, &options, far, &notes().0)
+    });
+    for message in messages {
+        let _refused = write_now(&mut link.write, message);
+    }
+    (link, done)
+}
+
+fn need(id: u64, path: &[u8]) -> Message<'static> {
+    let path = Bytes(path.to_vec());
+    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None })
+}
+
+#[test]
+fn a_destination_that_asks_for_too_much_is_refused_by_name() {
+    let scratch = Scratch::new("asks");
+    let from = scratch.join("from");
+    fs::create_dir(&from).expect("a folder");
+    let basis = |block, count| {
+        let path = Bytes(b"a".to_vec());
+        let basis = Some(Basis { block, count });
+        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis })
+    };
+    let sum = Sum { weak: 0, strong: [0; 16] };
+    let sums = |n| Message::Sums(Sums { id: 1, sums: Seq(vec![sum.clone(); n]) });
+    let without_hash = {
+        let path = Bytes(b"a".to_vec());
+        Message::Need(Need { id: 1, path, wish: Wish::COMPARE, hash: None, basis: None })
+    };
+    let cases: Vec<(&str, Vec<Message<'_>>)> = vec![
+        ("leads nowhere", vec![need(1, b"../secret")]),
+        ("leads nowhere", vec![need(1, b"/etc/passwd")]),
+        ("leads nowhere", vec![need(1, b"")]),
+        ("leads nowhere", vec![need(1, b"a//b")]),
+        ("impossible size", vec![basis(5, 1)]),
+        ("without the hash", vec![without_hash]),
+        ("two questions", vec![basis(4096, 2), basis(4096, 2)]),
+        ("nobody waits", vec![sums(1)]),
+        ("more sums", vec![basis(4096, 2), sums(3)]),
+        ("more questions", vec![basis(4096, 1 << 20), basis(4096, 1 << 20)]),
+        ("more credit", vec![Message::Credit(Credit { bytes: u64::MAX })]),
+        ("only a source", vec![Message::ScanEnd(())]),
+    ];
+    for (named, messages) in cases {
+        let (_link, done) = ask(&from, &plain(), &messages);
+        let why = done.join().expect("no panic").expect_err("refused");
+        assert!(why.to_string().contains(named), "{why}, not {named}");
+    }
+}
+
+#[test]
+fn questions_are_bounded_even_if_nobody_reads_the_answers() {
+    let scratch = Scratch::new("many");
+    let from = scratch.join("from");
+    fs::create_dir(&from).expect("a folder");
+    fs::write(from.join("a"), vec![1; 1 << 20]).expect("a file");
+    let many: Vec<_> = (0..DSYNC_NEEDS_MAX as u64 + 200).map(|id| need(id, b"a")).collect();
+    let (_link, done) = ask(&from, &plain(), &many);
+    let why = done.join().expect("no panic").expect_err("refused");
+    assert!(why.to_string().contains("more questions"), "{why}");
+}
+
+#[test]
+fn a_source_gives_nothing_that_lies_outside_or_is_left_out() {
+    let scratch = Scratch::new("gives");
+    let from = scratch.join("from");
+    fs::create_dir_all(from.join("d")).expect("folders");
+    fs::write(scratch.join("secret"), b"secret").expect("a file");
+    fs::write(from.join("d/left"), b"out").expect("a file");
+    symlink(scratch.join("secret"), from.join("link")).expect("a link");
+    symlink(scratch.join(""), from.join("up")).expect("a link");
+    let rules = Seq(vec![sync::rules::rule(false, b"/d/")]);
+    let asked = [need(1, b"link"), need(2, b"up/secret"), need(3, b"d/left"), need(4, b"none")];
+    let (mut link, done) = ask(&from, &Options { rules, ..plain() }, &asked);
+    let mut failed = 0;
+    while failed < asked.len() {
+        let body = read_frame(&mut link.read).expect("a frame").expect("one more");
+        match frame::message(&body).expect("a message") {
+            Message::End(end) => {
+                assert_eq!(end.outcome, Outcome::FAILED, "{}", end.id);
+                failed += 1;
+            }
+            Message::Begin(_) | Message::Data(_) => panic!("something is given"),
+            _ => {}
+        }
+    }
+    (link.close)();
+    assert!(done.join().expect("no panic").is_err());
+}

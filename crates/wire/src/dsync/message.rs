@@ -1,0 +1,325 @@
+//! What is said, in the order in which it comes up.
+
+use base::limits::{
+    DSYNC_ENTRIES_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX, DSYNC_SUMS_MAX,
+    DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
+};
+
+use super::{Bytes, Entry, Meta};
+use crate::xdr::Seq;
+
+/// A sentence for people.
+pub type Text = Bytes<DSYNC_TEXT_MAX>;
+/// The way to a file from the top of the tree, its names joined by `/`; empty for the top.
+pub type Path = Bytes<PATH_MAX>;
+
+xdr_enum! {
+    /// Which part a side has.
+    pub enum Role {
+        /// It reads.
+        SOURCE = 1 "source",
+        /// It makes its tree the same.
+        DESTINATION = 2 "destination",
+    }
+}
+
+xdr_enum! {
+    /// What is to be done with a file that is asked for.
+    pub enum Wish {
+        /// Send it.
+        SEND = 0 "send",
+        /// Send it, if its hash is another.
+        SEND_IF_OTHER = 1 "send if other",
+        /// Say whether its hash is another.
+        COMPARE = 2 "compare",
+    }
+}
+
+xdr_enum! {
+    /// How it went with a file.
+    pub enum Outcome {
+        /// It was sent whole, and did not change meanwhile.
+        WHOLE = 0 "whole",
+        /// It has the hash that was told.
+        SAME = 1 "same",
+        /// It has another hash; nothing was sent.
+        OTHER = 2 "other",
+        /// It could not be read, is no file any more, or changes faster than it can be read.
+        FAILED = 3 "failed",
+    }
+}
+
+xdr_enum! {
+    /// What a note is about.
+    pub enum About {
+        /// A file, directory, link or node is made.
+        CREATE = 1 "create",
+        /// Its content is replaced.
+        UPDATE = 2 "update",
+        /// Its mode, owner, times or attributes are set.
+        METADATA = 3 "metadata",
+        /// It becomes another name of a file.
+        LINK = 4 "link",
+        /// It is taken away.
+        DELETE = 5 "delete",
+        /// Something failed with it.
+        FAILURE = 6 "failure",
+        /// Something to know; nothing failed.
+        NOTICE = 7 "notice",
+    }
+}
+
+xdr_struct! {
+    /// The first message of both sides.
+    pub struct Hello {
+        /// [`super::MAGIC`].
+        pub magic: [u8; 8],
+        /// [`super::VERSION`].
+        pub version: u32,
+    }
+}
+
+xdr_struct! {
+    /// A rule of what is carried: the first that fits decides.
+    pub struct Rule {
+        /// Whether what fits is carried.
+        pub include: bool,
+        /// The pattern.
+        pub pattern: Bytes<DSYNC_PATTERN_MAX>,
+    }
+}
+
+xdr_struct! {
+    /// What is wanted of a run. The side that started it says so.
+    pub struct Options {
+        /// What the source does not have is taken away.
+        pub delete: bool,
+        /// Files are compared by their content, not by size and time.
+        pub checksum: bool,
+        /// Nothing is changed.
+        pub dry_run: bool,
+        /// Owner and group are kept, where the destination may.
+        pub owners: bool,
+        /// Extended attributes are kept.
+        pub xattrs: bool,
+        /// Most bytes per second; 0 for as many as there can be.
+        pub bandwidth: u64,
+        /// What is carried, and what is not.
+        pub rules: Seq<Rule, DSYNC_RULES_MAX>,
+    }
+}
+
+xdr_struct! {
+    /// What the answering side is to do.
+    pub struct Start {
+        /// Its part.
+        pub role: Role,
+        /// Its directory.
+        pub place: Bytes<DSYNC_PLACE_MAX>,
+        /// What is wanted.
+        pub options: Options,
+    }
+}
+
+xdr_struct! {
+    /// A sentence for the other side: why it ends here.
+    pub struct Refused {
+        /// Why.
+        pub why: Text,
+    }
+}
+
+xdr_struct! {
+    /// The source goes on with this directory: the top, and then always the next in the order of a
+    /// walk that sees a directory before what is in it.
+    pub struct Directory {
+        /// Its name; empty for the top.
+        pub name: Bytes<NAME_MAX>,
+        /// What it is; the destination knows that of all but the top from its entry.
+        pub meta: Option<Meta>,
+    }
+}
+
+xdr_struct! {
+    /// Entries of the directory, by their names' bytes.
+    pub struct Entries {
+        /// The next of them.
+        pub entries: Seq<Entry, DSYNC_ENTRIES_MAX>,
+    }
+}
+
+xdr_struct! {
+    /// All entries of the directory were sent.
+    pub struct DirectoryEnd {
+        /// Why not all of them are known; what is missing may not be taken for removed then.
+        pub failed: Option<Text>,
+    }
+}
+
+xdr_struct! {
+    /// There is room for so many more bytes of entries.
+    pub struct Credit {
+        /// Bytes of messages, without their frames.
+        pub bytes: u64,
+    }
+}
+
+xdr_struct! {
+    /// How a file is cut whose sums follow.
+    pub struct Basis {
+        /// Bytes of a block.
+        pub block: u32,
+        /// How many sums follow: of whole blocks only.
+        pub count: u32,
+    }
+}
+
+xdr_struct! {
+    /// The destination asks for a file.
+    pub struct Need {
+        /// What answers are known by; each is used once.
+        pub id: u64,
+        /// The way to it.
+        pub path: Path,
+        /// What is to be done with it.
+        pub wish: Wish,
+        /// BLAKE3 of what the destination has, for all wishes but the first.
+        pub hash: Option<[u8; 32]>,
+        /// What the destination has, if only differences are to be sent.
+        pub basis: Option<Basis>,
+    }
+}
+
+xdr_struct! {
+    /// The sums of a block.
+    pub struct Sum {
+        /// Quick to move on by a byte.
+        pub weak: u32,
+        /// The first half of its BLAKE3.
+        pub strong: [u8; 16],
+    }
+}
+
+xdr_struct! {
+    /// Sums of the blocks of a file that was asked for, in their order.
+    pub struct Sums {
+        /// Of which file.
+        pub id: u64,
+        /// The next of them.
+        pub sums: Seq<Sum, DSYNC_SUMS_MAX>,
+    }
+}
+
+xdr_struct! {
+    /// A file begins; anew, if it had begun already.
+    pub struct Begin {
+        /// Which.
+        pub id: u64,
+        /// As it is now.
+        pub meta: Meta,
+    }
+}
+
+xdr_struct! {
+    /// A piece of a file. What lies between two pieces is a hole.
+    pub struct Data<'a> {
+        /// Of which file.
+        pub id: u64,
+        /// Where it begins.
+        pub offset: u64,
+        /// The bytes.
+        pub bytes: &'a [u8],
+    }
+}
+
+xdr_struct! {
+    /// A piece that the destination has.
+    pub struct Copy {
+        /// Of which file.
+        pub id: u64,
+        /// Where it begins.
+        pub offset: u64,
+        /// Where it begins in what the destination has.
+        pub from: u64,
+        /// Bytes.
+        pub length: u32,
+    }
+}
+
+xdr_struct! {
+    /// A file ends.
+    pub struct End {
+        /// Which.
+        pub id: u64,
+        /// How it went.
+        pub outcome: Outcome,
+        /// BLAKE3 over all pieces since it began: for each, its offset and its bytes.
+        pub hash: [u8; 32],
+        /// As it is now, if nothing was sent of it.
+        pub meta: Option<Meta>,
+        /// Why it failed.
+        pub why: Text,
+    }
+}
+
+xdr_struct! {
+    /// What the destination does or finds, for the people at the source.
+    pub struct Note {
+        /// What it is about.
+        pub about: About,
+        /// The way to it.
+        pub path: Path,
+        /// What there is to say.
+        pub text: Text,
+    }
+}
+
+xdr_struct! {
+    /// What was counted; all since the beginning.
+    pub struct Counts {
+        /// Entries of the source that were looked at.
+        pub entries: u64,
+        /// Things that are made, changed, linked or taken away.
+        pub changes: u64,
+        /// Files whose content was asked for.
+        pub files: u64,
+        /// Their bytes.
+        pub bytes: u64,
+        /// Files of those that are whole.
+        pub files_done: u64,
+        /// Bytes that were written, holes apart.
+        pub bytes_done: u64,
+        /// Bytes that came from the source.
+        pub bytes_received: u64,
+        /// What failed.
+        pub failures: u64,
+        /// Whether all entries were looked at.
+        pub scanned: bool,
+    }
+}
+
+xdr_union! {
+    /// One message: of both sides, of the source, of the destination; each has its members in the
+    /// structure of its name.
+    #[allow(missing_docs)]
+    Message<'a> "message" {
+        1 Hello(Hello),
+        2 Start(Start),
+        3 Ready(()),
+        4 Refused(Refused),
+        10 Directory(Directory),
+        11 Entries(Entries),
+        12 DirectoryEnd(DirectoryEnd),
+        13 ScanEnd(()),
+        14 Begin(Begin),
+        15 Data(Data<'a>),
+        16 Copy(Copy),
+        17 End(End),
+        20 Credit(Credit),
+        21 Need(Need),
+        22 Sums(Sums),
+        23 Note(Note),
+        24 Progress(Counts),
+        25 Done(Counts),
+    }
+}

@@ -1,0 +1,322 @@
+//! `plimsoll dsync` as people run it: between directories, over a program that takes the place of
+//! ssh, killed at any moment, as an ordinary user, on a full disk.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use base::random::{Random, SeededRandom};
+use e2e::place::Memory;
+use e2e::process::{DEADLINE, run, signal, wait};
+use e2e::scratch::Scratch;
+use e2e::server::binary;
+use e2e::{NOBODY, is_root, skip};
+use serde_json::Value;
+
+/// Files of the tree that is killed at.
+const FILES: usize = 400;
+
+fn dsync(args: &[&OsStr]) -> Command {
+    let mut command = Command::new(binary());
+    command.arg("dsync").args(args);
+    command
+}
+
+/// Source and destination, and options.
+fn go(from: &Path, to: &Path, options: &[&str]) -> Output {
+    let options: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+    let mut args = vec![from.as_os_str(), to.as_os_str()];
+    args.extend(options);
+    run(&mut dsync(&args), DEADLINE)
+}
+
+fn said(output: &Output) -> String {
+    let both = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+/// What takes the place of ssh: runs the command here, and leaves its process's number in a file.
+fn shell(scratch: &Scratch) -> PathBuf {
+    let path = scratch.path().join("rsh");
+    let pid = scratch.path().join("rsh.pid");
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\n[ \"$1\" = nowhere ] && exit 255\nshift\n\
+         echo $$ >'{}'\nexec sh -c \"exec $*\"\n",
+        pid.display()
+    );
+    fs::write(&path, text).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("making it runnable");
+    path
+}
+
+/// Options that reach "another machine" through it.
+fn through(shell: &Path) -> [String; 4] {
+    let program = binary().display().to_string();
+    let shell = shell.display().to_string();
+    ["--rsh".to_owned(), shell, "--remote-program".to_owned(), program]
+}
+
+fn there(path: &Path) -> PathBuf {
+    let mut place = std::ffi::OsString::from("host:");
+    place.push(path);
+    PathBuf::from(place)
+}
+
+/// A tree with a bit of everything that an ordinary user can make.
+fn plant(top: &Path, files: usize) {
+    let mut random = SeededRandom::new(3);
+    for n in 0..files {
+        let dir = top.join(format!("d{}", n % 7));
+        fs::create_dir_all(&dir).expect("a folder");
+        let mut bytes = vec![0; random.below(40_000) as usize];
+        random.fill(&mut bytes);
+        fs::write(dir.join(format!("f{n}")), bytes).expect("a file");
+    }
+    fs::write(top.join(OsStr::from_bytes(b"odd \xff\n'name")), b"odd").expect("a file");
+    symlink("/nowhere", top.join("link")).expect("a link");
+    fs::hard_link(top.join("d0/f0"), top.join("again")).expect("a link");
+    fs::set_permissions(top.join("d1"), fs::Permissions::from_mode(0o555)).expect("a mode");
+}
+
+type Seen = Vec<(Vec<u8>, u32, u64, (i64, i64), Vec<u8>)>;
+
+/// All that is in a tree: path, mode, names, time, content.
+fn seen(top: &Path) -> Seen {
+    let mut all = Vec::new();
+    let mut left = vec![top.to_owned()];
+    while let Some(path) = left.pop() {
+        let meta = fs::symlink_metadata(&path).expect("an entry");
+        let content = match () {
+            () if meta.is_symlink() => {
+                fs::read_link(&path).expect("a link").as_os_str().as_bytes().to_vec()
+            }
+            () if meta.is_file() => fs::read(&path).expect("a file"),
+            () => Vec::new(),
+        };
+        if meta.is_dir() {
+            left.extend(fs::read_dir(&path).expect("a folder").map(|e| e.expect("one").path()));
+        }
+        let names = if meta.is_dir() { 0 } else { meta.nlink() };
+        let name = path.strip_prefix(top).expect("below").as_os_str().as_bytes().to_vec();
+        all.push((name, meta.mode(), names, (meta.mtime(), meta.mtime_nsec()), content));
+    }
+    all.sort();
+    all
+}
+
+fn assert_same(from: &Path, to: &Path) {
+    for (one, other) in seen(from).iter().zip(&seen(to)) {
+        let name = String::from_utf8_lossy(&one.0);
+        assert!(one == other, "{name} is another: {:?} {:?}", &one.1, &other.1);
+    }
+    assert_eq!(seen(from).len(), seen(to).len());
+}
+
+#[test]
+fn directories_here_and_over_a_shell_become_the_same() {
+    let scratch = Scratch::new("dsync");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    plant(&from, 60);
+    let over = through(&shell);
+    let over: Vec<&str> = over.iter().map(String::as_str).collect();
+    let place = |name: &str| scratch.path().join(name);
+    let (here, pushed, pulled) = (place("here"), place("pushed"), place("pulled"));
+    let runs = [
+        (from.clone(), here.clone(), vec!["-v"]),
+        (from.clone(), there(&pushed), [over.as_slice(), &["-v"]].concat()),
+        (there(&from), pulled.clone(), [over.as_slice(), &["-v"]].concat()),
+    ];
+    let mut first: Option<Vec<String>> = None;
+    for (from, to, options) in &runs {
+        let dry = go(from, to, &[options.as_slice(), &["-n"]].concat());
+        assert_eq!(code(&dry), 0, "{}", said(&dry));
+        let done = go(from, to, options);
+        assert_eq!(code(&done), 0, "{}", said(&done));
+        let sorted = |output: &Output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            // The last line has the sums, which a dry run cannot have.
+            lines.pop();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&dry), sorted(&done), "a dry run says what is done");
+        assert_eq!(first.get_or_insert_with(|| sorted(&done)), &sorted(&done));
+        let again = go(from, to, options);
+        assert!(said(&again).starts_with("70 entries, 0 changed"), "{}", said(&again));
+    }
+    for to in [&here, &pushed, &pulled] {
+        assert_same(&from, to);
+    }
+    fs::remove_file(from.join("again")).expect("taking it away");
+    let kept = go(&from, &here, &[]);
+    assert!(code(&kept) == 0 && here.join("again").exists(), "{}", said(&kept));
+    let gone = go(&from, &there(&here), &[over.as_slice(), &["--delete"]].concat());
+    assert_eq!(code(&gone), 0, "{}", said(&gone));
+    assert_same(&from, &here);
+}
+
+#[test]
+fn wrong_usage_and_lost_sides_are_told_apart() {
+    let scratch = Scratch::new("dsync-usage");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    let over = through(&shell);
+    let over: Vec<&str> = over.iter().map(String::as_str).collect();
+    let to = scratch.path().join("to");
+    let with = |options: &[&str]| code(&go(&from, &to, options));
+    assert_eq!(with(&["--bandwidth", "fast"]), 2);
+    assert_eq!(with(&["--exclude", "**a**b**"]), 2);
+    assert_eq!(with(&["--exclude-from", "/nowhere/at/all"]), 2);
+    assert_eq!(code(&go(&from, &from.join("within"), &[])), 2);
+    assert_eq!(code(&go(&there(&from), &there(&to), &over)), 2);
+    assert_eq!(code(&go(Path::new("-oProxyCommand=x:/a"), &to, &["--"])), 2);
+    assert!(!to.exists(), "nothing was made");
+    assert_eq!(code(&go(&from, &scratch.path().join("none/to"), &[])), 1);
+    let none = go(&scratch.path().join("none"), &to, &[]);
+    assert!(code(&none) == 1 && said(&none).contains("No such file"), "{}", said(&none));
+    let refused = go(&there(&scratch.path().join("none")), &to, &over);
+    assert!(code(&refused) == 1 && said(&refused).contains("No such file"), "{}", said(&refused));
+    let unreached = go(Path::new("nowhere:/a"), &to, &over);
+    assert!(said(&unreached).contains("not reached"), "{}", said(&unreached));
+    let stranger =
+        go(&there(&from), &to, &["--rsh", over[1], "--remote-program", "echo hello from;"]);
+    assert!(said(&stranger).contains("does not speak dsync"), "{}", said(&stranger));
+}
+
+#[test]
+fn events_are_json_and_rules_go_in_their_order() {
+    let scratch = Scratch::new("dsync-json");
+    let from = scratch.folder("from", None);
+    for name in ["a.c", "b.o", "keep.o"] {
+        fs::write(from.join(name), b"x").expect("a file");
+    }
+    fs::write(from.join(OsStr::from_bytes(b"\xff.c")), b"x").expect("a file");
+    let list = scratch.path().join("list");
+    fs::write(&list, "# not these\n*.o\n").expect("a list");
+    let to = scratch.path().join("to");
+    let list = list.display().to_string();
+    let options = ["--json", "--include", "keep.o", "--exclude-from", &list];
+    let done = go(&from, &to, &options);
+    assert_eq!(code(&done), 0, "{}", said(&done));
+    let text = String::from_utf8(done.stdout).expect("text");
+    let events: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect(l)).collect();
+    let of =
+        |event: &str| -> Vec<&Value> { events.iter().filter(|e| e["event"] == event).collect() };
+    let created: Vec<&str> = of("create").iter().filter_map(|e| e["path"].as_str()).collect();
+    assert_eq!(created, ["", "a.c", "keep.o", "\u{fffd}.c"]);
+    assert_eq!(of("create")[3]["path_base64"], "/y5j");
+    let last = events.last().expect("a last one");
+    assert!(last["event"] == "done" && last["failures"] == 0 && last["files_done"] == 3, "{last}");
+    assert!(!to.join("b.o").exists());
+    // The other way round the include comes too late.
+    let late = scratch.path().join("late");
+    let done = go(&from, &late, &["--exclude-from", &list, "--include", "keep.o"]);
+    assert_eq!(code(&done), 0, "{}", said(&done));
+    assert!(!late.join("keep.o").exists() && late.join("a.c").exists());
+}
+
+/// Starts a run with its events as JSON, and kills a process after so many of them.
+fn killed(from: &Path, to: &Path, options: &[&str], events: usize, victim: impl Fn(u32) -> u32) {
+    let mut command = dsync(&[from.as_os_str(), to.as_os_str(), OsStr::new("--json")]);
+    command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("a run");
+    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    if lines.nth(events).is_some() {
+        signal(victim(child.id()), libc::SIGKILL);
+    }
+    // The other side may still have something to say.
+    let _rest = lines.count();
+    assert!(wait(&mut child, DEADLINE).is_some(), "it goes on after its other side was killed");
+}
+
+#[test]
+fn a_run_that_was_killed_is_made_good_by_the_next() {
+    let scratch = Scratch::new("dsync-kill");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    plant(&from, FILES);
+    let over = through(&shell);
+    let over: Vec<&str> = over.iter().map(String::as_str).collect();
+    let pid = scratch.path().join("rsh.pid");
+    let other = |_| fs::read_to_string(&pid).expect("its number").trim().parse().expect("a number");
+    let mut random = SeededRandom::new(11);
+    for round in 0..12 {
+        let to = scratch.path().join(format!("to{}", round % 4));
+        let events = random.below(FILES as u64) as usize;
+        match round % 4 {
+            0 => killed(&from, &to, &[], events, |own| own),
+            1 => killed(&from, &there(&to), &over, events, |own| own),
+            2 => killed(&from, &there(&to), &over, events, other),
+            _ => killed(&there(&from), &to, &over, events, other),
+        }
+        if round >= 8 {
+            // The killed side's other half may take a moment to see it, and holds the directory.
+            let mut done = go(&from, &to, &["--delete"]);
+            let until = std::time::Instant::now() + DEADLINE;
+            while said(&done).contains("another dsync") && std::time::Instant::now() < until {
+                done = go(&from, &to, &["--delete"]);
+            }
+            assert_eq!(code(&done), 0, "{}", said(&done));
+            assert_same(&from, &to);
+        }
+    }
+}
+
+#[test]
+fn what_an_ordinary_user_may_not_read_is_told_and_takes_nothing_away() {
+    if !is_root() {
+        skip!("dsync-nobody", "needs root");
+    }
+    let scratch = Scratch::new("dsync-nobody");
+    let place = scratch.folder("place", Some(NOBODY));
+    let (from, to) = (place.join("from"), place.join("to"));
+    for dir in [&from, &to] {
+        fs::create_dir_all(dir.join("closed")).expect("folders");
+        fs::write(dir.join("closed/kept"), b"kept").expect("a file");
+        fs::write(dir.join("open"), b"open").expect("a file");
+    }
+    fs::write(from.join("secret"), b"secret").expect("a file");
+    fs::write(to.join("extra"), b"extra").expect("a file");
+    fs::set_permissions(from.join("secret"), fs::Permissions::from_mode(0o600)).expect("a mode");
+    fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o700)).expect("a mode");
+    for path in ["", "closed", "closed/kept", "open", "extra"] {
+        std::os::unix::fs::chown(to.join(path), Some(NOBODY), Some(NOBODY)).expect("giving it");
+    }
+    let mut command = dsync(&[from.as_os_str(), to.as_os_str(), OsStr::new("--delete")]);
+    command.uid(NOBODY).gid(NOBODY);
+    let done = run(&mut command, DEADLINE);
+    assert_eq!(code(&done), 3, "{}", said(&done));
+    for told in ["closed: at the source: Permission denied", "secret: at the source: Permission"] {
+        assert!(said(&done).contains(told), "{told}: {}", said(&done));
+    }
+    assert!(to.join("closed/kept").exists(), "what was not listed is not taken for removed");
+    assert!(!to.join("extra").exists() && !to.join("secret").exists());
+    assert_eq!(fs::read(to.join("open")).expect("it"), b"open");
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_nothing_half() {
+    let memory = match Memory::new("size=2m") {
+        Ok(memory) => memory,
+        Err(why) => skip!("dsync-full", "{why}"),
+    };
+    let scratch = Scratch::new("dsync-full");
+    let (from, to) = (scratch.folder("from", None), memory.path().join("to"));
+    fs::write(from.join("a"), b"small").expect("a file");
+    fs::write(from.join("large"), vec![7; 8 << 20]).expect("a file");
+    let done = go(&from, &to, &["--no-xattrs"]);
+    assert_eq!(code(&done), 3, "{}", said(&done));
+    assert!(said(&done).contains("large: No space left on device"), "{}", said(&done));
+    let left: Vec<_> = fs::read_dir(&to).expect("it").flatten().map(|e| e.file_name()).collect();
+    assert_eq!(left, ["a"]);
+    assert_eq!(fs::read(to.join("a")).expect("it"), b"small");
+}
