@@ -2,7 +2,7 @@
 
 // By its path, because examples/manual.rs takes this file from another folder.
 #[path = "cli/dsync.rs"]
-mod dsync;
+pub mod dsync;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use base::limits::DEMO_CLIENTS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use self::dsync::{DsyncArgs, RuleArg};
+pub use self::dsync::DsyncArgs;
 
 /// An open storage appliance in one program: serves a directory, shows who does what to it, and
 /// finds its load limit.

@@ -97,20 +97,24 @@ impl Compiled {
         if self.anchored {
             return fits(pattern, path);
         }
-        let starts = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at + 1);
         if !self.path {
-            return fits(pattern, &path[starts.last().unwrap_or(0)..]);
+            let start = path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1);
+            return fits(pattern, &path[start..]);
         }
+        let starts = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at + 1);
         fits(pattern, path) || starts.into_iter().any(|at| fits(pattern, &path[at..]))
     }
 }
+
+/// Behind which star, and from where in the text.
+type Star = (usize, usize);
 
 /// Whether a pattern fits all of `text`. It costs at most the product of their lengths for each
 /// kind of star: a later star makes going back to an earlier one of its kind needless.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to go on after the last `*` and after the last `**`: in the pattern, in the text.
-    let (mut single, mut double): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    let (mut single, mut double): (Option<Star>, Option<Star>) = (None, None);
     loop {
         if pattern[p..].starts_with(b"**") {
             p += pattern[p..].iter().take_while(|b| **b == b'*').count();
@@ -130,7 +134,7 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
             continue;
         }
         // The last star takes one byte more; where it may not, the one before it.
-        let longer = |(p, t): (usize, usize), stop: bool| {
+        let longer = |(p, t): Star, stop: bool| {
             text.get(t).filter(|b| !stop || **b != b'/').map(|_| (p, t + 1))
         };
         single = single.and_then(|at| longer(at, true));

@@ -155,6 +155,9 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
     }
 }
 
+/// What names a refusal, and what is said of the file of this number to be refused.
+type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
+
 #[test]
 fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let piece = |id, offset, bytes: &'static [u8]| Message::Data(Data { id, offset, bytes });
@@ -167,7 +170,7 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let huge = |id| vec![piece(id, u64::MAX, b"xx")];
     let odd = |id| vec![told(id, Outcome::SAME)];
     let long = |id| vec![Message::Copy(Copy { id, offset: 0, from: 0, length: 1 << 30 })];
-    let lies: [(&str, &dyn Fn(u64) -> Vec<Message<'static>>); 5] = [
+    let lies: [Lie<'_>; 5] = [
         ("beside its file", &beyond),
         ("beside its file", &back),
         ("beside its file", &huge),

@@ -17,7 +17,8 @@ use wire::dsync::Rule;
 use wire::xdr::Seq;
 
 use self::told::Teller;
-use crate::cli::{DsyncArgs, RuleArg};
+use crate::cli::DsyncArgs;
+use crate::cli::dsync::RuleArg;
 use crate::out::{DEGRADED, Failure};
 
 /// What is done, for messages.
