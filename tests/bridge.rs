@@ -318,7 +318,8 @@ fn whoever_has_a_user_namespace_has_a_bridge_in_it() {
         test ! -e /run/netns/a";
     let mut command = Command::new("unshare");
     command.args(["-Urnm", "sh", "-c", script]).arg(server::binary()).arg(dir.path());
-    // What root of such a namespace may do does not depend on who made it, but for the device's file.
+    // What root of such a namespace may do does not depend on who made it, but for the device's
+    // file.
     let mut probe = Command::new("unshare");
     probe.args(["-Urnm", "sh", "-c", "mount -t tmpfs tmpfs /run && : <>/dev/net/tun"]);
     if !e2e::has("ping") || !process::run(&mut probe, process::DEADLINE).status.success() {

@@ -157,7 +157,8 @@ impl Drop for Bridge {
     }
 }
 
-/// Measures over a bridge until one measurement was not spoiled by the bridge itself, which says so.
+/// Measures over a bridge until one measurement was not spoiled by the bridge itself, which says
+/// so.
 ///
 /// # Panics
 /// When all are spoiled, or one fails otherwise.

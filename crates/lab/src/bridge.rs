@@ -1,5 +1,5 @@
-//! `plimsoll bridge`: joins two networks by a link with a delay, a rate, a queue, loss and the rest,
-//! and says whether it was itself in time.
+//! `plimsoll bridge`: joins two networks by a link with a delay, a rate, a queue, loss and the
+//! rest, and says whether it was itself in time.
 //!
 //! A TUN device is in each network. A thread for each direction reads packets there, asks [`link`]
 //! what becomes of each, and writes what is due to the other side. What the link decides is pure:

@@ -22,8 +22,8 @@ pub const BRIDGE_TRAIN: Duration = Duration::from_micros(200);
 /// A direction looks at its clock at least so often, so that a thread that was not let run finds
 /// out, and how long. Costs below 1 % of a core.
 pub const BRIDGE_TICK: Duration = Duration::from_millis(1);
-/// Packets read, and pieces delivered, before the clock is looked at again: with 64 KiB each they take
-/// half a millisecond, so that a longer turn was one in which the thread was not let run.
+/// Packets read, and pieces delivered, before the clock is looked at again: with 64 KiB each they
+/// take half a millisecond, so that a longer turn was one in which the thread was not let run.
 pub const BRIDGE_BATCH: usize = 8;
 /// Packets that the kernel keeps for a direction that is not reading: 10 ms at 10 Gbit/s of
 /// 1500 bytes each.

@@ -67,8 +67,8 @@ Two hosts, with the same key file on both:
   here$  plimsoll bridge run --end here@10.9.0.1/24 --listen 0.0.0.0:2160 --key FILE --delay 50ms
   there$ plimsoll bridge run --end here@10.9.0.2/24 --peer here:2160 --key FILE --delay 50ms
 
-It needs root, or a user namespace of one's own: unshare -Urnm. Exit code 3: the bridge was late or \
-starved, figures measured over it mean nothing.";
+It needs root, or a user namespace of one's own: unshare -Urnm. Exit code 3: the bridge was late \
+or starved, figures measured over it mean nothing.";
 
 #[derive(Debug, Args)]
 struct RunArgs {
