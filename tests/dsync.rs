@@ -150,6 +150,7 @@ fn directories_here_and_over_a_shell_become_the_same() {
             lines
         };
         assert_eq!(sorted(&dry), sorted(&done), "a dry run says what is done");
+        assert!(sorted(&done).contains(&"create .".to_owned()), "{}", said(&done));
         assert_eq!(first.get_or_insert_with(|| sorted(&done)), &sorted(&done));
         let again = go(from, to, options);
         assert!(said(&again).starts_with("70 entries, 0 changed"), "{}", said(&again));

@@ -103,9 +103,12 @@ impl Teller {
             // Without a standard error there is nobody to tell.
             let _unread = writeln!(std::io::stderr(), "plimsoll: {path}: {text}");
         } else if self.each {
-            let arrow = if text.is_empty() { "" } else { " -> " };
             self.clear();
-            let line = format!("{} {path}{arrow}{}\n", note.about, shown(text.as_bytes()));
+            let to = match &*text {
+                "" => String::new(),
+                text => format!(" -> {}", shown(text.as_bytes())),
+            };
+            let line = format!("{} {path}{to}\n", note.about);
             if !matches!(offer(&line), Ok(true)) {
                 self.unread.fetch_add(1, Ordering::Relaxed);
             }
