@@ -43,8 +43,9 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Gives an entry (the directory itself for the empty name) what `wanted` says of it.
     fn set(&self, dir: &Self::Dir, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()>;
-    /// Lets this process work in a directory, if it lies with its owner to do that.
-    fn enable(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<()>;
+    /// Lets this process work in a directory, if it lies with its owner to do that. Whether that
+    /// has changed its mode, which is then to be set again.
+    fn enable(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<bool>;
     /// Makes a directory that nobody else may enter yet.
     fn make_dir(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<()>;
     /// Makes a symbolic link, FIFO, socket or device.

@@ -101,7 +101,7 @@ impl<T: Tree> Plan<T> {
             if changed {
                 shared.note(About::METADATA, path, "");
             }
-            self.enable(&open.node.path, &name);
+            let changed = self.enable(&open.node.path, &name) || changed;
             return self.child(open, name, meta, Here::There, changed);
         }
         let about = if own.is_some() { About::UPDATE } else { About::CREATE };

@@ -162,8 +162,7 @@ impl<T: Tree> Plan<T> {
                 if changed {
                     shared.note(About::METADATA, b"", "");
                 }
-                self.enable(b"", b"");
-                (Here::There, changed)
+                (Here::There, self.enable(b"", b"") || changed)
             }
             Err(e) => {
                 shared.fail(b"", &why(e));
@@ -320,14 +319,12 @@ impl<T: Tree> Plan<T> {
         Ok(())
     }
 
-    /// Lets this process work in a directory.
-    pub(super) fn enable(&self, dir: &[u8], name: &[u8]) {
-        if self.shared.options.dry_run {
-            return;
-        }
+    /// Lets this process work in a directory. Whether its mode has to be set again behind it.
+    pub(super) fn enable(&self, dir: &[u8], name: &[u8]) -> bool {
+        let tree = &self.shared.tree;
+        let enabled = || tree.dir(dir).and_then(|dir| tree.enable(&dir, name));
         // What it cannot do is said by what fails then.
-        let _fails_later =
-            self.shared.tree.dir(dir).and_then(|dir| self.shared.tree.enable(&dir, name));
+        !self.shared.options.dry_run && enabled().unwrap_or(false)
     }
 }
 

@@ -296,15 +296,16 @@ impl Tree for HostTree {
         self.give(self.entry(dir, name)?.as_fd(), wanted, keep)
     }
 
-    fn enable(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    fn enable(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<bool> {
         let entry = self.entry(dir, name)?;
         let stat = sys::stat(entry.as_fd())?;
         let lacks = stat.st_mode & PRIVATE_DIR != PRIVATE_DIR;
         let directory = kind_of(stat.st_mode) == Kind::DIRECTORY;
-        match lacks && directory && !self.root && stat.st_uid == sys::effective_user() {
-            true => sys::chmod(entry.as_fd(), stat.st_mode & 0o7777 | PRIVATE_DIR),
-            false => Ok(()),
+        let needed = lacks && directory && !self.root && stat.st_uid == sys::effective_user();
+        if needed {
+            sys::chmod(entry.as_fd(), stat.st_mode & 0o7777 | PRIVATE_DIR)?;
         }
+        Ok(needed)
     }
 
     fn make_dir(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<()> {
