@@ -102,8 +102,8 @@ pub fn set_up(name: &str, mtu: u32, queue: u32, at: (IpAddr, u8)) -> io::Result<
     let link = socket(libc::AF_INET)?;
     let number = |n: u32| Field::Number(c_int::try_from(n).unwrap_or(c_int::MAX));
     ask(&link, libc::SIOCSIFMTU, request(name, number(mtu)))?;
-    // The root of a user namespace may not, and has a queue of 500 packets: what finds no room there
-    // is counted, and condemns the run.
+    // The root of a user namespace may not, and has a queue of 500 packets: what finds no room
+    // there is counted, and condemns the run.
     match ask(&link, libc::SIOCSIFTXQLEN, request(name, number(queue))) {
         Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
         done => {
