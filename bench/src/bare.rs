@@ -4,12 +4,13 @@
 //! (send), or takes a megabyte, writes it into a file and answers with [`HEAD`] bytes (receive).
 //! It runs as a process of its own, so that its CPU time is its alone.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use base::clock::Deadline;
@@ -35,6 +36,24 @@ pub enum Way {
 
 /// A bare server's process; ends with the value.
 pub struct Bare(pub Child);
+
+impl Bare {
+    /// Starts this program as such a server, which prints its port; where that is reached.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start<A: AsRef<OsStr>>(
+        args: impl IntoIterator<Item = A>,
+    ) -> io::Result<(Self, SocketAddr)> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut child = Self(command.args(args).stdout(Stdio::piped()).spawn()?);
+        let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let port: u16 = line.trim().parse().map_err(io::Error::other)?;
+        Ok((child, ([127, 0, 0, 1], port).into()))
+    }
+}
 
 impl Drop for Bare {
     fn drop(&mut self) {

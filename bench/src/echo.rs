@@ -3,10 +3,9 @@
 //! thread for each core, one receive and one send for whatever has come. What it costs is the
 //! machine's own TCP and wake-ups.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -89,17 +88,7 @@ impl Echo {
     /// # Errors
     /// When it does not start.
     pub fn ready((connections, depth): (u32, u32), answer: usize) -> io::Result<Self> {
-        let mut child = Bare(
-            Command::new(std::env::current_exe()?)
-                .args(["bare-echo", &answer.to_string()])
-                .stdout(Stdio::piped())
-                .spawn()?,
-        );
-        let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
-        let port: u16 = line.trim().parse().map_err(io::Error::other)?;
-        let to: SocketAddr = ([127, 0, 0, 1], port).into();
+        let (child, to) = Bare::start(["bare-echo", &answer.to_string()])?;
         let sockets: io::Result<Vec<_>> =
             (0..connections).map(|_| TcpStream::connect(to)).collect();
         let mut threads: Vec<Vec<TcpStream>> = (0..THREADS).map(|_| Vec::new()).collect();

@@ -4,9 +4,9 @@
 mod table;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader};
+use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
@@ -145,19 +145,7 @@ impl Drop for Cleanup {
 
 fn bare_figure(way: Way, dir: &Path, case: &Case, time: Duration) -> io::Result<Figure> {
     let name = if way == Way::Send { "bare-send" } else { "bare-receive" };
-    let mut child = Bare(
-        Command::new(std::env::current_exe()?)
-            .arg("--scratch")
-            .arg(dir)
-            .arg(name)
-            .stdout(Stdio::piped())
-            .spawn()?,
-    );
-    let out = child.0.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
-    let mut line = String::new();
-    BufReader::new(out).read_line(&mut line)?;
-    let port: u16 = line.trim().parse().map_err(io::Error::other)?;
-    let to = ([127, 0, 0, 1], port).into();
+    let (child, to) = Bare::start([OsStr::new("--scratch"), dir.as_os_str(), OsStr::new(name)])?;
     let (streams, depth) = (case.connections as usize, case.depth as usize);
     bare::drive(to, way, streams, depth, time / 2)?;
     let pid = child.0.id();
