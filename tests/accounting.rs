@@ -24,7 +24,7 @@ mod versions;
 const BREAKDOWNS: [&str; 9] =
     ["op", "client", "user", "share", "file", "latency", "size", "offset", "status"];
 /// How long a run may take on a busy machine.
-const RUN: Duration = Duration::from_secs(60);
+const RUN: Duration = e2e::patience(60);
 
 /// A server, and a run against it that is over.
 struct Scene {

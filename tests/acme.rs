@@ -19,7 +19,7 @@ use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
 /// How long an order may take: pebble answers in milliseconds, but says to ask again in a second.
-const ORDER: Duration = Duration::from_secs(20);
+const ORDER: Duration = e2e::patience(20);
 /// How often the state is asked for; there is no event for it.
 const AGAIN: Duration = Duration::from_millis(50);
 /// The node of certificates.

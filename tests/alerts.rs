@@ -16,7 +16,7 @@ use e2e::server::{Options, Server};
 use serde_json::{Value, json};
 
 /// Longest wait for something that must happen.
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = e2e::patience(30);
 /// A second of load has more calls than this, a second without has none.
 const LIMIT: u64 = 5;
 

@@ -18,7 +18,7 @@ use e2e::{lab, skip};
 use wire::nfs4::Nfsstat4;
 
 /// How long the browser may take over everything; it shares two cores with the load.
-const BROWSER: Duration = Duration::from_secs(240);
+const BROWSER: Duration = e2e::patience(240);
 /// What the client calls itself that the browser expires.
 const CLIENT: &str = "held for the browser";
 /// Steps of a second at most: the graphs need clients, not a limit.

@@ -133,9 +133,7 @@ fn curl() {
     succeed(curl(&[&base, "-o", "/dev/null"]).args(rename));
     scene.holds("renamed", &scene.data);
     assert!(!scene.dir.join("file").exists() && !scene.dir.join("part").exists());
-    assert!(
-        !run(&mut curl(&[&scene.url("ftp", "none")]), Duration::from_secs(20)).status.success()
-    );
+    assert!(!run(&mut curl(&[&scene.url("ftp", "none")]), e2e::patience(20)).status.success());
     nothing_half(&scene.dir);
     scene.ends();
 }
@@ -159,7 +157,7 @@ fn an_upload_that_is_cut_off_leaves_nothing() {
     client.kill().expect("it runs");
     client.wait().expect("it ends");
     drop(input);
-    let until = std::time::Instant::now() + Duration::from_secs(20);
+    let until = std::time::Instant::now() + e2e::patience(20);
     let left = || {
         fs::read_dir(&scene.dir)
             .expect("a directory")

@@ -17,7 +17,7 @@ use e2e::server::{Options, Server};
 use e2e::{has, is_root, skip, uml};
 
 /// The job takes 25 s on an idle machine with two cores.
-const GUEST: Duration = Duration::from_secs(240);
+const GUEST: Duration = e2e::patience(240);
 /// Memory of the guest.
 const MEMORY: &str = "mem=512M";
 

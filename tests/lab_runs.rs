@@ -13,7 +13,7 @@ use e2e::server::{Options, Server};
 use serde_json::{Value, json};
 
 /// How long anything here may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = e2e::patience(60);
 
 struct Scene {
     dir: PathBuf,

@@ -25,7 +25,7 @@ use wire::nlm4::{HostName, LockArgs, NLM_PROGRAM, NLM_V4, Netobj, Nlm4Lock, Nlm4
 /// The procedure LOCK of NLM.
 const NLM_LOCK: u32 = 2;
 /// A command of ours that asks a server on this machine.
-const COMMAND: Duration = Duration::from_secs(20);
+const COMMAND: Duration = e2e::patience(20);
 /// To the end of the file, however it grows.
 const TO_END: u64 = u64::MAX;
 

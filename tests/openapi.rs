@@ -11,7 +11,7 @@ use e2e::server::{Options, Server};
 use serde_json::Value;
 
 /// Longest wait for the head of an answer.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = e2e::patience(30);
 
 /// A value in a path or a query (RFC 3986 §2.1).
 fn encode(value: &Value) -> String {

@@ -19,7 +19,7 @@ use e2e::{has, is_root, skip};
 use machine::Machine;
 
 /// How long the journal may take to have what a service wrote.
-const JOURNAL: Duration = Duration::from_secs(30);
+const JOURNAL: Duration = e2e::patience(30);
 /// A caller.
 const ANNA: u32 = 1234;
 /// Somebody else.

@@ -28,7 +28,7 @@ use wire::nfs3::{
 /// How long the server may take to notice something.
 const NOTICE: Duration = Duration::from_secs(20);
 /// How long a connection that sent nonsense may stay open.
-const CLOSED: Duration = Duration::from_secs(10);
+const CLOSED: Duration = Duration::from_secs(40);
 /// What a server without load may take beside its flight recorder.
 const RESTING: u64 = 64 << 20;
 /// Memory beyond that and what the budgets allow: the allocator's leftovers, tables that fill.

@@ -28,7 +28,7 @@ fn write_beside(scene: &Scene, name: &str, text: &str) -> String {
 }
 
 fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + e2e::patience(20);
     while !happened() {
         assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::park_timeout(Duration::from_millis(10));
@@ -147,7 +147,7 @@ fn what_cannot_work_is_refused_before_anything_is_served() {
     let run = |args: &[&str]| {
         let mut command = Command::new(binary());
         command.arg("serve").arg(&scene.dir).arg("--state").arg(&scene.state).args(args);
-        let out = process::run(&mut command, Duration::from_secs(20));
+        let out = process::run(&mut command, e2e::patience(20));
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
     let (code, said) = run(&["--export", "*(rw,xprtsec=mtls)"]);

@@ -19,7 +19,7 @@ use e2e::tls::Authority;
 use serde_json::{Map, Value, json};
 
 /// How long a program may take to end, or an event to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = e2e::patience(20);
 /// The file that has them.
 const KEPT: &str = "secrets.json";
 

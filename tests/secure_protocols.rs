@@ -14,7 +14,7 @@ use e2e::{lab, process};
 use serde_json::{Value, json};
 
 /// How long a comparison of small files may take on a busy machine.
-const RUN: Duration = Duration::from_secs(180);
+const RUN: Duration = e2e::patience(180);
 const PASSWORD: &str = "correct horse & \"battery\"";
 /// As they are compared: name, scheme, group of statistics, number of the plain one.
 const PROTOCOLS: [(&str, &str, &str, Option<u64>); 7] = [

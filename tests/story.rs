@@ -27,7 +27,7 @@ const OUTSIDE: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 7);
 /// What a client writes into the share.
 const PHOTO: &[u8] = b"a photo";
 /// A way may take this long here; a newcomer has ten minutes.
-const WAY: Duration = Duration::from_secs(120);
+const WAY: Duration = e2e::patience(120);
 
 /// A directory with what is served, and room for the states of servers.
 struct Scene {

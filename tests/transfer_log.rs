@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const USER: &str = "admin:only-for-this-test";
 /// A file of several pieces, and no multiple of one.
 const SIZE: usize = (3 << 20) + 12_345;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = e2e::patience(30);
 
 struct Scene {
     scratch: Scratch,

@@ -19,7 +19,7 @@ use wire::nfs4::Nfsstat4;
 const HTTP: &str = "/configuration/services/http";
 const PASSWORD: &str = "correct-horse";
 /// How long a foreign program may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = e2e::patience(60);
 /// Entries of a large directory.
 const MANY: usize = 50_000;
 

@@ -9,7 +9,7 @@ use e2e::process;
 use crate::Scene;
 
 /// How long the shell may take to end.
-const END: Duration = Duration::from_secs(20);
+const END: Duration = e2e::patience(20);
 
 /// A shell at the other end of two pipes.
 struct Piped {

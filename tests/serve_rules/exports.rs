@@ -13,7 +13,7 @@ use crate::{Scene, mode, status};
 
 /// Waits for an event that the server does not announce.
 fn until(what: &str, mut happened: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + e2e::patience(20);
     while !happened() {
         assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::park_timeout(Duration::from_millis(10));
@@ -61,7 +61,7 @@ fn a_wrong_rule_is_refused_before_anything_is_served() {
     let run = |args: &[&str]| {
         let mut command = Command::new(binary());
         command.arg("serve").arg(&scene.dir).arg("--state").arg(&scene.state).args(args);
-        let out = process::run(&mut command, Duration::from_secs(20));
+        let out = process::run(&mut command, e2e::patience(20));
         (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
     };
     let (code, said) = run(&["--export", "10.0.0.0/24(rw,rot_squash)"]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 /// Longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = crate::patience(30);
 /// How often something is asked for that is not there yet; there is no event for it.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -166,11 +166,12 @@ pub fn sum(values: &Value) -> u64 {
     values.filter_map(Value::as_f64).sum::<f64>().round() as u64
 }
 
-/// Asks until there is an answer.
+/// Asks until there is an answer; `deadline` is that of a machine that has little else to do.
 ///
 /// # Panics
 /// When there is none by the deadline.
 pub fn wait_for<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = deadline * crate::BUSY;
     let end = Instant::now() + deadline;
     loop {
         if let Some(answer) = ask() {

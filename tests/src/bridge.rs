@@ -18,7 +18,7 @@ pub const FIRST: &str = "10.9.0.1";
 /// Address of the second end.
 pub const SECOND: &str = "10.9.0.2";
 /// How long it may take to start, on a busy machine.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = crate::patience(30);
 /// How often a measurement is begun anew that the bridge itself has condemned.
 const ATTEMPTS: usize = 5;
 

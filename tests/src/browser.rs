@@ -13,7 +13,7 @@ use crate::server::Server;
 use crate::{NOBODY, has, process};
 
 /// How long the browser may take over one thing; it gives up earlier by itself.
-const ANSWER: Duration = Duration::from_secs(90);
+const ANSWER: Duration = crate::patience(90);
 /// What the harness gives every server.
 pub const PASSWORD: &str = "only-for-this-test";
 

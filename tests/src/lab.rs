@@ -14,9 +14,9 @@ use crate::scratch::Scratch;
 use crate::server::{self, Options, Server};
 
 /// How long a short job may take on a busy machine.
-const JOB: Duration = Duration::from_secs(90);
+const JOB: Duration = crate::patience(90);
 /// How long an agent may take to say where it listens.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = crate::patience(30);
 
 /// `plimsoll lab`.
 pub fn command() -> Command {

@@ -30,6 +30,15 @@ pub mod tls;
 pub mod transfer;
 pub mod uml;
 
+/// How often what takes a while on a machine of its own may take that long on one that is shared:
+/// a host that is busy takes half of the processor away and keeps a disk waiting for seconds.
+const BUSY: u32 = 4;
+
+/// How long a test waits for what takes up to `seconds` on a machine of its own.
+pub const fn patience(seconds: u64) -> std::time::Duration {
+    std::time::Duration::from_secs(seconds * BUSY as u64)
+}
+
 /// Says that a check cannot run here and why, and returns from the test. `make test` compares the
 /// names with `tests/golden/skips.txt`.
 #[macro_export]

@@ -20,7 +20,7 @@ use wire::xdr::{Decode, Encode, Reader, Writer};
 pub mod more;
 
 /// Longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER: Duration = crate::patience(30);
 /// Most bytes of an answer that we believe.
 const ANSWER_MAX: u32 = 4 << 20;
 

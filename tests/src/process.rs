@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// How long a small tool may take; this machine may be busy.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = crate::patience(60);
 
 /// Runs `command` to its end and returns what it printed.
 ///

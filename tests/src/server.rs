@@ -21,9 +21,9 @@ use crate::scratch::Scratch;
 use crate::{NOBODY, ports, process};
 
 /// How long a start may take on a busy machine with a cold cache.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = crate::patience(30);
 /// How long an orderly end may take.
-const STOP: Duration = Duration::from_secs(20);
+const STOP: Duration = crate::patience(20);
 
 /// What to start. Only the directory is needed.
 pub struct Options<'a> {
@@ -110,6 +110,12 @@ impl Server {
         let mut server = Self { child, announced: Value::Null, offset, log };
         match serde_json::from_str(&line) {
             Ok(announced) => server.announced = announced,
+            Err(_) if line.is_empty() && server.child.try_wait().is_ok_and(|end| end.is_none()) => {
+                return Err(format!(
+                    "not within {START:?}: the server is ready\n{}",
+                    server.said()
+                ));
+            }
             Err(_) => return Err(format!("the server is not ready: {line:?}\n{}", server.said())),
         }
         Ok(server)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 
 /// Longest wait for one answer.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = crate::patience(60);
 /// This machine.
 pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -16,7 +16,7 @@ use wire::rpc::{AUTH_TLS, Auth, CallHeader, STARTTLS, begin_record, end_record};
 use wire::xdr::{Encode, Writer};
 
 /// Longest wait for the probe's answer and the handshake.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = crate::patience(20);
 /// Bytes of the reply to a probe: marker, xid, REPLY, accepted, verifier, SUCCESS.
 const PROBED: usize = 4 + 12 + 16 + 4;
 

@@ -24,10 +24,10 @@ pub const DEBIAN: &str = "linux.uml";
 /// The kernel to boot, when it is not Debian's.
 const KERNEL: &str = "PLIMSOLL_UML_KERNEL";
 /// A boot takes 3 s on an idle machine.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = crate::patience(60);
 /// How long a script or an event may take: a client waits for a server's grace period, and 30 s at
 /// most between two requests for a lock.
-const ANSWER: Duration = Duration::from_secs(90);
+const ANSWER: Duration = crate::patience(90);
 
 /// Why a guest cannot run here.
 pub fn unavailable() -> Option<String> {

@@ -13,7 +13,7 @@ use crate::{Scene, Steps};
 /// The password of the documents.
 pub const SECRET: &str = "correct horse battery";
 /// A line that takes longer hangs.
-const LINE: Duration = Duration::from_secs(60);
+const LINE: Duration = e2e::patience(60);
 /// With what a command of the documents begins; other lines go on with the one before.
 const BEGINS: [&str; 5] = ["plimsoll ", "api", "echo ", "mkdir ", "curl "];
 /// Makes a load of the documents a short one.

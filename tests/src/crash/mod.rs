@@ -31,7 +31,7 @@ const WORKERS: u64 = 4;
 /// Acknowledged operations after which the server is killed: at least, and how many more at most.
 const MOMENT: (u64, u64) = (8, 240);
 /// Longest wait for that moment; a server that stands still is an error.
-const STALL: Duration = Duration::from_secs(60);
+const STALL: Duration = crate::patience(60);
 
 /// What is crashed.
 pub trait Victim {

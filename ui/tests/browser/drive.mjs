@@ -6,10 +6,13 @@ import { launch } from './chromium.mjs';
 import { localTime, read as readText, readLocalTime } from '../../src/lib/kinds.ts';
 
 /** Everything is there within this time, or is missing (ms). */
-const PATIENCE = Number(process.env.PATIENCE_MS ?? 10_000);
+const PATIENCE = Number(process.env.PATIENCE_MS ?? 60_000);
 
 /** What a page has that is there at all is there soon (ms). */
-const SOON = 3000;
+const SOON = 12_000;
+
+/** What is said against something stays at least this long if it is meant (ms). */
+const MEANT = 3000;
 
 let page = null;
 let base = '';
@@ -82,7 +85,7 @@ async function commit() {
   const wrong = settings().locator('.wrong:not(:empty)').or(pending().getByRole('alert')).or(pending().locator('.why'));
   const end = Date.now() + PATIENCE;
   let said = '';
-  for (let since = end; Date.now() < end && Date.now() - since < SOON; await page.waitForTimeout(50)) {
+  for (let since = end; Date.now() < end && Date.now() - since < MEANT; await page.waitForTimeout(50)) {
     if ((await done.count()) > 0) return done.textContent();
     // What cuts clients off asks once more.
     if ((await question.count()) > 0) await question.click();
@@ -130,9 +133,14 @@ async function usable(where, name) {
 /** Waits until a dialog is gone; what it says, if it stays. */
 async function closed(question, submit) {
   await question.getByRole('button', { name: submit }).click();
-  const gone = await question.waitFor({ state: 'hidden', timeout: PATIENCE }).then(() => true, () => false);
-  if (gone) return;
-  const why = (await question.getByRole('alert').allTextContents()).filter((text) => text !== '').join(' ');
+  const end = Date.now() + PATIENCE;
+  let why = '';
+  for (let since = end; Date.now() < end && Date.now() - since < MEANT; await page.waitForTimeout(50)) {
+    if (!(await question.isVisible())) return;
+    const alerts = await question.getByRole('alert').allTextContents().catch(() => []);
+    why = alerts.filter((text) => text !== '').join(' ');
+    since = why === '' ? end : Math.min(since, Date.now());
+  }
   await page.keyboard.press('Escape');
   throw new Error(`refused: ${why}`);
 }

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { launch } from './chromium.mjs';
 
 /** Everything is there within this time, or is missing (ms); the machine may be busy. */
-const PATIENCE = 60_000;
+const PATIENCE = 180_000;
 
 let page = null;
 let answerTo = '';

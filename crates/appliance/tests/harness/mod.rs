@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The unprivileged user of the tests.
 pub const NOBODY: u32 = 65_534;
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Whether this test runs as root.
 pub fn is_root() -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(40);
 
 fn pool(threads: usize, queue: usize, per_client: usize) -> Arc<Pool> {
     Pool::start(PoolLimits { threads, queue, per_client }).unwrap()

@@ -31,7 +31,7 @@ use vfs::share::{Service, ShareTable, Shares, tag};
 use vfs::transfers::{Ended, Log};
 
 /// How long something may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(80);
 
 /// Users for tests: `alice` with the password `secret`, and whoever is added.
 pub struct Users {

@@ -22,7 +22,7 @@ use wire::ftp::{Request, Verb, addr};
 use crate::scene::Scene;
 
 /// Patience with a server that has to answer.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(80);
 
 /// A running service.
 pub struct Running {

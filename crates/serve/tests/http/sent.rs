@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::scene::Scratch;
 use crate::stand::Stand;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(80);
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n * 11 + n / 253) as u8).collect()

@@ -10,7 +10,7 @@ use wire::rpc::{self, Accepted, Auth, AuthSys, CallHeader, Gids, ReplyBody, Repl
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 /// Long enough for a loaded machine; a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(80);
 
 /// A client connection.
 pub struct Client<S = TcpStream> {

@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::state::tests::Scratch;
 
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(40);
 
 /// A mail.
 #[derive(Debug, Default, Clone)]
