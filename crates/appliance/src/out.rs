@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
+use base::text::{UNRESERVED, percent};
+
 /// Exit code: failed.
 const FAILED: u8 = 1;
 /// Exit code: done, but something is amiss.
@@ -119,12 +121,7 @@ pub fn shell_quote(word: &str) -> String {
 
 /// A path segment of a URL (RFC 3986 §3.3): everything but unreserved characters is escaped.
 pub fn url_encode(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            text + char::from(*byte).encode_utf8(&mut [0; 4])
-        }
-        _ => text + &format!("%{byte:02X}"),
-    })
+    percent(bytes, UNRESERVED)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
 //! - [`peer`]: whom an address stands for.
+//! - [`text`]: bytes in hexadecimal, and escaped for URLs.
 //! - [`units`]: figures for people: bytes, rates, times.
 
 pub mod base64;
@@ -24,4 +25,5 @@ pub mod memory;
 pub mod node;
 pub mod peer;
 pub mod random;
+pub mod text;
 pub mod units;

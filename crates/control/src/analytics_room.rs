@@ -9,6 +9,7 @@ use std::sync::Arc;
 use analytics::query::Engine;
 use analytics::store::{Fidelity, Retention};
 use base::node::{Path, Value};
+use base::text::percent;
 use probe::schema::schema;
 use probe::stat::StatId;
 use serde_json::Value as Json;
@@ -175,14 +176,7 @@ fn address(document: &Document, path: &Path) -> String {
     let panels = document.texts(path, "panels");
     let mut parts: Vec<String> = Vec::new();
     for panel in panels {
-        let mut text = "w=".to_owned();
-        for byte in panel.bytes() {
-            match byte.is_ascii_alphanumeric() || PLAIN.contains(&byte) {
-                true => text.push(char::from(byte)),
-                false => text += &format!("%{byte:02X}"),
-            }
-        }
-        parts.push(text);
+        parts.push(format!("w={}", percent(panel.as_bytes(), PLAIN)));
     }
     let span = document.integer(path, "span").unwrap_or(60);
     if span != 60 {

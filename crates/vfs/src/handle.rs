@@ -1,6 +1,7 @@
 //! Names for files that survive restart and rename. A protocol carries them as opaque bytes.
 
 use base::limits::NFS3_FHSIZE;
+use base::text::hex;
 
 /// An opaque file handle: at most 64 bytes, so that it fits NFSv3. Made and read by a back end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +36,6 @@ impl Handle {
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Handle(")?;
-        self.as_bytes().iter().try_for_each(|b| write!(f, "{b:02x}"))?;
-        write!(f, ")")
+        write!(f, "Handle({})", hex(self.as_bytes()))
     }
 }

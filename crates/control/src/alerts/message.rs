@@ -5,6 +5,7 @@ use std::sync::Arc;
 use analytics::alert::rule::figure;
 use analytics::alert::{Rule, Subject};
 use base::limits::SYSLOG_MESSAGE_MAX;
+use base::text::percent;
 use base::units::{Civil, civil, utc, weekday};
 use serde_json::{Value as Json, json};
 
@@ -119,23 +120,7 @@ impl Message {
     /// The graph that shows it, below the address of the appliance.
     fn link(&self) -> Option<String> {
         let Subject::Statistic { stat, .. } = &self.rule.subject else { return None };
-        let mut query = String::new();
-        for byte in stat.to_string().bytes() {
-            match byte {
-                b'a'..=b'z'
-                | b'A'..=b'Z'
-                | b'0'..=b'9'
-                | b'.'
-                | b'_'
-                | b'-'
-                | b'['
-                | b']'
-                | b'=' => {
-                    query.push(char::from(byte));
-                }
-                _ => query += &format!("%{byte:02X}"),
-            }
-        }
+        let query = percent(stat.to_string().as_bytes(), b"._-[]=");
         const BEFORE: u64 = 300;
         let (from, to) = (self.second.saturating_sub(BEFORE), self.second + 60);
         Some(format!("/analytics?w={query}&from={from}&to={to}"))

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use aws_lc_rs::hmac;
 use axum::http::Uri;
+use base::text::hex;
 
 use super::connect::{DeliveryError, Wire};
 use super::message::Message;
@@ -61,6 +62,5 @@ pub(super) fn send(
 pub(super) fn signature(secret: &str, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, body.as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={hex}")
+    format!("sha256={}", hex(tag.as_ref()))
 }

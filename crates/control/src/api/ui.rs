@@ -7,6 +7,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
+use base::text::hex;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 use super::ApiError;
@@ -44,8 +45,7 @@ fn embedded(path: &str, packed: bool, known: &str) -> Option<Response> {
     let encoding = copy.is_some().then_some("gzip");
     let EmbeddedFile { data, metadata, .. } = copy.or_else(|| Dist::get(path))?;
     let hash = metadata.sha256_hash();
-    let tag = hash.iter().take(12).fold(String::new(), |tag, b| format!("{tag}{b:02x}"));
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", hex(&hash[..12]));
     // Vite puts a hash of the content into the names below assets/.
     let caching = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use base::text::{UNRESERVED, percent};
+
 /// A path in the tree; the root is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(pub Vec<String>);
@@ -73,10 +75,5 @@ impl fmt::Display for Place {
 
 /// A name as one segment of a URL's path: everything but unreserved characters is escaped.
 pub fn escape(name: &str) -> String {
-    name.bytes().fold(String::new(), |text, byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            text + char::from(byte).encode_utf8(&mut [0; 4])
-        }
-        _ => text + &format!("%{byte:02X}"),
-    })
+    percent(name.as_bytes(), UNRESERVED)
 }

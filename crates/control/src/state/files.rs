@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use base::random::{Random, SystemRandom};
+use base::text::hex;
 
 use super::StateError;
 
@@ -69,12 +70,4 @@ pub fn random_hex<const N: usize>() -> String {
     let mut bytes = [0; N];
     SystemRandom.fill(&mut bytes);
     hex(&bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, b| {
-        text.push(char::from(b"0123456789abcdef"[usize::from(b >> 4)]));
-        text.push(char::from(b"0123456789abcdef"[usize::from(b & 15)]));
-        text
-    })
 }

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base::random::{Random, SystemRandom};
+use base::text::hex;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use wire::bridge::KEY;
@@ -268,7 +269,7 @@ fn tell(
 fn key() -> Outcome {
     let mut key = [0; KEY];
     SystemRandom.fill(&mut key);
-    println!("{}", key.map(|byte| format!("{byte:02x}")).concat());
+    println!("{}", hex(&key));
     Ok(ExitCode::SUCCESS)
 }
 

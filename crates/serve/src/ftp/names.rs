@@ -3,6 +3,7 @@
 
 use aws_lc_rs::digest;
 use base::limits::{FTP_ASCII_SIZE_MAX, FTP_PIECE};
+use base::text::hex;
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 use wire::ftp::ascii::Ends;
@@ -169,7 +170,7 @@ pub(super) async fn hash(s: &mut Session, path: &[u8]) -> Outcome {
     });
     read(s, node, (first, end), |piece| context.update(piece)).await?;
     let digest = context.finish();
-    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(digest.as_ref());
     let last = end.saturating_sub(1).max(first);
     let head = format!("{} {first}-{last} {hex} ", s.state.hash.name()).into_bytes();
     Ok(Answer::with(213, [head.as_slice(), path].concat()))

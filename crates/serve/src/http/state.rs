@@ -11,6 +11,7 @@ use base::limits::{
     HTTP_UPLOADS_PER_USER,
 };
 use base::random::{Random, SystemRandom};
+use base::text::hex;
 use vfs::identity::Person;
 
 use crate::files::transfer::Outcome;
@@ -56,7 +57,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn token(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     SystemRandom.fill(&mut random);
-    random.iter().map(|b| format!("{b:02x}")).collect()
+    hex(&random)
 }
 
 impl Known {

@@ -7,6 +7,7 @@
 //! [`Target`]: crate::client::Target
 
 use super::super::ClientError;
+use base::text::{UNRESERVED, percent};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -329,17 +330,7 @@ pub fn without_password(word: &str) -> String {
 
 /// Bytes as a URL has them (RFC 3986 §2.1); of a path the slashes stay.
 pub fn encoded(text: &str, path: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(byte.into());
-            }
-            b'/' | b':' if path => out.push(byte.into()),
-            _ => out += &format!("%{byte:02X}"),
-        }
-    }
-    out
+    percent(text.as_bytes(), if path { b"-._~/:" } else { UNRESERVED })
 }
 
 /// What a part of a URL stands for.

@@ -2,6 +2,7 @@
 
 use super::at::Terms;
 use crate::client::ClientError;
+use base::text::hex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -117,8 +118,7 @@ fn normal(pin: &str) -> String {
 
 /// SHA-256 of a certificate in hexadecimal, as `openssl x509 -fingerprint -sha256` without colons.
 pub fn fingerprint(certificate: &[u8]) -> String {
-    let digest = aws_lc_rs_digest(certificate);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&aws_lc_rs_digest(certificate))
 }
 
 fn aws_lc_rs_digest(bytes: &[u8]) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! The table of handles as text, without a server: what `plimsoll inspect` shows of a
 //! `handles-TAG-FORM.redb`.
 
+use base::text::hex;
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend, TableError};
 
@@ -108,8 +109,7 @@ fn text(ident: &Ident) -> String {
         Ident::Inode { ino, birth: 0 } => format!("inode {ino}"),
         Ident::Inode { ino, birth } => format!("inode {ino} born {birth}"),
         Ident::Kernel(handle) => {
-            let bytes: String = handle.bytes().iter().map(|b| format!("{b:02x}")).collect();
-            format!("kernel handle {} {bytes}", handle.kind)
+            format!("kernel handle {} {}", handle.kind, hex(handle.bytes()))
         }
     }
 }
