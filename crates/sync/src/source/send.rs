@@ -13,7 +13,7 @@ use crate::link::sentence;
 use crate::tree::{Seen, Tree, split};
 
 /// How often a file is sent that changes while it is read.
-const TRIES: usize = 2;
+const TRIES: u32 = 2;
 
 /// Why a file is not sent whole: the run ends, or the file is at fault.
 enum Failed {
@@ -42,7 +42,8 @@ struct Ended {
 
 /// Does what is asked; tells how it went.
 pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> {
-    let (ended, why) = match send(shared, job) {
+    let mut pieces = 0;
+    let (ended, why) = match send(shared, job, &mut pieces) {
         Ok(ended) => (ended, Bytes(Vec::new())),
         Err(Failed::File(why)) => {
             let failed = Ended { outcome: Outcome::FAILED, hash: [0; 32], meta: None };
@@ -56,10 +57,10 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         asked.sums -= job.sums_wanted();
     });
     let Ended { outcome, hash, meta } = ended;
-    shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, meta, why }))
+    shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, pieces, meta, why }))
 }
 
-fn send<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<Ended, Failed> {
+fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended, Failed> {
     let need = &job.need;
     if !shared.rules.carries_way(&need.path.0) {
         return Err(Failed::File("the rules leave it out".to_owned()));
@@ -78,11 +79,16 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<Ended, Failed> {
         let block = need.basis.as_ref().map_or(0, |basis| basis.block as usize);
         Index::new(block, job.sums.clone())
     });
-    for _ in 0..TRIES {
+    for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
         let meta = plain(shared, before.clone());
         shared.out.send(&Message::Begin(Begin { id: need.id, meta }))?;
-        let hash = pieces(shared, need.id, &file, before.meta.size, index.as_ref())?;
+        let digest = Digest::default();
+        let id = need.id;
+        let mut sending =
+            Sending { shared, file: &file, id, turn, digest, end: 0, count, piece: Vec::new() };
+        sending.pieces(before.meta.size, index.as_ref())?;
+        let hash = sending.digest.finish();
         if is_same(&before, &shared.tree.look_open(&file)?) {
             return Ok(Ended { outcome: Outcome::WHOLE, hash, meta: None });
         }
@@ -101,46 +107,67 @@ fn is_same(before: &Seen, after: &Seen) -> bool {
     of(before) == of(after)
 }
 
-/// Sends the data of a file, without its holes; the hash of what was sent.
-fn pieces<T: Tree>(
-    shared: &Shared<T>,
+/// A file that is being sent.
+struct Sending<'a, T: Tree> {
+    shared: &'a Shared<T>,
+    file: &'a T::File,
     id: u64,
-    file: &T::File,
-    size: u64,
-    index: Option<&Index>,
-) -> Result<[u8; 32], Failed> {
-    let mut digest = Digest::default();
-    let mut at = 0;
-    let mut buffer = Vec::new();
-    while let Some((start, end)) = shared.tree.next_data(file, at)? {
-        let end = end.min(size);
-        if start >= end {
-            break;
-        }
-        let read = |bytes: &mut [u8], offset: u64| shared.tree.read(file, bytes, offset);
-        let mut tell = |part: Part<'_>| -> Result<(), Failed> {
-            match part {
-                Part::New(offset, bytes) => {
-                    digest.piece(offset, bytes);
-                    shared.out.send(&Message::Data(Data { id, offset, bytes }))?;
-                }
-                Part::Had(offset, from, length) => {
-                    // The other side has the bytes, and hashes them; so must we.
-                    buffer.resize(length as usize, 0);
-                    fill(&shared.tree, file, &mut buffer, offset)?;
-                    digest.piece(offset, &buffer);
-                    shared.out.send(&Message::Copy(Copy { id, offset, from, length }))?;
-                }
+    turn: u32,
+    digest: Digest,
+    /// Where the last piece ended.
+    end: u64,
+    /// Pieces that were sent, those of other turns included.
+    count: &'a mut u64,
+    piece: Vec<u8>,
+}
+
+impl<T: Tree> Sending<'_, T> {
+    /// Sends the data of a file, without its holes.
+    fn pieces(&mut self, size: u64, index: Option<&Index>) -> Result<(), Failed> {
+        let (tree, file) = (&self.shared.tree, self.file);
+        let mut at = 0;
+        while let Some((start, end)) = tree.next_data(file, at)? {
+            let end = end.min(size);
+            if start >= end {
+                break;
             }
-            Ok(())
-        };
-        match index {
-            Some(index) => delta::walk(index, (start, end), read, tell)?,
-            None => whole((start, end), read, &mut tell)?,
+            let read = |bytes: &mut [u8], offset: u64| tree.read(file, bytes, offset);
+            match index {
+                Some(index) => delta::walk(index, (start, end), read, |part| self.part(part))?,
+                None => whole((start, end), read, &mut |part| self.part(part))?,
+            }
+            at = end;
         }
-        at = end;
+        Ok(())
     }
-    Ok(digest.finish())
+
+    fn part(&mut self, part: Part<'_>) -> Result<(), Failed> {
+        let (id, turn) = (self.id, self.turn);
+        *self.count += 1;
+        match part {
+            Part::New(offset, bytes) => {
+                let hole = offset - self.end;
+                self.end = offset + bytes.len() as u64;
+                self.digest.piece(offset, bytes);
+                self.shared.bulk.send(&Data { id, turn, hole, offset, bytes })?;
+            }
+            Part::Had(offset, from, length) => {
+                let hole = offset - self.end;
+                self.end = offset + u64::from(length);
+                self.had(offset, length)?;
+                self.shared.out.send(&Message::Copy(Copy { id, hole, offset, from, length }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The other side has the bytes, and hashes them; so must we.
+    fn had(&mut self, offset: u64, length: u32) -> Result<(), Failed> {
+        self.piece.resize(length as usize, 0);
+        fill(&self.shared.tree, self.file, &mut self.piece, offset)?;
+        self.digest.piece(offset, &self.piece);
+        Ok(())
+    }
 }
 
 fn whole(
