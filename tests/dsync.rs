@@ -322,6 +322,45 @@ fn a_run_that_was_killed_is_made_good_by_the_next() {
 }
 
 #[test]
+fn a_large_file_goes_on_where_a_run_was_killed() {
+    let scratch = Scratch::new("dsync-resume");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    let mut bytes = vec![0; 24 << 20];
+    SeededRandom::new(5).fill(&mut bytes);
+    fs::write(from.join("large"), &bytes).expect("a file");
+    let over = through(&shell);
+    // Slow enough to be killed within the file.
+    let slow: Vec<&str> =
+        over.iter().map(String::as_str).chain(["--bandwidth", "16MB/s"]).collect();
+    let pid = scratch.path().join("rsh.pid");
+    let other = |_| fs::read_to_string(&pid).expect("its number").trim().parse().expect("a number");
+    for round in 0..4 {
+        let to = scratch.path().join(format!("to{round}"));
+        let (source, destination) =
+            if round < 2 { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
+        // A line each for the top, the file and the streams, then four for a second.
+        match round % 2 {
+            0 => killed(&source, &destination, &slow, 5, |own| own),
+            _ => killed(&source, &destination, &slow, 5, other),
+        }
+        let args: Vec<&str> = over.iter().map(String::as_str).chain(["--json"]).collect();
+        let mut done = go(&source, &destination, &args);
+        let until = std::time::Instant::now() + DEADLINE;
+        while said(&done).contains("another dsync") && std::time::Instant::now() < until {
+            done = go(&source, &destination, &args);
+        }
+        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_same(&from, &to);
+        let text = String::from_utf8(done.stdout).expect("text");
+        let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        let sent = last["bytes_received"].as_u64().unwrap_or(u64::MAX);
+        assert!(sent < bytes.len() as u64 - (2 << 20), "round {round}: {sent} bytes again");
+        let left = fs::read_dir(&to).expect("it").count();
+        assert_eq!(left, 1, "nothing is left beside");
+    }
+}
+
+#[test]
 fn what_an_ordinary_user_may_not_read_is_told_and_takes_nothing_away() {
     if !is_root() {
         skip!("dsync-nobody", "needs root");

@@ -140,15 +140,17 @@ pub fn run<T: Tree>(
     let done = done.map_err(|why| stop.why().unwrap_or(why));
     if done.is_err() {
         stop.fail(SyncError::Gone);
-        shared.abandon();
     }
-    drop(shared);
     if closes {
         streams.join();
         for thread in threads {
             // A thread that panicked has said so.
             let _panicked = thread.join();
         }
+    }
+    if done.is_err() {
+        // Behind what has come already, as far as that is waited for.
+        shared.abandon();
     }
     done
 }
@@ -220,6 +222,7 @@ fn receive(
             Message::Begin(begin) => Some(begin.id),
             Message::Data(data) => Some(data.id),
             Message::Copy(copy) => Some(copy.id),
+            Message::Kept(kept) => Some(kept.id),
             Message::End(end) => Some(end.id),
             Message::Refused(refused) => {
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();

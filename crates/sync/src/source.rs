@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
 };
-use wire::dsync::{Counts, Message, Need, Options, Sum, Sums, Wish, frame};
+use wire::dsync::{Basis, Counts, Message, Need, Options, Sum, Sums, Wish, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
@@ -54,7 +54,8 @@ struct Job {
 
 impl Job {
     fn sums_wanted(&self) -> usize {
-        self.need.basis.as_ref().map_or(0, |basis| basis.count as usize)
+        let count = |basis: &Option<Basis>| basis.as_ref().map_or(0, |basis| basis.count as usize);
+        count(&self.need.basis) + count(&self.need.kept)
     }
 }
 
@@ -163,7 +164,7 @@ impl<T: Tree> Heard<'_, T> {
         if !is_path(&need.path.0) || need.path.0.is_empty() {
             return Err(SyncError::Broken("a path that leads nowhere"));
         }
-        if need.basis.as_ref().is_some_and(|basis| !delta::is_basis(basis)) {
+        if [&need.basis, &need.kept].into_iter().flatten().any(|basis| !delta::is_basis(basis)) {
             return Err(SyncError::Broken("blocks of an impossible size"));
         }
         if need.wish != Wish::SEND && need.hash.is_none() {

@@ -4,10 +4,12 @@
 mod common;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
+use common::broken::Breaks;
 use common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
 use sync::link::Link;
 use sync::run::{self, answer, local, pair};
@@ -105,26 +107,6 @@ fn random_trees_converge_and_a_dry_run_says_how() {
     }
 }
 
-/// Breaks off after so many bytes.
-struct Breaks {
-    write: Box<dyn Write + Send>,
-    left: usize,
-}
-
-impl Write for Breaks {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        let n = self.write.write(&bytes[..bytes.len().min(self.left)])?;
-        self.left -= n;
-        Ok(n)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.write.flush()
-    }
-}
-
 #[test]
 fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
     let mut broken = 0;
@@ -142,7 +124,7 @@ fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
             let write = std::mem::replace(&mut side.write, Box::new(io::sink()));
             let most = gardener.pick(&[600, 6_000, 200_000]);
             let left = gardener.below(most) as usize;
-            side.write = Box::new(Breaks { write, left });
+            side.write = Box::new(Breaks { write, left, sent: Arc::default() });
             let (report, _) = notes();
             if over(way, (&from, &to), &plain(), (near, far), &report).is_err() {
                 broken += 1;

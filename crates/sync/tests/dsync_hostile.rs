@@ -17,8 +17,8 @@ use sync::run::pair;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
 use wire::dsync::{
-    Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind,
-    Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
+    Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kept,
+    Kind, Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
 };
 use wire::xdr::Seq;
 
@@ -158,6 +158,10 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file) })]),
         ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir) })]),
         ("data of no file", vec![top(), piece(7, 0, b"x")]),
+        (
+            "kept of no file",
+            vec![top(), Message::Kept(Kept { id: 7, hole: 0, offset: 0, length: 1 })],
+        ),
         ("a copy of no file", vec![top(), copy(7, 1)]),
         ("only a destination", vec![Message::Credit(Credit { bytes: 1 })]),
     ];
@@ -184,7 +188,9 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let more = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx"), told(id, Outcome::WHOLE, 1)];
     let late = |id| vec![told(id, Outcome::WHOLE, 1), told(id, Outcome::WHOLE, 1)];
     let long = |id| vec![copy(id, 1 << 30)];
-    let lies: [Lie<'_>; 10] = [
+    let kept = |id| vec![Message::Kept(Kept { id, hole: 0, offset: 0, length: 2 })];
+    let lies: [Lie<'_>; 11] = [
+        ("kept that it was not told of", &kept),
         ("beside its file", &beyond),
         ("lies on another", &twice),
         ("beside its file", &hollow),
@@ -335,7 +341,7 @@ fn ask(
 
 fn need(id: u64, path: &[u8]) -> Message<'static> {
     let path = Bytes(path.to_vec());
-    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None })
+    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None, kept: None })
 }
 
 #[test]
@@ -346,13 +352,20 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
     let basis = |block, count| {
         let path = Bytes(b"a".to_vec());
         let basis = Some(Basis { block, count });
-        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis })
+        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis, kept: None })
     };
     let sum = Sum { weak: 0, strong: [0; 16] };
     let sums = |n| Message::Sums(Sums { id: 1, sums: Seq(vec![sum.clone(); n]) });
     let without_hash = {
         let path = Bytes(b"a".to_vec());
-        Message::Need(Need { id: 1, path, wish: Wish::COMPARE, hash: None, basis: None })
+        Message::Need(Need {
+            id: 1,
+            path,
+            wish: Wish::COMPARE,
+            hash: None,
+            basis: None,
+            kept: None,
+        })
     };
     let cases: Vec<(&str, Vec<Message<'_>>)> = vec![
         ("leads nowhere", vec![need(1, b"../secret")]),

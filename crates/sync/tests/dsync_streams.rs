@@ -5,13 +5,13 @@ mod common;
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use base::random::Random;
+use common::broken::{HOST, breaks};
 use common::{Gardener, Scratch, assert_same, facts, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
@@ -26,8 +26,6 @@ use wire::dsync::{
     Bytes, Data, Directory, Entries, Entry, Kind, Message, Meta, Need, Offer, Time, Wanted, frame,
 };
 use wire::xdr::Seq;
-
-const HOST: &str = "127.0.0.1";
 
 fn open(most: u32) -> (Answerer, Offer) {
     let wanted = Wanted { most, low: 0, high: 0 };
@@ -128,38 +126,6 @@ fn what_cannot_be_connected_is_said_once_and_goes_over_control() {
     }
 }
 
-/// Passes connections on to a port, and breaks them all after so many bytes from who calls.
-fn breaks(to: u32, bytes: i64) -> u32 {
-    let listener = TcpListener::bind((HOST, 0)).expect("a port");
-    let port = listener.local_addr().expect("it").port();
-    let left = Arc::new(AtomicI64::new(bytes));
-    std::thread::spawn(move || {
-        for near in listener.incoming().flatten() {
-            let Ok(far) = TcpStream::connect((HOST, to as u16)) else { return };
-            for (from, into) in [(&near, &far), (&far, &near)] {
-                let (from, into) = (from.try_clone().expect("it"), into.try_clone().expect("it"));
-                let left = Arc::clone(&left);
-                std::thread::spawn(move || pass(from, into, &left));
-            }
-        }
-    });
-    port.into()
-}
-
-fn pass(mut from: TcpStream, mut into: TcpStream, left: &AtomicI64) {
-    let mut bytes = vec![0; 4 << 10];
-    while let Ok(n @ 1..) = from.read(&mut bytes) {
-        if left.fetch_sub(n as i64, Ordering::Relaxed) < n as i64
-            || into.write_all(&bytes[..n]).is_err()
-        {
-            break;
-        }
-    }
-    for socket in [from, into] {
-        let _closed = socket.shutdown(Shutdown::Both);
-    }
-}
-
 #[test]
 fn streams_that_break_end_the_run_and_the_next_goes_on() {
     let mut broken = 0;
@@ -171,7 +137,7 @@ fn streams_that_break_end_the_run_and_the_next_goes_on() {
         for _ in 0..3 {
             let (answerer, mut offer) = open(3);
             let bytes = gardener.below(9 << 20) as i64;
-            offer.port = breaks(offer.port, bytes);
+            offer.port = breaks(offer.port, bytes, &Arc::default());
             let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
             let (done, _) =
                 over(role, (&from, &to), &plain(), (answerer, &offer), (&calling, &told().0));

@@ -18,7 +18,7 @@ use crate::error::SyncError;
 use crate::link::{Stop, Watched, lock, read_frame};
 use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams};
-use crate::tree::Tree;
+use crate::tree::{Tree, split};
 
 /// A file that is coming.
 pub struct Writing<T: Tree> {
@@ -126,6 +126,9 @@ impl<T: Tree> Writing<T> {
     /// Begins anew, with nothing of what has come.
     pub fn restart(&mut self, wanted: Meta) {
         (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
+        if let Some(job) = &mut self.job {
+            job.kept = 0;
+        }
     }
 
     /// A piece has come. It must lie within the file, and on no other.
@@ -194,13 +197,18 @@ impl<T: Tree> Shared<T> {
 
     /// Takes a piece from a stream of data, which may have come before its file has begun.
     fn early(&self, data: &Data<'_>) -> Result<(), Failed> {
-        let found = self.files.state.wait(|state| match state.open.get(&data.id) {
+        let mut find = |state: &mut State<T>| match state.open.get(&data.id) {
             Some((turn, file)) if data.turn <= *turn => {
                 Some(Some((data.turn == *turn, Arc::clone(file))))
             }
             None if !self.tracker.knows(data.id) => Some(None),
             _ => None,
-        })?;
+        };
+        // What has come is taken also when the run is ending, for the next one.
+        let found = match self.files.state.change(&mut find) {
+            Some(found) => found,
+            None => self.files.state.wait(find)?,
+        };
         let Some((current, file)) = found else { return broken("data of no file") };
         self.piece(&file, data, current)
     }
@@ -240,12 +248,17 @@ impl<T: Tree> Shared<T> {
         Ok(())
     }
 
-    /// The run has ended before its work was done: what is not whole is given up.
+    /// The run has ended before its work was done: what is not whole is left for the next one to
+    /// take up, or given up.
     pub(super) fn abandon(&self) {
         for file in self.files.close() {
             let mut writing = lock(&file);
-            writing.job = None;
-            self.give_up(&mut writing);
+            let Some(job) = writing.job.take() else { continue };
+            let left = self.aside_for(split(&job.path).1, writing.wanted.size);
+            let stays = |aside: &Aside<T>| left.as_ref() == Some(&aside.name);
+            if writing.failed.is_some() || !writing.aside.as_ref().is_some_and(stays) {
+                self.give_up(&mut writing);
+            }
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Job {
     pub own: Option<Seen>,
     /// Sums that were sent for it.
     pub sums: usize,
+    /// Bytes of what a broken run has left of it that were among them.
+    pub kept: u64,
     /// Whether the plan has noted it already.
     pub noted: bool,
     /// What becomes of the file, for its other names.

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use base::limits::{DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{About, Begin, Copy, End, Kind, Message, Meta, Outcome};
+use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
+use wire::dsync::{About, Begin, Copy, End, Kept, Kind, Message, Meta, Outcome};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
 use super::tracker::Job;
 use super::{Shared, why};
 use crate::link::lock;
-use crate::tree::aside::aside_name;
+use crate::tree::aside::{aside_name, aside_of};
 use crate::tree::{Tree, split};
 
 /// One of the threads that take what the control stream says of files.
@@ -35,6 +35,7 @@ impl<T: Tree> Writer<T> {
             Message::Begin(begin) => self.begin(begin),
             Message::Data(data) => self.shared.data(&data),
             Message::Copy(copy) => self.copy(&copy),
+            Message::Kept(kept) => self.kept(&kept),
             Message::End(end) => self.end(end),
             _ => broken("what is about no file"),
         }
@@ -94,6 +95,29 @@ impl<T: Tree> Writer<T> {
         shared.end_if_whole(copy.id, &mut writing)
     }
 
+    /// A piece is at its place already: it is hashed as it lies there.
+    fn kept(&mut self, kept: &Kept) -> Result<(), Failed> {
+        let (shared, piece) = (&self.shared, &mut self.piece);
+        let Some(file) = shared.files.get(kept.id) else {
+            return broken("what is kept of no file");
+        };
+        let length = kept.length as usize;
+        let mut writing = lock(&file);
+        writing.cover(kept.hole, kept.offset, u64::from(kept.length))?;
+        let had = writing.job.as_ref().map_or(0, |job| job.kept);
+        if length > DSYNC_PIECE || kept.offset + u64::from(kept.length) > had {
+            return broken("a piece as kept that it was not told of");
+        }
+        piece.resize(length, 0);
+        shared.try_aside(&mut writing, |aside| {
+            let whole = read_all(&shared.tree, &aside.file, piece, kept.offset);
+            whole.map_err(|_| io::Error::other("what was kept of it is gone"))
+        });
+        writing.digest.piece(kept.offset, piece);
+        shared.tracker.count(|counts| counts.bytes_done += u64::from(kept.length));
+        shared.end_if_whole(kept.id, &mut writing)
+    }
+
     fn end(&mut self, end: End) -> Result<(), Failed> {
         let (id, shared) = (end.id, &self.shared);
         if self.begun.remove(&id) {
@@ -129,10 +153,40 @@ fn at_source(end: &End) -> String {
     format!("at the source: {}", String::from_utf8_lossy(&end.why.0))
 }
 
+/// Reads what must be there.
+fn read_all<T: Tree>(tree: &T, file: &T::File, piece: &mut [u8], from: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < piece.len() {
+        let at = from.checked_add(done as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        match tree.read(file, &mut piece[done..], at)? {
+            0 => return Err(io::Error::other("what is here was changed meanwhile")),
+            n => done += n,
+        }
+    }
+    Ok(())
+}
+
 impl<T: Tree> Shared<T> {
-    /// Makes a file beside its place.
+    /// The name beside its place under which a file of this size can be taken up again, if that is
+    /// of use: a smaller one is sent as quickly, and between directories of one machine so is any.
+    pub(super) fn aside_for(&self, name: &[u8], size: u64) -> Option<Vec<u8>> {
+        (self.delta && size >= DSYNC_DELTA_MIN).then(|| aside_of(name))
+    }
+
+    /// Makes a file beside its place, or takes up what was left of it.
     pub(super) fn create(&self, job: &Job, size: u64) -> io::Result<Aside<T>> {
-        let (dir, name) = (self.tree.dir(&job.node.path)?, aside_name());
+        let (dir, fixed) =
+            (self.tree.dir(&job.node.path)?, self.aside_for(split(&job.path).1, size));
+        let name = fixed.clone().unwrap_or_else(aside_name);
+        if job.kept > 0 && fixed.is_some() {
+            let file = self.tree.take_up(&dir, &name)?;
+            self.tree.cut(&file, job.kept, size)?;
+            return Ok(Aside { dir, name, file });
+        }
+        if fixed.is_some() {
+            // What was left under this name could not be taken up; mostly there is nothing.
+            let _none = self.tree.remove(&dir, &name, Kind::FILE);
+        }
         let file = self.tree.create(&dir, &name)?;
         let aside = Aside { dir, name, file };
         match self.tree.set_size(&aside.file, size) {
@@ -182,14 +236,7 @@ impl<T: Tree> Shared<T> {
             Some(file) => file,
             None => self.tree.open(&self.tree.dir(dir)?, name)?,
         };
-        let mut done = 0;
-        while done < piece.len() {
-            let at = from.checked_add(done as u64).ok_or(io::ErrorKind::InvalidInput)?;
-            match self.tree.read(&file, &mut piece[done..], at)? {
-                0 => return Err(io::Error::other("what is here was changed meanwhile")),
-                n => done += n,
-            }
-        }
+        read_all(&self.tree, &file, piece, from)?;
         *old = Some(file);
         Ok(())
     }

@@ -3,11 +3,11 @@
 use std::io;
 
 use base::limits::{DSYNC_PIECE, DSYNC_TEXT_MAX};
-use wire::dsync::{Begin, Bytes, Copy, Data, End, Message, Meta, Outcome, Wish};
+use wire::dsync::{Begin, Bytes, Copy, Data, End, Kept, Message, Meta, Outcome, Sum, Wish};
 
 use super::{Job, Shared, scan};
 use crate::delta::{self, Index, Part};
-use crate::digest::{Digest, content};
+use crate::digest::{Digest, content, strong};
 use crate::error::Why;
 use crate::link::sentence;
 use crate::tree::{Seen, Tree, split};
@@ -75,10 +75,10 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
             return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)) });
         }
     }
-    let index = (job.sums_wanted() > 0).then(|| {
-        let block = need.basis.as_ref().map_or(0, |basis| basis.block as usize);
-        Index::new(block, job.sums.clone())
-    });
+    let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
+    let (old, kept) = job.sums.split_at_checked(old).unwrap_or_default();
+    let index = need.basis.as_ref().map(|basis| Index::new(basis.block as usize, old.to_vec()));
+    let kept = need.kept.as_ref().map(|basis| (basis.block as usize, kept));
     for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
         let meta = plain(shared, before.clone());
@@ -87,7 +87,12 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         let id = need.id;
         let mut sending =
             Sending { shared, file: &file, id, turn, digest, end: 0, count, piece: Vec::new() };
-        sending.pieces(before.meta.size, index.as_ref())?;
+        // What is beside its place there is lost when the file begins anew.
+        let after = match kept.filter(|_| turn == 0) {
+            Some(kept) => sending.kept(kept, before.meta.size, index.as_ref())?,
+            None => 0,
+        };
+        sending.pieces((after, before.meta.size), index.as_ref())?;
         let hash = sending.digest.finish();
         if is_same(&before, &shared.tree.look_open(&file)?) {
             return Ok(Ended { outcome: Outcome::WHOLE, hash, meta: None });
@@ -122,20 +127,69 @@ struct Sending<'a, T: Tree> {
 }
 
 impl<T: Tree> Sending<'_, T> {
-    /// Sends the data of a file, without its holes.
-    fn pieces(&mut self, size: u64, index: Option<&Index>) -> Result<(), Failed> {
+    /// Sends what the other side has not kept of the blocks at the begin of a file, holes there as
+    /// zeros; where that ends.
+    fn kept(
+        &mut self,
+        (block, sums): (usize, &[Sum]),
+        size: u64,
+        index: Option<&Index>,
+    ) -> Result<u64, Failed> {
+        let end = size.min(sums.len() as u64 * block as u64);
+        let mut bytes = vec![0; block];
+        // Where what is to be sent begins.
+        let (mut literal, mut at) = (0, 0);
+        for sum in sums {
+            if at + block as u64 > end {
+                break;
+            }
+            fill(&self.shared.tree, self.file, &mut bytes, at)?;
+            let next = at + block as u64;
+            if strong(&bytes) == sum.strong {
+                self.data((literal, at), index)?;
+                self.keep(at, &bytes)?;
+                literal = next;
+            }
+            at = next;
+        }
+        self.data((literal, end), index)?;
+        Ok(end)
+    }
+
+    /// Tells of a block that the other side has at its place.
+    fn keep(&mut self, offset: u64, block: &[u8]) -> Result<(), Failed> {
+        let mut at = offset;
+        for piece in block.chunks(DSYNC_PIECE) {
+            let (id, hole, length) = (self.id, at - self.end, piece.len() as u32);
+            self.digest.piece(at, piece);
+            *self.count += 1;
+            self.shared.out.send(&Message::Kept(Kept { id, hole, offset: at, length }))?;
+            at += piece.len() as u64;
+            self.end = at;
+        }
+        Ok(())
+    }
+
+    /// Sends a range.
+    fn data(&mut self, range: (u64, u64), index: Option<&Index>) -> Result<(), Failed> {
         let (tree, file) = (&self.shared.tree, self.file);
-        let mut at = 0;
+        let read = |bytes: &mut [u8], offset: u64| tree.read(file, bytes, offset);
+        match index {
+            _ if range.0 >= range.1 => Ok(()),
+            Some(index) => delta::walk(index, range, read, |part| self.part(part)),
+            None => whole(range, read, &mut |part| self.part(part)),
+        }
+    }
+
+    /// Sends the data of a file from `at` on, without its holes.
+    fn pieces(&mut self, (mut at, size): (u64, u64), index: Option<&Index>) -> Result<(), Failed> {
+        let (tree, file) = (&self.shared.tree, self.file);
         while let Some((start, end)) = tree.next_data(file, at)? {
             let end = end.min(size);
             if start >= end {
                 break;
             }
-            let read = |bytes: &mut [u8], offset: u64| tree.read(file, bytes, offset);
-            match index {
-                Some(index) => delta::walk(index, (start, end), read, |part| self.part(part))?,
-                None => whole((start, end), read, &mut |part| self.part(part))?,
-            }
+            self.data((start, end), index)?;
             at = end;
         }
         Ok(())

@@ -101,11 +101,12 @@ impl Caller {
         let (end, ended) = channel();
         streams.wakes(None, Some(end));
         let (all, stop) = (Arc::clone(streams), Arc::clone(stop));
-        streams.keep(spawn("streams", move || {
+        // Nobody waits for it: it may be looking for a way that nobody needs any more.
+        spawn("streams", move || {
             if let Err(e) = Arc::new(self).call(&all, &hooks, &ended) {
                 stop.fail(e);
             }
-        })?);
+        })?;
         Ok(())
     }
 
@@ -116,13 +117,13 @@ impl Caller {
         ended: &Receiver<()>,
     ) -> Result<(), SyncError> {
         let way = match self.first(streams) {
+            _ if streams.closed() => return Ok(()),
             Ok((way, stream)) => {
                 self.comes_up(&way, &stream, streams);
                 let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
                 streams.keep(spawn("stream", move || (hooks.stream)(stream, &all))?);
                 Arc::new(way)
             }
-            Err(_) if streams.closed() => return Ok(()),
             Err(why) => {
                 (self.report)(Event::Carried(Carried { why, ..Carried::default() }));
                 (hooks.alone)();

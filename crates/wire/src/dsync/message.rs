@@ -227,6 +227,9 @@ xdr_struct! {
         pub hash: Option<[u8; 32]>,
         /// What the destination has, if only differences are to be sent.
         pub basis: Option<Basis>,
+        /// What it has of this very file, each block at its place, from a run that broke off. Its
+        /// sums follow those of the basis.
+        pub kept: Option<Basis>,
     }
 }
 
@@ -287,6 +290,20 @@ xdr_struct! {
         pub offset: u64,
         /// Where it begins in what the destination has.
         pub from: u64,
+        /// Bytes.
+        pub length: u32,
+    }
+}
+
+xdr_struct! {
+    /// A piece that is at its place already, from a run that broke off.
+    pub struct Kept {
+        /// Of which file.
+        pub id: u64,
+        /// As in [`Data`].
+        pub hole: u64,
+        /// Where it begins.
+        pub offset: u64,
         /// Bytes.
         pub length: u32,
     }
@@ -365,6 +382,7 @@ xdr_union! {
         15 Data(Data<'a>),
         16 Copy(Copy),
         17 End(End),
+        18 Kept(Kept),
         20 Credit(Credit),
         21 Need(Need),
         22 Sums(Sums),
