@@ -1,4 +1,5 @@
-//! A stream for data: TLS 1.3 on a TCP connection, which one side sends through and the other reads.
+//! A stream for data: TLS 1.3 on a TCP connection, through which one side sends and the other
+//! reads.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;

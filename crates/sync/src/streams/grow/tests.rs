@@ -54,8 +54,8 @@ impl Simulated {
         rate
     }
 
-    /// Runs for so many seconds: streams at the end, the mean rate of the last second, and when 90 %
-    /// of the link was reached first.
+    /// Runs for so many seconds: streams at the end, the mean rate of the last second, and when
+    /// 90 % of the link was reached first.
     fn run(&mut self, seconds: u64) -> (usize, f64, Option<f64>) {
         let mut growth = Growth::new(DSYNC_STREAMS_MAX, self.rtt_ns);
         let (mut now, mut last, mut filled) = (0, 0.0, None);
