@@ -34,6 +34,11 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Makes an empty file for writing, whose name must be new.
     fn create(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
+    /// error if it is something that anybody else could have made, or could change.
+    fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.
+    fn cut(&self, file: &Self::File, kept: u64, size: u64) -> io::Result<()>;
     /// Makes a file so long, with nothing but holes where nothing was written.
     fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
     /// Writes all bytes.
