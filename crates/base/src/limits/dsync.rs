@@ -46,6 +46,9 @@ pub const DSYNC_GROWTH_PERCENT: u64 = 25;
 pub const DSYNC_GROWTH_NS: u64 = 200_000_000;
 /// Round trips over which a rate is measured: what a new stream brings is seen after one.
 pub const DSYNC_GROWTH_TRIPS: u64 = 2;
+/// Periods without growth after which twice as many streams are tried once more, against what the
+/// rate was in them: where packets get lost it falls behind what it was at first.
+pub const DSYNC_GROWTH_CALM: u64 = 3;
 /// How long a stream may take to come up. A firewall that drops what it does not like is found out
 /// after that time, and the run goes on over the one stream that it has.
 pub const DSYNC_CONNECT_TIMEOUT: Duration = Duration::from_secs(4);

@@ -81,7 +81,7 @@ impl Simulated {
 #[test]
 fn a_link_is_filled_at_any_distance() {
     for (ms, most, within) in
-        [(0, 4, 0.5), (2, 4, 0.5), (10, 8, 0.8), (100, 32, 2.0), (200, 64, 3.0)]
+        [(0, 4, 0.5), (2, 4, 0.5), (10, 8, 0.8), (100, 64, 2.0), (200, 64, 3.0)]
     {
         let (streams, rate, filled) = Simulated::new(ms * 1_000_000, 0.0).run(10);
         assert!(rate > 0.99 * LINK as f64, "{ms} ms: {streams} streams, {rate} B/s");
@@ -113,7 +113,7 @@ fn what_the_link_does_not_limit_gets_few_streams() {
         now += growth.period_ns();
         moved += 5_400_000 + random.below(1_200_000);
     }
-    assert_eq!(streams, 2);
+    assert_eq!(streams, 4);
 }
 
 #[test]
