@@ -38,11 +38,14 @@ pub enum Beside {
     Answers(listen::Answerer),
 }
 
+/// What a thread of a stream does.
+type Work = Box<dyn Fn(Stream, &Streams) + Send + Sync>;
+
 /// What a side does with its streams.
 pub struct Hooks {
     /// Takes a stream that has come up, and works with it until it ends. Called in a thread of the
     /// stream's own.
-    pub stream: Box<dyn Fn(Stream, &Streams) + Send + Sync>,
+    pub stream: Work,
     /// There will be none.
     pub alone: Box<dyn Fn() + Send + Sync>,
 }

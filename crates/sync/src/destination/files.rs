@@ -197,7 +197,7 @@ impl<T: Tree> Shared<T> {
 
     /// Takes a piece from a stream of data, which may have come before its file has begun.
     fn early(&self, data: &Data<'_>) -> Result<(), Failed> {
-        let mut find = |state: &mut State<T>| match state.open.get(&data.id) {
+        let find = |state: &mut State<T>| match state.open.get(&data.id) {
             Some((turn, file)) if data.turn <= *turn => {
                 Some(Some((data.turn == *turn, Arc::clone(file))))
             }
@@ -205,7 +205,7 @@ impl<T: Tree> Shared<T> {
             _ => None,
         };
         // What has come is taken also when the run is ending, for the next one.
-        let found = match self.files.state.change(&mut find) {
+        let found = match self.files.state.change(find) {
             Some(found) => found,
             None => self.files.state.wait(find)?,
         };

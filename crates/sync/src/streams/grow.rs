@@ -5,9 +5,7 @@
 //! few.
 
 use base::clock::NS_PER_S;
-use base::limits::{
-    DSYNC_GROWTH_CALM, DSYNC_GROWTH_NS, DSYNC_GROWTH_PERCENT, DSYNC_GROWTH_TRIPS,
-};
+use base::limits::{DSYNC_GROWTH_CALM, DSYNC_GROWTH_NS, DSYNC_GROWTH_PERCENT, DSYNC_GROWTH_TRIPS};
 
 #[cfg(test)]
 mod tests;
