@@ -152,6 +152,7 @@ pub fn run<T: Tree>(
         // Behind what has come already, as far as that is waited for.
         shared.abandon();
     }
+    shared.tree.end();
     done
 }
 

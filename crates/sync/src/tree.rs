@@ -16,6 +16,10 @@ pub trait Tree: Send + Sync + 'static {
     /// A file that was opened.
     type File: Send + Sync;
 
+    /// The run has ended, and another may begin; that a thread of this one, which looks for a way
+    /// that nobody needs any more, still has the tree, is no matter.
+    fn end(&self) {}
+
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
     /// The names in a directory, by their bytes, without `.` and `..`.

@@ -223,6 +223,11 @@ impl Tree for HostTree {
     type Dir = OwnedFd;
     type File = OwnedFd;
 
+    fn end(&self) {
+        // What is not locked is free, too.
+        let _free = self.top().and_then(sys::unlock);
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
