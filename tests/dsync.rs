@@ -274,14 +274,22 @@ fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
     }
 }
 
-/// Starts a run with its events as JSON, and kills a process after so many of them.
-fn killed(from: &Path, to: &Path, options: &[&str], events: usize, victim: impl Fn(u32) -> u32) {
+/// Starts a run with its events as JSON, and kills a process at the one for which `when` says so,
+/// which gets its number and the event.
+fn killed(
+    (from, to): (&Path, &Path),
+    options: &[&str],
+    mut when: impl FnMut(usize, &Value) -> bool,
+    victim: impl Fn(u32) -> u32,
+) {
     let mut command = dsync(&[from.as_os_str(), to.as_os_str(), OsStr::new("--json")]);
     command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("a run");
     let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut lines = lines.map_while(Result::ok);
-    if lines.nth(events).is_some() {
+    let mut events = lines.by_ref().enumerate();
+    let event = |line: &str| serde_json::from_str(line).expect("JSON");
+    if events.any(|(at, line)| when(at, &event(&line))) {
         signal(victim(child.id()), libc::SIGKILL);
     }
     // The other side may still have something to say.
@@ -301,12 +309,13 @@ fn a_run_that_was_killed_is_made_good_by_the_next() {
     let mut random = SeededRandom::new(11);
     for round in 0..12 {
         let to = scratch.path().join(format!("to{}", round % 4));
-        let events = random.below(FILES as u64) as usize;
+        let last = random.below(FILES as u64) as usize;
+        let when = |at: usize, _: &Value| at == last;
         match round % 4 {
-            0 => killed(&from, &to, &[], events, |own| own),
-            1 => killed(&from, &there(&to), &over, events, |own| own),
-            2 => killed(&from, &there(&to), &over, events, other),
-            _ => killed(&there(&from), &to, &over, events, other),
+            0 => killed((&from, &to), &[], when, |own| own),
+            1 => killed((&from, &there(&to)), &over, when, |own| own),
+            2 => killed((&from, &there(&to)), &over, when, other),
+            _ => killed((&there(&from), &to), &over, when, other),
         }
         if round >= 8 {
             // The killed side's other half may take a moment to see it, and holds the directory.
@@ -338,10 +347,11 @@ fn a_large_file_goes_on_where_a_run_was_killed() {
         let to = scratch.path().join(format!("to{round}"));
         let (source, destination) =
             if round < 2 { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
-        // A line each for the top, the file and the streams, then four for a second.
+        // A third has come; of that nearly all is written.
+        let when = |_, event: &Value| event["bytes_received"].as_u64() >= Some(8 << 20);
         match round % 2 {
-            0 => killed(&source, &destination, &slow, 5, |own| own),
-            _ => killed(&source, &destination, &slow, 5, other),
+            0 => killed((&source, &destination), &slow, when, |own| own),
+            _ => killed((&source, &destination), &slow, when, other),
         }
         let args: Vec<&str> = over.iter().map(String::as_str).chain(["--json"]).collect();
         let mut done = go(&source, &destination, &args);
