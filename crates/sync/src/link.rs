@@ -111,7 +111,7 @@ impl<S: Send + 'static> Watched<S> {
         result
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` gives something; what it changes then is told to others who wait.
     ///
     /// # Errors
     /// Why the run ends.
@@ -122,6 +122,8 @@ impl<S: Send + 'static> Watched<S> {
                 return Err(why);
             }
             if let Some(result) = ready(&mut state) {
+                drop(state);
+                self.changed.notify_all();
                 return Ok(result);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -191,15 +191,14 @@ impl<T: Tree> Plan<T> {
             Some(_) if shared.options.dry_run => Wish::COMPARE,
             Some(_) => Wish::SEND_IF_OTHER,
         };
-        let (basis, mut sums) = shared.sums(open, &case).unzip();
-        let mut all: Vec<Sum> = sums.take().unwrap_or_default();
+        let (basis, sums) = shared.sums(open, &case).unzip();
+        let mut all: Vec<Sum> = sums.unwrap_or_default();
         let kept = shared.kept(open, &case).filter(|(_, sums)| {
             // A file with more sums than may be open would be waited for without end.
             all.len() + sums.len() <= DSYNC_BLOCKS_MAX
         });
         let (kept, sums) = kept.unzip();
         all.extend(sums.unwrap_or_default());
-        let kept: Option<Basis> = kept;
         open.node.hold();
         let size = case.wanted.size;
         shared.tracker.count(|counts| {

@@ -267,11 +267,10 @@ impl<T: Tree> Shared<T> {
 pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<Stop>) -> Hooks {
     let (takes, tells, stop) = (Arc::clone(shared), shared.out.clone(), Arc::clone(stop));
     let stream = move |stream: Stream, streams: &Streams| {
-        if let Err(e) = take_all(&takes, stream, streams) {
-            match e {
-                Failed::Run(e) => drop(streams.failed(e).map(|e| stop.fail(e))),
-                Failed::Told(_) => {}
-            }
+        if let Err(Failed::Run(e)) = take_all(&takes, stream, streams)
+            && let Some(e) = streams.failed(e)
+        {
+            stop.fail(e);
         }
     };
     let alone = move || {

@@ -91,14 +91,7 @@ impl Bulk {
             }
             Carrier::Streams => None,
         })?;
-        match left {
-            Some(bytes) => self.out.send_frame(bytes),
-            None => {
-                // Whoever waits for a frame.
-                self.state.change(|_| ());
-                Ok(())
-            }
-        }
+        left.map_or(Ok(()), |bytes| self.out.send_frame(bytes))
     }
 
     /// Sends through a stream what waits, until there is nothing more.
@@ -125,8 +118,6 @@ impl Bulk {
             }
             Some(Some(bytes))
         });
-        // There is room again.
-        self.state.change(|_| ());
         next.ok().flatten()
     }
 }
