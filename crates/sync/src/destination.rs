@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use base::limits::{
-    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_WRITE_QUEUE,
+    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_TICK,
+    DSYNC_WRITE_QUEUE,
 };
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Pace, Stop, lock, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -27,6 +28,7 @@ mod compare;
 mod decide;
 mod extents;
 mod files;
+mod intake;
 mod links;
 mod node;
 mod plan;
@@ -35,6 +37,8 @@ mod tracker;
 mod write;
 
 use files::Files;
+use intake::Intake;
+use plan::Failed;
 use tracker::Tracker;
 
 /// What all threads of this side share.
@@ -46,6 +50,9 @@ struct Shared<T: Tree> {
     out: Out,
     tracker: Tracker,
     files: Files<T>,
+    /// What has come over streams for data.
+    intake: Intake,
+    report: Report,
     /// Whether changed files are sent by their differences.
     delta: bool,
     /// Files here that had several names when they were first seen.
@@ -71,7 +78,7 @@ impl Tell {
                     Event::Note(note) => out.send(&Message::Note(note)),
                     Event::Progress(counts) => out.send(&Message::Progress(counts)),
                     // Of the side that has connected them.
-                    Event::Carried(_) => Ok(()),
+                    Event::Carried(_) | Event::Lost(_) => Ok(()),
                 };
             }),
         }
@@ -98,7 +105,7 @@ pub fn run<T: Tree>(
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside } = link;
+    let Link { read, write, close, closes, beside, patience } = link;
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
     stop.on_fail(Box::new(close));
@@ -116,6 +123,8 @@ pub fn run<T: Tree>(
         out,
         tracker: Tracker::new(&stop, &report),
         files: Files::new(&stop),
+        intake: Intake::default(),
+        report,
         delta,
         several: Mutex::default(),
     });
@@ -124,12 +133,16 @@ pub fn run<T: Tree>(
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
     let ahead = Arc::new(AtomicU64::new(0));
+    let receives = Arc::clone(&shared);
     let (counted, ends) = (Arc::clone(&ahead), Arc::clone(&stop));
     threads.push(spawn("receive", move || {
-        if let Err(e) = receive(read, &items, &queues, &counted) {
-            ends.fail(e);
+        if let Err(e) = receive(&receives, read, &items, &queues, &counted) {
+            e.stop(&ends);
         }
     })?);
+    let tells = Arc::clone(&shared);
+    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || tells.tell_taken())?;
+    threads.push(ticks);
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
         streams.close();
@@ -137,6 +150,7 @@ pub fn run<T: Tree>(
         shared.out.flush()?;
         Ok(counts)
     });
+    drop(ticker);
     let done = done.map_err(|why| stop.why().unwrap_or(why));
     if done.is_err() {
         stop.fail(SyncError::Gone);
@@ -206,12 +220,13 @@ fn start_writers<T: Tree>(
 }
 
 /// Takes what comes apart, until the link ends.
-fn receive(
+fn receive<T: Tree>(
+    shared: &Shared<T>,
     read: Box<dyn Read + Send>,
     items: &Sender<Item>,
     queues: &Queues,
     ahead: &AtomicU64,
-) -> Result<(), SyncError> {
+) -> Result<(), Failed> {
     let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
     while let Some(body) = read_frame(&mut read)? {
         // What is about no file is for the plan.
@@ -227,14 +242,18 @@ fn receive(
             Message::End(end) => Some(end.id),
             Message::Refused(refused) => {
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();
-                return Err(SyncError::Refused(why));
+                return Err(Failed::Run(SyncError::Refused(why)));
             }
-            _ => return Err(SyncError::Broken("what only a destination sends")),
+            Message::Broken(broken) => {
+                shared.given_up(broken.stream)?;
+                continue;
+            }
+            _ => return plan::broken("what only a destination sends"),
         };
         let Some(id) = id else {
             let bytes = body.len() as u64;
             if ahead.fetch_add(bytes, Ordering::AcqRel) + bytes > DSYNC_SCAN_WINDOW {
-                return Err(SyncError::Broken("more entries than it had credit for"));
+                return plan::broken("more entries than it had credit for");
             }
             if items.send(Item::Told(body)).is_err() {
                 return Ok(());
@@ -247,7 +266,7 @@ fn receive(
             return Ok(());
         }
     }
-    Err(SyncError::Gone)
+    Err(Failed::Run(SyncError::Gone))
 }
 
 /// A sentence of what failed, for a note.

@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel,
+};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -33,6 +35,32 @@ pub struct Link {
     pub closes: bool,
     /// Streams for data beside it.
     pub beside: Beside,
+    /// How long one of them may stand still while others go on.
+    pub patience: Duration,
+}
+
+/// Something that is done every so often, until this is dropped.
+pub struct Ticker {
+    _end: Sender<()>,
+}
+
+impl Ticker {
+    /// Has it done.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(
+        every: Duration,
+        mut work: impl FnMut() + Send + 'static,
+    ) -> Result<(Self, JoinHandle<()>), SyncError> {
+        let (end, ended) = channel();
+        let thread = spawn("tick", move || {
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                work();
+            }
+        })?;
+        Ok((Self { _end: end }, thread))
+    }
 }
 
 /// Takes a lock. What a thread that panicked has left is complete enough to end a run with.

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use base::limits::DSYNC_STREAM_PATIENCE;
 use wire::dsync::{
     Bytes, Counts, Message, Note, Options, Ready, Refused, Role, Start, Wanted, frame,
 };
@@ -34,6 +35,9 @@ pub enum Event {
     Progress(Counts),
     /// A stream has come up beside the control stream, or there will be none.
     Carried(Carried),
+    /// A stream has broken; so many are left. What it had goes over these, or over the control
+    /// stream.
+    Lost(usize),
 }
 
 /// What carries the content of files between two machines.
@@ -79,7 +83,7 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     // One that is closed already is as good.
     let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
     let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing })
+    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE })
 }
 
 /// Makes a directory of this machine the same as another of it.
@@ -232,5 +236,5 @@ pub fn stdio() -> Result<Link, SyncError> {
     let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
     let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
     // A blocked read of a pipe cannot be ended; the process can.
-    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing })
+    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE })
 }

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
+    DSYNC_TICK,
 };
 use wire::dsync::{Basis, Counts, Message, Need, Options, Sum, Sums, Wish, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Pace, Queue, Stop, Watched, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
-use crate::streams::Streams;
+use crate::streams::{Beside, Streams};
 use crate::tree::{Tree, is_path};
 
 mod bulk;
@@ -70,12 +71,16 @@ pub fn run<T: Tree>(
     report: &Report,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside } = link;
+    let Link { read, write, close, closes, beside, patience } = link;
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
     let (out, _ends_with_the_link) = Out::start(write, &pace, &stop)?;
-    let bulk = Bulk::new(&out, &pace, &stop);
+    let bulk = Bulk::new(&out, &pace, report, &stop);
+    let mut threads = Vec::new();
+    if !matches!(beside, Beside::Nothing) {
+        threads.push(bulk.start_rest()?);
+    }
     let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
     let shared = Arc::new(Shared {
         tree,
@@ -88,7 +93,6 @@ pub fn run<T: Tree>(
         stop: Arc::clone(&stop),
     });
     let jobs = Queue::new(&stop);
-    let mut threads = Vec::new();
     for _ in 0..DSYNC_THREADS {
         let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
         threads.push(spawn("read", move || {
@@ -104,8 +108,13 @@ pub fn run<T: Tree>(
         // What fails of the run is told by the stop.
         let _told = scan::walk(&walks);
     })?);
+    let looks = Arc::clone(&bulk);
+    let every = DSYNC_TICK.min(patience / 4);
+    let (ticker, ticks) = Ticker::start(every, move || looks.look_after(patience))?;
+    threads.push(ticks);
     let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
+    drop(ticker);
     jobs.end();
     bulk.end();
     streams.close();
@@ -138,6 +147,7 @@ impl<T: Tree> Heard<'_, T> {
                 Message::Sums(sums) => self.sums(sums)?,
                 Message::Note(note) => (self.report)(Event::Note(note)),
                 Message::Alone(()) => self.shared.bulk.alone(),
+                Message::Taken(taken) => self.shared.bulk.taken(&taken)?,
                 Message::Progress(counts) => (self.report)(Event::Progress(counts)),
                 Message::Done(counts) => return Ok(counts),
                 Message::Refused(refused) => {

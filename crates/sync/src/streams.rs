@@ -7,7 +7,6 @@
 //! - [`listen`], [`connect`]: the two ends coming together.
 //! - [`grow`]: how many streams there should be.
 
-use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -112,8 +111,8 @@ impl Streams {
         }
     }
 
-    /// Whether the run has ended.
-    fn closed(&self) -> bool {
+    /// Whether the run has ended: how a stream ends does not matter any more.
+    pub fn closed(&self) -> bool {
         lock(&self.sockets).closed
     }
 
@@ -150,22 +149,10 @@ impl Streams {
     fn came_up(&self) -> usize {
         self.up.fetch_add(1, Ordering::AcqRel) + 1
     }
-
-    /// What a failure of a stream means to the run: nothing, if that has ended.
-    pub fn failed(&self, error: SyncError) -> Option<SyncError> {
-        let gone = |e: &io::Error| {
-            use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-            matches!(e.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
-        };
-        match error {
-            _ if self.closed() => None,
-            SyncError::Link(e) if gone(&e) => Some(SyncError::Gone),
-            error => Some(error),
-        }
-    }
 }
 
-fn shut(socket: &TcpStream) {
+/// Ends what goes over a socket, at both sides as far as that can be.
+pub fn shut(socket: &TcpStream) {
     // One that is closed already is as good.
     let _closed = socket.shutdown(Shutdown::Both);
 }

@@ -7,11 +7,13 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base::random::Random;
-use common::broken::{HOST, breaks};
+use common::broken::{Breaks, End, HOST, breaks, ends};
 use common::{Gardener, Scratch, assert_same, facts, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
@@ -26,6 +28,9 @@ use wire::dsync::{
     Bytes, Data, Directory, Entries, Entry, Kind, Message, Meta, Need, Offer, Time, Wanted, frame,
 };
 use wire::xdr::Seq;
+
+/// How long a stream may stand still here.
+const SHORT: Duration = Duration::from_millis(400);
 
 fn open(most: u32) -> (Answerer, Offer) {
     let wanted = Wanted { most, low: 0, high: 0 };
@@ -44,21 +49,35 @@ fn told() -> (Report, Arc<Mutex<Vec<Carried>>>) {
     (report, kept)
 }
 
-/// Both sides in this process, with streams from the caller to a port that it is told of.
-fn over(
+/// Links of a source and a destination in this process, with streams from the caller to a port that
+/// it is told of.
+fn links(
     role: Role,
-    (from, to): (&Path, &Path),
-    options: &Options,
     (answerer, offer): (Answerer, &Offer),
     (calling, report): (&Calling, &Report),
-) -> (Result<Counts, Why>, Result<Counts, Why>) {
+) -> (Link, Link) {
     let (mut near, mut far) = pair().expect("sockets");
     near.beside = Beside::Calls(Caller::new(offer, calling, report).expect("an offer"));
     far.beside = Beside::Answers(answerer);
-    let (mut reads, mut writes) = (near, far);
-    if role == Role::DESTINATION {
-        std::mem::swap(&mut reads, &mut writes);
-    }
+    if role == Role::DESTINATION { (far, near) } else { (near, far) }
+}
+
+/// Both sides in this process, with streams from the caller to a port that it is told of.
+fn over(
+    role: Role,
+    ends: (&Path, &Path),
+    options: &Options,
+    offered: (Answerer, &Offer),
+    calling: (&Calling, &Report),
+) -> (Result<Counts, Why>, Result<Counts, Why>) {
+    go(ends, options, links(role, offered, calling))
+}
+
+fn go(
+    (from, to): (&Path, &Path),
+    options: &Options,
+    (reads, writes): (Link, Link),
+) -> (Result<Counts, Why>, Result<Counts, Why>) {
     let (tree, wanted) = (HostTree::open(from).expect("a tree"), options.clone());
     let other = std::thread::spawn(move || source::run(tree, &wanted, reads, &notes().0));
     let tree = HostTree::open_for_change(to).expect("a tree");
@@ -127,7 +146,47 @@ fn what_cannot_be_connected_is_said_once_and_goes_over_control() {
 }
 
 #[test]
-fn streams_that_break_end_the_run_and_the_next_goes_on() {
+fn streams_that_break_do_not_end_the_run() {
+    let (mut broken, mut none_left) = (0, 0);
+    for seed in 0..32 {
+        let scratch = Scratch::new("lost-streams");
+        let (from, to) = grown(&scratch, 200 + seed);
+        let mut gardener = Gardener::new(seed);
+        let role = if seed % 2 == 0 { Role::SOURCE } else { Role::DESTINATION };
+        let (answerer, mut offer) = open(3);
+        let ways = [End::Shut, End::Reset, End::Stall, End::Garble];
+        let plan = (0..3).map(|_| (gardener.below(3 << 20) as i64, gardener.pick(&ways))).collect();
+        let (port, ended) = ends(offer.port, plan);
+        offer.port = port;
+        let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
+        let (report, _) = told();
+        let (mut reads, mut writes) = links(role, (answerer, &offer), (&calling, &report));
+        (reads.patience, writes.patience) = (SHORT, SHORT);
+        let lost: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let keeps = Arc::clone(&lost);
+        let hears: Report = Arc::new(move |event| {
+            if let Event::Lost(left) = event {
+                keeps.lock().expect("events").push(left);
+            }
+        });
+        let (tree, other) = (HostTree::open(&from).expect("a tree"), hears);
+        let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &other));
+        let tree = HostTree::open_for_change(&to).expect("a tree");
+        let done = destination::run(tree, &plain(), writes, Tell::Here(notes().0), true);
+        let other = other.join().expect("no panic");
+        assert!(done.is_ok() && other.is_ok(), "seed {seed}: {done:?} {other:?}");
+        assert_eq!(done.expect("counts").failures, 0, "seed {seed}");
+        assert_same(&from, &to, &format!("seed {seed}"));
+        let lost = lost.lock().expect("events");
+        broken += lost.len();
+        none_left += usize::from(lost.contains(&0));
+        assert!(lost.len() <= ended.load(Ordering::Relaxed) as usize + 3, "seed {seed}: {lost:?}");
+    }
+    assert!(broken > 32 && none_left > 4, "{broken} broke, and {none_left} times none was left");
+}
+
+#[test]
+fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
     let mut broken = 0;
     for seed in 0..24 {
         let scratch = Scratch::new("broken-streams");
@@ -139,8 +198,11 @@ fn streams_that_break_end_the_run_and_the_next_goes_on() {
             let bytes = gardener.below(9 << 20) as i64;
             offer.port = breaks(offer.port, bytes, &Arc::default());
             let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
-            let (done, _) =
-                over(role, (&from, &to), &plain(), (answerer, &offer), (&calling, &told().0));
+            let mut both = links(role, (answerer, &offer), (&calling, &told().0));
+            let (left, sent) = (gardener.below(2 << 20) as usize, Arc::default());
+            let write = std::mem::replace(&mut both.0.write, Box::new(io::sink()));
+            both.0.write = Box::new(Breaks { write, left, sent });
+            let (done, _) = go((&from, &to), &plain(), both);
             broken += u32::from(done.is_err());
             let old = facts(&from);
             for (path, now) in facts(&to) {
@@ -209,7 +271,9 @@ fn asked(link: &mut Link) -> Need {
 
 fn connected(offer: &Offer) -> io::Result<Stream> {
     let socket = Arc::new(TcpStream::connect((HOST, offer.port as u16))?);
-    Known::new(offer.fingerprint, offer.token).expect("an offer").open(&socket)
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Known::new(offer.fingerprint, offer.token).expect("an offer").open(&socket, number)
 }
 
 #[test]

@@ -66,6 +66,22 @@ pub const DSYNC_NOTSENT: u32 = 512 << 10;
 /// streams, in pieces of some KiB.
 pub const DSYNC_GAPS_MAX: usize = 128 << 10;
 
+/// Numbers of streams that a destination remembers, those that broke or never came up included: each
+/// way to the other side that is tried takes one.
+pub const DSYNC_STREAMS_EVER: usize = 4 * DSYNC_STREAMS_MAX;
+/// Bytes that were given to streams and were not told to have been taken: they are held to go another
+/// way if a stream breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
+pub const DSYNC_UNTAKEN: u64 = 256 << 20;
+/// Bytes taken from a stream after which that is told at once; less is told with the next tick.
+pub const DSYNC_TAKEN_BYTES: u64 = 1 << 20;
+/// How often what was taken is told, and streams are looked after.
+pub const DSYNC_TICK: Duration = Duration::from_millis(250);
+/// How long nothing of what a stream carries may be taken, while others go on, before it is given up:
+/// longer than TCP needs to find a way again that was lost for some seconds.
+pub const DSYNC_STREAM_PATIENCE: Duration = Duration::from_secs(20);
+/// So many times as long where no other stream goes on either: a disk may stand still for all.
+pub const DSYNC_PATIENCE_ALONE: u32 = 6;
+
 // --- sync: what a run holds -------------------------------------------------------------------
 
 /// Bytes of entries that the source may be ahead of the destination's plan: 40 MB/s of them at a

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use base::limits::DSYNC_GAPS_MAX;
+use wire::dsync::frame::HEAD;
 use wire::dsync::{Data, End, Message, Meta, frame};
 
 use super::extents::Extents;
@@ -17,7 +18,7 @@ use crate::digest::{self, Digest};
 use crate::error::SyncError;
 use crate::link::{Stop, Watched, lock, read_frame};
 use crate::streams::tls::Stream;
-use crate::streams::{Hooks, Streams};
+use crate::streams::{Hooks, Streams, shut};
 use crate::tree::{Tree, split};
 
 /// A file that is coming.
@@ -70,6 +71,12 @@ impl<T: Tree> Files<T> {
     /// One that has begun.
     pub fn get(&self, id: u64) -> Option<Shelf<T>> {
         self.state.change(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
+    }
+
+    /// One that has begun, and how often it began anew.
+    fn get_turn(&self, id: u64) -> Option<(u32, Shelf<T>)> {
+        let of = |(turn, file): &(u32, Shelf<T>)| (*turn, Arc::clone(file));
+        self.state.change(|state| state.open.get(&id).map(of))
     }
 
     /// Enters one that begins.
@@ -189,10 +196,13 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes a piece from the control stream: its file has begun.
+    /// Takes a piece from the control stream: its file has begun, and may have begun anew since it
+    /// was given to a stream that broke.
     pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
-        let Some(file) = self.files.get(data.id) else { return broken("data of no file") };
-        self.piece(&file, data, true)
+        match self.files.get_turn(data.id) {
+            Some((turn, file)) if data.turn <= turn => self.piece(&file, data, data.turn == turn),
+            _ => broken("data of no file"),
+        }
     }
 
     /// Takes a piece from a stream of data, which may have come before its file has begun.
@@ -267,11 +277,21 @@ impl<T: Tree> Shared<T> {
 pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<Stop>) -> Hooks {
     let (takes, tells, stop) = (Arc::clone(shared), shared.out.clone(), Arc::clone(stop));
     let stream = move |stream: Stream, streams: &Streams| {
-        if let Err(e) = take_all(&takes, stream, streams) {
-            match e {
-                Failed::Run(e) => drop(streams.failed(e).map(|e| stop.fail(e))),
-                Failed::Told(_) => {}
+        let (number, socket) = (stream.number, Arc::clone(&stream.socket));
+        let ended = match takes.intake.enter(number, &socket) {
+            Ok(true) => take_all(&takes, stream, streams),
+            // The source has given it up before.
+            Ok(false) => return,
+            Err(e) => Err(Failed::Run(e)),
+        };
+        match ended {
+            _ if streams.closed() => {}
+            // What it has not brought comes another way.
+            Ok(()) | Err(Failed::Run(SyncError::Gone | SyncError::Link(_))) => {
+                shut(&socket);
+                takes.lost(number);
             }
+            Err(e) => drop(e.stop(&stop)),
         }
     };
     let alone = move || {
@@ -289,12 +309,15 @@ fn take_all<T: Tree>(
     mut stream: Stream,
     streams: &Streams,
 ) -> Result<(), Failed> {
+    let number = stream.number;
     while let Some(body) = read_frame(&mut stream).map_err(Failed::Run)? {
-        streams.moved.fetch_add(body.len() as u64, Ordering::Relaxed);
+        let bytes = (body.len() + HEAD) as u64;
+        streams.moved.fetch_add(bytes, Ordering::Relaxed);
         match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
             Message::Data(data) => shared.early(&data)?,
             _ => return broken("what is no data over a stream of data"),
         }
+        shared.took(number, bytes)?;
     }
-    Err(Failed::Run(SyncError::Gone))
+    Ok(())
 }

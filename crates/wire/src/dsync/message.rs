@@ -365,6 +365,26 @@ xdr_struct! {
     }
 }
 
+xdr_struct! {
+    /// What the destination has taken from a stream for data.
+    pub struct Taken {
+        /// The number with which the stream has begun.
+        pub stream: u32,
+        /// Bytes of whole frames, heads included, since its begin.
+        pub bytes: u64,
+        /// Whether it has ended there: what is beyond these bytes goes another way.
+        pub ended: bool,
+    }
+}
+
+xdr_struct! {
+    /// The source gives up a stream for data, and waits to hear what was taken from it.
+    pub struct Broken {
+        /// The number with which it has begun.
+        pub stream: u32,
+    }
+}
+
 xdr_union! {
     /// One message: of both sides, of the source, of the destination; each has its members in the
     /// structure of its name.
@@ -390,5 +410,7 @@ xdr_union! {
         24 Progress(Counts),
         25 Done(Counts),
         26 Alone(()),
+        27 Taken(Taken),
+        28 Broken(Broken),
     }
 }

@@ -53,6 +53,7 @@ impl Teller {
                 self.line(&counts_json("progress", &counts, self.seconds()));
             }
             Event::Carried(carried) => self.carried(carried),
+            Event::Lost(left) => self.lost(left),
             Event::Note(note) => self.note(&note),
             Event::Progress(counts) => self.progress(&counts),
         }
@@ -115,6 +116,24 @@ impl Teller {
         {
             *last = Some(carried);
         }
+    }
+
+    /// A stream has broken.
+    fn lost(&self, left: usize) {
+        if self.json {
+            return self.line(&json!({ "event": "stream_lost", "left": left }));
+        }
+        let way = match left {
+            0 => "ssh".to_owned(),
+            1 => "the one that is left".to_owned(),
+            left => format!("the {left} that are left"),
+        };
+        self.clear();
+        // Without a standard error there is nobody to tell.
+        let _unread = writeln!(
+            std::io::stderr(),
+            "plimsoll: a stream for data broke; what it carried goes over {way}"
+        );
     }
 
     fn seconds(&self) -> f64 {
