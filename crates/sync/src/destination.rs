@@ -11,14 +11,16 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use base::clock::monotonic_ns;
 use base::limits::{
     DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_TICK,
     DSYNC_WRITE_QUEUE,
 };
-use wire::dsync::{About, Counts, FileId, Kind, Message, Options, frame};
+use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
+use crate::load::{Meter, of_process};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -39,7 +41,7 @@ mod write;
 use files::Files;
 use intake::Intake;
 use plan::Failed;
-use tracker::Tracker;
+use tracker::{Show, Tracker};
 
 /// What all threads of this side share.
 struct Shared<T: Tree> {
@@ -52,6 +54,7 @@ struct Shared<T: Tree> {
     files: Files<T>,
     /// What has come over streams for data.
     intake: Intake,
+    meter: Arc<Meter>,
     report: Report,
     /// Whether changed files are sent by their differences.
     delta: bool,
@@ -76,12 +79,26 @@ impl Tell {
             Self::There => Arc::new(move |event| {
                 let _unheard = match event {
                     Event::Note(note) => out.send(&Message::Note(note)),
-                    Event::Progress(counts) => out.send(&Message::Progress(counts)),
-                    // Of the side that has connected them.
-                    Event::Carried(_) | Event::Lost(_) => Ok(()),
+                    // Of the side that has connected them; and how far it is, is told apart.
+                    Event::Carried(_) | Event::Lost(_) | Event::Progress(_) => Ok(()),
                 };
             }),
         }
+    }
+}
+
+/// Who is told how far it is.
+fn shows(tell: &Tell, out: &Out, meter: &Arc<Meter>) -> Show {
+    let (out, meter) = (out.clone(), Arc::clone(meter));
+    match tell {
+        Tell::Here(report) => {
+            let report = Arc::clone(report);
+            Box::new(move |counts| {
+                report(Event::Progress(meter.progress(monotonic_ns(), counts)));
+            })
+        }
+        // When nobody hears it, the run is ending.
+        Tell::There => Box::new(move |counts| drop(out.send(&Message::Progress(counts)))),
     }
 }
 
@@ -105,7 +122,8 @@ pub fn run<T: Tree>(
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience } = link;
+    let Link { read, write, close, closes, beside, patience, local } = link;
+    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(local)));
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
     stop.on_fail(Box::new(close));
@@ -113,6 +131,7 @@ pub fn run<T: Tree>(
     // A planner that is gone needs no waking.
     stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
     let (out, _ends_with_the_link) = Out::start(write, &Pace::new(0), &stop)?;
+    let shows = shows(&tell, &out, &meter);
     let report = tell.report(&out);
     let may_own = options.owners && tree.may_own();
     let shared = Arc::new(Shared {
@@ -121,9 +140,10 @@ pub fn run<T: Tree>(
         rules,
         keep: Keep { owners: may_own, xattrs: options.xattrs },
         out,
-        tracker: Tracker::new(&stop, &report),
+        tracker: Tracker::new(&stop, &report, shows),
         files: Files::new(&stop),
         intake: Intake::default(),
+        meter,
         report,
         delta,
         several: Mutex::default(),
@@ -140,8 +160,11 @@ pub fn run<T: Tree>(
             e.stop(&ends);
         }
     })?);
-    let tells = Arc::clone(&shared);
-    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || tells.tell_taken())?;
+    let (tells, weighs) = (Arc::clone(&shared), Arc::clone(&streams));
+    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+        tells.tell_taken();
+        tells.tell_load(began_ns, &weighs);
+    })?;
     threads.push(ticks);
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
@@ -244,6 +267,10 @@ fn receive<T: Tree>(
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();
                 return Err(Failed::Run(SyncError::Refused(why)));
             }
+            Message::Load(load) => {
+                shared.meter.tell(Role::SOURCE, load);
+                continue;
+            }
             Message::Broken(broken) => {
                 shared.given_up(broken.stream)?;
                 continue;
@@ -291,6 +318,16 @@ impl<T: Tree> Shared<T> {
             }
         }
         Ok(seen)
+    }
+
+    /// Tells what this side has used and waited for.
+    fn tell_load(&self, began_ns: u64, streams: &Streams) {
+        let mut load = of_process(began_ns);
+        load.disk_ns = self.tree.waited_ns();
+        streams.weigh(&mut load);
+        self.meter.tell(Role::DESTINATION, load.clone());
+        // When nobody hears it, the run is ending.
+        let _unheard = self.out.send(&Message::Load(load));
     }
 
     /// Notes a thing that is done, or that a run without a dry one would do.

@@ -11,6 +11,7 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`load`]: what limits a run.
 //! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
 //! - [`run`]: both together, in this process or one of them elsewhere.
@@ -20,6 +21,7 @@ pub mod destination;
 mod digest;
 pub mod error;
 pub mod link;
+pub mod load;
 pub mod rules;
 pub mod run;
 pub mod source;

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel,
 };
@@ -37,6 +38,8 @@ pub struct Link {
     pub beside: Beside,
     /// How long one of them may stand still while others go on.
     pub patience: Duration,
+    /// Whether the other side is in this process.
+    pub local: bool,
 }
 
 /// Something that is done every so often, until this is dropped.
@@ -302,12 +305,19 @@ pub struct Pace {
     rate: u64,
     /// When what has passed is used up.
     free_at: Mutex<u64>,
+    paused_ns: AtomicU64,
 }
 
 impl Pace {
     /// So many bytes per second; as many as there can be for 0.
     pub fn new(rate: u64) -> Arc<Self> {
-        Arc::new(Self { rate, free_at: Mutex::new(monotonic_ns()) })
+        let (free_at, paused_ns) = (Mutex::new(monotonic_ns()), AtomicU64::new(0));
+        Arc::new(Self { rate, free_at, paused_ns })
+    }
+
+    /// How long bytes have waited, over all streams, in nanoseconds.
+    pub fn paused_ns(&self) -> u64 {
+        self.paused_ns.load(Ordering::Relaxed)
     }
 
     /// Writes all bytes, and has them leave.
@@ -349,6 +359,7 @@ impl Pace {
             wait
         };
         if wait > 0 {
+            self.paused_ns.fetch_add(wait, Ordering::Relaxed);
             thread::sleep(Duration::from_nanos(wait));
         }
     }

@@ -4,16 +4,21 @@
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use base::clock::monotonic_ns;
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
     DSYNC_TICK,
 };
-use wire::dsync::{Basis, Counts, Message, Need, Options, Sum, Sums, Wish, frame};
+use wire::dsync::{
+    Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, Wish, frame,
+};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
 use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
+use crate::load::{Meter, of_process};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -71,7 +76,9 @@ pub fn run<T: Tree>(
     report: &Report,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience } = link;
+    let Link { read, write, close, closes, beside, patience, local } = link;
+    let (began_ns, meter) = (monotonic_ns(), Meter::new(local));
+    let meter = Arc::new(meter);
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
@@ -108,11 +115,16 @@ pub fn run<T: Tree>(
         // What fails of the run is told by the stop.
         let _told = scan::walk(&walks);
     })?);
-    let looks = Arc::clone(&bulk);
-    let every = DSYNC_TICK.min(patience / 4);
-    let (ticker, ticks) = Ticker::start(every, move || looks.look_after(patience))?;
+    let (looks, weighs, meters) = (Arc::clone(&shared), Arc::clone(&streams), Arc::clone(&meter));
+    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+        looks.bulk.look_after(patience);
+        let load = looks.load(began_ns, &pace, &weighs);
+        meters.tell(Role::SOURCE, load.clone());
+        // When nobody hears it, the run is ending.
+        let _unheard = looks.out.send(&Message::Load(load));
+    })?;
     threads.push(ticks);
-    let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report };
+    let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
     drop(ticker);
     jobs.end();
@@ -128,6 +140,18 @@ pub fn run<T: Tree>(
     done.map_err(|_| stop.reason())
 }
 
+impl<T: Tree> Shared<T> {
+    /// What this side has used and waited for.
+    fn load(&self, began_ns: u64, pace: &Pace, streams: &Streams) -> Load {
+        let mut load = of_process(began_ns);
+        load.disk_ns = self.tree.waited_ns();
+        load.room_ns = self.bulk.room_ns.load(Ordering::Relaxed);
+        load.paused_ns = pace.paused_ns();
+        streams.weigh(&mut load);
+        load
+    }
+}
+
 /// What the destination says.
 struct Heard<'a, T> {
     shared: &'a Shared<T>,
@@ -135,6 +159,7 @@ struct Heard<'a, T> {
     /// Jobs whose sums are on their way.
     waits: HashMap<u64, Job>,
     report: &'a Report,
+    meter: Arc<Meter>,
 }
 
 impl<T: Tree> Heard<'_, T> {
@@ -148,7 +173,11 @@ impl<T: Tree> Heard<'_, T> {
                 Message::Note(note) => (self.report)(Event::Note(note)),
                 Message::Alone(()) => self.shared.bulk.alone(),
                 Message::Taken(taken) => self.shared.bulk.taken(&taken)?,
-                Message::Progress(counts) => (self.report)(Event::Progress(counts)),
+                Message::Load(load) => self.meter.tell(Role::DESTINATION, load),
+                Message::Progress(counts) => {
+                    let progress = self.meter.progress(monotonic_ns(), counts);
+                    (self.report)(Event::Progress(progress));
+                }
                 Message::Done(counts) => return Ok(counts),
                 Message::Refused(refused) => {
                     let why = String::from_utf8_lossy(&refused.why.0).into_owned();

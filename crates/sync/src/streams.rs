@@ -14,9 +14,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use socket2::SockRef;
+use wire::dsync::Load;
 
 use crate::error::SyncError;
 use crate::link::{Stop, lock};
+use crate::load::sys::tcp;
 
 pub mod connect;
 pub mod grow;
@@ -142,6 +144,17 @@ impl Streams {
             let Some(thread) = lock(&self.threads).pop() else { return };
             // A thread that panicked has said so.
             let _panicked = thread.join();
+        }
+    }
+
+    /// Adds what TCP says of those that are up.
+    pub fn weigh(&self, load: &mut Load) {
+        for socket in lock(&self.sockets).list.iter().filter_map(Weak::upgrade) {
+            let tcp = tcp(&socket);
+            load.streams += 1;
+            load.busy_ns += tcp.busy_us.saturating_mul(1_000);
+            load.rwnd_ns += tcp.rwnd_us.saturating_mul(1_000);
+            load.sndbuf_ns += tcp.sndbuf_us.saturating_mul(1_000);
         }
     }
 

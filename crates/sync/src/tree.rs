@@ -20,6 +20,11 @@ pub trait Tree: Send + Sync + 'static {
     /// that nobody needs any more, still has the tree, is no matter.
     fn end(&self) {}
 
+    /// How long its disk was waited for, over all threads, in nanoseconds.
+    fn waited_ns(&self) -> u64 {
+        0
+    }
+
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
     /// The names in a directory, by their bytes, without `.` and `..`.

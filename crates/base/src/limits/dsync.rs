@@ -106,6 +106,8 @@ pub const DSYNC_LINKS_MAX: usize = 1_000_000;
 pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
 /// Nanoseconds between two reports of progress.
 pub const DSYNC_PROGRESS_NS: u64 = 250_000_000;
+/// Nanoseconds over which a rate is told: long enough to be read, short enough to be true.
+pub const DSYNC_RATE_NS: u64 = 2_000_000_000;
 /// Pause of a source whose rate is limited, at most at once: short enough for an even stream.
 pub const DSYNC_PAUSE_NS: u64 = 100_000_000;
 /// Size from which a changed file is sent by differences: below it, sums and answers cost as much

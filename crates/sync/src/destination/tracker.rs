@@ -36,7 +36,11 @@ pub struct Job {
 pub struct Tracker {
     state: Arc<Watched<State>>,
     report: Report,
+    show: Show,
 }
+
+/// Shows how far it is.
+pub type Show = Box<dyn Fn(Counts) + Send + Sync>;
 
 struct State {
     /// Jobs that were not finished; writers take them out of their places.
@@ -49,7 +53,7 @@ struct State {
 
 impl Tracker {
     /// Nothing is.
-    pub fn new(stop: &Arc<Stop>, report: &Report) -> Self {
+    pub fn new(stop: &Arc<Stop>, report: &Report, show: Show) -> Self {
         let state = State {
             jobs: HashMap::new(),
             sums: 0,
@@ -57,7 +61,7 @@ impl Tracker {
             counts: nothing(),
             told_ns: monotonic_ns(),
         };
-        Self { state: Watched::new(state, stop), report: Arc::clone(report) }
+        Self { state: Watched::new(state, stop), report: Arc::clone(report), show }
     }
 
     /// Waits for room for a file with so many sums, and enters it.
@@ -111,7 +115,7 @@ impl Tracker {
             })
         });
         if let Some(counts) = progress {
-            (self.report)(Event::Progress(counts));
+            (self.show)(counts);
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use wire::dsync::{Broken, Data, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Out, Pace, Stop, Watched, spawn};
+use crate::load::waits;
 use crate::run::{Event, Report};
 use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams, shut};
@@ -34,6 +35,8 @@ pub struct Bulk {
     out: Out,
     pace: Arc<Pace>,
     report: Report,
+    /// How long pieces have waited for room, in nanoseconds.
+    pub room_ns: AtomicU64,
 }
 
 #[derive(Default)]
@@ -79,7 +82,7 @@ impl Bulk {
     pub fn new(out: &Out, pace: &Arc<Pace>, report: &Report, stop: &Arc<Stop>) -> Arc<Self> {
         let state = Watched::new(State::default(), stop);
         let (out, pace, report) = (out.clone(), Arc::clone(pace), Arc::clone(report));
-        Arc::new(Self { state, out, pace, report })
+        Arc::new(Self { state, out, pace, report, room_ns: AtomicU64::new(0) })
     }
 
     /// What is done with streams.
@@ -125,6 +128,10 @@ impl Bulk {
     /// # Errors
     /// Why the run ends.
     pub fn send(&self, data: &Data<'_>) -> Result<(), Why> {
+        waits(&self.room_ns, || self.queue(data))
+    }
+
+    fn queue(&self, data: &Data<'_>) -> Result<(), Why> {
         let mut bytes = Vec::new();
         frame::put(&Message::Data(data.clone()), &mut bytes);
         let mut bytes = Some(bytes);

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
@@ -13,6 +14,7 @@ use wire::xdr::Seq;
 
 use super::{Keep, Seen, Tree};
 use crate::error::SyncError;
+use crate::load::waits;
 
 mod sys;
 
@@ -28,6 +30,8 @@ pub struct HostTree {
     is_new: bool,
     /// Whether files can be given away, and attributes of the system set.
     root: bool,
+    /// How long its disk was waited for, in nanoseconds.
+    waited_ns: AtomicU64,
 }
 
 impl HostTree {
@@ -39,7 +43,7 @@ impl HostTree {
         let opened = sys::c(place.as_os_str().as_bytes())
             .and_then(|path| sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY));
         let top = opened.map_err(|source| SyncError::Place { place: shown(place), source })?;
-        Ok(Self { top: Some(top), is_new: false, root: sys::effective_user() == 0 })
+        Ok(Self::new(Some(top), false))
     }
 
     /// A tree that would be written; nothing is made of it.
@@ -49,10 +53,20 @@ impl HostTree {
     pub fn open_for_dry_run(place: &Path) -> Result<Self, SyncError> {
         match Self::open(place) {
             Err(SyncError::Place { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Self { top: None, is_new: true, root: sys::effective_user() == 0 })
+                Ok(Self::new(None, true))
             }
             other => other,
         }
+    }
+
+    fn new(top: Option<OwnedFd>, is_new: bool) -> Self {
+        let root = sys::effective_user() == 0;
+        Self { top, is_new, root, waited_ns: AtomicU64::new(0) }
+    }
+
+    /// Does what may have to wait for a disk.
+    fn waits<R>(&self, work: impl FnOnce() -> R) -> R {
+        waits(&self.waited_ns, work)
     }
 
     fn top(&self) -> io::Result<BorrowedFd<'_>> {
@@ -228,6 +242,10 @@ impl Tree for HostTree {
         let _free = self.top().and_then(sys::unlock);
     }
 
+    fn waited_ns(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
@@ -235,7 +253,8 @@ impl Tree for HostTree {
 
     fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let mut names = sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?)?;
+        let mut names =
+            self.waits(|| sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?))?;
         names.sort_unstable();
         Ok(names)
     }
@@ -271,12 +290,13 @@ impl Tree for HostTree {
     }
 
     fn read(&self, file: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        sys::read(file.as_fd(), bytes, offset)
+        self.waits(|| sys::read(file.as_fd(), bytes, offset))
     }
 
     fn create(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        sys::open_at(dir.as_fd(), &sys::c(name)?, flags, PRIVATE)
+        let name = sys::c(name)?;
+        self.waits(|| sys::open_at(dir.as_fd(), &name, flags, PRIVATE))
     }
 
     fn take_up(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
@@ -300,7 +320,7 @@ impl Tree for HostTree {
 
     fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
-            let done = sys::write(file.as_fd(), bytes, offset)?;
+            let done = self.waits(|| sys::write(file.as_fd(), bytes, offset))?;
             bytes = bytes.get(done..).filter(|_| done > 0).ok_or(io::ErrorKind::WriteZero)?;
             offset += done as u64;
         }
@@ -308,7 +328,7 @@ impl Tree for HostTree {
     }
 
     fn set_open(&self, file: &OwnedFd, wanted: &Meta, keep: Keep) -> io::Result<()> {
-        self.give(file.as_fd(), wanted, keep)
+        self.waits(|| self.give(file.as_fd(), wanted, keep))
     }
 
     fn set(&self, dir: &OwnedFd, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()> {
@@ -346,7 +366,8 @@ impl Tree for HostTree {
     }
 
     fn rename(&self, dir: &OwnedFd, from: &[u8], to: &[u8]) -> io::Result<()> {
-        sys::rename(dir.as_fd(), &sys::c(from)?, &sys::c(to)?)
+        let (from, to) = (sys::c(from)?, sys::c(to)?);
+        self.waits(|| sys::rename(dir.as_fd(), &from, &to))
     }
 
     fn remove(&self, dir: &OwnedFd, name: &[u8], kind: Kind) -> io::Result<()> {
@@ -354,7 +375,8 @@ impl Tree for HostTree {
     }
 
     fn flush(&self) -> io::Result<()> {
-        sys::sync_all(self.top()?)
+        let top = self.top()?;
+        self.waits(|| sys::sync_all(top))
     }
 
     fn is_new(&self) -> bool {

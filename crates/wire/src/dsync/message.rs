@@ -385,6 +385,33 @@ xdr_struct! {
     }
 }
 
+xdr_struct! {
+    /// What a side has used and waited for, all since the beginning: nanoseconds, summed over
+    /// threads and streams.
+    pub struct Load {
+        /// How long it is at work.
+        pub at_ns: u64,
+        /// Its disk was waited for.
+        pub disk_ns: u64,
+        /// Room for what was read was waited for.
+        pub room_ns: u64,
+        /// It paused, because it shall not send more.
+        pub paused_ns: u64,
+        /// Its processors worked for this process.
+        pub cpu_ns: u64,
+        /// How many processors it has.
+        pub cpus: u32,
+        /// Streams that are up.
+        pub streams: u32,
+        /// TCP of the streams had something on its way.
+        pub busy_ns: u64,
+        /// Of that, the receiver's window was full.
+        pub rwnd_ns: u64,
+        /// Of that, the sender's buffer was.
+        pub sndbuf_ns: u64,
+    }
+}
+
 xdr_union! {
     /// One message: of both sides, of the source, of the destination; each has its members in the
     /// structure of its name.
@@ -412,5 +439,6 @@ xdr_union! {
         26 Alone(()),
         27 Taken(Taken),
         28 Broken(Broken),
+        29 Load(Load),
     }
 }

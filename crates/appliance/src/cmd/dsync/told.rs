@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::clock::{NS_PER_S, monotonic_ns};
 use base::units;
 use serde_json::{Value, json};
+use sync::load::Progress;
 use sync::run::{Carried, Event};
 use sync::{About, Counts, Note};
 
@@ -49,13 +50,13 @@ impl Teller {
     pub fn tell(&self, event: Event) {
         match event {
             Event::Note(note) if self.json => self.line(&note_json(&note)),
-            Event::Progress(counts) if self.json => {
-                self.line(&counts_json("progress", &counts, self.seconds()));
+            Event::Progress(progress) if self.json => {
+                self.line(&progress_json(&progress, self.seconds()));
             }
             Event::Carried(carried) => self.carried(carried),
             Event::Lost(left) => self.lost(left),
             Event::Note(note) => self.note(&note),
-            Event::Progress(counts) => self.progress(&counts),
+            Event::Progress(progress) => self.show(&far(&progress)),
         }
     }
 
@@ -167,24 +168,6 @@ impl Teller {
         }
     }
 
-    fn progress(&self, counts: &Counts) {
-        let rate = counts.bytes_done as f64 / self.seconds().max(0.001);
-        let mut text = format!(
-            "{} entries, {} of {} files, {}, {}/s",
-            counts.entries,
-            counts.files_done,
-            counts.files,
-            units::bytes(counts.bytes_done as f64),
-            units::bytes(rate)
-        );
-        // Before everything was looked at nobody knows how much there is.
-        if counts.scanned && rate > 1.0 {
-            let left = counts.bytes.saturating_sub(counts.bytes_done) as f64 / rate;
-            text += &format!(", {} left", units::time_ns(left * 1e9));
-        }
-        self.show(&text);
-    }
-
     fn show(&self, text: &str) {
         if !self.terminal {
             return;
@@ -198,6 +181,26 @@ impl Teller {
         let _unread = write!(err, "\r{text:<width$}\r", width = *shown).and_then(|()| err.flush());
         *shown = text.chars().count();
     }
+}
+
+/// How far it is, on one line.
+fn far(progress: &Progress) -> String {
+    let counts = &progress.counts;
+    let mut text = format!(
+        "{} entries, {} of {} files, {}, {}/s",
+        counts.entries,
+        counts.files_done,
+        counts.files,
+        units::bytes(counts.bytes_done as f64),
+        units::bytes(progress.rate as f64)
+    );
+    if let Some(left) = progress.left_ns {
+        text += &format!(", {} left", units::time_ns(left as f64));
+    }
+    if let Some(limiter) = progress.limiter {
+        text += &format!(", limited by {limiter}");
+    }
+    text
 }
 
 /// A path as people can read it, on one line.
@@ -233,6 +236,14 @@ fn carried_json(carried: &Carried) -> Value {
         "congestion": here,
         "congestion_there": there,
     })
+}
+
+fn progress_json(progress: &Progress, seconds: f64) -> Value {
+    let mut value = counts_json("progress", &progress.counts, seconds);
+    value["rate"] = progress.rate.into();
+    value["left_seconds"] = progress.left_ns.map(|ns| ns as f64 / NS_PER_S as f64).into();
+    value["limiter"] = progress.limiter.map(|limiter| limiter.to_string()).into();
+    value
 }
 
 fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
