@@ -19,6 +19,7 @@ use base::limits::{
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
 use crate::load::{Meter, of_process};
 use crate::rules::Rules;
@@ -54,6 +55,8 @@ struct Shared<T: Tree> {
     files: Files<T>,
     /// What has come over streams for data.
     intake: Intake,
+    /// What the source lends, if it is in this process.
+    lends: Option<Arc<Lends>>,
     meter: Arc<Meter>,
     report: Report,
     /// Whether changed files are sent by their differences.
@@ -122,8 +125,8 @@ pub fn run<T: Tree>(
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience, local } = link;
-    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(local)));
+    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
     stop.on_fail(Box::new(close));
@@ -143,6 +146,7 @@ pub fn run<T: Tree>(
         tracker: Tracker::new(&stop, &report, shows),
         files: Files::new(&stop),
         intake: Intake::default(),
+        lends,
         meter,
         report,
         delta,
@@ -262,6 +266,7 @@ fn receive<T: Tree>(
             Message::Data(data) => Some(data.id),
             Message::Copy(copy) => Some(copy.id),
             Message::Kept(kept) => Some(kept.id),
+            Message::Lent(lent) if shared.lends.is_some() => Some(lent.id),
             Message::End(end) => Some(end.id),
             Message::Refused(refused) => {
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();

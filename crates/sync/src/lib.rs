@@ -11,6 +11,7 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`lends`]: what a source lends to a destination of the same process.
 //! - [`load`]: what limits a run.
 //! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
@@ -20,6 +21,7 @@ pub mod delta;
 pub mod destination;
 mod digest;
 pub mod error;
+pub mod lends;
 pub mod link;
 pub mod load;
 pub mod rules;

@@ -19,6 +19,7 @@ use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::streams::Beside;
 
 #[cfg(test)]
@@ -38,8 +39,8 @@ pub struct Link {
     pub beside: Beside,
     /// How long one of them may stand still while others go on.
     pub patience: Duration,
-    /// Whether the other side is in this process.
-    pub local: bool,
+    /// What the sides lend each other, if both are in this process.
+    pub lends: Option<Arc<Lends>>,
 }
 
 /// Something that is done every so often, until this is dropped.

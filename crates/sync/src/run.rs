@@ -16,6 +16,7 @@ use wire::dsync::{
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
 use crate::load::Progress;
 use crate::rules::Rules;
@@ -84,7 +85,7 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     // One that is closed already is as good.
     let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
     let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, local: false })
+    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, lends: None })
 }
 
 /// Makes a directory of this machine the same as another of it.
@@ -96,7 +97,8 @@ pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Resu
     let source = HostTree::open(from)?;
     let destination = target(to, options)?;
     let (mut near, mut far) = pair()?;
-    (near.local, far.local) = (true, true);
+    let lends = Some(Arc::<Lends>::default());
+    (near.lends, far.lends) = (lends.clone(), lends);
     // Nobody is told by the source: the destination tells all.
     let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
     let reads = thread::spawn(move || source::run(source, &wanted, near, &silent));
@@ -238,5 +240,5 @@ pub fn stdio() -> Result<Link, SyncError> {
     let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
     let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
     // A blocked read of a pipe cannot be ended; the process can.
-    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, local: false })
+    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, lends: None })
 }

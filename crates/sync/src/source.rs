@@ -17,6 +17,7 @@ use wire::dsync::{
 
 use crate::delta;
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
 use crate::load::{Meter, of_process};
 use crate::rules::Rules;
@@ -41,6 +42,10 @@ struct Shared<T> {
     stop: Arc<Stop>,
     /// Bytes of entries that may still be sent.
     credit: Arc<Watched<u64>>,
+    /// Files that a destination in this process takes over without their bytes coming here.
+    lends: Option<Arc<Lends>>,
+    /// What it says of pieces of them, by the numbers of their questions.
+    borrowed: Arc<Watched<HashMap<u64, bool>>>,
     /// What is asked for and has not ended.
     asked: Arc<Watched<Asked>>,
 }
@@ -76,8 +81,8 @@ pub fn run<T: Tree>(
     report: &Report,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience, local } = link;
-    let (began_ns, meter) = (monotonic_ns(), Meter::new(local));
+    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let (began_ns, meter) = (monotonic_ns(), Meter::new(lends.is_some()));
     let meter = Arc::new(meter);
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
@@ -97,6 +102,8 @@ pub fn run<T: Tree>(
         bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Watched::new(Asked::default(), &stop),
+        lends,
+        borrowed: Watched::new(HashMap::new(), &stop),
         stop: Arc::clone(&stop),
     });
     let jobs = Queue::new(&stop);
@@ -172,6 +179,9 @@ impl<T: Tree> Heard<'_, T> {
                 Message::Sums(sums) => self.sums(sums)?,
                 Message::Note(note) => (self.report)(Event::Note(note)),
                 Message::Alone(()) => self.shared.bulk.alone(),
+                Message::Borrowed(borrowed) if self.shared.lends.is_some() => {
+                    self.shared.borrowed.change(|all| all.insert(borrowed.id, borrowed.taken));
+                }
                 Message::Taken(taken) => self.shared.bulk.taken(&taken)?,
                 Message::Load(load) => self.meter.tell(Role::DESTINATION, load),
                 Message::Progress(counts) => {

@@ -2,9 +2,12 @@
 //! by `/`, from the top; whoever calls has checked them with [`is_path`].
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use base::limits::{NAME_MAX, PATH_MAX};
 use wire::dsync::{Kind, Meta};
+
+use crate::lends::How;
 
 pub mod aside;
 pub mod host;
@@ -52,6 +55,26 @@ pub trait Tree: Send + Sync + 'static {
     fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
     /// Writes all bytes.
     fn write(&self, file: &Self::File, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// An open file, for a destination in this process; nothing of a tree whose files cannot be.
+    fn lend(&self, _file: &Self::File) -> io::Result<Option<OwnedFd>> {
+        Ok(None)
+    }
+    /// Has the kernel take a range over from a file that is lent, at its place there; nothing if it
+    /// cannot.
+    fn borrow(
+        &self,
+        _from: &OwnedFd,
+        _to: &Self::File,
+        _offset: u64,
+        _length: u64,
+    ) -> io::Result<Option<How>> {
+        Ok(None)
+    }
+    /// Lets a range of a file share its place with one of another, from and to the given offsets;
+    /// whether that was possible.
+    fn share(&self, _from: (&Self::File, u64), _to: (&Self::File, u64), _length: u64) -> bool {
+        false
+    }
     /// Gives an open file what `wanted` says of it.
     fn set_open(&self, file: &Self::File, wanted: &Meta, keep: Keep) -> io::Result<()>;
 

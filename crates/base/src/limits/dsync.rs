@@ -99,6 +99,12 @@ pub const DSYNC_WRITE_QUEUE: usize = 32;
 pub const DSYNC_SEND_QUEUE: usize = 64;
 /// Bytes of frames that go out in one write: small files leave many at a time.
 pub const DSYNC_SEND_BYTES: usize = 256 << 10;
+/// Size from which a file is lent by a source to a destination of the same process: below it, to
+/// ask costs as much as the bytes.
+pub const DSYNC_LEND_MIN: u64 = 64 << 10;
+/// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends, after
+/// that.
+pub const DSYNC_LENT_MAX: u64 = 32 << 20;
 /// Files of several names that are remembered until all their names were seen; more are carried as
 /// files of their own, which is said.
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;

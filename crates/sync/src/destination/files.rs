@@ -140,11 +140,7 @@ impl<T: Tree> Writing<T> {
 
     /// A piece has come. It must lie within the file, and on no other.
     pub fn cover(&mut self, hole: u64, offset: u64, length: u64) -> Result<(), Failed> {
-        let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
-        let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
-        let Some((start, end)) = within else {
-            return broken("a piece that lies beside its file");
-        };
+        let (start, end) = self.within(hole, offset, length)?;
         if !self.covered.add(start, end) {
             return broken("a piece that lies on another");
         }
@@ -152,6 +148,13 @@ impl<T: Tree> Writing<T> {
             return broken("a file with more gaps than streams can leave");
         }
         self.count()
+    }
+
+    /// What a piece covers, which must lie within the file.
+    pub fn within(&self, hole: u64, offset: u64, length: u64) -> Result<(u64, u64), Failed> {
+        let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
+        let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
+        within.map_or_else(|| broken("a piece that lies beside its file"), Ok)
     }
 
     /// Counts a piece that has come.

@@ -145,6 +145,8 @@ fn nothing() -> Counts {
         files_done: 0,
         bytes_done: 0,
         bytes_received: 0,
+        bytes_cloned: 0,
+        bytes_copied: 0,
         failures: 0,
         scanned: false,
     }

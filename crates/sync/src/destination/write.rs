@@ -5,12 +5,15 @@ use std::io;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{About, Begin, Copy, End, Kept, Kind, Message, Meta, Outcome};
+use wire::dsync::{
+    About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome,
+};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
 use super::tracker::Job;
 use super::{Shared, why};
+use crate::lends::How;
 use crate::link::lock;
 use crate::tree::aside::{aside_name, aside_of};
 use crate::tree::{Tree, split};
@@ -34,8 +37,9 @@ impl<T: Tree> Writer<T> {
         match message {
             Message::Begin(begin) => self.begin(begin),
             Message::Data(data) => self.shared.data(&data),
-            Message::Copy(copy) => self.copy(&copy),
+            Message::Copy(copy) => self.copy(copy),
             Message::Kept(kept) => self.kept(&kept),
+            Message::Lent(lent) => self.shared.borrow(&lent),
             Message::End(end) => self.end(end),
             _ => broken("what is about no file"),
         }
@@ -74,7 +78,7 @@ impl<T: Tree> Writer<T> {
         shared.files.insert(id, Writing::new(job, wanted))
     }
 
-    fn copy(&mut self, copy: &Copy) -> Result<(), Failed> {
+    fn copy(&mut self, copy: Copy) -> Result<(), Failed> {
         let (shared, piece) = (&self.shared, &mut self.piece);
         let Some(file) = shared.files.get(copy.id) else { return broken("a copy of no file") };
         let length = copy.length as usize;
@@ -84,13 +88,18 @@ impl<T: Tree> Writer<T> {
         let mut writing = lock(&file);
         writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
         piece.resize(length, 0);
-        let Writing { old, digest, job, .. } = &mut *writing;
-        let read = job.as_ref().map_or(Ok(()), |job| shared.read_old(old, job, copy.from, piece));
-        digest.piece(copy.offset, piece);
-        shared.try_aside(&mut writing, |aside| {
-            read?;
-            shared.tree.write(&aside.file, piece, copy.offset)
-        });
+        if !shared.share_old(&mut writing, &copy, piece) {
+            let Writing { old, job, .. } = &mut *writing;
+            let read = match job {
+                Some(job) => shared.read_old(old, job, copy.from, piece),
+                None => Ok(()),
+            };
+            shared.try_aside(&mut writing, |aside| {
+                read?;
+                shared.tree.write(&aside.file, piece, copy.offset)
+            });
+        }
+        writing.digest.piece(copy.offset, piece);
         shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
         shared.end_if_whole(copy.id, &mut writing)
     }
@@ -223,6 +232,15 @@ impl<T: Tree> Shared<T> {
         self.tracker.leave(id, job.sums);
     }
 
+    /// What a file replaces, opened once.
+    fn old(&self, old: &mut Option<T::File>, job: &Job) -> io::Result<T::File> {
+        let (dir, name) = split(&job.path);
+        match old.take() {
+            Some(file) => Ok(file),
+            None => self.tree.open(&self.tree.dir(dir)?, name),
+        }
+    }
+
     /// Reads from what a file replaces.
     fn read_old(
         &self,
@@ -231,14 +249,60 @@ impl<T: Tree> Shared<T> {
         from: u64,
         piece: &mut [u8],
     ) -> io::Result<()> {
-        let (dir, name) = split(&job.path);
-        let file = match old.take() {
-            Some(file) => file,
-            None => self.tree.open(&self.tree.dir(dir)?, name)?,
-        };
+        let file = self.old(old, job)?;
         read_all(&self.tree, &file, piece, from)?;
         *old = Some(file);
         Ok(())
+    }
+
+    /// Lets a piece share its place with what a file replaces, if the file system can; then `piece`
+    /// is what is there.
+    fn share_old(&self, writing: &mut Writing<T>, copy: &Copy, piece: &mut [u8]) -> bool {
+        let Writing { old, job, .. } = &mut *writing;
+        let Some(file) = job.as_ref().and_then(|job| self.old(old, job).ok()) else { return false };
+        let (length, mut shared) = (u64::from(copy.length), false);
+        self.try_aside(writing, |aside| {
+            shared = self.tree.share((&file, copy.from), (&aside.file, copy.offset), length);
+            if shared { read_all(&self.tree, &aside.file, piece, copy.offset) } else { Ok(()) }
+        });
+        writing.old = Some(file);
+        if shared {
+            self.tracker.count(|counts| counts.bytes_cloned += length);
+        }
+        shared
+    }
+
+    /// Takes a piece over from the file that the source lends, and answers whether that is done.
+    fn borrow(&self, lent: &Lent) -> Result<(), Failed> {
+        let file = self.lends.as_ref().and_then(|lends| lends.get(lent.id));
+        let (Some(from), Some(file)) = (file, self.files.get(lent.id)) else {
+            return broken("a loan of no file");
+        };
+        let mut writing = lock(&file);
+        writing.within(lent.hole, lent.offset, lent.length)?;
+        let mut how = None;
+        self.try_aside(&mut writing, |aside| {
+            how = self.tree.borrow(&from, &aside.file, lent.offset, lent.length)?;
+            Ok(())
+        });
+        // What failed is not sent in another way.
+        let taken = how.is_some() || writing.failed.is_some();
+        if taken {
+            writing.cover(lent.hole, lent.offset, lent.length)?;
+        }
+        self.tracker.count(|counts| match how {
+            Some(How::Cloned) => {
+                counts.bytes_cloned += lent.length;
+                counts.bytes_done += lent.length;
+            }
+            Some(How::Copied) => {
+                counts.bytes_copied += lent.length;
+                counts.bytes_done += lent.length;
+            }
+            None => {}
+        });
+        self.out.send(&Message::Borrowed(Borrowed { id: lent.id, taken }))?;
+        self.end_if_whole(lent.id, &mut writing)
     }
 
     /// Gives a file its name, if it is what was sent; why not, if not.

@@ -82,6 +82,8 @@ fn counts(bytes_done: u64, scanned: bool) -> Counts {
         files_done: 0,
         bytes_done,
         bytes_received: 0,
+        bytes_cloned: 0,
+        bytes_copied: 0,
         failures: 0,
         scanned,
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
@@ -14,6 +14,7 @@ use wire::xdr::Seq;
 
 use super::{Keep, Seen, Tree};
 use crate::error::SyncError;
+use crate::lends::How;
 use crate::load::waits;
 
 mod sys;
@@ -32,6 +33,8 @@ pub struct HostTree {
     root: bool,
     /// How long its disk was waited for, in nanoseconds.
     waited_ns: AtomicU64,
+    /// Whether its file system was seen not to have files share what they have in common.
+    no_sharing: AtomicBool,
 }
 
 impl HostTree {
@@ -61,7 +64,8 @@ impl HostTree {
 
     fn new(top: Option<OwnedFd>, is_new: bool) -> Self {
         let root = sys::effective_user() == 0;
-        Self { top, is_new, root, waited_ns: AtomicU64::new(0) }
+        let (waited_ns, no_sharing) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { top, is_new, root, waited_ns, no_sharing }
     }
 
     /// Does what may have to wait for a disk.
@@ -207,6 +211,12 @@ impl HostTree {
     }
 }
 
+/// Whether an error says that something is not possible here, and not that it went wrong.
+fn cannot(error: &io::Error) -> bool {
+    let known = [libc::EXDEV, libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL, libc::ETXTBSY];
+    error.raw_os_error().is_some_and(|code| known.contains(&code))
+}
+
 fn shown(place: &Path) -> String {
     place.display().to_string()
 }
@@ -325,6 +335,51 @@ impl Tree for HostTree {
             offset += done as u64;
         }
         Ok(())
+    }
+
+    fn lend(&self, file: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+        file.try_clone().map(Some)
+    }
+
+    fn borrow(
+        &self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<Option<How>> {
+        if self.share((from, offset), (to, offset), length) {
+            return Ok(Some(How::Cloned));
+        }
+        let mut done = 0;
+        while done < length {
+            let (from, to, at) = (from.as_fd(), to.as_fd(), offset + done);
+            match self.waits(|| sys::copy_range(from, to, at, length - done)) {
+                // It has become shorter, which is seen when its bytes are read.
+                Ok(0) => return Ok(None),
+                Ok(n) => done += n as u64,
+                // Between file systems, or not on this one.
+                Err(e) if cannot(&e) => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(Some(How::Copied))
+    }
+
+    fn share(&self, from: (&OwnedFd, u64), to: (&OwnedFd, u64), length: u64) -> bool {
+        if self.no_sharing.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (from, to) = ((from.0.as_fd(), from.1), (to.0.as_fd(), to.1));
+        match self.waits(|| sys::share_range(from, to, length)) {
+            Ok(()) => true,
+            // Not at these places; elsewhere it may be possible.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => false,
+            Err(_) => {
+                self.no_sharing.store(true, Ordering::Relaxed);
+                false
+            }
+        }
     }
 
     fn set_open(&self, file: &OwnedFd, wanted: &Meta, keep: Keep) -> io::Result<()> {

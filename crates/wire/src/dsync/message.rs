@@ -358,6 +358,10 @@ xdr_struct! {
         pub bytes_done: u64,
         /// Bytes that came from the source.
         pub bytes_received: u64,
+        /// Bytes that share their place on the disk with another file.
+        pub bytes_cloned: u64,
+        /// Bytes that the kernel has copied from another file.
+        pub bytes_copied: u64,
         /// What failed.
         pub failures: u64,
         /// Whether all entries were looked at.
@@ -412,6 +416,31 @@ xdr_struct! {
     }
 }
 
+xdr_struct! {
+    /// A piece of a file that the source lends to a destination of its own process: its bytes come
+    /// from there, and no hash is made of them.
+    pub struct Lent {
+        /// Of which file.
+        pub id: u64,
+        /// As in [`Data`].
+        pub hole: u64,
+        /// Where it begins, here and there.
+        pub offset: u64,
+        /// Bytes.
+        pub length: u64,
+    }
+}
+
+xdr_struct! {
+    /// What became of a piece that was lent.
+    pub struct Borrowed {
+        /// Of which file.
+        pub id: u64,
+        /// Whether it is taken; if not, it is to be sent.
+        pub taken: bool,
+    }
+}
+
 xdr_union! {
     /// One message: of both sides, of the source, of the destination; each has its members in the
     /// structure of its name.
@@ -440,5 +469,7 @@ xdr_union! {
         27 Taken(Taken),
         28 Broken(Broken),
         29 Load(Load),
+        30 Lent(Lent),
+        31 Borrowed(Borrowed),
     }
 }

@@ -87,6 +87,14 @@ impl Teller {
                 Some(carried) => format!(" over {} streams", carried.streams),
             };
         }
+        for (bytes, how) in [
+            (counts.bytes_cloned, "share their place with another file"),
+            (counts.bytes_copied, "were copied by the kernel"),
+        ] {
+            if bytes > 0 {
+                text += &format!("; {} {how}", units::bytes(bytes as f64));
+            }
+        }
         if counts.failures > 0 {
             text += &format!("; {} failed, listed above", counts.failures);
         }
@@ -257,6 +265,8 @@ fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
         "files_done": counts.files_done,
         "bytes_done": counts.bytes_done,
         "bytes_received": counts.bytes_received,
+        "bytes_cloned": counts.bytes_cloned,
+        "bytes_copied": counts.bytes_copied,
         "failures": counts.failures,
         "scanned": counts.scanned,
     })
