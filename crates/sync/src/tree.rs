@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use base::limits::{NAME_MAX, PATH_MAX};
-use wire::dsync::{Kind, Meta};
+use wire::dsync::{FileId, Kind, Meta};
 
 use crate::lends::How;
 
@@ -49,6 +49,15 @@ pub trait Tree: Send + Sync + 'static {
     /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
     /// error if it is something that anybody else could have made, or could change.
     fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Opens a file of one name for reading and writing, if it is still this one.
+    fn open_in_place(
+        &self,
+        dir: &Self::Dir,
+        name: &[u8],
+        file: &FileId,
+    ) -> io::Result<Self::File>;
+    /// Takes rights off a file that its new content may not have.
+    fn restrict(&self, file: &Self::File, mode: u32) -> io::Result<()>;
     /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.
     fn cut(&self, file: &Self::File, kept: u64, size: u64) -> io::Result<()>;
     /// Makes a file so long, with nothing but holes where nothing was written.

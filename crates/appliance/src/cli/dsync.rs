@@ -52,6 +52,10 @@ pub struct DsyncArgs {
     /// Do not keep extended attributes and access control lists
     #[arg(long)]
     pub no_xattrs: bool,
+    /// Write what changed into files of 64 KiB and more where they lie; a run that breaks off, or a
+    /// crash, leaves a mixture of old and new under the file's name
+    #[arg(long)]
+    pub in_place: bool,
     /// Print each thing that is done
     #[arg(short = 'v', long)]
     pub verbose: bool,

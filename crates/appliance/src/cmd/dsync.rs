@@ -132,6 +132,7 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         dry_run: args.dry_run,
         owners: !args.no_owner,
         xattrs: !args.no_xattrs,
+        in_place: args.in_place,
         bandwidth,
         rules: Seq(all_rules(&args.rules.0)?),
     })

@@ -42,11 +42,13 @@ pub struct Writing<T: Tree> {
     pub ended: Option<End>,
 }
 
-/// A file beside its place.
+/// A file beside its place, or at it.
 pub struct Aside<T: Tree> {
     pub dir: T::Dir,
     pub name: Vec<u8>,
     pub file: T::File,
+    /// Whether it lies at its place already, and is somebody's whatever becomes of it.
+    pub in_place: bool,
 }
 
 type Shelf<T> = Arc<Mutex<Writing<T>>>;
@@ -189,7 +191,7 @@ impl<T: Tree> Shared<T> {
         }
         let Some(job) = &writing.job else { return };
         if writing.aside.is_none() {
-            match self.create(job, writing.wanted.size) {
+            match self.create(job, &writing.wanted) {
                 Ok(aside) => writing.aside = Some(aside),
                 Err(e) => writing.failed = Some(why(&e)),
             }

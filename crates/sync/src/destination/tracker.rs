@@ -26,6 +26,8 @@ pub struct Job {
     pub sums: usize,
     /// Bytes of what a broken run has left of it that were among them.
     pub kept: u64,
+    /// Whether it is written where it lies.
+    pub in_place: bool,
     /// Whether the plan has noted it already.
     pub noted: bool,
     /// What becomes of the file, for its other names.

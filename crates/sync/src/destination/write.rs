@@ -183,21 +183,24 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Makes a file beside its place, or takes up what was left of it.
-    pub(super) fn create(&self, job: &Job, size: u64) -> io::Result<Aside<T>> {
-        let (dir, fixed) =
-            (self.tree.dir(&job.node.path)?, self.aside_for(split(&job.path).1, size));
+    pub(super) fn create(&self, job: &Job, wanted: &Meta) -> io::Result<Aside<T>> {
+        let (dir, size) = (self.tree.dir(&job.node.path)?, wanted.size);
+        if job.in_place {
+            return self.at_its_place(dir, job, wanted);
+        }
+        let fixed = self.aside_for(split(&job.path).1, size);
         let name = fixed.clone().unwrap_or_else(aside_name);
         if job.kept > 0 && fixed.is_some() {
             let file = self.tree.take_up(&dir, &name)?;
             self.tree.cut(&file, job.kept, size)?;
-            return Ok(Aside { dir, name, file });
+            return Ok(Aside { dir, name, file, in_place: false });
         }
         if fixed.is_some() {
             // What was left under this name could not be taken up; mostly there is nothing.
             let _none = self.tree.remove(&dir, &name, Kind::FILE);
         }
         let file = self.tree.create(&dir, &name)?;
-        let aside = Aside { dir, name, file };
+        let aside = Aside { dir, name, file, in_place: false };
         match self.tree.set_size(&aside.file, size) {
             Ok(()) => Ok(aside),
             Err(e) => {
@@ -207,7 +210,20 @@ impl<T: Tree> Shared<T> {
         }
     }
 
+    /// The file itself, with what it has of whole blocks.
+    fn at_its_place(&self, dir: T::Dir, job: &Job, wanted: &Meta) -> io::Result<Aside<T>> {
+        let name = split(&job.path).1.to_vec();
+        let id = job.own.as_ref().and_then(|own| own.meta.link.as_ref());
+        let file = self.tree.open_in_place(&dir, &name, id.ok_or(io::ErrorKind::NotFound)?)?;
+        self.tree.restrict(&file, wanted.mode)?;
+        self.tree.cut(&file, job.kept, wanted.size)?;
+        Ok(Aside { dir, name, file, in_place: true })
+    }
+
     fn sweep_aside(&self, aside: &Aside<T>) {
+        if aside.in_place {
+            return;
+        }
         // The next run sweeps what cannot be taken away now.
         let _swept = self.tree.remove(&aside.dir, &aside.name, Kind::FILE);
     }
@@ -307,6 +323,13 @@ impl<T: Tree> Shared<T> {
 
     /// Gives a file its name, if it is what was sent; why not, if not.
     pub(super) fn complete(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
+        let in_place = writing.aside.as_ref().is_some_and(|aside| aside.in_place);
+        let failed = self.finish(writing, end);
+        let mixed = |text| format!("{text}; it is a mixture of old and new now");
+        if in_place { failed.map(mixed) } else { failed }
+    }
+
+    fn finish(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
         if end.outcome != Outcome::WHOLE {
             self.give_up(writing);
             return Some(at_source(end));
@@ -324,6 +347,9 @@ impl<T: Tree> Shared<T> {
         }
         if let Err(e) = self.tree.set_open(&aside.file, &writing.wanted, self.keep) {
             self.fail(&job.path, &format!("its metadata: {}", why(&e)));
+        }
+        if aside.in_place {
+            return None;
         }
         let (_, name) = split(&job.path);
         self.tree.rename(&aside.dir, &aside.name, name).err().map(|e| {

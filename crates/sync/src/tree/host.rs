@@ -319,6 +319,22 @@ impl Tree for HostTree {
         sys::reopen(entry.as_fd(), libc::O_RDWR)
     }
 
+    fn open_in_place(&self, dir: &OwnedFd, name: &[u8], file: &FileId) -> io::Result<OwnedFd> {
+        let entry = self.entry(dir, name)?;
+        let stat = sys::stat(entry.as_fd())?;
+        let same = (stat.st_dev, stat.st_ino) == (file.device, file.inode);
+        if kind_of(stat.st_mode) != Kind::FILE || !same || stat.st_nlink != 1 {
+            return Err(io::Error::other("it is no longer the file that it was"));
+        }
+        sys::reopen(entry.as_fd(), libc::O_RDWR)
+    }
+
+    fn restrict(&self, file: &OwnedFd, mode: u32) -> io::Result<()> {
+        let now = sys::stat(file.as_fd())?.st_mode & 0o7777;
+        let less = now & mode & 0o777;
+        if now == less { Ok(()) } else { sys::chmod(file.as_fd(), less) }
+    }
+
     fn cut(&self, file: &OwnedFd, kept: u64, size: u64) -> io::Result<()> {
         sys::truncate(file.as_fd(), kept.min(size))?;
         sys::truncate(file.as_fd(), size)

@@ -52,6 +52,7 @@ pub fn plain() -> Options {
         dry_run: false,
         owners: true,
         xattrs: true,
+        in_place: false,
         bandwidth: 0,
         rules: Seq(Vec::new()),
     }

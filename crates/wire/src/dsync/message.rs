@@ -102,6 +102,8 @@ xdr_struct! {
         pub owners: bool,
         /// Extended attributes are kept.
         pub xattrs: bool,
+        /// Changed files are written as they lie there, not beside.
+        pub in_place: bool,
         /// Most bytes per second; 0 for as many as there can be.
         pub bandwidth: u64,
         /// What is carried, and what is not.
