@@ -22,6 +22,7 @@ use crate::error::{SyncError, Why};
 use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
 use crate::load::{Meter, of_process};
+use crate::owners;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -57,6 +58,8 @@ struct Shared<T: Tree> {
     intake: Intake,
     /// What the source lends, if it is in this process.
     lends: Option<Arc<Lends>>,
+    /// What the source's owners are here.
+    owners: owners::Known,
     meter: Arc<Meter>,
     report: Report,
     /// Whether changed files are sent by their differences.
@@ -147,6 +150,7 @@ pub fn run<T: Tree>(
         files: Files::new(&stop),
         intake: Intake::default(),
         lends,
+        owners: owners::Known::default(),
         meter,
         report,
         delta,
@@ -274,6 +278,12 @@ fn receive<T: Tree>(
             }
             Message::Load(load) => {
                 shared.meter.tell(Role::SOURCE, load);
+                continue;
+            }
+            Message::Owner(owner) => {
+                if shared.keep.owners && shared.options.names {
+                    shared.owners.learn(&shared.tree, &owner)?;
+                }
                 continue;
             }
             Message::Broken(broken) => {

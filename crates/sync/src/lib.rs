@@ -24,6 +24,7 @@ pub mod error;
 pub mod lends;
 pub mod link;
 pub mod load;
+mod owners;
 pub mod rules;
 pub mod run;
 pub mod source;

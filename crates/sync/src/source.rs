@@ -20,6 +20,7 @@ use crate::error::{SyncError, Why};
 use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
 use crate::load::{Meter, of_process};
+use crate::owners;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -46,6 +47,8 @@ struct Shared<T> {
     lends: Option<Arc<Lends>>,
     /// What it says of pieces of them, by the numbers of their questions.
     borrowed: Arc<Watched<HashMap<u64, bool>>>,
+    /// Names of owners that were told.
+    owners: owners::Told,
     /// What is asked for and has not ended.
     asked: Arc<Watched<Asked>>,
 }
@@ -102,6 +105,7 @@ pub fn run<T: Tree>(
         bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Watched::new(Asked::default(), &stop),
+        owners: owners::Told::default(),
         lends,
         borrowed: Watched::new(HashMap::new(), &stop),
         stop: Arc::clone(&stop),

@@ -108,6 +108,10 @@ pub trait Tree: Send + Sync + 'static {
     fn is_new(&self) -> bool;
     /// Whether this process may give files away.
     fn may_own(&self) -> bool;
+    /// What a user, or a group, of this number is called here.
+    fn owner_name(&self, group: bool, number: u32) -> Option<Vec<u8>>;
+    /// The number of a user, or of a group, of this name.
+    fn owner_number(&self, group: bool, name: &[u8]) -> Option<u32>;
     /// Takes out of `meta` the extended attributes that this tree cannot hold.
     fn prune(&self, meta: &mut Meta);
 }

@@ -49,6 +49,9 @@ pub struct DsyncArgs {
     /// Do not keep owner and group; they are kept where the destination is written by root
     #[arg(long)]
     pub no_owner: bool,
+    /// Keep owner and group by number; else by name, where the destination has that name
+    #[arg(long)]
+    pub numeric_ids: bool,
     /// Do not keep extended attributes and access control lists
     #[arg(long)]
     pub no_xattrs: bool,

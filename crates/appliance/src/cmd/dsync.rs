@@ -131,6 +131,7 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         checksum: args.checksum,
         dry_run: args.dry_run,
         owners: !args.no_owner,
+        names: !args.numeric_ids,
         xattrs: !args.no_xattrs,
         in_place: args.in_place,
         bandwidth,

@@ -33,6 +33,9 @@ pub const DSYNC_SUMS_MAX: usize = 20_000;
 /// Longest address of a machine, as text: IPv6 with a zone.
 pub const DSYNC_ADDRESS_MAX: usize = 64;
 
+/// Longest name of an owner or a group: Linux has 32 bytes, directory services have more.
+pub const DSYNC_OWNER_MAX: usize = 256;
+
 // --- sync: streams for data -------------------------------------------------------------------
 
 /// Most streams of a run: 1 Gbit/s at a round trip of 200 ms is 25 MB, which some 16 streams hold
@@ -105,6 +108,10 @@ pub const DSYNC_LEND_MIN: u64 = 64 << 10;
 /// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends, after
 /// that.
 pub const DSYNC_LENT_MAX: u64 = 32 << 20;
+/// Names of owners and groups of a run; what has others keeps its number.
+pub const DSYNC_OWNERS_MAX: usize = 64 << 10;
+/// Room for an entry of the name service: a group comes with all its members.
+pub const DSYNC_OWNER_ENTRY_MAX: usize = 4 << 20;
 /// Files of several names that are remembered until all their names were seen; more are carried as
 /// files of their own, which is said.
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;

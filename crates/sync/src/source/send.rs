@@ -75,7 +75,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         let same = need.hash == Some(content(&shared.tree, &file)?);
         if same || need.wish == Wish::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
-            return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)) });
+            return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)?) });
         }
     }
     let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
@@ -85,7 +85,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
     let lends = lend(shared, need, &file)?;
     for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
-        let meta = plain(shared, before.clone());
+        let meta = plain(shared, before.clone())?;
         shared.out.send(&Message::Begin(Begin { id: need.id, meta }))?;
         let digest = Digest::default();
         let id = need.id;
@@ -130,8 +130,8 @@ fn lend<'a, T: Tree>(
     Ok(Some(Loan(lends, need.id)))
 }
 
-fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Meta {
-    Meta { link: None, ..scan::sent(shared, seen) }
+fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
+    Ok(Meta { link: None, ..scan::sent(shared, seen)? })
 }
 
 /// Whether a file is as it was. The time of change of its inode tells of everything, but may be as

@@ -17,6 +17,7 @@ use crate::error::SyncError;
 use crate::lends::How;
 use crate::load::waits;
 
+mod names;
 mod sys;
 
 /// Mode of what is not whole yet: nobody else may look into it.
@@ -456,6 +457,14 @@ impl Tree for HostTree {
 
     fn may_own(&self) -> bool {
         self.root
+    }
+
+    fn owner_name(&self, group: bool, number: u32) -> Option<Vec<u8>> {
+        names::of(group, number)
+    }
+
+    fn owner_number(&self, group: bool, name: &[u8]) -> Option<u32> {
+        names::number(group, name).ok().flatten()
     }
 
     fn prune(&self, meta: &mut Meta) {

@@ -51,6 +51,7 @@ pub fn plain() -> Options {
         checksum: false,
         dry_run: false,
         owners: true,
+        names: true,
         xattrs: true,
         in_place: false,
         bandwidth: 0,

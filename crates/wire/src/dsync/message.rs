@@ -1,7 +1,7 @@
 //! What is said, in the order in which it comes up.
 
 use base::limits::{
-    DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX,
+    DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_OWNER_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX,
     DSYNC_SUMS_MAX, DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
 };
 
@@ -100,6 +100,8 @@ xdr_struct! {
         pub dry_run: bool,
         /// Owner and group are kept, where the destination may.
         pub owners: bool,
+        /// They are kept by their names, where the destination has these.
+        pub names: bool,
         /// Extended attributes are kept.
         pub xattrs: bool,
         /// Changed files are written as they lie there, not beside.
@@ -443,6 +445,18 @@ xdr_struct! {
     }
 }
 
+xdr_struct! {
+    /// What an owner or a group is called, before the first entry that has it.
+    pub struct Owner {
+        /// Whether it is a group.
+        pub group: bool,
+        /// Its number at the source.
+        pub number: u32,
+        /// Its name there.
+        pub name: Bytes<DSYNC_OWNER_MAX>,
+    }
+}
+
 xdr_union! {
     /// One message: of both sides, of the source, of the destination; each has its members in the
     /// structure of its name.
@@ -473,5 +487,6 @@ xdr_union! {
         29 Load(Load),
         30 Lent(Lent),
         31 Borrowed(Borrowed),
+        32 Owner(Owner),
     }
 }

@@ -1,4 +1,4 @@
-//! The system calls of a tree; with those of `load` the only unsafe code of this room: each function
+//! The system calls of a tree; with `names` and those of `load` the only unsafe code of this room: each function
 //! checks nothing but the result.
 
 use std::ffi::{CStr, CString};
