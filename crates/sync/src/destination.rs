@@ -23,6 +23,7 @@ use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
 use crate::load::{Meter, of_process};
 use crate::owners;
+use crate::pack::Unpacker;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -56,6 +57,7 @@ struct Shared<T: Tree> {
     files: Files<T>,
     /// What has come over streams for data.
     intake: Intake,
+    unpacker: Unpacker,
     /// What the source lends, if it is in this process.
     lends: Option<Arc<Lends>>,
     /// What the source's owners are here.
@@ -149,6 +151,7 @@ pub fn run<T: Tree>(
         tracker: Tracker::new(&stop, &report, shows),
         files: Files::new(&stop),
         intake: Intake::default(),
+        unpacker: Unpacker::default(),
         lends,
         owners: owners::Known::default(),
         meter,

@@ -25,6 +25,7 @@ pub mod lends;
 pub mod link;
 pub mod load;
 mod owners;
+mod pack;
 pub mod rules;
 pub mod run;
 pub mod source;

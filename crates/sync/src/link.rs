@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel,
 };
@@ -207,6 +207,8 @@ enum Outgoing {
 #[derive(Clone)]
 pub struct Out {
     queue: SyncSender<Outgoing>,
+    /// Frames that wait in it.
+    waits: Arc<AtomicUsize>,
     stop: Arc<Stop>,
 }
 
@@ -223,12 +225,14 @@ impl Out {
     ) -> Result<(Self, JoinHandle<()>), SyncError> {
         let (queue, frames) = sync_channel(DSYNC_SEND_QUEUE);
         let (ends, pace) = (Arc::clone(stop), Arc::clone(pace));
+        let waits: Arc<AtomicUsize> = Arc::default();
+        let left = Arc::clone(&waits);
         let thread = spawn("send", move || {
-            if let Err(e) = send_all(write, &frames, &pace) {
+            if let Err(e) = send_all(write, &frames, &left, &pace) {
                 ends.fail(SyncError::Link(e));
             }
         })?;
-        Ok((Self { queue, stop: Arc::clone(stop) }, thread))
+        Ok((Self { queue, waits, stop: Arc::clone(stop) }, thread))
     }
 
     /// Sends a message.
@@ -246,7 +250,13 @@ impl Out {
     /// # Errors
     /// As [`Out::send`].
     pub fn send_frame(&self, bytes: Vec<u8>) -> Result<(), Why> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         self.queue.send(Outgoing::Frame(bytes)).map_err(|_| self.stop.reason())
+    }
+
+    /// How many messages wait for the link.
+    pub fn waiting(&self) -> usize {
+        self.waits.load(Ordering::Relaxed)
     }
 
     /// Waits until everything so far was given to the link.
@@ -275,6 +285,7 @@ pub fn spawn(
 fn send_all(
     mut write: Box<dyn Write + Send>,
     frames: &Receiver<Outgoing>,
+    waits: &AtomicUsize,
     pace: &Pace,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
@@ -282,7 +293,10 @@ fn send_all(
         let (mut next, mut flushed) = (Some(first), None);
         while let Some(outgoing) = next.take() {
             match outgoing {
-                Outgoing::Frame(frame) => bytes.extend_from_slice(&frame),
+                Outgoing::Frame(frame) => {
+                    waits.fetch_sub(1, Ordering::Relaxed);
+                    bytes.extend_from_slice(&frame);
+                }
                 Outgoing::Flush(done) => {
                     flushed = Some(done);
                     break;

@@ -94,8 +94,7 @@ pub fn limiter(interval: &Interval) -> Option<Limiter> {
     if share(source.paused_ns, source.at_ns) >= MOST {
         return Some(Limiter::Bandwidth);
     }
-    let cpu = |load: &Load| share(load.cpu_ns / u64::from(load.cpus.max(1)), load.at_ns);
-    if cpu(source) >= FULL || cpu(destination) >= FULL {
+    if works(source) >= FULL || works(destination) >= FULL {
         return Some(Limiter::Processor);
     }
     let disk = |load: &Load| share(load.disk_ns, load.at_ns);
@@ -103,13 +102,24 @@ pub fn limiter(interval: &Interval) -> Option<Limiter> {
         return Some(behind(interval, disk(destination)));
     }
     let (reads, writes) = (disk(source), disk(destination));
-    let works = share(source.cpu_ns, source.at_ns).max(share(destination.cpu_ns, destination.at_ns));
-    match reads.max(writes).max(works) {
+    let of_one = |load: &Load| share(load.cpu_ns, load.at_ns);
+    let computes = of_one(source).max(of_one(destination));
+    match reads.max(writes).max(computes) {
         most if most < SOME => None,
-        most if most == works => Some(Limiter::Processor),
+        most if most == computes => Some(Limiter::Processor),
         most if most == reads => Some(Limiter::SourceDisk),
         _ => Some(Limiter::DestinationDisk),
     }
+}
+
+/// Thousandths of all processors that this process takes.
+fn works(load: &Load) -> u64 {
+    share(load.cpu_ns / u64::from(load.cpus.max(1)), load.at_ns)
+}
+
+/// Whether a process has taken all that its processors had since.
+pub fn is_full(now: &Load, before: &Load) -> bool {
+    works(&since(now, before)) >= FULL
 }
 
 /// What holds back a source that could send more.
@@ -124,11 +134,11 @@ fn behind(interval: &Interval, writes: u64) -> Limiter {
     if writes >= MOST {
         return Limiter::DestinationDisk;
     }
-    let works = share(destination.cpu_ns, destination.at_ns);
+    let computes = share(destination.cpu_ns, destination.at_ns);
     match source.streams {
         // Nobody knows what ssh waits for.
         0 if !interval.local => Limiter::Link,
-        1.. if busy >= MOST && works < FULL => Limiter::Window,
+        1.. if busy >= MOST && computes < FULL => Limiter::Window,
         _ => Limiter::Processor,
     }
 }

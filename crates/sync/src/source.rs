@@ -19,7 +19,7 @@ use crate::delta;
 use crate::error::{SyncError, Why};
 use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
-use crate::load::{Meter, of_process};
+use crate::load::{Meter, is_full, of_process};
 use crate::owners;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
@@ -91,7 +91,9 @@ pub fn run<T: Tree>(
     stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
     let (out, _ends_with_the_link) = Out::start(write, &pace, &stop)?;
-    let bulk = Bulk::new(&out, &pace, report, &stop);
+    // Within one process nothing is saved by it.
+    let pack = options.pack && lends.is_none();
+    let bulk = Bulk::new(&out, &pace, pack, report, &stop);
     let mut threads = Vec::new();
     if !matches!(beside, Beside::Nothing) {
         threads.push(bulk.start_rest()?);
@@ -127,9 +129,12 @@ pub fn run<T: Tree>(
         let _told = scan::walk(&walks);
     })?);
     let (looks, weighs, meters) = (Arc::clone(&shared), Arc::clone(&streams), Arc::clone(&meter));
+    let mut before = of_process(began_ns);
     let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || {
         looks.bulk.look_after(patience);
         let load = looks.load(began_ns, &pace, &weighs);
+        looks.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
+        before = load.clone();
         meters.tell(Role::SOURCE, load.clone());
         // When nobody hears it, the run is ending.
         let _unheard = looks.out.send(&Message::Load(load));

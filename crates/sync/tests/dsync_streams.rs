@@ -279,7 +279,7 @@ fn connected(offer: &Offer) -> io::Result<Stream> {
 #[test]
 fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
     let data = |id, offset, bytes: &'static [u8]| {
-        Message::Data(Data { id, turn: 0, hole: 0, offset, bytes })
+        Message::Data(Data { id, turn: 0, hole: 0, offset, unpacked: 0, bytes })
     };
     // What it is about, what comes over the stream, and whether the file has begun before.
     type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
@@ -320,7 +320,7 @@ fn a_piece_may_come_before_its_file_begins() {
     let (mut link, done) = destination_at(&scratch.join("to"), answerer);
     let id = asked(&mut link).id;
     let mut stream = connected(&offer).expect("a stream");
-    let data = |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, bytes });
+    let data = |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, unpacked: 0, bytes });
     for message in [data(0, 0, b"old"), data(1, 5, b"56789"), data(1, 0, b"01234")] {
         write_now(&mut stream, &message).expect("said");
     }
@@ -398,4 +398,45 @@ fn wishes_that_cannot_be_meant_are_refused() {
     assert!(matches!(none, Some(SyncError::Machine(_))), "a port that is taken");
     let (_, offer) = Answerer::open(&Wanted { most: 1_000, low: 0, high: 0 }, None).expect("one");
     assert!(offer.most <= 64 && offer.address.is_none());
+}
+
+/// Sends no faster than a slow link.
+fn slow() -> Options {
+    Options { bandwidth: 4_000_000, ..plain() }
+}
+
+#[test]
+fn what_shrinks_goes_packed_where_the_link_is_the_limit() {
+    for streams in [0, 2] {
+        let scratch = Scratch::new("packed");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        fs::create_dir(&from).expect("a folder");
+        let text: Vec<u8> = (0..600_000u32).flat_map(|n| format!("{n:08}\n").into_bytes()).collect();
+        fs::write(from.join("text"), &text).expect("a file");
+        let mut noise = vec![0; 2 << 20];
+        Gardener::new(3).random.fill(&mut noise);
+        fs::write(from.join("noise"), &noise).expect("a file");
+        for pack in [true, false] {
+            let (answerer, offer) = open(2);
+            let calling = Calling { wish: Wish::Fixed(2), ..Calling::default() };
+            let options = Options { pack, ..slow() };
+            let to = to.join(pack.to_string());
+            fs::create_dir_all(&to).expect("a folder");
+            let report = told().0;
+            let both = match streams {
+                0 => pair().expect("sockets"),
+                _ => links(Role::SOURCE, (answerer, &offer), (&calling, &report)),
+            };
+            let (done, other) = go((&from, &to), &options, both);
+            assert!(other.is_ok(), "{other:?}");
+            let counts = done.expect("a run");
+            assert_same(&from, &to, "packed");
+            let all = (text.len() + noise.len()) as u64;
+            assert_eq!(counts.bytes_done, all);
+            match pack {
+                true => assert!(counts.bytes_received < all * 3 / 4, "{}", counts.bytes_received),
+                false => assert_eq!(counts.bytes_received, all),
+            }
+        }
+    }
 }

@@ -40,6 +40,9 @@ pub struct DsyncArgs {
     /// Most bytes per second, for example 10MB/s or 1.5MiB/s
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<String>,
+    /// Never compress; else what shrinks is compressed while the link is what limits
+    #[arg(long)]
+    pub no_compress: bool,
     /// Streams for data beside ssh: auto for as many as bring something, 0 for none
     #[arg(long, value_name = "NUMBER", default_value = "auto", value_parser = streams)]
     pub streams: Wish,

@@ -133,6 +133,7 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         owners: !args.no_owner,
         names: !args.numeric_ids,
         xattrs: !args.no_xattrs,
+        pack: !args.no_compress,
         in_place: args.in_place,
         bandwidth,
         rules: Seq(all_rules(&args.rules.0)?),

@@ -112,6 +112,11 @@ pub const DSYNC_LENT_MAX: u64 = 32 << 20;
 pub const DSYNC_OWNERS_MAX: usize = 64 << 10;
 /// Room for an entry of the name service: a group comes with all its members.
 pub const DSYNC_OWNER_ENTRY_MAX: usize = 4 << 20;
+/// Bytes out of the middle of a piece that are packed to see whether it shrinks: a thirty-second of the
+/// work for what does not.
+pub const DSYNC_PACK_SAMPLE: usize = 8 << 10;
+/// Frames that must wait for the link before pieces are packed: then it is what limits the run.
+pub const DSYNC_PACK_WAIT: usize = DSYNC_BULK_QUEUE / 8;
 /// Files of several names that are remembered until all their names were seen; more are carried as
 /// files of their own, which is said.
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;

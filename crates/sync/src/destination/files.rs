@@ -234,7 +234,8 @@ impl<T: Tree> Shared<T> {
         data: &Data<'_>,
         current: bool,
     ) -> Result<(), Failed> {
-        let (bytes, length) = (data.bytes, data.bytes.len() as u64);
+        let bytes = &*self.unpacker.bytes(data)?;
+        let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
         // Before anybody has to wait for it.
         let hash = digest::piece(data.offset, bytes);
         let mut writing = lock(file);
@@ -246,7 +247,7 @@ impl<T: Tree> Shared<T> {
             writing.count()?;
         }
         self.tracker.count(|counts| {
-            counts.bytes_received += length;
+            counts.bytes_received += came;
             counts.bytes_done += length;
         });
         self.end_if_whole(data.id, &mut writing)

@@ -8,19 +8,20 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use base::limits::{
-    DSYNC_BULK_QUEUE, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
+    DSYNC_BULK_QUEUE, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
 };
 use wire::dsync::{Broken, Data, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Out, Pace, Stop, Watched, spawn};
 use crate::load::waits;
+use crate::pack::Packer;
 use crate::run::{Event, Report};
 use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams, shut};
@@ -35,6 +36,10 @@ pub struct Bulk {
     out: Out,
     pace: Arc<Pace>,
     report: Report,
+    /// Packs pieces, if they may be.
+    packer: Option<Packer>,
+    /// Whether this machine has no processor left to pack with.
+    pub full: AtomicBool,
     /// How long pieces have waited for room, in nanoseconds.
     pub room_ns: AtomicU64,
 }
@@ -79,10 +84,22 @@ impl State {
 
 impl Bulk {
     /// Nothing waits.
-    pub fn new(out: &Out, pace: &Arc<Pace>, report: &Report, stop: &Arc<Stop>) -> Arc<Self> {
-        let state = Watched::new(State::default(), stop);
-        let (out, pace, report) = (out.clone(), Arc::clone(pace), Arc::clone(report));
-        Arc::new(Self { state, out, pace, report, room_ns: AtomicU64::new(0) })
+    pub fn new(
+        out: &Out,
+        pace: &Arc<Pace>,
+        pack: bool,
+        report: &Report,
+        stop: &Arc<Stop>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: Watched::new(State::default(), stop),
+            out: out.clone(),
+            pace: Arc::clone(pace),
+            report: Arc::clone(report),
+            packer: pack.then(Packer::default),
+            full: AtomicBool::new(false),
+            room_ns: AtomicU64::new(0),
+        })
     }
 
     /// What is done with streams.
@@ -133,7 +150,12 @@ impl Bulk {
 
     fn queue(&self, data: &Data<'_>) -> Result<(), Why> {
         let mut bytes = Vec::new();
-        frame::put(&Message::Data(data.clone()), &mut bytes);
+        let packed = self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(data.bytes));
+        let data = match &packed {
+            Some(packed) => Data { unpacked: data.bytes.len() as u32, bytes: packed, ..data.clone() },
+            None => data.clone(),
+        };
+        frame::put(&Message::Data(data), &mut bytes);
         let mut bytes = Some(bytes);
         let left = self.state.wait(|state| match state.carrier {
             Carrier::Awaited => None,
@@ -152,6 +174,17 @@ impl Bulk {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the link is the limit: pieces wait for it, and the processors have time.
+    fn limits(&self) -> bool {
+        let waits = self.state.change(|state| match state.carrier {
+            // Nothing leaves yet.
+            Carrier::Awaited => true,
+            Carrier::Streams => state.frames.len() >= DSYNC_PACK_WAIT,
+            Carrier::Control => self.out.waiting() >= DSYNC_PACK_WAIT,
+        });
+        waits && !self.full.load(Ordering::Relaxed)
     }
 
     /// Sends through a stream what waits, until there is nothing more, or it breaks.

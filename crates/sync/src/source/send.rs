@@ -251,7 +251,7 @@ impl<T: Tree> Sending<'_, T> {
                 let hole = offset - self.end;
                 self.end = offset + bytes.len() as u64;
                 self.digest.piece(offset, bytes);
-                self.shared.bulk.send(&Data { id, turn, hole, offset, bytes })?;
+                self.shared.bulk.send(&Data { id, turn, hole, offset, unpacked: 0, bytes })?;
             }
             Part::Had(offset, from, length) => {
                 let hole = offset - self.end;

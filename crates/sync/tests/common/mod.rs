@@ -53,6 +53,7 @@ pub fn plain() -> Options {
         owners: true,
         names: true,
         xattrs: true,
+        pack: true,
         in_place: false,
         bandwidth: 0,
         rules: Seq(Vec::new()),

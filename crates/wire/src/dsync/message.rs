@@ -104,6 +104,8 @@ xdr_struct! {
         pub names: bool,
         /// Extended attributes are kept.
         pub xattrs: bool,
+        /// Pieces may go packed.
+        pub pack: bool,
         /// Changed files are written as they lie there, not beside.
         pub in_place: bool,
         /// Most bytes per second; 0 for as many as there can be.
@@ -278,6 +280,8 @@ xdr_struct! {
         pub hole: u64,
         /// Where it begins.
         pub offset: u64,
+        /// How many bytes it is when it is unpacked, if it is a frame of zstd (RFC 8878); else 0.
+        pub unpacked: u32,
         /// The bytes.
         pub bytes: &'a [u8],
     }

@@ -18,7 +18,7 @@ fn line() -> Line {
 fn frames(pieces: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     for bytes in pieces {
-        let data = Data { id: 1, turn: 0, hole: 0, offset: 0, bytes };
+        let data = Data { id: 1, turn: 0, hole: 0, offset: 0, unpacked: 0, bytes };
         frame::put(&Message::Data(data), &mut out);
     }
     out
