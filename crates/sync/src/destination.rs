@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use base::limits::{
@@ -164,18 +165,13 @@ pub fn run<T: Tree>(
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
     let ahead = Arc::new(AtomicU64::new(0));
-    let receives = Arc::clone(&shared);
-    let (counted, ends) = (Arc::clone(&ahead), Arc::clone(&stop));
+    let (receives, counted, ends) = (Arc::clone(&shared), Arc::clone(&ahead), Arc::clone(&stop));
     threads.push(spawn("receive", move || {
         if let Err(e) = receive(&receives, read, &items, &queues, &counted) {
             e.stop(&ends);
         }
     })?);
-    let (tells, weighs) = (Arc::clone(&shared), Arc::clone(&streams));
-    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || {
-        tells.tell_taken();
-        tells.tell_load(began_ns, &weighs);
-    })?;
+    let (ticker, ticks) = shared.tick(began_ns, patience, &streams)?;
     threads.push(ticks);
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
@@ -190,11 +186,7 @@ pub fn run<T: Tree>(
         stop.fail(SyncError::Gone);
     }
     if closes {
-        streams.join();
-        for thread in threads {
-            // A thread that panicked has said so.
-            let _panicked = thread.join();
-        }
+        streams.join_with(threads);
     }
     if done.is_err() {
         // Behind what has come already, as far as that is waited for.
@@ -336,6 +328,20 @@ impl<T: Tree> Shared<T> {
             }
         }
         Ok(seen)
+    }
+
+    /// Has told every so often what nobody waits for.
+    fn tick(
+        self: &Arc<Self>,
+        began_ns: u64,
+        patience: Duration,
+        streams: &Arc<Streams>,
+    ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
+        let (tells, weighs) = (Arc::clone(self), Arc::clone(streams));
+        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+            tells.tell_taken();
+            tells.tell_load(began_ns, &weighs);
+        })
     }
 
     /// Tells what this side has used and waited for.

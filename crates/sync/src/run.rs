@@ -85,7 +85,15 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     // One that is closed already is as good.
     let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
     let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, lends: None })
+    Ok(Link {
+        read,
+        write,
+        close,
+        closes: true,
+        beside: Beside::Nothing,
+        patience: DSYNC_STREAM_PATIENCE,
+        lends: None,
+    })
 }
 
 /// Makes a directory of this machine the same as another of it.
@@ -240,5 +248,13 @@ pub fn stdio() -> Result<Link, SyncError> {
     let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
     let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
     // A blocked read of a pipe cannot be ended; the process can.
-    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, lends: None })
+    Ok(Link {
+        read,
+        write,
+        close: Box::new(|| {}),
+        closes: false,
+        beside: Beside::Nothing,
+        patience: DSYNC_STREAM_PATIENCE,
+        lends: None,
+    })
 }

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
     DSYNC_TICK,
 };
-use wire::dsync::{
-    Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, Wish, frame,
-};
+use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, Wish, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
@@ -85,8 +85,7 @@ pub fn run<T: Tree>(
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
     let Link { read, write, close, closes, beside, patience, lends } = link;
-    let (began_ns, meter) = (monotonic_ns(), Meter::new(lends.is_some()));
-    let meter = Arc::new(meter);
+    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
@@ -128,17 +127,7 @@ pub fn run<T: Tree>(
         // What fails of the run is told by the stop.
         let _told = scan::walk(&walks);
     })?);
-    let (looks, weighs, meters) = (Arc::clone(&shared), Arc::clone(&streams), Arc::clone(&meter));
-    let mut before = of_process(began_ns);
-    let (ticker, ticks) = Ticker::start(DSYNC_TICK.min(patience / 4), move || {
-        looks.bulk.look_after(patience);
-        let load = looks.load(began_ns, &pace, &weighs);
-        looks.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
-        before = load.clone();
-        meters.tell(Role::SOURCE, load.clone());
-        // When nobody hears it, the run is ending.
-        let _unheard = looks.out.send(&Message::Load(load));
-    })?;
+    let (ticker, ticks) = shared.tick((began_ns, patience), &pace, &streams, &meter)?;
     threads.push(ticks);
     let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
@@ -147,16 +136,34 @@ pub fn run<T: Tree>(
     bulk.end();
     streams.close();
     if closes {
-        streams.join();
-        for thread in threads {
-            // A thread that panicked has said so.
-            let _panicked = thread.join();
-        }
+        streams.join_with(threads);
     }
     done.map_err(|_| stop.reason())
 }
 
 impl<T: Tree> Shared<T> {
+    /// Looks after the streams, and tells what this side has used and waited for, every so often.
+    fn tick(
+        self: &Arc<Self>,
+        (began_ns, patience): (u64, Duration),
+        pace: &Arc<Pace>,
+        streams: &Arc<Streams>,
+        meter: &Arc<Meter>,
+    ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
+        let (shared, pace) = (Arc::clone(self), Arc::clone(pace));
+        let (streams, meter) = (Arc::clone(streams), Arc::clone(meter));
+        let mut before = of_process(began_ns);
+        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+            shared.bulk.look_after(patience);
+            let load = shared.load(began_ns, &pace, &streams);
+            shared.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
+            before = load.clone();
+            meter.tell(Role::SOURCE, load.clone());
+            // When nobody hears it, the run is ending.
+            let _unheard = shared.out.send(&Message::Load(load));
+        })
+    }
+
     /// What this side has used and waited for.
     fn load(&self, began_ns: u64, pace: &Pace, streams: &Streams) -> Load {
         let mut load = of_process(began_ns);

@@ -147,6 +147,15 @@ impl Streams {
         }
     }
 
+    /// Waits for those, and for other threads of the run.
+    pub fn join_with(&self, threads: Vec<JoinHandle<()>>) {
+        self.join();
+        for thread in threads {
+            // As above.
+            let _panicked = thread.join();
+        }
+    }
+
     /// Adds what TCP says of those that are up.
     pub fn weigh(&self, load: &mut Load) {
         for socket in lock(&self.sockets).list.iter().filter_map(Weak::upgrade) {

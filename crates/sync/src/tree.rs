@@ -50,12 +50,7 @@ pub trait Tree: Send + Sync + 'static {
     /// error if it is something that anybody else could have made, or could change.
     fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// Opens a file of one name for reading and writing, if it is still this one.
-    fn open_in_place(
-        &self,
-        dir: &Self::Dir,
-        name: &[u8],
-        file: &FileId,
-    ) -> io::Result<Self::File>;
+    fn open_in_place(&self, dir: &Self::Dir, name: &[u8], file: &FileId) -> io::Result<Self::File>;
     /// Takes rights off a file that its new content may not have.
     fn restrict(&self, file: &Self::File, mode: u32) -> io::Result<()>;
     /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.

@@ -320,7 +320,8 @@ fn a_piece_may_come_before_its_file_begins() {
     let (mut link, done) = destination_at(&scratch.join("to"), answerer);
     let id = asked(&mut link).id;
     let mut stream = connected(&offer).expect("a stream");
-    let data = |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, unpacked: 0, bytes });
+    let data =
+        |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, unpacked: 0, bytes });
     for message in [data(0, 0, b"old"), data(1, 5, b"56789"), data(1, 0, b"01234")] {
         write_now(&mut stream, &message).expect("said");
     }
@@ -411,7 +412,8 @@ fn what_shrinks_goes_packed_where_the_link_is_the_limit() {
         let scratch = Scratch::new("packed");
         let (from, to) = (scratch.join("from"), scratch.join("to"));
         fs::create_dir(&from).expect("a folder");
-        let text: Vec<u8> = (0..600_000u32).flat_map(|n| format!("{n:08}\n").into_bytes()).collect();
+        let text: Vec<u8> =
+            (0..600_000u32).flat_map(|n| format!("{n:08}\n").into_bytes()).collect();
         fs::write(from.join("text"), &text).expect("a file");
         let mut noise = vec![0; 2 << 20];
         Gardener::new(3).random.fill(&mut noise);

@@ -51,7 +51,6 @@ impl Intake {
             Entry::Vacant(_) => Err(SyncError::Broken("more streams than there may be")),
         }
     }
-
 }
 
 impl Stream {

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{
-    About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome,
-};
+use wire::dsync::{About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
@@ -325,7 +323,7 @@ impl<T: Tree> Shared<T> {
     pub(super) fn complete(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
         let in_place = writing.aside.as_ref().is_some_and(|aside| aside.in_place);
         let failed = self.finish(writing, end);
-        let mixed = |text| format!("{text}; it is a mixture of old and new now");
+        let mixed = |text: String| format!("{text}; it is a mixture of old and new now");
         if in_place { failed.map(mixed) } else { failed }
     }
 

@@ -40,13 +40,7 @@ pub fn tcp(socket: &TcpStream) -> Tcp {
     // SAFETY: `info` has `length` bytes; the kernel writes at most that many and says how many.
     let failed = unsafe {
         let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            info.as_mut_ptr().cast(),
-            &raw mut length,
-        )
+        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &raw mut length)
     };
     let length = if failed == 0 { length as usize } else { 0 };
     let info = info.get(..length).unwrap_or_default();

@@ -128,7 +128,18 @@ impl Shell {
         // One that has ended already is as good.
         let close = move || drop(lock(&killed).kill());
         let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-        Ok((Reached { child }, Link { read, write, close, closes: true, beside: Beside::Nothing, patience: DSYNC_STREAM_PATIENCE, lends: None }))
+        Ok((
+            Reached { child },
+            Link {
+                read,
+                write,
+                close,
+                closes: true,
+                beside: Beside::Nothing,
+                patience: DSYNC_STREAM_PATIENCE,
+                lends: None,
+            },
+        ))
     }
 }
 

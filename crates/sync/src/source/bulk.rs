@@ -150,9 +150,12 @@ impl Bulk {
 
     fn queue(&self, data: &Data<'_>) -> Result<(), Why> {
         let mut bytes = Vec::new();
-        let packed = self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(data.bytes));
+        let packed =
+            self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(data.bytes));
         let data = match &packed {
-            Some(packed) => Data { unpacked: data.bytes.len() as u32, bytes: packed, ..data.clone() },
+            Some(packed) => {
+                Data { unpacked: data.bytes.len() as u32, bytes: packed, ..data.clone() }
+            }
             None => data.clone(),
         };
         frame::put(&Message::Data(data), &mut bytes);

@@ -264,8 +264,7 @@ impl Tree for HostTree {
 
     fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let mut names =
-            self.waits(|| sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?))?;
+        let mut names = self.waits(|| sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?))?;
         names.sort_unstable();
         Ok(names)
     }
