@@ -10,14 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use base::clock::monotonic_ns;
 use base::limits::{
-    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_WRITE_QUEUE,
+    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_TICK,
+    DSYNC_WRITE_QUEUE,
 };
-use wire::dsync::{About, Counts, FileId, Kind, Message, Options, frame};
+use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Pace, Stop, lock, read_frame, spawn};
+use crate::lends::Lends;
+use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
+use crate::load::{Meter, of_process};
+use crate::owners;
+use crate::pack::Unpacker;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
 use crate::streams::{Beside, Streams};
@@ -27,6 +34,7 @@ mod compare;
 mod decide;
 mod extents;
 mod files;
+mod intake;
 mod links;
 mod node;
 mod plan;
@@ -35,7 +43,9 @@ mod tracker;
 mod write;
 
 use files::Files;
-use tracker::Tracker;
+use intake::Intake;
+use plan::Failed;
+use tracker::{Show, Tracker};
 
 /// What all threads of this side share.
 struct Shared<T: Tree> {
@@ -46,6 +56,15 @@ struct Shared<T: Tree> {
     out: Out,
     tracker: Tracker,
     files: Files<T>,
+    /// What has come over streams for data.
+    intake: Intake,
+    unpacker: Unpacker,
+    /// What the source lends, if it is in this process.
+    lends: Option<Arc<Lends>>,
+    /// What the source's owners are here.
+    owners: owners::Known,
+    meter: Arc<Meter>,
+    report: Report,
     /// Whether changed files are sent by their differences.
     delta: bool,
     /// Files here that had several names when they were first seen.
@@ -69,12 +88,26 @@ impl Tell {
             Self::There => Arc::new(move |event| {
                 let _unheard = match event {
                     Event::Note(note) => out.send(&Message::Note(note)),
-                    Event::Progress(counts) => out.send(&Message::Progress(counts)),
-                    // Of the side that has connected them.
-                    Event::Carried(_) => Ok(()),
+                    // Of the side that has connected them; and how far it is, is told apart.
+                    Event::Carried(_) | Event::Lost(_) | Event::Progress(_) => Ok(()),
                 };
             }),
         }
+    }
+}
+
+/// Who is told how far it is.
+fn shows(tell: &Tell, out: &Out, meter: &Arc<Meter>) -> Show {
+    let (out, meter) = (out.clone(), Arc::clone(meter));
+    match tell {
+        Tell::Here(report) => {
+            let report = Arc::clone(report);
+            Box::new(move |counts| {
+                report(Event::Progress(meter.progress(monotonic_ns(), counts)));
+            })
+        }
+        // When nobody hears it, the run is ending.
+        Tell::There => Box::new(move |counts| drop(out.send(&Message::Progress(counts)))),
     }
 }
 
@@ -98,7 +131,8 @@ pub fn run<T: Tree>(
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside } = link;
+    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
     stop.on_fail(Box::new(close));
@@ -106,6 +140,7 @@ pub fn run<T: Tree>(
     // A planner that is gone needs no waking.
     stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
     let (out, _ends_with_the_link) = Out::start(write, &Pace::new(0), &stop)?;
+    let shows = shows(&tell, &out, &meter);
     let report = tell.report(&out);
     let may_own = options.owners && tree.may_own();
     let shared = Arc::new(Shared {
@@ -114,8 +149,14 @@ pub fn run<T: Tree>(
         rules,
         keep: Keep { owners: may_own, xattrs: options.xattrs },
         out,
-        tracker: Tracker::new(&stop, &report),
+        tracker: Tracker::new(&stop, &report, shows),
         files: Files::new(&stop),
+        intake: Intake::default(),
+        unpacker: Unpacker::default(),
+        lends,
+        owners: owners::Known::default(),
+        meter,
+        report,
         delta,
         several: Mutex::default(),
     });
@@ -124,12 +165,14 @@ pub fn run<T: Tree>(
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
     let ahead = Arc::new(AtomicU64::new(0));
-    let (counted, ends) = (Arc::clone(&ahead), Arc::clone(&stop));
+    let (receives, counted, ends) = (Arc::clone(&shared), Arc::clone(&ahead), Arc::clone(&stop));
     threads.push(spawn("receive", move || {
-        if let Err(e) = receive(read, &items, &queues, &counted) {
-            ends.fail(e);
+        if let Err(e) = receive(&receives, read, &items, &queues, &counted) {
+            e.stop(&ends);
         }
     })?);
+    let (ticker, ticks) = shared.tick(began_ns, patience, &streams)?;
+    threads.push(ticks);
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
         streams.close();
@@ -137,16 +180,13 @@ pub fn run<T: Tree>(
         shared.out.flush()?;
         Ok(counts)
     });
+    drop(ticker);
     let done = done.map_err(|why| stop.why().unwrap_or(why));
     if done.is_err() {
         stop.fail(SyncError::Gone);
     }
     if closes {
-        streams.join();
-        for thread in threads {
-            // A thread that panicked has said so.
-            let _panicked = thread.join();
-        }
+        streams.join_with(threads);
     }
     if done.is_err() {
         // Behind what has come already, as far as that is waited for.
@@ -206,12 +246,13 @@ fn start_writers<T: Tree>(
 }
 
 /// Takes what comes apart, until the link ends.
-fn receive(
+fn receive<T: Tree>(
+    shared: &Shared<T>,
     read: Box<dyn Read + Send>,
     items: &Sender<Item>,
     queues: &Queues,
     ahead: &AtomicU64,
-) -> Result<(), SyncError> {
+) -> Result<(), Failed> {
     let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
     while let Some(body) = read_frame(&mut read)? {
         // What is about no file is for the plan.
@@ -224,17 +265,32 @@ fn receive(
             Message::Data(data) => Some(data.id),
             Message::Copy(copy) => Some(copy.id),
             Message::Kept(kept) => Some(kept.id),
+            Message::Lent(lent) if shared.lends.is_some() => Some(lent.id),
             Message::End(end) => Some(end.id),
             Message::Refused(refused) => {
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();
-                return Err(SyncError::Refused(why));
+                return Err(Failed::Run(SyncError::Refused(why)));
             }
-            _ => return Err(SyncError::Broken("what only a destination sends")),
+            Message::Load(load) => {
+                shared.meter.tell(Role::SOURCE, load);
+                continue;
+            }
+            Message::Owner(owner) => {
+                if shared.keep.owners && shared.options.names {
+                    shared.owners.learn(&shared.tree, &owner)?;
+                }
+                continue;
+            }
+            Message::Broken(broken) => {
+                shared.given_up(broken.stream)?;
+                continue;
+            }
+            _ => return plan::broken("what only a destination sends"),
         };
         let Some(id) = id else {
             let bytes = body.len() as u64;
             if ahead.fetch_add(bytes, Ordering::AcqRel) + bytes > DSYNC_SCAN_WINDOW {
-                return Err(SyncError::Broken("more entries than it had credit for"));
+                return plan::broken("more entries than it had credit for");
             }
             if items.send(Item::Told(body)).is_err() {
                 return Ok(());
@@ -247,7 +303,7 @@ fn receive(
             return Ok(());
         }
     }
-    Err(SyncError::Gone)
+    Err(Failed::Run(SyncError::Gone))
 }
 
 /// A sentence of what failed, for a note.
@@ -272,6 +328,30 @@ impl<T: Tree> Shared<T> {
             }
         }
         Ok(seen)
+    }
+
+    /// Has told every so often what nobody waits for.
+    fn tick(
+        self: &Arc<Self>,
+        began_ns: u64,
+        patience: Duration,
+        streams: &Arc<Streams>,
+    ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
+        let (tells, weighs) = (Arc::clone(self), Arc::clone(streams));
+        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+            tells.tell_taken();
+            tells.tell_load(began_ns, &weighs);
+        })
+    }
+
+    /// Tells what this side has used and waited for.
+    fn tell_load(&self, began_ns: u64, streams: &Streams) {
+        let mut load = of_process(began_ns);
+        load.disk_ns = self.tree.waited_ns();
+        streams.weigh(&mut load);
+        self.meter.tell(Role::DESTINATION, load.clone());
+        // When nobody hears it, the run is ending.
+        let _unheard = self.out.send(&Message::Load(load));
     }
 
     /// Notes a thing that is done, or that a run without a dry one would do.

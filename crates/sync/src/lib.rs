@@ -11,6 +11,8 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`lends`]: what a source lends to a destination of the same process.
+//! - [`load`]: what limits a run.
 //! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
 //! - [`run`]: both together, in this process or one of them elsewhere.
@@ -19,7 +21,11 @@ pub mod delta;
 pub mod destination;
 mod digest;
 pub mod error;
+pub mod lends;
 pub mod link;
+pub mod load;
+mod owners;
+mod pack;
 pub mod rules;
 pub mod run;
 pub mod source;

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::streams::Beside;
 
 #[cfg(test)]
@@ -33,6 +35,34 @@ pub struct Link {
     pub closes: bool,
     /// Streams for data beside it.
     pub beside: Beside,
+    /// How long one of them may stand still while others go on.
+    pub patience: Duration,
+    /// What the sides lend each other, if both are in this process.
+    pub lends: Option<Arc<Lends>>,
+}
+
+/// Something that is done every so often, until this is dropped.
+pub struct Ticker {
+    _end: Sender<()>,
+}
+
+impl Ticker {
+    /// Has it done.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(
+        every: Duration,
+        mut work: impl FnMut() + Send + 'static,
+    ) -> Result<(Self, JoinHandle<()>), SyncError> {
+        let (end, ended) = channel();
+        let thread = spawn("tick", move || {
+            while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                work();
+            }
+        })?;
+        Ok((Self { _end: end }, thread))
+    }
 }
 
 /// Takes a lock. What a thread that panicked has left is complete enough to end a run with.
@@ -177,6 +207,8 @@ enum Outgoing {
 #[derive(Clone)]
 pub struct Out {
     queue: SyncSender<Outgoing>,
+    /// Frames that wait in it.
+    waits: Arc<AtomicUsize>,
     stop: Arc<Stop>,
 }
 
@@ -193,12 +225,14 @@ impl Out {
     ) -> Result<(Self, JoinHandle<()>), SyncError> {
         let (queue, frames) = sync_channel(DSYNC_SEND_QUEUE);
         let (ends, pace) = (Arc::clone(stop), Arc::clone(pace));
+        let waits: Arc<AtomicUsize> = Arc::default();
+        let left = Arc::clone(&waits);
         let thread = spawn("send", move || {
-            if let Err(e) = send_all(write, &frames, &pace) {
+            if let Err(e) = send_all(write, &frames, &left, &pace) {
                 ends.fail(SyncError::Link(e));
             }
         })?;
-        Ok((Self { queue, stop: Arc::clone(stop) }, thread))
+        Ok((Self { queue, waits, stop: Arc::clone(stop) }, thread))
     }
 
     /// Sends a message.
@@ -216,7 +250,13 @@ impl Out {
     /// # Errors
     /// As [`Out::send`].
     pub fn send_frame(&self, bytes: Vec<u8>) -> Result<(), Why> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         self.queue.send(Outgoing::Frame(bytes)).map_err(|_| self.stop.reason())
+    }
+
+    /// How many messages wait for the link.
+    pub fn waiting(&self) -> usize {
+        self.waits.load(Ordering::Relaxed)
     }
 
     /// Waits until everything so far was given to the link.
@@ -245,6 +285,7 @@ pub fn spawn(
 fn send_all(
     mut write: Box<dyn Write + Send>,
     frames: &Receiver<Outgoing>,
+    waits: &AtomicUsize,
     pace: &Pace,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
@@ -252,7 +293,10 @@ fn send_all(
         let (mut next, mut flushed) = (Some(first), None);
         while let Some(outgoing) = next.take() {
             match outgoing {
-                Outgoing::Frame(frame) => bytes.extend_from_slice(&frame),
+                Outgoing::Frame(frame) => {
+                    waits.fetch_sub(1, Ordering::Relaxed);
+                    bytes.extend_from_slice(&frame);
+                }
                 Outgoing::Flush(done) => {
                     flushed = Some(done);
                     break;
@@ -276,12 +320,19 @@ pub struct Pace {
     rate: u64,
     /// When what has passed is used up.
     free_at: Mutex<u64>,
+    paused_ns: AtomicU64,
 }
 
 impl Pace {
     /// So many bytes per second; as many as there can be for 0.
     pub fn new(rate: u64) -> Arc<Self> {
-        Arc::new(Self { rate, free_at: Mutex::new(monotonic_ns()) })
+        let (free_at, paused_ns) = (Mutex::new(monotonic_ns()), AtomicU64::new(0));
+        Arc::new(Self { rate, free_at, paused_ns })
+    }
+
+    /// How long bytes have waited, over all streams, in nanoseconds.
+    pub fn paused_ns(&self) -> u64 {
+        self.paused_ns.load(Ordering::Relaxed)
     }
 
     /// Writes all bytes, and has them leave.
@@ -323,6 +374,7 @@ impl Pace {
             wait
         };
         if wait > 0 {
+            self.paused_ns.fetch_add(wait, Ordering::Relaxed);
             thread::sleep(Duration::from_nanos(wait));
         }
     }

@@ -9,13 +9,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use base::limits::DSYNC_STREAM_PATIENCE;
 use wire::dsync::{
     Bytes, Counts, Message, Note, Options, Ready, Refused, Role, Start, Wanted, frame,
 };
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
+use crate::lends::Lends;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
+use crate::load::Progress;
 use crate::rules::Rules;
 use crate::source;
 use crate::streams::Beside;
@@ -31,9 +34,12 @@ pub enum Event {
     /// Something is done, or found.
     Note(Note),
     /// How far it is.
-    Progress(Counts),
+    Progress(Progress),
     /// A stream has come up beside the control stream, or there will be none.
     Carried(Carried),
+    /// A stream has broken; so many are left. What it had goes over these, or over the control
+    /// stream.
+    Lost(usize),
 }
 
 /// What carries the content of files between two machines.
@@ -79,7 +85,15 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     // One that is closed already is as good.
     let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
     let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing })
+    Ok(Link {
+        read,
+        write,
+        close,
+        closes: true,
+        beside: Beside::Nothing,
+        patience: DSYNC_STREAM_PATIENCE,
+        lends: None,
+    })
 }
 
 /// Makes a directory of this machine the same as another of it.
@@ -90,7 +104,9 @@ pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Resu
     Rules::new(&options.rules.0)?;
     let source = HostTree::open(from)?;
     let destination = target(to, options)?;
-    let (near, far) = pair()?;
+    let (mut near, mut far) = pair()?;
+    let lends = Some(Arc::<Lends>::default());
+    (near.lends, far.lends) = (lends.clone(), lends);
     // Nobody is told by the source: the destination tells all.
     let (silent, wanted): (Report, _) = (Arc::new(|_| {}), options.clone());
     let reads = thread::spawn(move || source::run(source, &wanted, near, &silent));
@@ -232,5 +248,13 @@ pub fn stdio() -> Result<Link, SyncError> {
     let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
     let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
     // A blocked read of a pipe cannot be ended; the process can.
-    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing })
+    Ok(Link {
+        read,
+        write,
+        close: Box::new(|| {}),
+        closes: false,
+        beside: Beside::Nothing,
+        patience: DSYNC_STREAM_PATIENCE,
+        lends: None,
+    })
 }

@@ -4,18 +4,26 @@
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use base::clock::monotonic_ns;
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
+    DSYNC_TICK,
 };
-use wire::dsync::{Basis, Counts, Message, Need, Options, Sum, Sums, Wish, frame};
+use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, Wish, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Pace, Queue, Stop, Watched, read_frame, spawn};
+use crate::lends::Lends;
+use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
+use crate::load::{Meter, is_full, of_process};
+use crate::owners;
 use crate::rules::Rules;
 use crate::run::{Event, Report};
-use crate::streams::Streams;
+use crate::streams::{Beside, Streams};
 use crate::tree::{Tree, is_path};
 
 mod bulk;
@@ -35,6 +43,12 @@ struct Shared<T> {
     stop: Arc<Stop>,
     /// Bytes of entries that may still be sent.
     credit: Arc<Watched<u64>>,
+    /// Files that a destination in this process takes over without their bytes coming here.
+    lends: Option<Arc<Lends>>,
+    /// What it says of pieces of them, by the numbers of their questions.
+    borrowed: Arc<Watched<HashMap<u64, bool>>>,
+    /// Names of owners that were told.
+    owners: owners::Told,
     /// What is asked for and has not ended.
     asked: Arc<Watched<Asked>>,
 }
@@ -70,12 +84,19 @@ pub fn run<T: Tree>(
     report: &Report,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside } = link;
+    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
     let (out, _ends_with_the_link) = Out::start(write, &pace, &stop)?;
-    let bulk = Bulk::new(&out, &pace, &stop);
+    // Within one process nothing is saved by it.
+    let pack = options.pack && lends.is_none();
+    let bulk = Bulk::new(&out, &pace, pack, report, &stop);
+    let mut threads = Vec::new();
+    if !matches!(beside, Beside::Nothing) {
+        threads.push(bulk.start_rest()?);
+    }
     let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
     let shared = Arc::new(Shared {
         tree,
@@ -85,10 +106,12 @@ pub fn run<T: Tree>(
         bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Watched::new(Asked::default(), &stop),
+        owners: owners::Told::default(),
+        lends,
+        borrowed: Watched::new(HashMap::new(), &stop),
         stop: Arc::clone(&stop),
     });
     let jobs = Queue::new(&stop);
-    let mut threads = Vec::new();
     for _ in 0..DSYNC_THREADS {
         let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
         threads.push(spawn("read", move || {
@@ -104,19 +127,52 @@ pub fn run<T: Tree>(
         // What fails of the run is told by the stop.
         let _told = scan::walk(&walks);
     })?);
-    let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report };
+    let (ticker, ticks) = shared.tick((began_ns, patience), &pace, &streams, &meter)?;
+    threads.push(ticks);
+    let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
+    drop(ticker);
     jobs.end();
     bulk.end();
     streams.close();
     if closes {
-        streams.join();
-        for thread in threads {
-            // A thread that panicked has said so.
-            let _panicked = thread.join();
-        }
+        streams.join_with(threads);
     }
     done.map_err(|_| stop.reason())
+}
+
+impl<T: Tree> Shared<T> {
+    /// Looks after the streams, and tells what this side has used and waited for, every so often.
+    fn tick(
+        self: &Arc<Self>,
+        (began_ns, patience): (u64, Duration),
+        pace: &Arc<Pace>,
+        streams: &Arc<Streams>,
+        meter: &Arc<Meter>,
+    ) -> Result<(Ticker, JoinHandle<()>), SyncError> {
+        let (shared, pace) = (Arc::clone(self), Arc::clone(pace));
+        let (streams, meter) = (Arc::clone(streams), Arc::clone(meter));
+        let mut before = of_process(began_ns);
+        Ticker::start(DSYNC_TICK.min(patience / 4), move || {
+            shared.bulk.look_after(patience);
+            let load = shared.load(began_ns, &pace, &streams);
+            shared.bulk.full.store(is_full(&load, &before), Ordering::Relaxed);
+            before = load.clone();
+            meter.tell(Role::SOURCE, load.clone());
+            // When nobody hears it, the run is ending.
+            let _unheard = shared.out.send(&Message::Load(load));
+        })
+    }
+
+    /// What this side has used and waited for.
+    fn load(&self, began_ns: u64, pace: &Pace, streams: &Streams) -> Load {
+        let mut load = of_process(began_ns);
+        load.disk_ns = self.tree.waited_ns();
+        load.room_ns = self.bulk.room_ns.load(Ordering::Relaxed);
+        load.paused_ns = pace.paused_ns();
+        streams.weigh(&mut load);
+        load
+    }
 }
 
 /// What the destination says.
@@ -126,6 +182,7 @@ struct Heard<'a, T> {
     /// Jobs whose sums are on their way.
     waits: HashMap<u64, Job>,
     report: &'a Report,
+    meter: Arc<Meter>,
 }
 
 impl<T: Tree> Heard<'_, T> {
@@ -138,7 +195,15 @@ impl<T: Tree> Heard<'_, T> {
                 Message::Sums(sums) => self.sums(sums)?,
                 Message::Note(note) => (self.report)(Event::Note(note)),
                 Message::Alone(()) => self.shared.bulk.alone(),
-                Message::Progress(counts) => (self.report)(Event::Progress(counts)),
+                Message::Borrowed(borrowed) if self.shared.lends.is_some() => {
+                    self.shared.borrowed.change(|all| all.insert(borrowed.id, borrowed.taken));
+                }
+                Message::Taken(taken) => self.shared.bulk.taken(&taken)?,
+                Message::Load(load) => self.meter.tell(Role::DESTINATION, load),
+                Message::Progress(counts) => {
+                    let progress = self.meter.progress(monotonic_ns(), counts);
+                    (self.report)(Event::Progress(progress));
+                }
                 Message::Done(counts) => return Ok(counts),
                 Message::Refused(refused) => {
                     let why = String::from_utf8_lossy(&refused.why.0).into_owned();

@@ -7,7 +7,6 @@
 //! - [`listen`], [`connect`]: the two ends coming together.
 //! - [`grow`]: how many streams there should be.
 
-use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -15,9 +14,11 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
 use socket2::SockRef;
+use wire::dsync::Load;
 
 use crate::error::SyncError;
 use crate::link::{Stop, lock};
+use crate::load::sys::tcp;
 
 pub mod connect;
 pub mod grow;
@@ -112,8 +113,8 @@ impl Streams {
         }
     }
 
-    /// Whether the run has ended.
-    fn closed(&self) -> bool {
+    /// Whether the run has ended: how a stream ends does not matter any more.
+    pub fn closed(&self) -> bool {
         lock(&self.sockets).closed
     }
 
@@ -146,26 +147,34 @@ impl Streams {
         }
     }
 
+    /// Waits for those, and for other threads of the run.
+    pub fn join_with(&self, threads: Vec<JoinHandle<()>>) {
+        self.join();
+        for thread in threads {
+            // As above.
+            let _panicked = thread.join();
+        }
+    }
+
+    /// Adds what TCP says of those that are up.
+    pub fn weigh(&self, load: &mut Load) {
+        for socket in lock(&self.sockets).list.iter().filter_map(Weak::upgrade) {
+            let tcp = tcp(&socket);
+            load.streams += 1;
+            load.busy_ns += tcp.busy_us.saturating_mul(1_000);
+            load.rwnd_ns += tcp.rwnd_us.saturating_mul(1_000);
+            load.sndbuf_ns += tcp.sndbuf_us.saturating_mul(1_000);
+        }
+    }
+
     /// A stream has come up; how many have.
     fn came_up(&self) -> usize {
         self.up.fetch_add(1, Ordering::AcqRel) + 1
     }
-
-    /// What a failure of a stream means to the run: nothing, if that has ended.
-    pub fn failed(&self, error: SyncError) -> Option<SyncError> {
-        let gone = |e: &io::Error| {
-            use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-            matches!(e.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
-        };
-        match error {
-            _ if self.closed() => None,
-            SyncError::Link(e) if gone(&e) => Some(SyncError::Gone),
-            error => Some(error),
-        }
-    }
 }
 
-fn shut(socket: &TcpStream) {
+/// Ends what goes over a socket, at both sides as far as that can be.
+pub fn shut(socket: &TcpStream) {
     // One that is closed already is as good.
     let _closed = socket.shutdown(Shutdown::Both);
 }

@@ -2,9 +2,12 @@
 //! by `/`, from the top; whoever calls has checked them with [`is_path`].
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use base::limits::{NAME_MAX, PATH_MAX};
-use wire::dsync::{Kind, Meta};
+use wire::dsync::{FileId, Kind, Meta};
+
+use crate::lends::How;
 
 pub mod aside;
 pub mod host;
@@ -19,6 +22,11 @@ pub trait Tree: Send + Sync + 'static {
     /// The run has ended, and another may begin; that a thread of this one, which looks for a way
     /// that nobody needs any more, still has the tree, is no matter.
     fn end(&self) {}
+
+    /// How long its disk was waited for, over all threads, in nanoseconds.
+    fn waited_ns(&self) -> u64 {
+        0
+    }
 
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
@@ -41,12 +49,36 @@ pub trait Tree: Send + Sync + 'static {
     /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
     /// error if it is something that anybody else could have made, or could change.
     fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Opens a file of one name for reading and writing, if it is still this one.
+    fn open_in_place(&self, dir: &Self::Dir, name: &[u8], file: &FileId) -> io::Result<Self::File>;
+    /// Takes rights off a file that its new content may not have.
+    fn restrict(&self, file: &Self::File, mode: u32) -> io::Result<()>;
     /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.
     fn cut(&self, file: &Self::File, kept: u64, size: u64) -> io::Result<()>;
     /// Makes a file so long, with nothing but holes where nothing was written.
     fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
     /// Writes all bytes.
     fn write(&self, file: &Self::File, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// An open file, for a destination in this process; nothing of a tree whose files cannot be.
+    fn lend(&self, _file: &Self::File) -> io::Result<Option<OwnedFd>> {
+        Ok(None)
+    }
+    /// Has the kernel take a range over from a file that is lent, at its place there; nothing if it
+    /// cannot.
+    fn borrow(
+        &self,
+        _from: &OwnedFd,
+        _to: &Self::File,
+        _offset: u64,
+        _length: u64,
+    ) -> io::Result<Option<How>> {
+        Ok(None)
+    }
+    /// Lets a range of a file share its place with one of another, from and to the given offsets;
+    /// whether that was possible.
+    fn share(&self, _from: (&Self::File, u64), _to: (&Self::File, u64), _length: u64) -> bool {
+        false
+    }
     /// Gives an open file what `wanted` says of it.
     fn set_open(&self, file: &Self::File, wanted: &Meta, keep: Keep) -> io::Result<()>;
 
@@ -71,6 +103,10 @@ pub trait Tree: Send + Sync + 'static {
     fn is_new(&self) -> bool;
     /// Whether this process may give files away.
     fn may_own(&self) -> bool;
+    /// What a user, or a group, of this number is called here.
+    fn owner_name(&self, group: bool, number: u32) -> Option<Vec<u8>>;
+    /// The number of a user, or of a group, of this name.
+    fn owner_number(&self, group: bool, name: &[u8]) -> Option<u32>;
     /// Takes out of `meta` the extended attributes that this tree cannot hold.
     fn prune(&self, meta: &mut Meta);
 }

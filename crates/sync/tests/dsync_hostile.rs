@@ -61,7 +61,7 @@ fn end() -> Message<'static> {
 }
 
 fn hole(id: u64, hole: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {
-    Message::Data(Data { id, turn: 0, hole, offset, bytes })
+    Message::Data(Data { id, turn: 0, hole, offset, unpacked: 0, bytes })
 }
 
 fn piece(id: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {

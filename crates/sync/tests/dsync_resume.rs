@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -106,7 +106,28 @@ fn what_was_sent_before_a_break_is_not_sent_again() {
     assert!(gained > 40, "only {gained} runs left something");
 }
 
-/// A run with streams through a port that breaks.
+/// Breaks off when the streams do.
+struct BreaksWith {
+    write: Box<dyn Write + Send>,
+    sent: Arc<AtomicU64>,
+    most: i64,
+}
+
+impl Write for BreaksWith {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The last read of the port may be a part of what it had left.
+        let sent = self.sent.load(Ordering::Relaxed) as i64;
+        if sent.saturating_add(16 << 10) > self.most {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.write.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.write.flush()
+    }
+}
+
+/// A run with streams through a port that breaks, and with them the control stream.
 fn go_streams(
     role: Role,
     (from, to): (&Path, &Path),
@@ -123,6 +144,9 @@ fn go_streams(
     let answers = Beside::Answers(answerer);
     (reads.beside, writes.beside) =
         if role == Role::SOURCE { (caller, answers) } else { (answers, caller) };
+    // The control stream goes with the streams: what they had could go over it.
+    let write = std::mem::replace(&mut reads.write, Box::new(io::sink()));
+    reads.write = Box::new(BreaksWith { write, sent: Arc::clone(sent), most: bytes });
     let tree = HostTree::open(from)?;
     let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &notes().0));
     let tree = HostTree::open_for_change(to)?;

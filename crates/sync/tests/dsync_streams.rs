@@ -7,11 +7,13 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base::random::Random;
-use common::broken::{HOST, breaks};
+use common::broken::{Breaks, End, HOST, breaks, ends};
 use common::{Gardener, Scratch, assert_same, facts, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
@@ -26,6 +28,9 @@ use wire::dsync::{
     Bytes, Data, Directory, Entries, Entry, Kind, Message, Meta, Need, Offer, Time, Wanted, frame,
 };
 use wire::xdr::Seq;
+
+/// How long a stream may stand still here.
+const SHORT: Duration = Duration::from_millis(400);
 
 fn open(most: u32) -> (Answerer, Offer) {
     let wanted = Wanted { most, low: 0, high: 0 };
@@ -44,21 +49,35 @@ fn told() -> (Report, Arc<Mutex<Vec<Carried>>>) {
     (report, kept)
 }
 
-/// Both sides in this process, with streams from the caller to a port that it is told of.
-fn over(
+/// Links of a source and a destination in this process, with streams from the caller to a port that
+/// it is told of.
+fn links(
     role: Role,
-    (from, to): (&Path, &Path),
-    options: &Options,
     (answerer, offer): (Answerer, &Offer),
     (calling, report): (&Calling, &Report),
-) -> (Result<Counts, Why>, Result<Counts, Why>) {
+) -> (Link, Link) {
     let (mut near, mut far) = pair().expect("sockets");
     near.beside = Beside::Calls(Caller::new(offer, calling, report).expect("an offer"));
     far.beside = Beside::Answers(answerer);
-    let (mut reads, mut writes) = (near, far);
-    if role == Role::DESTINATION {
-        std::mem::swap(&mut reads, &mut writes);
-    }
+    if role == Role::DESTINATION { (far, near) } else { (near, far) }
+}
+
+/// Both sides in this process, with streams from the caller to a port that it is told of.
+fn over(
+    role: Role,
+    ends: (&Path, &Path),
+    options: &Options,
+    offered: (Answerer, &Offer),
+    calling: (&Calling, &Report),
+) -> (Result<Counts, Why>, Result<Counts, Why>) {
+    go(ends, options, links(role, offered, calling))
+}
+
+fn go(
+    (from, to): (&Path, &Path),
+    options: &Options,
+    (reads, writes): (Link, Link),
+) -> (Result<Counts, Why>, Result<Counts, Why>) {
     let (tree, wanted) = (HostTree::open(from).expect("a tree"), options.clone());
     let other = std::thread::spawn(move || source::run(tree, &wanted, reads, &notes().0));
     let tree = HostTree::open_for_change(to).expect("a tree");
@@ -127,7 +146,47 @@ fn what_cannot_be_connected_is_said_once_and_goes_over_control() {
 }
 
 #[test]
-fn streams_that_break_end_the_run_and_the_next_goes_on() {
+fn streams_that_break_do_not_end_the_run() {
+    let (mut broken, mut none_left) = (0, 0);
+    for seed in 0..32 {
+        let scratch = Scratch::new("lost-streams");
+        let (from, to) = grown(&scratch, 200 + seed);
+        let mut gardener = Gardener::new(seed);
+        let role = if seed % 2 == 0 { Role::SOURCE } else { Role::DESTINATION };
+        let (answerer, mut offer) = open(3);
+        let ways = [End::Shut, End::Reset, End::Stall, End::Garble];
+        let plan = (0..3).map(|_| (gardener.below(3 << 20) as i64, gardener.pick(&ways))).collect();
+        let (port, ended) = ends(offer.port, plan);
+        offer.port = port;
+        let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
+        let (report, _) = told();
+        let (mut reads, mut writes) = links(role, (answerer, &offer), (&calling, &report));
+        (reads.patience, writes.patience) = (SHORT, SHORT);
+        let lost: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let keeps = Arc::clone(&lost);
+        let hears: Report = Arc::new(move |event| {
+            if let Event::Lost(left) = event {
+                keeps.lock().expect("events").push(left);
+            }
+        });
+        let (tree, other) = (HostTree::open(&from).expect("a tree"), hears);
+        let other = std::thread::spawn(move || source::run(tree, &plain(), reads, &other));
+        let tree = HostTree::open_for_change(&to).expect("a tree");
+        let done = destination::run(tree, &plain(), writes, Tell::Here(notes().0), true);
+        let other = other.join().expect("no panic");
+        assert!(done.is_ok() && other.is_ok(), "seed {seed}: {done:?} {other:?}");
+        assert_eq!(done.expect("counts").failures, 0, "seed {seed}");
+        assert_same(&from, &to, &format!("seed {seed}"));
+        let lost = lost.lock().expect("events");
+        broken += lost.len();
+        none_left += usize::from(lost.contains(&0));
+        assert!(lost.len() <= ended.load(Ordering::Relaxed) as usize + 3, "seed {seed}: {lost:?}");
+    }
+    assert!(broken > 32 && none_left > 4, "{broken} broke, and {none_left} times none was left");
+}
+
+#[test]
+fn streams_that_break_end_the_run_with_control_and_the_next_goes_on() {
     let mut broken = 0;
     for seed in 0..24 {
         let scratch = Scratch::new("broken-streams");
@@ -139,8 +198,11 @@ fn streams_that_break_end_the_run_and_the_next_goes_on() {
             let bytes = gardener.below(9 << 20) as i64;
             offer.port = breaks(offer.port, bytes, &Arc::default());
             let calling = Calling { wish: Wish::Fixed(3), ..Calling::default() };
-            let (done, _) =
-                over(role, (&from, &to), &plain(), (answerer, &offer), (&calling, &told().0));
+            let mut both = links(role, (answerer, &offer), (&calling, &told().0));
+            let (left, sent) = (gardener.below(2 << 20) as usize, Arc::default());
+            let write = std::mem::replace(&mut both.0.write, Box::new(io::sink()));
+            both.0.write = Box::new(Breaks { write, left, sent });
+            let (done, _) = go((&from, &to), &plain(), both);
             broken += u32::from(done.is_err());
             let old = facts(&from);
             for (path, now) in facts(&to) {
@@ -209,13 +271,15 @@ fn asked(link: &mut Link) -> Need {
 
 fn connected(offer: &Offer) -> io::Result<Stream> {
     let socket = Arc::new(TcpStream::connect((HOST, offer.port as u16))?);
-    Known::new(offer.fingerprint, offer.token).expect("an offer").open(&socket)
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    Known::new(offer.fingerprint, offer.token).expect("an offer").open(&socket, number)
 }
 
 #[test]
 fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
     let data = |id, offset, bytes: &'static [u8]| {
-        Message::Data(Data { id, turn: 0, hole: 0, offset, bytes })
+        Message::Data(Data { id, turn: 0, hole: 0, offset, unpacked: 0, bytes })
     };
     // What it is about, what comes over the stream, and whether the file has begun before.
     type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
@@ -256,7 +320,8 @@ fn a_piece_may_come_before_its_file_begins() {
     let (mut link, done) = destination_at(&scratch.join("to"), answerer);
     let id = asked(&mut link).id;
     let mut stream = connected(&offer).expect("a stream");
-    let data = |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, bytes });
+    let data =
+        |turn, offset, bytes| Message::Data(Data { id, turn, hole: 0, offset, unpacked: 0, bytes });
     for message in [data(0, 0, b"old"), data(1, 5, b"56789"), data(1, 0, b"01234")] {
         write_now(&mut stream, &message).expect("said");
     }
@@ -334,4 +399,46 @@ fn wishes_that_cannot_be_meant_are_refused() {
     assert!(matches!(none, Some(SyncError::Machine(_))), "a port that is taken");
     let (_, offer) = Answerer::open(&Wanted { most: 1_000, low: 0, high: 0 }, None).expect("one");
     assert!(offer.most <= 64 && offer.address.is_none());
+}
+
+/// Sends no faster than a slow link.
+fn slow() -> Options {
+    Options { bandwidth: 4_000_000, ..plain() }
+}
+
+#[test]
+fn what_shrinks_goes_packed_where_the_link_is_the_limit() {
+    for streams in [0, 2] {
+        let scratch = Scratch::new("packed");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        fs::create_dir(&from).expect("a folder");
+        let text: Vec<u8> =
+            (0..600_000u32).flat_map(|n| format!("{n:08}\n").into_bytes()).collect();
+        fs::write(from.join("text"), &text).expect("a file");
+        let mut noise = vec![0; 2 << 20];
+        Gardener::new(3).random.fill(&mut noise);
+        fs::write(from.join("noise"), &noise).expect("a file");
+        for pack in [true, false] {
+            let (answerer, offer) = open(2);
+            let calling = Calling { wish: Wish::Fixed(2), ..Calling::default() };
+            let options = Options { pack, ..slow() };
+            let to = to.join(pack.to_string());
+            fs::create_dir_all(&to).expect("a folder");
+            let report = told().0;
+            let both = match streams {
+                0 => pair().expect("sockets"),
+                _ => links(Role::SOURCE, (answerer, &offer), (&calling, &report)),
+            };
+            let (done, other) = go((&from, &to), &options, both);
+            assert!(other.is_ok(), "{other:?}");
+            let counts = done.expect("a run");
+            assert_same(&from, &to, "packed");
+            let all = (text.len() + noise.len()) as u64;
+            assert_eq!(counts.bytes_done, all);
+            match pack {
+                true => assert!(counts.bytes_received < all * 3 / 4, "{}", counts.bytes_received),
+                false => assert_eq!(counts.bytes_received, all),
+            }
+        }
+    }
 }

@@ -40,6 +40,9 @@ pub struct DsyncArgs {
     /// Most bytes per second, for example 10MB/s or 1.5MiB/s
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<String>,
+    /// Never compress; else what shrinks is compressed while the link is what limits
+    #[arg(long)]
+    pub no_compress: bool,
     /// Streams for data beside ssh: auto for as many as bring something, 0 for none
     #[arg(long, value_name = "NUMBER", default_value = "auto", value_parser = streams)]
     pub streams: Wish,
@@ -49,9 +52,16 @@ pub struct DsyncArgs {
     /// Do not keep owner and group; they are kept where the destination is written by root
     #[arg(long)]
     pub no_owner: bool,
+    /// Keep owner and group by number; else by name, where the destination has that name
+    #[arg(long)]
+    pub numeric_ids: bool,
     /// Do not keep extended attributes and access control lists
     #[arg(long)]
     pub no_xattrs: bool,
+    /// Write what changed into files of 64 KiB and more where they lie; a run that breaks off, or a
+    /// crash, leaves a mixture of old and new under the file's name
+    #[arg(long)]
+    pub in_place: bool,
     /// Print each thing that is done
     #[arg(short = 'v', long)]
     pub verbose: bool,

@@ -131,7 +131,10 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         checksum: args.checksum,
         dry_run: args.dry_run,
         owners: !args.no_owner,
+        names: !args.numeric_ids,
         xattrs: !args.no_xattrs,
+        pack: !args.no_compress,
+        in_place: args.in_place,
         bandwidth,
         rules: Seq(all_rules(&args.rules.0)?),
     })

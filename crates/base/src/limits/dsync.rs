@@ -33,6 +33,9 @@ pub const DSYNC_SUMS_MAX: usize = 20_000;
 /// Longest address of a machine, as text: IPv6 with a zone.
 pub const DSYNC_ADDRESS_MAX: usize = 64;
 
+/// Longest name of an owner or a group: Linux has 32 bytes, directory services have more.
+pub const DSYNC_OWNER_MAX: usize = 256;
+
 // --- sync: streams for data -------------------------------------------------------------------
 
 /// Most streams of a run: 1 Gbit/s at a round trip of 200 ms is 25 MB, which some 16 streams hold
@@ -66,6 +69,22 @@ pub const DSYNC_NOTSENT: u32 = 512 << 10;
 /// streams, in pieces of some KiB.
 pub const DSYNC_GAPS_MAX: usize = 128 << 10;
 
+/// Numbers of streams that a destination remembers, those that broke or never came up included: each
+/// way to the other side that is tried takes one.
+pub const DSYNC_STREAMS_EVER: usize = 4 * DSYNC_STREAMS_MAX;
+/// Bytes that were given to streams and were not told to have been taken: they are held to go another
+/// way if a stream breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
+pub const DSYNC_UNTAKEN: u64 = 256 << 20;
+/// Bytes taken from a stream after which that is told at once; less is told with the next tick.
+pub const DSYNC_TAKEN_BYTES: u64 = 1 << 20;
+/// How often what was taken is told, and streams are looked after.
+pub const DSYNC_TICK: Duration = Duration::from_millis(250);
+/// How long nothing of what a stream carries may be taken, while others go on, before it is given up:
+/// longer than TCP needs to find a way again that was lost for some seconds.
+pub const DSYNC_STREAM_PATIENCE: Duration = Duration::from_secs(20);
+/// So many times as long where no other stream goes on either: a disk may stand still for all.
+pub const DSYNC_PATIENCE_ALONE: u32 = 6;
+
 // --- sync: what a run holds -------------------------------------------------------------------
 
 /// Bytes of entries that the source may be ahead of the destination's plan: 40 MB/s of them at a
@@ -83,6 +102,21 @@ pub const DSYNC_WRITE_QUEUE: usize = 32;
 pub const DSYNC_SEND_QUEUE: usize = 64;
 /// Bytes of frames that go out in one write: small files leave many at a time.
 pub const DSYNC_SEND_BYTES: usize = 256 << 10;
+/// Size from which a file is lent by a source to a destination of the same process: below it, to
+/// ask costs as much as the bytes.
+pub const DSYNC_LEND_MIN: u64 = 64 << 10;
+/// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends, after
+/// that.
+pub const DSYNC_LENT_MAX: u64 = 32 << 20;
+/// Names of owners and groups of a run; what has others keeps its number.
+pub const DSYNC_OWNERS_MAX: usize = 64 << 10;
+/// Room for an entry of the name service: a group comes with all its members.
+pub const DSYNC_OWNER_ENTRY_MAX: usize = 4 << 20;
+/// Bytes out of the middle of a piece that are packed to see whether it shrinks: a thirty-second of the
+/// work for what does not.
+pub const DSYNC_PACK_SAMPLE: usize = 8 << 10;
+/// Frames that must wait for the link before pieces are packed: then it is what limits the run.
+pub const DSYNC_PACK_WAIT: usize = DSYNC_BULK_QUEUE / 8;
 /// Files of several names that are remembered until all their names were seen; more are carried as
 /// files of their own, which is said.
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;
@@ -90,6 +124,8 @@ pub const DSYNC_LINKS_MAX: usize = 1_000_000;
 pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
 /// Nanoseconds between two reports of progress.
 pub const DSYNC_PROGRESS_NS: u64 = 250_000_000;
+/// Nanoseconds over which a rate is told: long enough to be read, short enough to be true.
+pub const DSYNC_RATE_NS: u64 = 2_000_000_000;
 /// Pause of a source whose rate is limited, at most at once: short enough for an even stream.
 pub const DSYNC_PAUSE_NS: u64 = 100_000_000;
 /// Size from which a changed file is sent by differences: below it, sums and answers cost as much

@@ -20,6 +20,7 @@ impl<T: Tree> Shared<T> {
         if !self.keep.xattrs {
             meta.xattrs = Seq::default();
         }
+        self.owners.translate(&mut meta);
         self.tree.prune(&mut meta);
         meta.xattrs.0.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         meta

@@ -191,9 +191,11 @@ impl<T: Tree> Plan<T> {
             Some(_) if shared.options.dry_run => Wish::COMPARE,
             Some(_) => Wish::SEND_IF_OTHER,
         };
-        let (basis, sums) = shared.sums(open, &case).unzip();
+        let own = shared.in_place(open, &case);
+        let in_place = own.is_some();
+        let (basis, sums) = if in_place { None } else { shared.sums(open, &case) }.unzip();
         let mut all: Vec<Sum> = sums.unwrap_or_default();
-        let kept = shared.kept(open, &case).filter(|(_, sums)| {
+        let kept = own.or_else(|| shared.kept(open, &case)).filter(|(_, sums)| {
             // A file with more sums than may be open would be waited for without end.
             all.len() + sums.len() <= DSYNC_BLOCKS_MAX
         });
@@ -212,6 +214,7 @@ impl<T: Tree> Plan<T> {
             own: case.own,
             sums: all.len(),
             kept: kept.as_ref().map_or(0, |kept| u64::from(kept.block) * u64::from(kept.count)),
+            in_place,
             noted: hash.is_none(),
             fate: case.fate,
         })?;
@@ -270,6 +273,22 @@ impl<T: Tree> Shared<T> {
         let basis = delta::basis(own.meta.size)?;
         let file = self.tree.open(open.dir.as_ref()?, &case.name).ok()?;
         self.sums_of(&file, basis)
+    }
+
+    /// The sums of what is here, if it shall be written where it lies, and may: nobody has it under
+    /// another name, and whoever could look into it may look into what it becomes.
+    fn in_place(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+        let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE && own.names == 1)?;
+        let wanted = &case.wanted;
+        let owned = (own.meta.uid, own.meta.gid) == (wanted.uid, wanted.gid) || !self.keep.owners;
+        let large = own.meta.size.min(wanted.size) >= DSYNC_DELTA_MIN;
+        if !self.options.in_place || self.options.dry_run || !owned || !large {
+            return None;
+        }
+        let (dir, id) = (open.dir.as_ref()?, own.meta.link.as_ref()?);
+        // What may not be written is replaced.
+        let file = self.tree.open_in_place(dir, &case.name, id).ok()?;
+        self.sums_of(&file, delta::basis(own.meta.size)?)
     }
 
     /// The sums of what a run that broke off has left of a file, up to where it was written. What

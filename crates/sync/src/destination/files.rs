@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use base::limits::DSYNC_GAPS_MAX;
+use wire::dsync::frame::HEAD;
 use wire::dsync::{Data, End, Message, Meta, frame};
 
 use super::extents::Extents;
@@ -17,7 +18,7 @@ use crate::digest::{self, Digest};
 use crate::error::SyncError;
 use crate::link::{Stop, Watched, lock, read_frame};
 use crate::streams::tls::Stream;
-use crate::streams::{Hooks, Streams};
+use crate::streams::{Hooks, Streams, shut};
 use crate::tree::{Tree, split};
 
 /// A file that is coming.
@@ -41,11 +42,13 @@ pub struct Writing<T: Tree> {
     pub ended: Option<End>,
 }
 
-/// A file beside its place.
+/// A file beside its place, or at it.
 pub struct Aside<T: Tree> {
     pub dir: T::Dir,
     pub name: Vec<u8>,
     pub file: T::File,
+    /// Whether it lies at its place already, and is somebody's whatever becomes of it.
+    pub in_place: bool,
 }
 
 type Shelf<T> = Arc<Mutex<Writing<T>>>;
@@ -70,6 +73,12 @@ impl<T: Tree> Files<T> {
     /// One that has begun.
     pub fn get(&self, id: u64) -> Option<Shelf<T>> {
         self.state.change(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
+    }
+
+    /// One that has begun, and how often it began anew.
+    fn get_turn(&self, id: u64) -> Option<(u32, Shelf<T>)> {
+        let of = |(turn, file): &(u32, Shelf<T>)| (*turn, Arc::clone(file));
+        self.state.change(|state| state.open.get(&id).map(of))
     }
 
     /// Enters one that begins.
@@ -133,11 +142,7 @@ impl<T: Tree> Writing<T> {
 
     /// A piece has come. It must lie within the file, and on no other.
     pub fn cover(&mut self, hole: u64, offset: u64, length: u64) -> Result<(), Failed> {
-        let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
-        let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
-        let Some((start, end)) = within else {
-            return broken("a piece that lies beside its file");
-        };
+        let (start, end) = self.within(hole, offset, length)?;
         if !self.covered.add(start, end) {
             return broken("a piece that lies on another");
         }
@@ -145,6 +150,13 @@ impl<T: Tree> Writing<T> {
             return broken("a file with more gaps than streams can leave");
         }
         self.count()
+    }
+
+    /// What a piece covers, which must lie within the file.
+    pub fn within(&self, hole: u64, offset: u64, length: u64) -> Result<(u64, u64), Failed> {
+        let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
+        let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
+        within.map_or_else(|| broken("a piece that lies beside its file"), Ok)
     }
 
     /// Counts a piece that has come.
@@ -179,7 +191,7 @@ impl<T: Tree> Shared<T> {
         }
         let Some(job) = &writing.job else { return };
         if writing.aside.is_none() {
-            match self.create(job, writing.wanted.size) {
+            match self.create(job, &writing.wanted) {
                 Ok(aside) => writing.aside = Some(aside),
                 Err(e) => writing.failed = Some(why(&e)),
             }
@@ -189,10 +201,13 @@ impl<T: Tree> Shared<T> {
         }
     }
 
-    /// Takes a piece from the control stream: its file has begun.
+    /// Takes a piece from the control stream: its file has begun, and may have begun anew since it
+    /// was given to a stream that broke.
     pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
-        let Some(file) = self.files.get(data.id) else { return broken("data of no file") };
-        self.piece(&file, data, true)
+        match self.files.get_turn(data.id) {
+            Some((turn, file)) if data.turn <= turn => self.piece(&file, data, data.turn == turn),
+            _ => broken("data of no file"),
+        }
     }
 
     /// Takes a piece from a stream of data, which may have come before its file has begun.
@@ -219,7 +234,8 @@ impl<T: Tree> Shared<T> {
         data: &Data<'_>,
         current: bool,
     ) -> Result<(), Failed> {
-        let (bytes, length) = (data.bytes, data.bytes.len() as u64);
+        let bytes = &*self.unpacker.bytes(data)?;
+        let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
         // Before anybody has to wait for it.
         let hash = digest::piece(data.offset, bytes);
         let mut writing = lock(file);
@@ -231,7 +247,7 @@ impl<T: Tree> Shared<T> {
             writing.count()?;
         }
         self.tracker.count(|counts| {
-            counts.bytes_received += length;
+            counts.bytes_received += came;
             counts.bytes_done += length;
         });
         self.end_if_whole(data.id, &mut writing)
@@ -267,10 +283,21 @@ impl<T: Tree> Shared<T> {
 pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<Stop>) -> Hooks {
     let (takes, tells, stop) = (Arc::clone(shared), shared.out.clone(), Arc::clone(stop));
     let stream = move |stream: Stream, streams: &Streams| {
-        if let Err(Failed::Run(e)) = take_all(&takes, stream, streams)
-            && let Some(e) = streams.failed(e)
-        {
-            stop.fail(e);
+        let (number, socket) = (stream.number, Arc::clone(&stream.socket));
+        let ended = match takes.intake.enter(number, &socket) {
+            Ok(true) => take_all(&takes, stream, streams),
+            // The source has given it up before.
+            Ok(false) => return,
+            Err(e) => Err(Failed::Run(e)),
+        };
+        match ended {
+            _ if streams.closed() => {}
+            // What it has not brought comes another way.
+            Ok(()) | Err(Failed::Run(SyncError::Gone | SyncError::Link(_))) => {
+                shut(&socket);
+                takes.lost(number);
+            }
+            Err(e) => drop(e.stop(&stop)),
         }
     };
     let alone = move || {
@@ -288,12 +315,15 @@ fn take_all<T: Tree>(
     mut stream: Stream,
     streams: &Streams,
 ) -> Result<(), Failed> {
+    let number = stream.number;
     while let Some(body) = read_frame(&mut stream).map_err(Failed::Run)? {
-        streams.moved.fetch_add(body.len() as u64, Ordering::Relaxed);
+        let bytes = (body.len() + HEAD) as u64;
+        streams.moved.fetch_add(bytes, Ordering::Relaxed);
         match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
             Message::Data(data) => shared.early(&data)?,
             _ => return broken("what is no data over a stream of data"),
         }
+        shared.took(number, bytes)?;
     }
-    Err(Failed::Run(SyncError::Gone))
+    Ok(())
 }

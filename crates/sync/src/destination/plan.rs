@@ -34,6 +34,18 @@ impl Failed {
     }
 }
 
+impl From<SyncError> for Failed {
+    fn from(error: SyncError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl From<wire::xdr::DecodeError> for Failed {
+    fn from(error: wire::xdr::DecodeError) -> Self {
+        Self::Run(error.into())
+    }
+}
+
 impl From<Why> for Failed {
     fn from(why: Why) -> Self {
         Self::Told(why)

@@ -26,6 +26,8 @@ pub struct Job {
     pub sums: usize,
     /// Bytes of what a broken run has left of it that were among them.
     pub kept: u64,
+    /// Whether it is written where it lies.
+    pub in_place: bool,
     /// Whether the plan has noted it already.
     pub noted: bool,
     /// What becomes of the file, for its other names.
@@ -36,7 +38,11 @@ pub struct Job {
 pub struct Tracker {
     state: Arc<Watched<State>>,
     report: Report,
+    show: Show,
 }
+
+/// Shows how far it is.
+pub type Show = Box<dyn Fn(Counts) + Send + Sync>;
 
 struct State {
     /// Jobs that were not finished; writers take them out of their places.
@@ -49,7 +55,7 @@ struct State {
 
 impl Tracker {
     /// Nothing is.
-    pub fn new(stop: &Arc<Stop>, report: &Report) -> Self {
+    pub fn new(stop: &Arc<Stop>, report: &Report, show: Show) -> Self {
         let state = State {
             jobs: HashMap::new(),
             sums: 0,
@@ -57,7 +63,7 @@ impl Tracker {
             counts: nothing(),
             told_ns: monotonic_ns(),
         };
-        Self { state: Watched::new(state, stop), report: Arc::clone(report) }
+        Self { state: Watched::new(state, stop), report: Arc::clone(report), show }
     }
 
     /// Waits for room for a file with so many sums, and enters it.
@@ -111,7 +117,7 @@ impl Tracker {
             })
         });
         if let Some(counts) = progress {
-            (self.report)(Event::Progress(counts));
+            (self.show)(counts);
         }
     }
 
@@ -141,6 +147,8 @@ fn nothing() -> Counts {
         files_done: 0,
         bytes_done: 0,
         bytes_received: 0,
+        bytes_cloned: 0,
+        bytes_copied: 0,
         failures: 0,
         scanned: false,
     }

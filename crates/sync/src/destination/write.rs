@@ -5,12 +5,13 @@ use std::io;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{About, Begin, Copy, End, Kept, Kind, Message, Meta, Outcome};
+use wire::dsync::{About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
 use super::tracker::Job;
 use super::{Shared, why};
+use crate::lends::How;
 use crate::link::lock;
 use crate::tree::aside::{aside_name, aside_of};
 use crate::tree::{Tree, split};
@@ -34,8 +35,9 @@ impl<T: Tree> Writer<T> {
         match message {
             Message::Begin(begin) => self.begin(begin),
             Message::Data(data) => self.shared.data(&data),
-            Message::Copy(copy) => self.copy(&copy),
+            Message::Copy(copy) => self.copy(copy),
             Message::Kept(kept) => self.kept(&kept),
+            Message::Lent(lent) => self.shared.borrow(&lent),
             Message::End(end) => self.end(end),
             _ => broken("what is about no file"),
         }
@@ -74,7 +76,7 @@ impl<T: Tree> Writer<T> {
         shared.files.insert(id, Writing::new(job, wanted))
     }
 
-    fn copy(&mut self, copy: &Copy) -> Result<(), Failed> {
+    fn copy(&mut self, copy: Copy) -> Result<(), Failed> {
         let (shared, piece) = (&self.shared, &mut self.piece);
         let Some(file) = shared.files.get(copy.id) else { return broken("a copy of no file") };
         let length = copy.length as usize;
@@ -84,13 +86,18 @@ impl<T: Tree> Writer<T> {
         let mut writing = lock(&file);
         writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
         piece.resize(length, 0);
-        let Writing { old, digest, job, .. } = &mut *writing;
-        let read = job.as_ref().map_or(Ok(()), |job| shared.read_old(old, job, copy.from, piece));
-        digest.piece(copy.offset, piece);
-        shared.try_aside(&mut writing, |aside| {
-            read?;
-            shared.tree.write(&aside.file, piece, copy.offset)
-        });
+        if !shared.share_old(&mut writing, &copy, piece) {
+            let Writing { old, job, .. } = &mut *writing;
+            let read = match job {
+                Some(job) => shared.read_old(old, job, copy.from, piece),
+                None => Ok(()),
+            };
+            shared.try_aside(&mut writing, |aside| {
+                read?;
+                shared.tree.write(&aside.file, piece, copy.offset)
+            });
+        }
+        writing.digest.piece(copy.offset, piece);
         shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
         shared.end_if_whole(copy.id, &mut writing)
     }
@@ -174,21 +181,24 @@ impl<T: Tree> Shared<T> {
     }
 
     /// Makes a file beside its place, or takes up what was left of it.
-    pub(super) fn create(&self, job: &Job, size: u64) -> io::Result<Aside<T>> {
-        let (dir, fixed) =
-            (self.tree.dir(&job.node.path)?, self.aside_for(split(&job.path).1, size));
+    pub(super) fn create(&self, job: &Job, wanted: &Meta) -> io::Result<Aside<T>> {
+        let (dir, size) = (self.tree.dir(&job.node.path)?, wanted.size);
+        if job.in_place {
+            return self.at_its_place(dir, job, wanted);
+        }
+        let fixed = self.aside_for(split(&job.path).1, size);
         let name = fixed.clone().unwrap_or_else(aside_name);
         if job.kept > 0 && fixed.is_some() {
             let file = self.tree.take_up(&dir, &name)?;
             self.tree.cut(&file, job.kept, size)?;
-            return Ok(Aside { dir, name, file });
+            return Ok(Aside { dir, name, file, in_place: false });
         }
         if fixed.is_some() {
             // What was left under this name could not be taken up; mostly there is nothing.
             let _none = self.tree.remove(&dir, &name, Kind::FILE);
         }
         let file = self.tree.create(&dir, &name)?;
-        let aside = Aside { dir, name, file };
+        let aside = Aside { dir, name, file, in_place: false };
         match self.tree.set_size(&aside.file, size) {
             Ok(()) => Ok(aside),
             Err(e) => {
@@ -198,7 +208,20 @@ impl<T: Tree> Shared<T> {
         }
     }
 
+    /// The file itself, with what it has of whole blocks.
+    fn at_its_place(&self, dir: T::Dir, job: &Job, wanted: &Meta) -> io::Result<Aside<T>> {
+        let name = split(&job.path).1.to_vec();
+        let id = job.own.as_ref().and_then(|own| own.meta.link.as_ref());
+        let file = self.tree.open_in_place(&dir, &name, id.ok_or(io::ErrorKind::NotFound)?)?;
+        self.tree.restrict(&file, wanted.mode)?;
+        self.tree.cut(&file, job.kept, wanted.size)?;
+        Ok(Aside { dir, name, file, in_place: true })
+    }
+
     fn sweep_aside(&self, aside: &Aside<T>) {
+        if aside.in_place {
+            return;
+        }
         // The next run sweeps what cannot be taken away now.
         let _swept = self.tree.remove(&aside.dir, &aside.name, Kind::FILE);
     }
@@ -223,6 +246,15 @@ impl<T: Tree> Shared<T> {
         self.tracker.leave(id, job.sums);
     }
 
+    /// What a file replaces, opened once.
+    fn old(&self, old: &mut Option<T::File>, job: &Job) -> io::Result<T::File> {
+        let (dir, name) = split(&job.path);
+        match old.take() {
+            Some(file) => Ok(file),
+            None => self.tree.open(&self.tree.dir(dir)?, name),
+        }
+    }
+
     /// Reads from what a file replaces.
     fn read_old(
         &self,
@@ -231,18 +263,71 @@ impl<T: Tree> Shared<T> {
         from: u64,
         piece: &mut [u8],
     ) -> io::Result<()> {
-        let (dir, name) = split(&job.path);
-        let file = match old.take() {
-            Some(file) => file,
-            None => self.tree.open(&self.tree.dir(dir)?, name)?,
-        };
+        let file = self.old(old, job)?;
         read_all(&self.tree, &file, piece, from)?;
         *old = Some(file);
         Ok(())
     }
 
+    /// Lets a piece share its place with what a file replaces, if the file system can; then `piece`
+    /// is what is there.
+    fn share_old(&self, writing: &mut Writing<T>, copy: &Copy, piece: &mut [u8]) -> bool {
+        let Writing { old, job, .. } = &mut *writing;
+        let Some(file) = job.as_ref().and_then(|job| self.old(old, job).ok()) else { return false };
+        let (length, mut shared) = (u64::from(copy.length), false);
+        self.try_aside(writing, |aside| {
+            shared = self.tree.share((&file, copy.from), (&aside.file, copy.offset), length);
+            if shared { read_all(&self.tree, &aside.file, piece, copy.offset) } else { Ok(()) }
+        });
+        writing.old = Some(file);
+        if shared {
+            self.tracker.count(|counts| counts.bytes_cloned += length);
+        }
+        shared
+    }
+
+    /// Takes a piece over from the file that the source lends, and answers whether that is done.
+    fn borrow(&self, lent: &Lent) -> Result<(), Failed> {
+        let file = self.lends.as_ref().and_then(|lends| lends.get(lent.id));
+        let (Some(from), Some(file)) = (file, self.files.get(lent.id)) else {
+            return broken("a loan of no file");
+        };
+        let mut writing = lock(&file);
+        writing.within(lent.hole, lent.offset, lent.length)?;
+        let mut how = None;
+        self.try_aside(&mut writing, |aside| {
+            how = self.tree.borrow(&from, &aside.file, lent.offset, lent.length)?;
+            Ok(())
+        });
+        // What failed is not sent in another way.
+        let taken = how.is_some() || writing.failed.is_some();
+        if taken {
+            writing.cover(lent.hole, lent.offset, lent.length)?;
+        }
+        self.tracker.count(|counts| match how {
+            Some(How::Cloned) => {
+                counts.bytes_cloned += lent.length;
+                counts.bytes_done += lent.length;
+            }
+            Some(How::Copied) => {
+                counts.bytes_copied += lent.length;
+                counts.bytes_done += lent.length;
+            }
+            None => {}
+        });
+        self.out.send(&Message::Borrowed(Borrowed { id: lent.id, taken }))?;
+        self.end_if_whole(lent.id, &mut writing)
+    }
+
     /// Gives a file its name, if it is what was sent; why not, if not.
     pub(super) fn complete(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
+        let in_place = writing.aside.as_ref().is_some_and(|aside| aside.in_place);
+        let failed = self.finish(writing, end);
+        let mixed = |text: String| format!("{text}; it is a mixture of old and new now");
+        if in_place { failed.map(mixed) } else { failed }
+    }
+
+    fn finish(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
         if end.outcome != Outcome::WHOLE {
             self.give_up(writing);
             return Some(at_source(end));
@@ -260,6 +345,9 @@ impl<T: Tree> Shared<T> {
         }
         if let Err(e) = self.tree.set_open(&aside.file, &writing.wanted, self.keep) {
             self.fail(&job.path, &format!("its metadata: {}", why(&e)));
+        }
+        if aside.in_place {
+            return None;
         }
         let (_, name) = split(&job.path);
         self.tree.rename(&aside.dir, &aside.name, name).err().map(|e| {

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use base::limits::DSYNC_STREAM_PATIENCE;
+
 use crate::error::{SyncError, Why};
 use crate::link::{Link, lock};
 use crate::streams::Beside;
@@ -126,7 +128,18 @@ impl Shell {
         // One that has ended already is as good.
         let close = move || drop(lock(&killed).kill());
         let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-        Ok((Reached { child }, Link { read, write, close, closes: true, beside: Beside::Nothing }))
+        Ok((
+            Reached { child },
+            Link {
+                read,
+                write,
+                close,
+                closes: true,
+                beside: Beside::Nothing,
+                patience: DSYNC_STREAM_PATIENCE,
+                lends: None,
+            },
+        ))
     }
 }
 

@@ -1,30 +1,59 @@
 //! Pieces of files on their way: over whichever stream for data is free, or over the control stream
 //! where there are none. Which of the two is known before the first piece leaves, so that what is
 //! for control never waits behind data that could have gone elsewhere.
+//!
+//! What a stream was given is held until the other side tells that it was taken. When a stream
+//! breaks, or stands still, both sides settle how much of it was taken, and the rest goes over the
+//! others; over the control stream where none is left.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use base::limits::{DSYNC_BULK_QUEUE, DSYNC_SEND_BYTES};
-use wire::dsync::{Data, Message, frame};
+use base::clock::monotonic_ns;
+use base::limits::{
+    DSYNC_BULK_QUEUE, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
+};
+use wire::dsync::{Broken, Data, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Out, Pace, Stop, Watched};
+use crate::link::{Out, Pace, Stop, Watched, spawn};
+use crate::load::waits;
+use crate::pack::Packer;
+use crate::run::{Event, Report};
 use crate::streams::tls::Stream;
-use crate::streams::{Hooks, Streams};
+use crate::streams::{Hooks, Streams, shut};
+
+mod line;
+
+use line::Line;
 
 /// Pieces that wait for a stream.
 pub struct Bulk {
     state: Arc<Watched<State>>,
     out: Out,
     pace: Arc<Pace>,
+    report: Report,
+    /// Packs pieces, if they may be.
+    packer: Option<Packer>,
+    /// Whether this machine has no processor left to pack with.
+    pub full: AtomicBool,
+    /// How long pieces have waited for room, in nanoseconds.
+    pub room_ns: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     carrier: Carrier,
     frames: VecDeque<Vec<u8>>,
+    /// The streams that are up, by their numbers.
+    lines: HashMap<u32, Line>,
+    /// Numbers of streams that the other side has seen end before they were up here.
+    gone: HashSet<u32>,
+    /// Bytes that all of them hold.
+    held: u64,
     ended: bool,
 }
 
@@ -33,32 +62,77 @@ enum Carrier {
     /// Streams may still come up.
     #[default]
     Awaited,
+    /// There are, or were, some.
     Streams,
+    /// There never were any.
     Control,
+}
+
+impl State {
+    /// The next frames; many small ones at once.
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = self.frames.pop_front()?;
+        while let Some(more) = self.frames.front()
+            && bytes.len() + more.len() <= DSYNC_SEND_BYTES
+        {
+            bytes.extend_from_slice(more);
+            self.frames.pop_front();
+        }
+        Some(bytes)
+    }
 }
 
 impl Bulk {
     /// Nothing waits.
-    pub fn new(out: &Out, pace: &Arc<Pace>, stop: &Arc<Stop>) -> Arc<Self> {
-        let state = Watched::new(State::default(), stop);
-        Arc::new(Self { state, out: out.clone(), pace: Arc::clone(pace) })
+    pub fn new(
+        out: &Out,
+        pace: &Arc<Pace>,
+        pack: bool,
+        report: &Report,
+        stop: &Arc<Stop>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            state: Watched::new(State::default(), stop),
+            out: out.clone(),
+            pace: Arc::clone(pace),
+            report: Arc::clone(report),
+            packer: pack.then(Packer::default),
+            full: AtomicBool::new(false),
+            room_ns: AtomicU64::new(0),
+        })
     }
 
     /// What is done with streams.
     pub fn hooks(self: &Arc<Self>, stop: &Arc<Stop>) -> Hooks {
         let (serves, hears, stop) = (Arc::clone(self), Arc::clone(self), Arc::clone(stop));
         let stream = move |stream: Stream, streams: &Streams| {
-            let failed = serves.serve(stream, streams).err();
-            if let Some(e) = failed.and_then(|e| streams.failed(SyncError::Link(e))) {
+            if let Err(e) = serves.serve(stream, streams) {
                 stop.fail(e);
             }
         };
         Hooks { stream: Box::new(stream), alone: Box::new(move || hears.alone()) }
     }
 
+    /// Sends over the control stream what streams have left behind when none is left.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start_rest(self: &Arc<Self>) -> Result<JoinHandle<()>, SyncError> {
+        let bulk = Arc::clone(self);
+        spawn("rest", move || {
+            while let Some(bytes) = bulk.next(None)
+                && bulk.out.send_frame(bytes.to_vec()).is_ok()
+            {}
+        })
+    }
+
     /// There are no streams.
     pub fn alone(&self) {
-        self.decide(Carrier::Control);
+        self.state.change(|state| {
+            if state.carrier == Carrier::Awaited {
+                state.carrier = Carrier::Control;
+            }
+        });
     }
 
     /// There is nothing more.
@@ -66,21 +140,25 @@ impl Bulk {
         self.state.change(|state| state.ended = true);
     }
 
-    fn decide(&self, carrier: Carrier) {
-        self.state.change(|state| {
-            if state.carrier == Carrier::Awaited {
-                state.carrier = carrier;
-            }
-        });
-    }
-
     /// Sends a piece.
     ///
     /// # Errors
     /// Why the run ends.
     pub fn send(&self, data: &Data<'_>) -> Result<(), Why> {
+        waits(&self.room_ns, || self.queue(data))
+    }
+
+    fn queue(&self, data: &Data<'_>) -> Result<(), Why> {
         let mut bytes = Vec::new();
-        frame::put(&Message::Data(data.clone()), &mut bytes);
+        let packed =
+            self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(data.bytes));
+        let data = match &packed {
+            Some(packed) => {
+                Data { unpacked: data.bytes.len() as u32, bytes: packed, ..data.clone() }
+            }
+            None => data.clone(),
+        };
+        frame::put(&Message::Data(data), &mut bytes);
         let mut bytes = Some(bytes);
         let left = self.state.wait(|state| match state.carrier {
             Carrier::Awaited => None,
@@ -94,30 +172,124 @@ impl Bulk {
         left.map_or(Ok(()), |bytes| self.out.send_frame(bytes))
     }
 
-    /// Sends through a stream what waits, until there is nothing more.
-    fn serve(&self, mut stream: Stream, streams: &Streams) -> std::io::Result<()> {
-        self.decide(Carrier::Streams);
-        while let Some(bytes) = self.next() {
-            self.pace.write(&mut stream, &bytes)?;
+    /// Whether the link is the limit: pieces wait for it, and the processors have time.
+    fn limits(&self) -> bool {
+        let waits = self.state.change(|state| match state.carrier {
+            // Nothing leaves yet.
+            Carrier::Awaited => true,
+            Carrier::Streams => state.frames.len() >= DSYNC_PACK_WAIT,
+            Carrier::Control => self.out.waiting() >= DSYNC_PACK_WAIT,
+        });
+        waits && !self.full.load(Ordering::Relaxed)
+    }
+
+    /// Sends through a stream what waits, until there is nothing more, or it breaks.
+    fn serve(&self, mut stream: Stream, streams: &Streams) -> Result<(), SyncError> {
+        let number = stream.number;
+        let line = Line::new(Arc::clone(&stream.socket), monotonic_ns());
+        let entered = self.state.change(|state| {
+            let gone = state.gone.contains(&number);
+            if !gone && state.lines.contains_key(&number) {
+                return Err(SyncError::Broken("two streams of one number"));
+            }
+            if !gone {
+                state.carrier = Carrier::Streams;
+                state.lines.insert(number, line);
+            }
+            Ok(!gone)
+        })?;
+        if !entered {
+            return Ok(());
+        }
+        while let Some(bytes) = self.next(Some(number)) {
+            if self.pace.write(&mut stream, &bytes).is_err() {
+                if !streams.closed() {
+                    self.give_up(number);
+                }
+                break;
+            }
             streams.moved.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// The next frames; many small ones at once. `None` after the last.
-    fn next(&self) -> Option<Vec<u8>> {
+    /// The next frames for a stream, or for the control stream. `None` after the last, or for a
+    /// stream that is given up.
+    fn next(&self, number: Option<u32>) -> Option<Arc<Vec<u8>>> {
         let next = self.state.wait(|state| {
-            let Some(mut bytes) = state.frames.pop_front() else {
-                return state.ended.then_some(None);
-            };
-            while let Some(more) = state.frames.front()
-                && bytes.len() + more.len() <= DSYNC_SEND_BYTES
-            {
-                bytes.extend_from_slice(more);
-                state.frames.pop_front();
+            if state.ended {
+                return Some(None);
             }
-            Some(Some(bytes))
+            match number {
+                None if state.lines.is_empty() => state.pop().map(|bytes| Some(Arc::new(bytes))),
+                None => None,
+                Some(number) => {
+                    let Some(line) = state.lines.get(&number).filter(|line| !line.broken) else {
+                        return Some(None);
+                    };
+                    let room = state.held < DSYNC_UNTAKEN || line.held() == 0;
+                    let bytes = if room { state.pop()? } else { return None };
+                    state.held += bytes.len() as u64;
+                    let line = state.lines.get_mut(&number);
+                    Some(line.map(|line| line.give(bytes, monotonic_ns())))
+                }
+            }
         });
         next.ok().flatten()
+    }
+
+    /// Gives a stream up. What it holds waits until the other side has told what it took.
+    fn give_up(&self, number: u32) {
+        let first = self.state.change(|state| {
+            let line = state.lines.get_mut(&number).filter(|line| !line.broken)?;
+            line.broken = true;
+            Some(Arc::clone(&line.socket))
+        });
+        if let Some(socket) = first {
+            shut(&socket);
+            // When nobody hears it, the run is ending.
+            let _unheard = self.out.send(&Message::Broken(Broken { stream: number }));
+        }
+    }
+
+    /// Gives up the streams that stand still.
+    pub fn look_after(&self, patience: Duration) {
+        let now = monotonic_ns();
+        for number in self.state.change(|state| line::still(state.lines.iter(), now, patience)) {
+            self.give_up(number);
+        }
+    }
+
+    /// The other side tells what it took from a stream.
+    ///
+    /// # Errors
+    /// [`SyncError::Broken`]: it cannot have.
+    pub fn taken(&self, taken: &Taken) -> Result<(), SyncError> {
+        let now = monotonic_ns();
+        let lost = self.state.change(|state| {
+            let Some(line) = state.lines.get_mut(&taken.stream) else {
+                let early = taken.ended && taken.bytes == 0;
+                state.gone.insert(taken.stream);
+                return match early && state.gone.len() <= DSYNC_STREAMS_EVER {
+                    true => Ok(None),
+                    false => Err(SyncError::Broken("news of no stream")),
+                };
+            };
+            state.held -= line.take(taken.bytes, now)?;
+            if !taken.ended {
+                return Ok(None);
+            }
+            let (rest, socket) = (line.rest()?, Arc::clone(&line.socket));
+            state.held -= line.held();
+            state.lines.remove(&taken.stream);
+            rest.into_iter().rev().for_each(|frame| state.frames.push_front(frame));
+            Ok(Some((socket, state.lines.len())))
+        })?;
+        if let Some((socket, left)) = lost {
+            // Its thread may be writing to it.
+            shut(&socket);
+            (self.report)(Event::Lost(left));
+        }
+        Ok(())
     }
 }

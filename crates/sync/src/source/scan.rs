@@ -21,7 +21,7 @@ const ENTRY_BYTES: usize = 100;
 pub(super) fn walk<T: Tree>(shared: &Shared<T>) -> Result<(), Why> {
     let top = shared.tree.dir(b"").and_then(|dir| shared.tree.look(&dir, b""));
     let meta = match top {
-        Ok(seen) => sent(shared, seen),
+        Ok(seen) => sent(shared, seen)?,
         Err(e) => {
             return Err(shared.stop.fail(crate::SyncError::Place {
                 place: "the top of the source".to_owned(),
@@ -47,7 +47,10 @@ pub(super) fn walk<T: Tree>(shared: &Shared<T>) -> Result<(), Why> {
 }
 
 /// Metadata as it is sent.
-pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: Seen) -> Meta {
+///
+/// # Errors
+/// Why the run ends.
+pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
     let mut meta = seen.meta;
     if seen.names < 2 || meta.kind == Kind::DIRECTORY {
         meta.link = None;
@@ -55,7 +58,11 @@ pub(super) fn sent<T: Tree>(shared: &Shared<T>, seen: Seen) -> Meta {
     if !shared.options.xattrs {
         meta.xattrs = Seq::default();
     }
-    meta
+    // Within one machine names and numbers are the same.
+    if shared.options.owners && shared.options.names && shared.lends.is_none() {
+        shared.owners.tell(&shared.tree, &shared.out, &meta)?;
+    }
+    Ok(meta)
 }
 
 struct Scan<'a, T> {
@@ -100,7 +107,7 @@ impl<T: Tree> Scan<'_, T> {
         let path = join(path, &name);
         let meta = match self.shared.tree.look(dir, &name) {
             _ if path.len() >= PATH_MAX => unreadable("the way to it is longer than PATH_MAX"),
-            Ok(seen) => sent(self.shared, seen),
+            Ok(seen) => sent(self.shared, seen)?,
             // Taken away since the directory was read.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(e) => unreadable(&e.to_string()),

@@ -2,13 +2,16 @@
 
 use std::io;
 
-use base::limits::{DSYNC_PIECE, DSYNC_TEXT_MAX};
-use wire::dsync::{Begin, Bytes, Copy, Data, End, Kept, Message, Meta, Outcome, Sum, Wish};
+use base::limits::{DSYNC_LEND_MIN, DSYNC_LENT_MAX, DSYNC_PIECE, DSYNC_TEXT_MAX};
+use wire::dsync::{
+    Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, Sum, Wish,
+};
 
 use super::{Job, Shared, scan};
 use crate::delta::{self, Index, Part};
 use crate::digest::{Digest, content, strong};
 use crate::error::Why;
+use crate::lends::Lends;
 use crate::link::sentence;
 use crate::tree::{Seen, Tree, split};
 
@@ -72,21 +75,22 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         let same = need.hash == Some(content(&shared.tree, &file)?);
         if same || need.wish == Wish::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
-            return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)) });
+            return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)?) });
         }
     }
     let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
     let (old, kept) = job.sums.split_at_checked(old).unwrap_or_default();
     let index = need.basis.as_ref().map(|basis| Index::new(basis.block as usize, old.to_vec()));
     let kept = need.kept.as_ref().map(|basis| (basis.block as usize, kept));
+    let lends = lend(shared, need, &file)?;
     for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
-        let meta = plain(shared, before.clone());
+        let meta = plain(shared, before.clone())?;
         shared.out.send(&Message::Begin(Begin { id: need.id, meta }))?;
         let digest = Digest::default();
         let id = need.id;
-        let mut sending =
-            Sending { shared, file: &file, id, turn, digest, end: 0, count, piece: Vec::new() };
+        let (file, lends, piece) = (&file, lends.is_some(), Vec::new());
+        let mut sending = Sending { shared, file, id, turn, digest, end: 0, count, piece, lends };
         // What is beside its place there is lost when the file begins anew.
         let after = match kept.filter(|_| turn == 0) {
             Some(kept) => sending.kept(kept, before.meta.size, index.as_ref())?,
@@ -94,15 +98,40 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         };
         sending.pieces((after, before.meta.size), index.as_ref())?;
         let hash = sending.digest.finish();
-        if is_same(&before, &shared.tree.look_open(&file)?) {
+        if is_same(&before, &shared.tree.look_open(file)?) {
             return Ok(Ended { outcome: Outcome::WHOLE, hash, meta: None });
         }
     }
     Err(Failed::File("it changes while it is read".to_owned()))
 }
 
-fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Meta {
-    Meta { link: None, ..scan::sent(shared, seen) }
+/// A file while it is lent.
+struct Loan<'a>(&'a Lends, u64);
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        self.0.take_back(self.1);
+    }
+}
+
+/// Lends a file to a destination of this process, if that has nothing of it.
+fn lend<'a, T: Tree>(
+    shared: &'a Shared<T>,
+    need: &Need,
+    file: &T::File,
+) -> Result<Option<Loan<'a>>, Failed> {
+    let lends = shared.lends.as_deref().filter(|_| need.basis.is_none() && need.kept.is_none());
+    let Some(lends) = lends else { return Ok(None) };
+    if shared.tree.look_open(file)?.meta.size < DSYNC_LEND_MIN {
+        return Ok(None);
+    }
+    let Some(lent) = shared.tree.lend(file)? else { return Ok(None) };
+    lends.lend(need.id, lent);
+    Ok(Some(Loan(lends, need.id)))
+}
+
+fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
+    Ok(Meta { link: None, ..scan::sent(shared, seen)? })
 }
 
 /// Whether a file is as it was. The time of change of its inode tells of everything, but may be as
@@ -124,6 +153,8 @@ struct Sending<'a, T: Tree> {
     /// Pieces that were sent, those of other turns included.
     count: &'a mut u64,
     piece: Vec<u8>,
+    /// Whether it is lent, as long as the destination takes what is.
+    lends: bool,
 }
 
 impl<T: Tree> Sending<'_, T> {
@@ -189,10 +220,27 @@ impl<T: Tree> Sending<'_, T> {
             if start >= end {
                 break;
             }
-            self.data((start, end), index)?;
+            let lent = self.lent(start, end)?;
+            self.data((lent, end), index)?;
             at = end;
         }
         Ok(())
+    }
+
+    /// Has a range taken over by a destination that has the file; where what it did not take begins.
+    fn lent(&mut self, mut at: u64, end: u64) -> Result<u64, Failed> {
+        while self.lends && at < end {
+            let (id, offset, length) = (self.id, at, (end - at).min(DSYNC_LENT_MAX));
+            let hole = offset - self.end;
+            self.shared.out.send(&Message::Lent(Lent { id, hole, offset, length }))?;
+            self.lends = self.shared.borrowed.wait(|all| all.remove(&id))?;
+            if self.lends {
+                *self.count += 1;
+                at += length;
+                self.end = at;
+            }
+        }
+        Ok(at)
     }
 
     fn part(&mut self, part: Part<'_>) -> Result<(), Failed> {
@@ -203,7 +251,7 @@ impl<T: Tree> Sending<'_, T> {
                 let hole = offset - self.end;
                 self.end = offset + bytes.len() as u64;
                 self.digest.piece(offset, bytes);
-                self.shared.bulk.send(&Data { id, turn, hole, offset, bytes })?;
+                self.shared.bulk.send(&Data { id, turn, hole, offset, unpacked: 0, bytes })?;
             }
             Part::Had(offset, from, length) => {
                 let hole = offset - self.end;

@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -63,6 +63,8 @@ pub struct Caller {
     /// Whether all are wanted, and not as many as bring something.
     fixed: bool,
     report: Report,
+    /// Numbers of streams that were used.
+    numbers: AtomicU32,
 }
 
 /// A way that was found.
@@ -88,6 +90,7 @@ impl Caller {
             most: calling.most().min(offer.most as usize),
             fixed: calling.wish != Wish::Auto,
             report: Arc::clone(report),
+            numbers: AtomicU32::new(0),
         })
     }
 
@@ -179,7 +182,7 @@ impl Caller {
             };
             let socket = Arc::new(socket);
             streams.watch(&socket);
-            match self.known.open(&socket) {
+            match self.known.open(&socket, self.number()) {
                 Ok(stream) => return Ok((way, stream)),
                 Err(e) => why = format!("{}: {e}", way.address),
             }
@@ -200,7 +203,7 @@ impl Caller {
             let opened = opened.and_then(|socket| {
                 let socket = Arc::new(socket);
                 all.watch(&socket);
-                caller.known.open(&socket)
+                caller.known.open(&socket, caller.number())
             });
             if let Ok(stream) = opened {
                 caller.comes_up(&way, &stream, &all);
@@ -208,6 +211,11 @@ impl Caller {
             }
         })?);
         Ok(())
+    }
+
+    /// One for the next stream.
+    fn number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
     fn comes_up(&self, way: &Way, stream: &Stream, streams: &Streams) {

@@ -33,6 +33,10 @@ pub type Token = [u8; 32];
 /// A stream that has come up.
 pub struct Stream {
     tls: Box<dyn Both + Send>,
+    /// What it lies on.
+    pub socket: Arc<TcpStream>,
+    /// What both sides know it by.
+    pub number: u32,
     /// The congestion control of this side and of the other.
     pub congestion: [String; 2],
 }
@@ -172,8 +176,9 @@ impl Shown {
         let connection =
             ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)?;
         let mut tls = StreamOwned::new(connection, wire);
-        let mut token: Token = [0; 32];
+        let (mut token, mut number): (Token, _) = ([0; 32], [0; 4]);
         tls.read_exact(&mut token)?;
+        tls.read_exact(&mut number)?;
         // Hashes are compared in constant time.
         if blake3::hash(&token) != blake3::hash(&self.token) {
             return Err(io::Error::other("a stream without the token"));
@@ -183,7 +188,8 @@ impl Shown {
         tls.write_all(&name)?;
         tls.flush()?;
         tls.sock.settle()?;
-        Ok(Stream { tls: Box::new(tls), congestion: [ours, String::new()] })
+        let (socket, number) = (Arc::clone(socket), u32::from_be_bytes(number));
+        Ok(Stream { tls: Box::new(tls), socket, number, congestion: [ours, String::new()] })
     }
 }
 
@@ -211,22 +217,24 @@ impl Known {
         Ok(Self { config: Arc::new(config), token })
     }
 
-    /// Has a stream come up on a connected socket.
+    /// Has a stream come up on a connected socket, by a number that no other has had.
     ///
     /// # Errors
     /// The other side is another, or does not want it.
-    pub fn open(&self, socket: &Arc<TcpStream>) -> io::Result<Stream> {
+    pub fn open(&self, socket: &Arc<TcpStream>, number: u32) -> io::Result<Stream> {
         let (wire, ours) = Wire::new(socket)?;
         let name = ServerName::try_from(NAME).map_err(io::Error::other)?;
         let connection =
             ClientConnection::new(Arc::clone(&self.config), name).map_err(io::Error::other)?;
         let mut tls = StreamOwned::new(connection, wire);
         tls.write_all(&self.token)?;
+        tls.write_all(&number.to_be_bytes())?;
         tls.flush()?;
         let mut theirs = [0; CONGESTION_BYTES];
         tls.read_exact(&mut theirs)?;
         tls.sock.settle()?;
-        Ok(Stream { tls: Box::new(tls), congestion: [ours, text(&theirs)] })
+        let socket = Arc::clone(socket);
+        Ok(Stream { tls: Box::new(tls), socket, number, congestion: [ours, text(&theirs)] })
     }
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
@@ -13,7 +14,10 @@ use wire::xdr::Seq;
 
 use super::{Keep, Seen, Tree};
 use crate::error::SyncError;
+use crate::lends::How;
+use crate::load::waits;
 
+mod names;
 mod sys;
 
 /// Mode of what is not whole yet: nobody else may look into it.
@@ -28,6 +32,10 @@ pub struct HostTree {
     is_new: bool,
     /// Whether files can be given away, and attributes of the system set.
     root: bool,
+    /// How long its disk was waited for, in nanoseconds.
+    waited_ns: AtomicU64,
+    /// Whether its file system was seen not to have files share what they have in common.
+    no_sharing: AtomicBool,
 }
 
 impl HostTree {
@@ -39,7 +47,7 @@ impl HostTree {
         let opened = sys::c(place.as_os_str().as_bytes())
             .and_then(|path| sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY));
         let top = opened.map_err(|source| SyncError::Place { place: shown(place), source })?;
-        Ok(Self { top: Some(top), is_new: false, root: sys::effective_user() == 0 })
+        Ok(Self::new(Some(top), false))
     }
 
     /// A tree that would be written; nothing is made of it.
@@ -49,10 +57,21 @@ impl HostTree {
     pub fn open_for_dry_run(place: &Path) -> Result<Self, SyncError> {
         match Self::open(place) {
             Err(SyncError::Place { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Self { top: None, is_new: true, root: sys::effective_user() == 0 })
+                Ok(Self::new(None, true))
             }
             other => other,
         }
+    }
+
+    fn new(top: Option<OwnedFd>, is_new: bool) -> Self {
+        let root = sys::effective_user() == 0;
+        let (waited_ns, no_sharing) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { top, is_new, root, waited_ns, no_sharing }
+    }
+
+    /// Does what may have to wait for a disk.
+    fn waits<R>(&self, work: impl FnOnce() -> R) -> R {
+        waits(&self.waited_ns, work)
     }
 
     fn top(&self) -> io::Result<BorrowedFd<'_>> {
@@ -193,6 +212,12 @@ impl HostTree {
     }
 }
 
+/// Whether an error says that something is not possible here, and not that it went wrong.
+fn cannot(error: &io::Error) -> bool {
+    let known = [libc::EXDEV, libc::EOPNOTSUPP, libc::ENOSYS, libc::EINVAL, libc::ETXTBSY];
+    error.raw_os_error().is_some_and(|code| known.contains(&code))
+}
+
 fn shown(place: &Path) -> String {
     place.display().to_string()
 }
@@ -228,6 +253,10 @@ impl Tree for HostTree {
         let _free = self.top().and_then(sys::unlock);
     }
 
+    fn waited_ns(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
@@ -235,7 +264,7 @@ impl Tree for HostTree {
 
     fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let mut names = sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?)?;
+        let mut names = self.waits(|| sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?))?;
         names.sort_unstable();
         Ok(names)
     }
@@ -271,12 +300,13 @@ impl Tree for HostTree {
     }
 
     fn read(&self, file: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        sys::read(file.as_fd(), bytes, offset)
+        self.waits(|| sys::read(file.as_fd(), bytes, offset))
     }
 
     fn create(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-        sys::open_at(dir.as_fd(), &sys::c(name)?, flags, PRIVATE)
+        let name = sys::c(name)?;
+        self.waits(|| sys::open_at(dir.as_fd(), &name, flags, PRIVATE))
     }
 
     fn take_up(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
@@ -287,6 +317,22 @@ impl Tree for HostTree {
             return Err(io::Error::other("it is not what a run has left"));
         }
         sys::reopen(entry.as_fd(), libc::O_RDWR)
+    }
+
+    fn open_in_place(&self, dir: &OwnedFd, name: &[u8], file: &FileId) -> io::Result<OwnedFd> {
+        let entry = self.entry(dir, name)?;
+        let stat = sys::stat(entry.as_fd())?;
+        let same = (stat.st_dev, stat.st_ino) == (file.device, file.inode);
+        if kind_of(stat.st_mode) != Kind::FILE || !same || stat.st_nlink != 1 {
+            return Err(io::Error::other("it is no longer the file that it was"));
+        }
+        sys::reopen(entry.as_fd(), libc::O_RDWR)
+    }
+
+    fn restrict(&self, file: &OwnedFd, mode: u32) -> io::Result<()> {
+        let now = sys::stat(file.as_fd())?.st_mode & 0o7777;
+        let less = now & mode & 0o777;
+        if now == less { Ok(()) } else { sys::chmod(file.as_fd(), less) }
     }
 
     fn cut(&self, file: &OwnedFd, kept: u64, size: u64) -> io::Result<()> {
@@ -300,15 +346,60 @@ impl Tree for HostTree {
 
     fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
-            let done = sys::write(file.as_fd(), bytes, offset)?;
+            let done = self.waits(|| sys::write(file.as_fd(), bytes, offset))?;
             bytes = bytes.get(done..).filter(|_| done > 0).ok_or(io::ErrorKind::WriteZero)?;
             offset += done as u64;
         }
         Ok(())
     }
 
+    fn lend(&self, file: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+        file.try_clone().map(Some)
+    }
+
+    fn borrow(
+        &self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<Option<How>> {
+        if self.share((from, offset), (to, offset), length) {
+            return Ok(Some(How::Cloned));
+        }
+        let mut done = 0;
+        while done < length {
+            let (from, to, at) = (from.as_fd(), to.as_fd(), offset + done);
+            match self.waits(|| sys::copy_range(from, to, at, length - done)) {
+                // It has become shorter, which is seen when its bytes are read.
+                Ok(0) => return Ok(None),
+                Ok(n) => done += n as u64,
+                // Between file systems, or not on this one.
+                Err(e) if cannot(&e) => return Ok(None),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(Some(How::Copied))
+    }
+
+    fn share(&self, from: (&OwnedFd, u64), to: (&OwnedFd, u64), length: u64) -> bool {
+        if self.no_sharing.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (from, to) = ((from.0.as_fd(), from.1), (to.0.as_fd(), to.1));
+        match self.waits(|| sys::share_range(from, to, length)) {
+            Ok(()) => true,
+            // Not at these places; elsewhere it may be possible.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => false,
+            Err(_) => {
+                self.no_sharing.store(true, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
     fn set_open(&self, file: &OwnedFd, wanted: &Meta, keep: Keep) -> io::Result<()> {
-        self.give(file.as_fd(), wanted, keep)
+        self.waits(|| self.give(file.as_fd(), wanted, keep))
     }
 
     fn set(&self, dir: &OwnedFd, name: &[u8], wanted: &Meta, keep: Keep) -> io::Result<()> {
@@ -346,7 +437,8 @@ impl Tree for HostTree {
     }
 
     fn rename(&self, dir: &OwnedFd, from: &[u8], to: &[u8]) -> io::Result<()> {
-        sys::rename(dir.as_fd(), &sys::c(from)?, &sys::c(to)?)
+        let (from, to) = (sys::c(from)?, sys::c(to)?);
+        self.waits(|| sys::rename(dir.as_fd(), &from, &to))
     }
 
     fn remove(&self, dir: &OwnedFd, name: &[u8], kind: Kind) -> io::Result<()> {
@@ -354,7 +446,8 @@ impl Tree for HostTree {
     }
 
     fn flush(&self) -> io::Result<()> {
-        sys::sync_all(self.top()?)
+        let top = self.top()?;
+        self.waits(|| sys::sync_all(top))
     }
 
     fn is_new(&self) -> bool {
@@ -363,6 +456,14 @@ impl Tree for HostTree {
 
     fn may_own(&self) -> bool {
         self.root
+    }
+
+    fn owner_name(&self, group: bool, number: u32) -> Option<Vec<u8>> {
+        names::of(group, number)
+    }
+
+    fn owner_number(&self, group: bool, name: &[u8]) -> Option<u32> {
+        names::number(group, name).ok().flatten()
     }
 
     fn prune(&self, meta: &mut Meta) {

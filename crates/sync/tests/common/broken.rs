@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -45,6 +46,86 @@ pub fn breaks(to: u32, bytes: i64, sent: &Arc<AtomicU64>) -> u32 {
         }
     });
     port.into()
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Both sides see its end.
+    Shut,
+    /// Both sides see that it was reset.
+    Reset,
+    /// Nothing goes over it any more, and nobody is told.
+    Stall,
+    /// A bit is turned over, and everything goes on.
+    Garble,
+}
+
+/// Passes connections on to a port; the first of them end as `ends` says, each after so many bytes.
+/// Tells by the second how many did.
+pub fn ends(to: u32, mut ends: Vec<(i64, End)>) -> (u32, Arc<AtomicU64>) {
+    let listener = TcpListener::bind((HOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("it").port();
+    let ended: Arc<AtomicU64> = Arc::default();
+    let counts = Arc::clone(&ended);
+    ends.reverse();
+    std::thread::spawn(move || {
+        for near in listener.incoming().flatten() {
+            let Ok(far) = TcpStream::connect((HOST, to as u16)) else { return };
+            let (left, end) = ends.pop().unwrap_or((i64::MAX, End::Shut));
+            let left = Arc::new(AtomicI64::new(left));
+            for (from, into) in [(&near, &far), (&far, &near)] {
+                let (from, into) = (from.try_clone().expect("it"), into.try_clone().expect("it"));
+                let (left, ended) = (Arc::clone(&left), Arc::clone(&counts));
+                std::thread::spawn(move || pass_until((from, into), &left, end, &ended));
+            }
+        }
+    });
+    (port.into(), ended)
+}
+
+/// Ends a connection without having sent what waits: connect(2) to no address.
+fn reset(socket: &TcpStream) {
+    // SAFETY: all zeros are an address of no family, and have its size.
+    unsafe {
+        let none: libc::sockaddr = std::mem::zeroed();
+        let size = size_of_val(&none) as libc::socklen_t;
+        libc::connect(socket.as_raw_fd(), &raw const none, size);
+    }
+}
+
+fn pass_until(
+    (mut from, mut into): (TcpStream, TcpStream),
+    left: &AtomicI64,
+    end: End,
+    ended: &AtomicU64,
+) {
+    let mut bytes = vec![0; 16 << 10];
+    while let Ok(n @ 1..) = from.read(&mut bytes) {
+        let before = left.fetch_sub(n as i64, Ordering::Relaxed);
+        let over = before < n as i64;
+        if over && before >= 0 {
+            ended.fetch_add(1, Ordering::Relaxed);
+            match end {
+                End::Garble => bytes[n / 2] ^= 0x10,
+                End::Reset => [&from, &into].into_iter().for_each(reset),
+                End::Shut | End::Stall => {}
+            }
+        }
+        match end {
+            End::Garble => {}
+            // What has come is taken, so that its sender does not see it at once.
+            End::Stall if over => continue,
+            _ if over => break,
+            _ => {}
+        }
+        if into.write_all(&bytes[..n]).is_err() {
+            break;
+        }
+    }
+    for socket in [from, into] {
+        let _closed = socket.shutdown(Shutdown::Both);
+    }
 }
 
 fn pass((mut from, mut into): (TcpStream, TcpStream), left: &AtomicI64, sent: &AtomicU64) {

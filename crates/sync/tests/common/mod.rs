@@ -51,7 +51,10 @@ pub fn plain() -> Options {
         checksum: false,
         dry_run: false,
         owners: true,
+        names: true,
         xattrs: true,
+        pack: true,
+        in_place: false,
         bandwidth: 0,
         rules: Seq(Vec::new()),
     }

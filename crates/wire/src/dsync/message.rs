@@ -1,8 +1,8 @@
 //! What is said, in the order in which it comes up.
 
 use base::limits::{
-    DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX,
-    DSYNC_SUMS_MAX, DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
+    DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_OWNER_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX,
+    DSYNC_RULES_MAX, DSYNC_SUMS_MAX, DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
 };
 
 use super::{Bytes, Entry, Meta};
@@ -100,8 +100,14 @@ xdr_struct! {
         pub dry_run: bool,
         /// Owner and group are kept, where the destination may.
         pub owners: bool,
+        /// They are kept by their names, where the destination has these.
+        pub names: bool,
         /// Extended attributes are kept.
         pub xattrs: bool,
+        /// Pieces may go packed.
+        pub pack: bool,
+        /// Changed files are written as they lie there, not beside.
+        pub in_place: bool,
         /// Most bytes per second; 0 for as many as there can be.
         pub bandwidth: u64,
         /// What is carried, and what is not.
@@ -274,6 +280,8 @@ xdr_struct! {
         pub hole: u64,
         /// Where it begins.
         pub offset: u64,
+        /// How many bytes it is when it is unpacked, if it is a frame of zstd (RFC 8878); else 0.
+        pub unpacked: u32,
         /// The bytes.
         pub bytes: &'a [u8],
     }
@@ -358,10 +366,98 @@ xdr_struct! {
         pub bytes_done: u64,
         /// Bytes that came from the source.
         pub bytes_received: u64,
+        /// Bytes that share their place on the disk with another file.
+        pub bytes_cloned: u64,
+        /// Bytes that the kernel has copied from another file.
+        pub bytes_copied: u64,
         /// What failed.
         pub failures: u64,
         /// Whether all entries were looked at.
         pub scanned: bool,
+    }
+}
+
+xdr_struct! {
+    /// What the destination has taken from a stream for data.
+    pub struct Taken {
+        /// The number with which the stream has begun.
+        pub stream: u32,
+        /// Bytes of whole frames, heads included, since its begin.
+        pub bytes: u64,
+        /// Whether it has ended there: what is beyond these bytes goes another way.
+        pub ended: bool,
+    }
+}
+
+xdr_struct! {
+    /// The source gives up a stream for data, and waits to hear what was taken from it.
+    pub struct Broken {
+        /// The number with which it has begun.
+        pub stream: u32,
+    }
+}
+
+xdr_struct! {
+    /// What a side has used and waited for, all since the beginning: nanoseconds, summed over
+    /// threads and streams.
+    pub struct Load {
+        /// How long it is at work.
+        pub at_ns: u64,
+        /// Its disk was waited for.
+        pub disk_ns: u64,
+        /// Room for what was read was waited for.
+        pub room_ns: u64,
+        /// It paused, because it shall not send more.
+        pub paused_ns: u64,
+        /// Its processors worked for this process.
+        pub cpu_ns: u64,
+        /// How many processors it has.
+        pub cpus: u32,
+        /// Streams that are up.
+        pub streams: u32,
+        /// TCP of the streams had something on its way.
+        pub busy_ns: u64,
+        /// Of that, the receiver's window was full.
+        pub rwnd_ns: u64,
+        /// Of that, the sender's buffer was.
+        pub sndbuf_ns: u64,
+    }
+}
+
+xdr_struct! {
+    /// A piece of a file that the source lends to a destination of its own process: its bytes come
+    /// from there, and no hash is made of them.
+    pub struct Lent {
+        /// Of which file.
+        pub id: u64,
+        /// As in [`Data`].
+        pub hole: u64,
+        /// Where it begins, here and there.
+        pub offset: u64,
+        /// Bytes.
+        pub length: u64,
+    }
+}
+
+xdr_struct! {
+    /// What became of a piece that was lent.
+    pub struct Borrowed {
+        /// Of which file.
+        pub id: u64,
+        /// Whether it is taken; if not, it is to be sent.
+        pub taken: bool,
+    }
+}
+
+xdr_struct! {
+    /// What an owner or a group is called, before the first entry that has it.
+    pub struct Owner {
+        /// Whether it is a group.
+        pub group: bool,
+        /// Its number at the source.
+        pub number: u32,
+        /// Its name there.
+        pub name: Bytes<DSYNC_OWNER_MAX>,
     }
 }
 
@@ -390,5 +486,11 @@ xdr_union! {
         24 Progress(Counts),
         25 Done(Counts),
         26 Alone(()),
+        27 Taken(Taken),
+        28 Broken(Broken),
+        29 Load(Load),
+        30 Lent(Lent),
+        31 Borrowed(Borrowed),
+        32 Owner(Owner),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::clock::{NS_PER_S, monotonic_ns};
 use base::units;
 use serde_json::{Value, json};
+use sync::load::Progress;
 use sync::run::{Carried, Event};
 use sync::{About, Counts, Note};
 
@@ -49,12 +50,13 @@ impl Teller {
     pub fn tell(&self, event: Event) {
         match event {
             Event::Note(note) if self.json => self.line(&note_json(&note)),
-            Event::Progress(counts) if self.json => {
-                self.line(&counts_json("progress", &counts, self.seconds()));
+            Event::Progress(progress) if self.json => {
+                self.line(&progress_json(&progress, self.seconds()));
             }
             Event::Carried(carried) => self.carried(carried),
+            Event::Lost(left) => self.lost(left),
             Event::Note(note) => self.note(&note),
-            Event::Progress(counts) => self.progress(&counts),
+            Event::Progress(progress) => self.show(&far(&progress)),
         }
     }
 
@@ -84,6 +86,14 @@ impl Teller {
                 Some(Carried { streams: 1, .. }) => " over 1 stream".to_owned(),
                 Some(carried) => format!(" over {} streams", carried.streams),
             };
+        }
+        for (bytes, how) in [
+            (counts.bytes_cloned, "share their place with another file"),
+            (counts.bytes_copied, "were copied by the kernel"),
+        ] {
+            if bytes > 0 {
+                text += &format!("; {} {how}", units::bytes(bytes as f64));
+            }
         }
         if counts.failures > 0 {
             text += &format!("; {} failed, listed above", counts.failures);
@@ -117,6 +127,24 @@ impl Teller {
         }
     }
 
+    /// A stream has broken.
+    fn lost(&self, left: usize) {
+        if self.json {
+            return self.line(&json!({ "event": "stream_lost", "left": left }));
+        }
+        let way = match left {
+            0 => "ssh".to_owned(),
+            1 => "the one that is left".to_owned(),
+            left => format!("the {left} that are left"),
+        };
+        self.clear();
+        // Without a standard error there is nobody to tell.
+        let _unread = writeln!(
+            std::io::stderr(),
+            "plimsoll: a stream for data broke; what it carried goes over {way}"
+        );
+    }
+
     fn seconds(&self) -> f64 {
         (monotonic_ns() - self.began_ns) as f64 / NS_PER_S as f64
     }
@@ -148,24 +176,6 @@ impl Teller {
         }
     }
 
-    fn progress(&self, counts: &Counts) {
-        let rate = counts.bytes_done as f64 / self.seconds().max(0.001);
-        let mut text = format!(
-            "{} entries, {} of {} files, {}, {}/s",
-            counts.entries,
-            counts.files_done,
-            counts.files,
-            units::bytes(counts.bytes_done as f64),
-            units::bytes(rate)
-        );
-        // Before everything was looked at nobody knows how much there is.
-        if counts.scanned && rate > 1.0 {
-            let left = counts.bytes.saturating_sub(counts.bytes_done) as f64 / rate;
-            text += &format!(", {} left", units::time_ns(left * 1e9));
-        }
-        self.show(&text);
-    }
-
     fn show(&self, text: &str) {
         if !self.terminal {
             return;
@@ -179,6 +189,26 @@ impl Teller {
         let _unread = write!(err, "\r{text:<width$}\r", width = *shown).and_then(|()| err.flush());
         *shown = text.chars().count();
     }
+}
+
+/// How far it is, on one line.
+fn far(progress: &Progress) -> String {
+    let counts = &progress.counts;
+    let mut text = format!(
+        "{} entries, {} of {} files, {}, {}/s",
+        counts.entries,
+        counts.files_done,
+        counts.files,
+        units::bytes(counts.bytes_done as f64),
+        units::bytes(progress.rate as f64)
+    );
+    if let Some(left) = progress.left_ns {
+        text += &format!(", {} left", units::time_ns(left as f64));
+    }
+    if let Some(limiter) = progress.limiter {
+        text += &format!(", limited by {limiter}");
+    }
+    text
 }
 
 /// A path as people can read it, on one line.
@@ -216,6 +246,14 @@ fn carried_json(carried: &Carried) -> Value {
     })
 }
 
+fn progress_json(progress: &Progress, seconds: f64) -> Value {
+    let mut value = counts_json("progress", &progress.counts, seconds);
+    value["rate"] = progress.rate.into();
+    value["left_seconds"] = progress.left_ns.map(|ns| ns as f64 / NS_PER_S as f64).into();
+    value["limiter"] = progress.limiter.map(|limiter| limiter.to_string()).into();
+    value
+}
+
 fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
     json!({
         "event": event,
@@ -227,6 +265,8 @@ fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
         "files_done": counts.files_done,
         "bytes_done": counts.bytes_done,
         "bytes_received": counts.bytes_received,
+        "bytes_cloned": counts.bytes_cloned,
+        "bytes_copied": counts.bytes_copied,
         "failures": counts.failures,
         "scanned": counts.scanned,
     })

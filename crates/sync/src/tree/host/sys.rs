@@ -1,5 +1,5 @@
-//! The system calls, and the only unsafe code of this room: each function checks nothing but the
-//! result.
+//! The system calls of a tree; with `names` and those of `load` the only unsafe code of this room: each function
+//! checks nothing but the result.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -157,6 +157,45 @@ pub fn write(fd: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> io::Result<usize>
     check_size(unsafe {
         libc::pwrite(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), off(offset)?)
     })
+}
+
+/// copy_file_range(2) of bytes at the same place in both.
+pub fn copy_range(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    offset: u64,
+    length: u64,
+) -> io::Result<usize> {
+    let (mut read, mut write) = (off(offset)?, off(offset)?);
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    // SAFETY: both offsets are local, and outlive the call.
+    check_size(unsafe {
+        libc::copy_file_range(
+            from.as_raw_fd(),
+            &raw mut read,
+            to.as_raw_fd(),
+            &raw mut write,
+            length,
+            0,
+        )
+    })
+}
+
+/// ioctl_ficlonerange(2): whole blocks, or up to the end of the file.
+pub fn share_range(
+    from: (BorrowedFd<'_>, u64),
+    to: (BorrowedFd<'_>, u64),
+    length: u64,
+) -> io::Result<()> {
+    let range = libc::file_clone_range {
+        src_fd: i64::from(from.0.as_raw_fd()),
+        src_offset: from.1,
+        src_length: length,
+        dest_offset: to.1,
+    };
+    // SAFETY: `range` is the structure that this request reads.
+    let done = unsafe { libc::ioctl(to.0.as_raw_fd(), libc::FICLONERANGE as _, &raw const range) };
+    check(done).map(drop)
 }
 
 /// lseek(2) to data, or to a hole. ENXIO after the last data.

@@ -1,0 +1,116 @@
+//! What has come over which stream for data: told to the source, which holds it until then.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, Weak};
+
+use base::limits::{DSYNC_STREAMS_EVER, DSYNC_TAKEN_BYTES};
+use wire::dsync::{Message, Taken};
+
+use super::Shared;
+use super::plan::{Failed, broken};
+use crate::error::{SyncError, Why};
+use crate::link::{Out, lock};
+use crate::run::Event;
+use crate::streams::shut;
+use crate::tree::Tree;
+
+/// The streams, by the numbers with which they have begun.
+#[derive(Default)]
+pub struct Intake(Mutex<HashMap<u32, Stream>>);
+
+/// One that has come up.
+#[derive(Default)]
+struct Stream {
+    socket: Weak<TcpStream>,
+    /// Bytes of frames that were taken.
+    taken: u64,
+    /// How many of them were told.
+    told: u64,
+    /// Whether its end was told.
+    ended: bool,
+}
+
+impl Intake {
+    /// Enters one that has come up; false if the source has given it up already.
+    ///
+    /// # Errors
+    /// [`SyncError::Broken`]: there is another of its number, or there are too many.
+    pub fn enter(&self, number: u32, socket: &Arc<TcpStream>) -> Result<bool, SyncError> {
+        let mut streams = lock(&self.0);
+        let room = streams.len() < DSYNC_STREAMS_EVER;
+        match streams.entry(number) {
+            Entry::Occupied(given_up) if given_up.get().ended => Ok(false),
+            Entry::Vacant(new) if room => {
+                let socket = Arc::downgrade(socket);
+                new.insert(Stream { socket, ..Stream::default() });
+                Ok(true)
+            }
+            Entry::Occupied(_) => Err(SyncError::Broken("two streams of one number")),
+            Entry::Vacant(_) => Err(SyncError::Broken("more streams than there may be")),
+        }
+    }
+}
+
+impl Stream {
+    /// Tells how much was taken. Whoever tells has the lock, so that what is told only grows.
+    fn tell(&mut self, number: u32, out: &Out) -> Result<(), Why> {
+        self.told = self.taken;
+        let taken = Taken { stream: number, bytes: self.taken, ended: self.ended };
+        out.send(&Message::Taken(taken))
+    }
+}
+
+impl<T: Tree> Shared<T> {
+    /// A frame of so many bytes was taken, which is told if it is much by now.
+    pub(super) fn took(&self, number: u32, bytes: u64) -> Result<(), Why> {
+        let mut streams = lock(&self.intake.0);
+        let Some(stream) = streams.get_mut(&number) else { return Ok(()) };
+        stream.taken += bytes;
+        let much = stream.taken - stream.told >= DSYNC_TAKEN_BYTES;
+        if much { stream.tell(number, &self.out) } else { Ok(()) }
+    }
+
+    /// Tells what was taken and not told yet.
+    pub(super) fn tell_taken(&self) {
+        for (number, stream) in lock(&self.intake.0).iter_mut() {
+            if !stream.ended && stream.taken > stream.told {
+                // When nobody hears it, the run is ending.
+                let _unheard = stream.tell(*number, &self.out);
+            }
+        }
+    }
+
+    /// A stream has ended before the run: the rest of what it had comes another way.
+    pub(super) fn lost(&self, number: u32) {
+        let mut streams = lock(&self.intake.0);
+        let Some(stream) = streams.get_mut(&number).filter(|stream| !stream.ended) else { return };
+        stream.ended = true;
+        // As above.
+        let _unheard = stream.tell(number, &self.out);
+        let left = streams.values().filter(|stream| !stream.ended).count();
+        drop(streams);
+        (self.report)(Event::Lost(left));
+    }
+
+    /// The source gives a stream up. Its thread tells how much it has taken when it ends; that it
+    /// has taken nothing is told here, if it never came up.
+    pub(super) fn given_up(&self, number: u32) -> Result<(), Failed> {
+        let mut streams = lock(&self.intake.0);
+        let room = streams.len() < DSYNC_STREAMS_EVER;
+        match streams.entry(number) {
+            Entry::Occupied(up) => {
+                if let Some(socket) = up.get().socket.upgrade() {
+                    shut(&socket);
+                }
+                Ok(())
+            }
+            Entry::Vacant(never) if room => {
+                let stream = never.insert(Stream { ended: true, ..Stream::default() });
+                Ok(stream.tell(number, &self.out)?)
+            }
+            Entry::Vacant(_) => broken("more streams than there may be"),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The system calls that tell what was used and waited for.
+
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+
+use base::clock::NS_PER_S;
+
+/// CPU time of this thread, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of this process, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one timespec into a local one; the clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+/// What TCP says of a stream's sender, in microseconds since it was connected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// It had something on its way.
+    pub busy_us: u64,
+    /// Of that, the other side's window was full.
+    pub rwnd_us: u64,
+    /// Of that, this side's buffer held no more.
+    pub sndbuf_us: u64,
+}
+
+/// tcp(7), TCP_INFO; nothing from a kernel that does not know it.
+pub fn tcp(socket: &TcpStream) -> Tcp {
+    let mut info = [0u8; 256];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: `info` has `length` bytes; the kernel writes at most that many and says how many.
+    let failed = unsafe {
+        let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        libc::getsockopt(socket.as_raw_fd(), level, name, info.as_mut_ptr().cast(), &raw mut length)
+    };
+    let length = if failed == 0 { length as usize } else { 0 };
+    let info = info.get(..length).unwrap_or_default();
+    // Offsets of `struct tcp_info` in linux/tcp.h; the kernel only ever adds at its end.
+    let at = |at: usize| {
+        let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
+    };
+    Tcp { busy_us: at(168), rwnd_us: at(176), sndbuf_us: at(184) }
+}
