@@ -5,6 +5,8 @@
 
 #[path = "crash_files/cases.rs"]
 mod cases;
+#[path = "crash_files/dsync.rs"]
+mod dsync;
 #[path = "crash_files/locks.rs"]
 mod locks;
 #[path = "crash_files/properties.rs"]

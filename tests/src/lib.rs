@@ -28,6 +28,7 @@ pub mod sftp;
 pub mod tcp;
 pub mod tls;
 pub mod transfer;
+pub mod tree;
 pub mod uml;
 
 /// How often what takes a while on a machine of its own may take that long on one that is shared:

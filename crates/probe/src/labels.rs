@@ -6,7 +6,9 @@ use crate::op::Protocol;
 
 mod transfer;
 
-use transfer::{FTP_OPS, FTP_STATUS, HTTP_OPS, HTTP_STATUS, SFTP_OPS, SFTP_STATUS};
+use transfer::{
+    DSYNC_OPS, DSYNC_STATUS, FTP_OPS, FTP_STATUS, HTTP_OPS, HTTP_STATUS, SFTP_OPS, SFTP_STATUS,
+};
 
 /// Procedures of NFS version 3 by number (RFC 1813 §3.3).
 const NFS3_OPS: [&str; 22] = [
@@ -345,6 +347,7 @@ pub fn ops(protocol: Protocol) -> &'static [&'static str] {
         Protocol::Ftp => &FTP_OPS,
         Protocol::Sftp => &SFTP_OPS,
         Protocol::Http => &HTTP_OPS,
+        Protocol::Dsync => &DSYNC_OPS,
     }
 }
 
@@ -358,6 +361,7 @@ pub fn statuses(protocol: Protocol) -> &'static [(u16, &'static str)] {
         Protocol::Ftp => &FTP_STATUS,
         Protocol::Sftp => &SFTP_STATUS,
         Protocol::Http => &HTTP_STATUS,
+        Protocol::Dsync => &DSYNC_STATUS,
     }
 }
 

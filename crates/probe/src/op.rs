@@ -21,12 +21,22 @@ pub enum Protocol {
     Sftp = 6,
     /// HTTP and HTTPS with WebDAV (RFC 9110, RFC 4918): `http`.
     Http = 7,
+    /// dsync's answering side on a share: `dsync`.
+    Dsync = 8,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Nfs3, Self::Mount3, Self::Nfs4, Self::Nlm, Self::Ftp, Self::Sftp, Self::Http];
+    pub const ALL: [Self; 8] = [
+        Self::Nfs3,
+        Self::Mount3,
+        Self::Nfs4,
+        Self::Nlm,
+        Self::Ftp,
+        Self::Sftp,
+        Self::Http,
+        Self::Dsync,
+    ];
 
     /// The group of statistic ids: `nfs3` in `nfs3.ops`.
     pub const fn group(self) -> &'static str {
@@ -38,6 +48,7 @@ impl Protocol {
             Self::Ftp => "ftp",
             Self::Sftp => "sftp",
             Self::Http => "http",
+            Self::Dsync => "dsync",
         }
     }
 
@@ -56,6 +67,7 @@ impl Protocol {
             5 => Some(Self::Ftp),
             6 => Some(Self::Sftp),
             7 => Some(Self::Http),
+            8 => Some(Self::Dsync),
             _ => None,
         }
     }

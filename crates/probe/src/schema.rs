@@ -133,7 +133,7 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 16] = [
+const GROUPS: [&str; 17] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
@@ -141,6 +141,7 @@ const GROUPS: [&str; 16] = [
     include_str!("../../../schema/nlm.toml"),
     include_str!("../../../schema/ftp.toml"),
     include_str!("../../../schema/sftp.toml"),
+    include_str!("../../../schema/dsync.toml"),
     include_str!("../../../schema/http.toml"),
     include_str!("../../../schema/all.toml"),
     include_str!("../../../schema/cpu.toml"),

@@ -10,7 +10,7 @@
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
 //! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
 //! - [`portmap`]: on which ports they are.
-//! - [`sftp`]: SFTP, and the SSH transport below it.
+//! - [`sftp`]: SFTP, the SSH transport below it, and the answering side of dsync on a share.
 //!
 //! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with

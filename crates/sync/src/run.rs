@@ -24,6 +24,7 @@ use crate::source;
 use crate::streams::Beside;
 use crate::streams::connect::{Caller, Calling};
 use crate::streams::listen::Answerer;
+use crate::tree::Tree;
 use crate::tree::host::HostTree;
 
 pub mod ssh;
@@ -172,7 +173,20 @@ pub fn start(
 ///
 /// # Errors
 /// Why the run was not done to its end, or was refused.
-pub fn answer(mut link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
+pub fn answer(link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
+    answer_with(link, reached, part)
+}
+
+/// As [`answer`], with the tree that `part` gives for the role, the place and the options that are
+/// asked for.
+///
+/// # Errors
+/// As [`answer`]; an error of `part` is told to the other side.
+pub fn answer_with<T: Tree>(
+    mut link: Link,
+    reached: Option<IpAddr>,
+    part: impl FnOnce(Role, &[u8], &Options) -> Result<T, SyncError>,
+) -> Result<Counts, Why> {
     write_now(&mut link.write, &Message::Hello(HELLO))?;
     greet(&mut link.read)?;
     let Some(body) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
@@ -180,7 +194,8 @@ pub fn answer(mut link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
         return Err(SyncError::Broken("something else than what is to be done").into());
     };
     let Start { role, place, options, streams } = start;
-    match part(role, &place.0, &options) {
+    let rules = Rules::new(&options.rules.0);
+    match rules.and_then(|_| part(role, &place.0, &options)) {
         Ok(tree) => {
             let (beside, ready) = offer(streams.as_ref(), reached)?;
             link.beside = beside;
@@ -218,7 +233,6 @@ fn offer(wanted: Option<&Wanted>, reached: Option<IpAddr>) -> Result<(Beside, Re
 /// The tree for a part of a run.
 fn part(role: Role, place: &[u8], options: &Options) -> Result<HostTree, SyncError> {
     use std::os::unix::ffi::OsStrExt;
-    Rules::new(&options.rules.0)?;
     // A path without a slash at its begin starts where the program was started.
     let place = Path::new(std::ffi::OsStr::from_bytes(place));
     match role {

@@ -421,6 +421,12 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Brings unstable writes of a file to disk: all of them, whatever the range.
     fn commit(&self, cx: Context<'_>, file: &Handle) -> Change<()>;
 
+    /// What brings everything that was done so far to any of its files to disk. `None` where that
+    /// cannot be had at once: each change must be flushed by itself then.
+    fn whole(&self) -> Option<Flush> {
+        None
+    }
+
     /// Makes a regular file.
     fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry>;
 

@@ -113,6 +113,34 @@ impl Status {
     }
 }
 
+impl Status {
+    /// The errno by which programs know it.
+    pub const fn errno(self) -> i32 {
+        match self {
+            Self::NotOwner => libc::EPERM,
+            Self::Access => libc::EACCES,
+            Self::NotFound => libc::ENOENT,
+            Self::Exists => libc::EEXIST,
+            Self::CrossDevice => libc::EXDEV,
+            Self::NotDirectory => libc::ENOTDIR,
+            Self::IsDirectory => libc::EISDIR,
+            Self::Invalid | Self::BadType | Self::TooSmall => libc::EINVAL,
+            Self::TooLarge => libc::EFBIG,
+            Self::NoSpace => libc::ENOSPC,
+            Self::ReadOnly => libc::EROFS,
+            Self::TooManyLinks => libc::EMLINK,
+            Self::NameTooLong => libc::ENAMETOOLONG,
+            Self::NotEmpty => libc::ENOTEMPTY,
+            Self::Quota => libc::EDQUOT,
+            Self::Stale | Self::BadHandle | Self::NotSync | Self::BadCookie => libc::ESTALE,
+            Self::WouldBlock => libc::EAGAIN,
+            Self::NotSupported => libc::EOPNOTSUPP,
+            Self::Busy => libc::EBUSY,
+            Self::Io | Self::Fault => libc::EIO,
+        }
+    }
+}
+
 impl From<std::io::Error> for Status {
     fn from(error: std::io::Error) -> Self {
         error.raw_os_error().map_or(Self::Io, Self::from_errno)

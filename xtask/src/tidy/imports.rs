@@ -17,7 +17,7 @@ const ROOMS: &[Room] = &[
     Room { name: "wire", may_import: &["base"] },
     Room { name: "probe", may_import: &["base"] },
     Room { name: "vfs", may_import: &["base", "probe"] },
-    Room { name: "serve", may_import: &["base", "wire", "probe", "vfs"] },
+    Room { name: "serve", may_import: &["base", "wire", "probe", "vfs", "sync"] },
     Room { name: "host", may_import: &["base", "probe"] },
     Room { name: "analytics", may_import: &["base", "probe"] },
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },

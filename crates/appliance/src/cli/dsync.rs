@@ -11,10 +11,11 @@ use sync::streams::connect::Wish;
 
 /// What stands behind the options.
 pub const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
-    them [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH. What is in SOURCE is in DESTINATION \
-    afterwards, with owners, modes, times, links, holes, extended attributes and access control \
-    lists. A PATH that does not begin with / begins in the user's home.\n\nExit codes: 0 done, 1 \
-    failed, 2 wrong usage, 3 done but for what was listed as failed.";
+    them [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, or on a share of a server that serves \
+    SFTP: dsync://[USER@]HOST[:PORT]/SHARE/PATH (port 218 unless said). What is in SOURCE is in \
+    DESTINATION afterwards, with owners, modes, times, links, holes, extended attributes and \
+    access control lists. A PATH that does not begin with / begins in the user's home.\n\nExit \
+    codes: 0 done, 1 failed, 2 wrong usage, 3 done but for what was listed as failed.";
 
 /// Options of `dsync`.
 #[derive(Debug, Args)]

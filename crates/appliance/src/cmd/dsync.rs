@@ -99,7 +99,8 @@ fn reached() -> Option<IpAddr> {
 fn named(text: Option<&OsString>) -> Result<Place, Failure> {
     let text = text.cloned().unwrap_or_default();
     place(text.as_bytes()).map_err(|why| {
-        let hint = "a directory, [USER@]HOST:PATH, or ssh://[USER@]HOST[:PORT]/PATH";
+        let hint = "a directory, [USER@]HOST:PATH, ssh://[USER@]HOST[:PORT]/PATH, or \
+                    dsync://[USER@]HOST[:PORT]/SHARE/PATH";
         Failure::usage(TRIED, &format!("{}: {why}", text.display()), hint)
     })
 }

@@ -122,6 +122,12 @@ pub const DSYNC_PACK_WAIT: usize = DSYNC_BULK_QUEUE / 8;
 pub const DSYNC_LINKS_MAX: usize = 1_000_000;
 /// Entries below which a path may lie: more than any path of PATH_MAX has.
 pub const DSYNC_DEPTH_MAX: usize = super::PATH_MAX / 2;
+/// Runs that answer on shares at once: each has a dozen threads that wait, and keeps a disk busy.
+pub const DSYNC_SHARE_RUNS: usize = 16;
+/// Operations of a run that wait to be written down by the core of its connection.
+pub const DSYNC_RECORDS: usize = 1_024;
+/// Bytes that go from a run to its channel at once.
+pub const DSYNC_SHARE_PIPE: usize = 64 << 10;
 /// Nanoseconds between two reports of progress.
 pub const DSYNC_PROGRESS_NS: u64 = 250_000_000;
 /// Nanoseconds over which a rate is told: long enough to be read, short enough to be true.

@@ -88,3 +88,34 @@ pub(super) const HTTP_OPS: [&str; 20] = [
 
 /// Status codes of HTTP are their own names.
 pub(super) const HTTP_STATUS: [(u16, &str); 0] = [];
+
+/// What dsync does to files of a share, by the numbers of `serve::sftp::dsync::count::Op`.
+pub(super) const DSYNC_OPS: [&str; 17] = [
+    "list", "look", "open", "seek", "read", "write", "create", "setattr", "setxattr", "mkdir",
+    "symlink", "mknod", "link", "rename", "remove", "flush", "clone",
+];
+
+/// Errors by their numbers on Linux (errno(3)), those that a file operation of ours can have.
+pub(super) const DSYNC_STATUS: [(u16, &str); 21] = [
+    (0, "OK"),
+    (1, "EPERM"),
+    (2, "ENOENT"),
+    (5, "EIO"),
+    (11, "EAGAIN"),
+    (13, "EACCES"),
+    (16, "EBUSY"),
+    (17, "EEXIST"),
+    (18, "EXDEV"),
+    (20, "ENOTDIR"),
+    (21, "EISDIR"),
+    (22, "EINVAL"),
+    (27, "EFBIG"),
+    (28, "ENOSPC"),
+    (30, "EROFS"),
+    (31, "EMLINK"),
+    (36, "ENAMETOOLONG"),
+    (39, "ENOTEMPTY"),
+    (95, "EOPNOTSUPP"),
+    (116, "ESTALE"),
+    (122, "EDQUOT"),
+];

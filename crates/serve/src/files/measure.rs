@@ -101,6 +101,15 @@ impl Core {
         self.budget.count_moved(bytes as usize);
     }
 
+    /// An operation that was measured elsewhere has ended.
+    pub(crate) fn record(&self, record: &OpRecord) {
+        self.meter.finish(record);
+        if record.flags & flag::HAS_RANGE != 0 {
+            self.budget.count_moved(record.bytes as usize);
+        }
+        self.budget.count_taken();
+    }
+
     /// An operation's answer has left, with this status of the protocol.
     pub fn done(&self, span: Span, status: u16) {
         let done_ns = stamp();

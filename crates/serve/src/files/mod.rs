@@ -31,7 +31,7 @@ pub mod settings;
 pub mod sign_in;
 pub mod transfer;
 pub mod upload;
-mod walk;
+pub(crate) mod walk;
 
 use std::sync::Arc;
 

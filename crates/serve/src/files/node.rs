@@ -10,6 +10,7 @@ use vfs::locks::FileKey;
 use vfs::share::Share;
 use vfs::status::Status;
 
+use super::Files;
 use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::path::VPath;
@@ -95,15 +96,25 @@ impl Spot {
     }
 }
 
+impl Files {
+    /// A share by its name, as far as the caller may use it.
+    ///
+    /// # Errors
+    /// [`Status::NotFound`], [`Status::Access`].
+    pub fn reach(&self, who: &Caller, share: &[u8]) -> Result<Reached> {
+        let table = self.shares.load();
+        let name = std::str::from_utf8(share).map_err(|_| Status::NotFound)?;
+        who.reach(table.by_name(name).ok_or(Status::NotFound)?)
+    }
+}
+
 impl Core {
     /// The share of a path, as far as the caller may use it.
     ///
     /// # Errors
     /// [`Status::NotFound`], [`Status::Access`].
     pub fn reach(&self, who: &Caller, share: &[u8]) -> Result<Reached> {
-        let table = self.files.shares.load();
-        let name = std::str::from_utf8(share).map_err(|_| Status::NotFound)?;
-        who.reach(table.by_name(name).ok_or(Status::NotFound)?)
+        self.files.reach(who, share)
     }
 
     /// The shares that a caller may use, by name.

@@ -26,6 +26,59 @@ pub struct Opened {
     owner: Option<Owner>,
 }
 
+/// A file that is to be opened, denying nothing to others.
+struct Wanted {
+    key: FileKey,
+    owner: Owner,
+    share: Share,
+}
+
+impl Wanted {
+    fn new(who: &Caller, key: FileKey, write: bool) -> Result<Self> {
+        let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
+        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let owner = Owner::new(who.client_key(), &id).ok_or(Status::Fault)?;
+        Ok(Self { key, owner, share: Share { access, deny: 0 } })
+    }
+
+    fn attempt(
+        &self,
+        locks: &Arc<LockTable>,
+        who: &Caller,
+    ) -> std::result::Result<Opened, Refused> {
+        let (key, share) = (self.key, self.share);
+        let covers = |lent: &Owner| locks.share_of(key, lent).is_some_and(|had| had.covers(share));
+        let lent = who.lent.iter().any(covers);
+        if !lent {
+            locks.open(key, &self.owner, share)?;
+        }
+        let owner = (!lent).then(|| self.owner.clone());
+        Ok(Opened { locks: Arc::clone(locks), key, owner })
+    }
+}
+
+impl Opened {
+    /// As [`Core::open`], on a thread that may wait.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn wait(
+        locks: &Arc<LockTable>,
+        who: &Caller,
+        key: FileKey,
+        write: bool,
+    ) -> Result<Self> {
+        let until = Deadline::after(RECALL_PATIENCE);
+        let wanted = Wanted::new(who, key, write)?;
+        loop {
+            match wanted.attempt(locks, who) {
+                Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
+                done => return done.map_err(|_| Status::Busy),
+            }
+        }
+    }
+}
+
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(owner) = &self.owner {
@@ -53,25 +106,14 @@ impl Core {
     /// # Errors
     /// [`Status::Busy`] if somebody is in the way, or there is no room for more.
     pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
-        let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
-        let id = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
-        let owner = Owner::new(who.client_key(), &id).ok_or(Status::Fault)?;
         let until = Deadline::after(RECALL_PATIENCE);
-        let locks = &self.files.locks;
-        let want = Share { access, deny: 0 };
-        let covers = |lent: &Owner| locks.share_of(key, lent).is_some_and(|had| had.covers(want));
-        if who.lent.iter().any(covers) {
-            return Ok(Opened { locks: Arc::clone(locks), key, owner: None });
-        }
+        let wanted = Wanted::new(who, key, write)?;
         loop {
-            match locks.open(key, &owner, want) {
-                Ok(_) => {
-                    return Ok(Opened { locks: Arc::clone(locks), key, owner: Some(owner) });
-                }
+            match wanted.attempt(&self.files.locks, who) {
                 Err(Refused::Recalling) if !until.passed() => {
                     tokio::time::sleep(RECALL_LOOK).await;
                 }
-                Err(_) => return Err(Status::Busy),
+                done => return done.map_err(|_| Status::Busy),
             }
         }
     }

@@ -22,10 +22,10 @@ pub enum Links {
 }
 
 /// Where a name is, or may be made.
-pub(super) struct At {
-    pub(super) dir: Handle,
-    pub(super) name: Vec<u8>,
-    pub(super) entry: Option<Entry>,
+pub(crate) struct At {
+    pub(crate) dir: Handle,
+    pub(crate) name: Vec<u8>,
+    pub(crate) entry: Option<Entry>,
 }
 
 struct Walk<'a> {
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Finds what a path within a share leads to.
-pub(super) fn find(
+pub(crate) fn find(
     share: &Share,
     cx: Context<'_>,
     parts: &[Vec<u8>],
@@ -151,6 +151,6 @@ pub(super) fn find(
 ///
 /// # Errors
 /// [`Status::NotOwner`] for the root of the share, which is in no directory of it.
-pub(super) fn place(share: &Share, cx: Context<'_>, parts: &[Vec<u8>], links: Links) -> Result<At> {
+pub(crate) fn place(share: &Share, cx: Context<'_>, parts: &[Vec<u8>], links: Links) -> Result<At> {
     Walk::new(share, cx, parts).last(links)?.ok_or(Status::NotOwner)
 }

@@ -11,6 +11,7 @@
 //! - `open`, `io`, `attr`, `dir`, `names`, `extended`: the requests, by family.
 //! - [`ssh`]: connections that bring channels. [`server`]: the service that serves them,
 //!   and [`node`]: what can be set and seen of it.
+//! - [`dsync`]: the other subsystem, the answering side of dsync.
 //! - `status`: the one table of errors. `longname`: a line of a listing.
 
 mod attr;
@@ -18,6 +19,7 @@ pub mod channel;
 pub mod conn;
 mod dir;
 mod dispatch;
+pub mod dsync;
 mod extended;
 mod io;
 mod longname;

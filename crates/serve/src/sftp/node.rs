@@ -12,11 +12,11 @@ const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 pub static NODE: Context = Context::new(
     "sftp",
     "SFTP",
-    "Serves shares over SFTP, to users by their passwords, keys and certificates. There is no \
-     shell and no forwarding.",
+    "Serves shares over SFTP, and to `plimsoll dsync`, to users by their passwords, keys and \
+     certificates. There is no shell and no forwarding.",
     "services",
 )
-.statistics(&["sftp.ops[op]", "sftp.bytes[client]"])
+.statistics(&["sftp.ops[op]", "sftp.bytes[client]", "dsync.bytes[client]"])
 .actions(&[service::RESTART])
 .properties(::base::service_properties![
     Property::setting(
@@ -51,6 +51,14 @@ pub static NODE: Context = Context::new(
         ]),
         Default::Text("modern"),
         "What connections may be protected with.",
+    ),
+    Property::setting(
+        "dsync",
+        "dsync",
+        Kind::Bool,
+        Default::Bool(true),
+        "Whether users may synchronise directories of shares with `plimsoll dsync`, with what \
+         this service and the shares grant them.",
     ),
     UMASK,
     UPLOADS,

@@ -1,6 +1,6 @@
 //! The service, over all its starts: SSH connections, and the SFTP server on their channels.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,8 @@ use wire::ssh::host_key::HostKey;
 use wire::ssh::kex::Policy;
 use wire::ssh::transport::ServerSetup;
 
-use super::ssh::{Methods, Ssh, Started, Unsigned};
+use super::dsync::{self, Dsync};
+use super::ssh::{Methods, Ssh, Started, Subsystem, Unsigned};
 use super::{LoginRoot, Session, Settings, SymlinkOrder, conn, ssh};
 use crate::files::core::Core;
 use crate::files::{Caller, Files, VPath, serving};
@@ -22,6 +23,9 @@ use crate::transport::tasks::{Ending, Tasks};
 const SOFTWARE: &str = "Plimsoll";
 /// Exit status of a channel that ended well, and of one that did not.
 const STATUS: [u32; 2] = [0, 1];
+
+/// Why dsync is not answered.
+const SWITCHED_OFF: &str = "dsync is switched off here";
 
 /// Algorithms that are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,6 +50,8 @@ pub struct ServiceSettings {
     pub methods: Methods,
     /// What is shown before signing in.
     pub banner: Option<String>,
+    /// Whether dsync is answered.
+    pub dsync: bool,
 }
 
 impl Default for ServiceSettings {
@@ -56,6 +62,7 @@ impl Default for ServiceSettings {
             algorithms: Algorithms::default(),
             methods: Methods { password: true, key: true },
             banner: None,
+            dsync: true,
         }
     }
 }
@@ -71,6 +78,7 @@ pub struct Server {
     host_keys: Vec<Arc<HostKey>>,
     current: Mutex<Arc<Current>>,
     unsigned: Unsigned,
+    dsync: Dsync,
 }
 
 impl Server {
@@ -78,7 +86,8 @@ impl Server {
     pub fn new(settings: ServiceSettings, host_keys: Vec<HostKey>) -> Arc<Self> {
         let host_keys: Vec<_> = host_keys.into_iter().map(Arc::new).collect();
         let current = Mutex::new(current(settings, &host_keys));
-        Arc::new(Self { host_keys, current, unsigned: Unsigned::default() })
+        let (unsigned, dsync) = Default::default();
+        Arc::new(Self { host_keys, current, unsigned, dsync })
     }
 
     /// Exchanges the settings; they hold for connections that begin from now on.
@@ -143,20 +152,31 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
         unsigned: server.unsigned.clone(),
     });
     let peer = accepted.peer;
-    let client = files.hub.clients().intern(peer.ip().to_canonical());
-    let start =
-        |started| channel(Rc::clone(&core), current.settings.clone(), (peer, client), started);
+    let caller = Calling {
+        server: Arc::clone(&server),
+        settings: current.settings.clone(),
+        peer: (peer, files.hub.clients().intern(peer.ip().to_canonical())),
+        reached: accepted.stream.local_addr().ok().map(|at| at.ip().to_canonical()),
+    };
+    let start = |started| channel(Rc::clone(&core), caller.clone(), started);
     ssh::serve(ssh, accepted, ending, start).await;
 }
 
-/// Serves one channel; returns its exit status.
-async fn channel(
-    core: Rc<Core>,
+/// Who calls, and how the service is set for him.
+#[derive(Clone)]
+struct Calling {
+    server: Arc<Server>,
     settings: ServiceSettings,
+    /// From where, and his number in the statistics.
     peer: (SocketAddr, u32),
-    started: Started,
-) -> u32 {
-    let Started { person, software, security, input, output } = started;
+    /// The address of ours by which he came.
+    reached: Option<IpAddr>,
+}
+
+/// Serves one channel; returns its exit status.
+async fn channel(core: Rc<Core>, calling: Calling, started: Started) -> u32 {
+    let Calling { server, settings, peer, reached } = calling;
+    let Started { subsystem, person, software, security, input, output } = started;
     let [well, badly] = STATUS;
     let mut channels = Settings { symlink: SymlinkOrder::of(&software), ..settings.channels };
     if settings.login_root == LoginRoot::Home {
@@ -165,6 +185,17 @@ async fn channel(
         channels.root = home;
     }
     let who = Caller::new(person, peer, Transport::Tls, Service::Sftp).secured(security);
-    let session = Session::new(core, who, Arc::new(channels));
-    if conn::serve(session, input, output).await.is_ok() { well } else { badly }
+    let done = match subsystem {
+        Subsystem::Sftp => {
+            let session = Session::new(core, who, Arc::new(channels));
+            conn::serve(session, input, output).await.is_ok()
+        }
+        Subsystem::Dsync => {
+            let refused = (!settings.dsync).then_some(SWITCHED_OFF);
+            let Settings { root, umask, owners, .. } = channels;
+            let request = dsync::Request { who, root, reached, umask, owners, refused };
+            dsync::serve(&core, &server.dsync, request, (input, output)).await
+        }
+    };
+    if done { well } else { badly }
 }

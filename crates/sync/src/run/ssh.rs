@@ -32,9 +32,15 @@ pub struct There {
     pub port: Option<u16>,
     /// The directory there; what does not begin with `/` begins in the user's home.
     pub path: Vec<u8>,
+    /// Whether it is on a share of a server, which answers as the subsystem `dsync` of its SSH.
+    pub share: bool,
 }
 
-/// Takes `ssh://[user@]host[:port]/path` and `[user@]host:path`; all else is on this machine. A
+/// Where a server's SSH listens, if nobody says otherwise.
+const SHARE_PORT: u16 = 218;
+
+/// Takes `ssh://[user@]host[:port]/path`, `[user@]host:path` and, for a share of a server,
+/// `dsync://[user@]host[:port]/share/path`; all else is on this machine. A
 /// path here that has a colon before its first slash is written with `./` before it.
 ///
 /// # Errors
@@ -42,19 +48,13 @@ pub struct There {
 pub fn place(text: &[u8]) -> Result<Place, String> {
     use std::os::unix::ffi::OsStrExt;
     let here = || Ok(Place::Here(PathBuf::from(std::ffi::OsStr::from_bytes(text))));
+    if let Some(rest) = text.strip_prefix(b"dsync://") {
+        let there = url(rest)?;
+        let port = Some(there.port.unwrap_or(SHARE_PORT));
+        return Ok(Place::There(There { port, share: true, ..there }));
+    }
     if let Some(rest) = text.strip_prefix(b"ssh://") {
-        let slash = rest.iter().position(|b| *b == b'/').ok_or("it has no path")?;
-        let (host, path) = rest.split_at(slash);
-        let host = std::str::from_utf8(host).map_err(|_| "its host is no text")?;
-        let colon = host.rfind(':').filter(|at| !host[*at..].contains(']'));
-        let (host, port) = match colon {
-            Some(at) => {
-                let port = host[at + 1..].parse().map_err(|_| "its port is no number")?;
-                (&host[..at], Some(port))
-            }
-            None => (host, None),
-        };
-        return there(host, port, path);
+        return url(rest).map(Place::There);
     }
     // An address of IPv6 has colons itself, and is written in brackets.
     let at = text.iter().position(|b| *b == b']').unwrap_or(0);
@@ -63,13 +63,29 @@ pub fn place(text: &[u8]) -> Result<Place, String> {
     match colon.filter(|colon| *colon < slash && *colon > 0) {
         Some(colon) => {
             let host = std::str::from_utf8(&text[..colon]).map_err(|_| "its host is no text")?;
-            there(host, None, &text[colon + 1..])
+            there(host, None, &text[colon + 1..]).map(Place::There)
         }
         None => here(),
     }
 }
 
-fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<Place, String> {
+/// What follows `ssh://`.
+fn url(rest: &[u8]) -> Result<There, String> {
+    let slash = rest.iter().position(|b| *b == b'/').ok_or("it has no path")?;
+    let (host, path) = rest.split_at(slash);
+    let host = std::str::from_utf8(host).map_err(|_| "its host is no text")?;
+    let colon = host.rfind(':').filter(|at| !host[*at..].contains(']'));
+    let (host, port) = match colon {
+        Some(at) => {
+            let port = host[at + 1..].parse().map_err(|_| "its port is no number")?;
+            (&host[..at], Some(port))
+        }
+        None => (host, None),
+    };
+    there(host, port, path)
+}
+
+fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<There, String> {
     let bare = host.replace(['[', ']'], "");
     // What begins with a dash would be an option of ssh.
     if bare
@@ -79,7 +95,7 @@ fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<Place, String> {
         return Err(format!("{host:?} is no host"));
     }
     let path = if path.is_empty() { b"." } else { path };
-    Ok(Place::There(There { host: bare, port, path: path.to_vec() }))
+    Ok(There { host: bare, port, path: path.to_vec(), share: false })
 }
 
 impl There {
@@ -116,7 +132,10 @@ impl Shell {
         if let Some(port) = there.port {
             command.arg("-p").arg(port.to_string());
         }
-        command.arg(&there.host).arg(format!("{} dsync --answer", self.program));
+        match there.share {
+            true => command.arg("-s").arg(&there.host).arg("dsync"),
+            false => command.arg(&there.host).arg(format!("{} dsync --answer", self.program)),
+        };
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let place = |source| SyncError::Place { place: program.clone(), source };
         let mut child = started.map_err(place)?;

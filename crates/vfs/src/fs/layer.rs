@@ -19,6 +19,9 @@ macro_rules! about_inner {
         fn flush_failures(&self) -> u64 {
             self.inner.flush_failures()
         }
+        fn whole(&self) -> Option<$crate::fs::Flush> {
+            self.inner.whole()
+        }
         fn features(&self) -> Features {
             self.inner.features()
         }

@@ -362,6 +362,12 @@ impl HostFs {
         self.flush_table(flush);
     }
 
+    /// The table first: what it says of files that are not there yet does no harm.
+    pub(super) fn flush_whole(&self) -> Flush {
+        let table = Arc::new(TableFlush(Arc::clone(&self.table)));
+        Flush { targets: vec![table, Arc::new(AllFlush(Arc::clone(&self.shared)))] }
+    }
+
     fn flush_table(&self, flush: &mut Flush) {
         flush.and(FlushSite::HandleTable, Arc::new(TableFlush(Arc::clone(&self.table))));
     }

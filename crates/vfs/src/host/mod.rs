@@ -221,6 +221,8 @@ pub struct HostFs {
     whole: bool,
     /// Whether it is the root of this machine.
     machine_root: bool,
+    /// Whether syncfs(2) reaches the disk: the kernel hands it on to no file system in user space.
+    syncs: bool,
     inline: Inline,
     features: Features,
     hide: Vec<u64>,
@@ -282,6 +284,7 @@ impl HostFs {
             switches,
             rules: switches || acting::own().uid != 0,
             inline: Inline::of(stats.f_type as u64),
+            syncs: stats.f_type as u64 != FUSE_SUPER_MAGIC,
             features: xattr::features(&mount, stats.f_type as u64),
             hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
             keys,
@@ -451,6 +454,9 @@ fn open_table(options: &HostOptions, kernel: bool) -> std::result::Result<Arc<Ta
 }
 
 /// Whether a directory is the root of this machine, as this process sees it.
+/// FUSE in statfs(2) (`linux/magic.h`).
+const FUSE_SUPER_MAGIC: u64 = 0x6573_5546;
+
 fn is_machine_root(sx: &libc::statx) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/")
@@ -472,6 +478,9 @@ impl FileSystem for HostFs {
     }
     fn flush_failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
+    }
+    fn whole(&self) -> Option<crate::fs::Flush> {
+        self.syncs.then(|| self.flush_whole())
     }
     fn getattr(&self, cx: Context<'_>, file: &Handle) -> Result<Attr> {
         self.get_attributes(cx, file)

@@ -301,15 +301,16 @@ where
         }
     }
 
-    /// Begins the SFTP server on a channel.
+    /// Begins a server on a channel.
     fn begin(&mut self, begin: Begin, person: Arc<Person>) {
+        let subsystem = begin.subsystem;
         let (input, output) = pipe::halves(&self.session, begin.id, &begin.signals);
         let (software, security) = {
             let session = self.session.borrow();
             let transport = &session.transport;
             (transport.peer_version().to_vec(), transport.chosen().map(security))
         };
-        let server = (self.start)(Started { person, software, security, input, output });
+        let server = (self.start)(Started { subsystem, person, software, security, input, output });
         let id = begin.id;
         self.channels.spawn_local(async move { (id, server.await) });
     }

@@ -1,6 +1,6 @@
 //! SSH connections below the SFTP server: the transport of [`wire::ssh`] on a socket, signing in,
-//! and channels with the subsystem `sftp`. Nothing else is to be had: no shell, no commands, no
-//! forwarding.
+//! and channels with the subsystems `sftp` and `dsync`. Nothing else is to be had: no shell, no
+//! commands, no forwarding.
 //!
 //! - `conn`: drives one connection. [`Ssh`]: what all of them share.
 //! - `auth`: who signs in; `keys`: by which keys and certificates.
@@ -56,8 +56,29 @@ pub struct Ssh {
     pub unsigned: Unsigned,
 }
 
-/// A channel on which the SFTP server is to begin, and whose it is.
+/// What a channel is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subsystem {
+    /// SFTP.
+    Sftp,
+    /// The answering side of dsync.
+    Dsync,
+}
+
+impl Subsystem {
+    fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"sftp" => Some(Self::Sftp),
+            b"dsync" => Some(Self::Dsync),
+            _ => None,
+        }
+    }
+}
+
+/// A channel on which a server is to begin, and whose it is.
 pub struct Started {
+    /// Which server.
+    pub subsystem: Subsystem,
     /// Who has signed in.
     pub person: Arc<Person>,
     /// The name of his software, as in `SSH-2.0-NAME`.

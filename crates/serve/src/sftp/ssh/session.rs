@@ -11,6 +11,8 @@ use wire::ssh::flow::Flow;
 use wire::ssh::message::{Message, open_reason};
 use wire::ssh::transport::{Error, Transport};
 
+use super::Subsystem;
+
 /// A session, shared by its connection and its channels, all on one thread.
 pub(super) type Shared = Rc<RefCell<Session>>;
 
@@ -32,7 +34,7 @@ struct Channel {
     eof: bool,
     /// CLOSE was sent, or came.
     closed: (bool, bool),
-    /// The SFTP server was begun on it.
+    /// A server was begun on it.
     started: bool,
     /// Somebody waits for room.
     waiting: bool,
@@ -53,9 +55,10 @@ pub(super) struct Session {
     pub(super) answered: bool,
 }
 
-/// A channel on which the SFTP server is to begin.
+/// A channel on which a server is to begin.
 pub(super) struct Begin {
     pub(super) id: u32,
+    pub(super) subsystem: Subsystem,
     pub(super) signals: Rc<Signals>,
 }
 
@@ -185,18 +188,19 @@ impl Session {
     ) -> Result<Option<Begin>, Error> {
         let channel = self.open_channel(id)?;
         let recipient = channel.remote;
-        let is_sftp = kind == "subsystem" && Reader::new(data).string("name") == Ok(b"sftp");
-        let begin = is_sftp && !channel.started && !channel.closed.0;
-        channel.started |= begin;
+        let name = Reader::new(data).string("name").ok().filter(|_| kind == "subsystem");
+        let begin = name.and_then(Subsystem::named);
+        let begin = begin.filter(|_| !channel.started && !channel.closed.0);
+        channel.started |= begin.is_some();
         let signals = Rc::clone(&channel.signals);
         if want_reply {
-            self.transport.send_message(&if begin {
+            self.transport.send_message(&if begin.is_some() {
                 Message::ChannelSuccess { recipient }
             } else {
                 Message::ChannelFailure { recipient }
             })?;
         }
-        Ok(begin.then_some(Begin { id, signals }))
+        Ok(begin.map(|subsystem| Begin { id, subsystem, signals }))
     }
 
     /// CLOSE from the peer.

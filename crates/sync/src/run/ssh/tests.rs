@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use super::{Place, There, place};
 
 fn there(host: &str, port: Option<u16>, path: &str) -> Place {
-    Place::There(There { host: host.to_owned(), port, path: path.as_bytes().to_vec() })
+    let (host, path) = (host.to_owned(), path.as_bytes().to_vec());
+    Place::There(There { host, port, path, share: false })
+}
+
+fn share(host: &str, port: u16, path: &str) -> Place {
+    let (host, path) = (host.to_owned(), path.as_bytes().to_vec());
+    Place::There(There { host, port: Some(port), path, share: true })
 }
 
 #[test]
@@ -21,6 +27,8 @@ fn places_are_what_scp_takes_them_for() {
         ("ssh://ann@host:2222/a/b", there("ann@host", Some(2222), "/a/b")),
         ("ssh://[::1]:22/", there("::1", Some(22), "/")),
         ("ssh://[::1]/x", there("::1", None, "/x")),
+        ("dsync://nas/export/a", share("nas", 218, "/export/a")),
+        ("dsync://ann@[::1]:10218/x", share("ann@::1", 10_218, "/x")),
         ("/a:b", Place::Here(PathBuf::from("/a:b"))),
         ("./a:b", Place::Here(PathBuf::from("./a:b"))),
         ("a/b:c", Place::Here(PathBuf::from("a/b:c"))),
@@ -28,7 +36,14 @@ fn places_are_what_scp_takes_them_for() {
     ] {
         assert_eq!(place(text.as_bytes()), Ok(wanted), "{text}");
     }
-    for text in ["-oProxyCommand=x:/a", "ssh://-x/a", "ssh://host", "ssh://host:x/a", "ssh:///a"] {
+    for text in [
+        "-oProxyCommand=x:/a",
+        "ssh://-x/a",
+        "ssh://host",
+        "ssh://host:x/a",
+        "ssh:///a",
+        "dsync://nas",
+    ] {
         assert!(place(text.as_bytes()).is_err(), "{text}");
     }
 }

@@ -119,5 +119,6 @@ fn settings(users: &Arc<Users>, document: &Document) -> ServiceSettings {
         },
         methods: Methods { password: values.is_on("passwords"), key: values.is_on("keys") },
         banner: values.text("banner"),
+        dsync: values.is_on("dsync"),
     }
 }

@@ -1,0 +1,81 @@
+//! dsync on shares: the answering side of a run, within the server. A client reaches it as the
+//! subsystem `dsync` of the SSH service, so who he is, and how the control stream is protected, is
+//! settled before; content may go over streams of its own beside it, as between any two sides.
+//!
+//! The engine of [`sync`] has threads of its own, which wait; a run has a handful of them, and
+//! there are at most [`DSYNC_SHARE_RUNS`] of them. What it does to files it does through the one
+//! file system of the share, with the caller's rights, and each operation is counted as one.
+//!
+//! - `conn`: what goes between a channel and the threads of a run.
+//! - [`tree`]: a directory of a share as a tree. `meta`: what is told of a file, and given to it.
+//! - [`count`]: what is written down of an operation.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base::limits::DSYNC_SHARE_RUNS;
+use tokio::sync::Semaphore;
+use vfs::locks::FileKey;
+
+use super::Owners;
+use crate::files::{Caller, VPath};
+
+mod conn;
+pub mod count;
+mod meta;
+pub mod tree;
+
+pub use self::conn::serve;
+
+/// What the runs of a server share.
+pub struct Dsync {
+    /// Directories that are written to: one run each.
+    busy: Arc<Busy>,
+    runs: Arc<Semaphore>,
+}
+
+/// Directories that are written to.
+type Busy = Mutex<HashSet<FileKey>>;
+
+/// A directory that only one run writes to, as long as this lives.
+struct Held {
+    busy: Arc<Busy>,
+    key: FileKey,
+}
+
+impl Default for Dsync {
+    fn default() -> Self {
+        Self { busy: Arc::default(), runs: Arc::new(Semaphore::new(DSYNC_SHARE_RUNS)) }
+    }
+}
+
+impl Held {
+    /// `None` if another run has it.
+    fn take(busy: &Arc<Busy>, key: FileKey) -> Option<Self> {
+        let mut held = busy.lock().unwrap_or_else(PoisonError::into_inner);
+        held.insert(key).then(|| Self { busy: Arc::clone(busy), key })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+/// A run that somebody asks for.
+pub struct Request {
+    /// Who.
+    pub who: Caller,
+    /// What he sees as `/`.
+    pub root: VPath,
+    /// The address by which he has reached this machine, if that is known.
+    pub reached: Option<IpAddr>,
+    /// Permission bits that a directory made for him does not get.
+    pub umask: u32,
+    /// What users and groups are called.
+    pub owners: Arc<dyn Owners>,
+    /// Why there are no runs for him, if there are none.
+    pub refused: Option<&'static str>,
+}
