@@ -2,16 +2,13 @@
 //! one client for all of them, so that only the server differs.
 //!
 //! - [`case`]: what is moved, how. [`tree`]: the files. [`transfer`]: one turn.
-//! - [`group`]: a server's processes and their CPU. [`peers`], [`ours`]: how each is started;
-//!   [`programs`]: where the peers' programs are. [`daemons`]: their configurations.
+//! - [`peers`], [`ours`]: how each is started. [`daemons`]: their configurations.
 //! - [`tools`]: the same by curl and OpenSSH's sftp. [`table`]: the figures, and what is lost.
 
 mod case;
 mod daemons;
-mod group;
 mod ours;
 mod peers;
-mod programs;
 mod table;
 mod tools;
 mod transfer;

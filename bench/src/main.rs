@@ -3,6 +3,7 @@
 //! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
 //! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
 //! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
+//! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
@@ -12,13 +13,16 @@ mod analytics;
 mod bare;
 mod connections;
 mod cpu;
+mod distance;
 mod echo;
 mod files;
 mod generator;
+mod group;
 mod load;
 mod many;
 mod peers;
 mod poll;
+mod programs;
 mod servers;
 mod stats;
 
@@ -71,6 +75,9 @@ enum What {
     },
     /// Whole files, beside vsftpd, ProFTPD, OpenSSH, nginx, Apache and rclone.
     Files(files::Wanted),
+    /// Files over a distance: dsync beside rsync, scp and rclone, from one network namespace to
+    /// another over `plimsoll bridge`. Needs root and `/dev/net/tun`.
+    Distance(distance::Wanted),
     /// All breakdowns on against all off.
     Analytics {
         /// Pairs.
@@ -120,6 +127,7 @@ fn main() -> ExitCode {
             connections::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
         }
         What::Files(wanted) => files::run(&cli, wanted),
+        What::Distance(wanted) => distance::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)

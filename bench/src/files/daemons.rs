@@ -7,8 +7,8 @@ use std::path::Path;
 
 use lab::client::service::at::Scheme;
 
-use super::programs::Program;
 use super::{PASSWORD, USER};
+use crate::programs::Program;
 
 /// What a configuration is made of.
 pub struct Setting<'a> {

@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use lab::client::service::at::Scheme;
 
 use super::case::PROTOCOLS;
-use super::group::Group;
 use super::peers::{self, Peer, UID};
 use super::tree::Tree;
 use super::{OURS, PASSWORD, USER};
+use crate::group::Group;
 
 /// Standard ports of the services, which all move by the offset.
 const PORTS: [u16; 11] = [21, 80, 111, 215, 218, 443, 445, 990, 2049, 2150, 3260];

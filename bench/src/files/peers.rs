@@ -5,7 +5,6 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use base::clock::Deadline;
@@ -13,10 +12,10 @@ use lab::client::service::at::{Scheme, ServiceAt};
 
 use super::case::{Case, Work};
 use super::daemons::{self, Setting};
-use super::group::Group;
-use super::programs::{Program, Programs};
 use super::tree::Tree;
 use super::{PASSWORD, USER};
+use crate::group::Group;
+use crate::programs::{Program, Programs, made};
 
 /// Who the servers act as: nobody that a usual machine has.
 pub const UID: u32 = 12_021;
@@ -263,17 +262,6 @@ impl Common {
         words.extend(arguments.iter().cloned());
         Group::start(&words.iter().map(String::as_str).collect::<Vec<_>>(), log, None)
     }
-}
-
-/// Runs a program that makes something.
-fn made(program: &str, arguments: &[&str]) -> io::Result<()> {
-    let said = |why: String| io::Error::other(format!("{program}: {why}"));
-    let done = Command::new(program).args(arguments).output();
-    let done = done.map_err(|e| said(e.to_string()))?;
-    if done.status.success() {
-        return Ok(());
-    }
-    Err(said(String::from_utf8_lossy(&done.stderr).trim().to_owned()))
 }
 
 /// A port for each protocol; FTP and FTPS have the same.

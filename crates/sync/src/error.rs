@@ -21,6 +21,9 @@ pub enum SyncError {
     /// Another run writes to the same directory.
     #[error("{0}: another dsync writes there")]
     Busy(String),
+    /// The other side has never said anything.
+    #[error("the other side has ended without a word")]
+    Silent,
     /// The other side is not there any more.
     #[error("the other side is gone before all was done")]
     Gone,

@@ -420,7 +420,7 @@ pub const HELLO: Hello = Hello { magic: MAGIC, version: VERSION };
 /// Takes the other side's first message.
 ///
 /// # Errors
-/// It is none, or of another version.
+/// There is none, it is none, or of another version.
 pub fn greet(read: &mut impl Read) -> Result<(), SyncError> {
     let mut ours = Vec::new();
     frame::put(&Message::Hello(HELLO), &mut ours);
@@ -428,7 +428,7 @@ pub fn greet(read: &mut impl Read) -> Result<(), SyncError> {
     let mut limited = read.take(ours.len() as u64);
     limited.read_to_end(&mut theirs).map_err(SyncError::Link)?;
     if theirs.is_empty() {
-        return Err(SyncError::Gone);
+        return Err(SyncError::Silent);
     }
     match theirs.get(HEAD..).map(frame::message) {
         Some(Ok(Message::Hello(Hello { magic: MAGIC, version }))) if version == VERSION => Ok(()),

@@ -67,7 +67,7 @@ fn strangers_and_other_versions_are_named() {
     assert!(matches!(said(&newer), Err(SyncError::Version { theirs: 9, .. })));
     let hello = greet(&mut Cursor::new(b"Welcome to this machine!\n"));
     assert!(matches!(hello, Err(SyncError::Stranger(text)) if text.starts_with("Welcome")));
-    assert!(matches!(greet(&mut Cursor::new(b"")), Err(SyncError::Gone)));
+    assert!(matches!(greet(&mut Cursor::new(b"")), Err(SyncError::Silent)));
 }
 
 #[test]

@@ -166,13 +166,14 @@ impl Reached {
     /// Waits for its end; what is known better than `done` about why there was none that is good.
     pub fn end<R>(self, done: Result<R, Why>) -> Result<R, Why> {
         let mut child = lock(&self.child);
-        if done.as_ref().is_err_and(|why| !matches!(why.error(), SyncError::Gone)) {
+        let ends_itself = |why: &Why| matches!(why.error(), SyncError::Gone | SyncError::Silent);
+        if done.as_ref().is_err_and(|why| !ends_itself(why)) {
             // It has nothing more to do; one that has ended already is as good.
             let _ended = child.kill();
         }
         let status = child.wait().ok().and_then(|status| status.code());
         match (done, status) {
-            (Err(why), Some(code)) if matches!(why.error(), SyncError::Gone) && code != 0 => {
+            (Err(why), Some(code)) if matches!(why.error(), SyncError::Silent) && code != 0 => {
                 Err(SyncError::Unreached(code).into())
             }
             (done, _) => done,

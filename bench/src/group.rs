@@ -1,10 +1,10 @@
-//! A server's processes as one: started into a control group of their own, so that the CPU time of
+//! A program's processes as one: started into a control group of their own, so that the CPU time of
 //! forked and long gone children counts to the microsecond; ended with it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -59,6 +59,36 @@ impl Group {
     /// Whether it has ended already.
     pub fn is_gone(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits for the end of what was started, at most so long; `None` when that has passed.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait(&mut self, most: Duration) -> io::Result<Option<ExitStatus>> {
+        // SAFETY: the child was not waited for yet, so its number is its own.
+        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, self.child.id(), 0) };
+        let fd = libc::c_int::try_from(fd).map_err(io::Error::other)?;
+        if fd < 0 {
+            return self.child.try_wait();
+        }
+        let most_ms = libc::c_int::try_from(most.as_millis()).unwrap_or(libc::c_int::MAX);
+        let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid entry; the descriptor is closed once, here.
+        unsafe {
+            libc::poll(&raw mut poll, 1, most_ms);
+            libc::close(fd);
+        }
+        self.child.try_wait()
+    }
+
+    /// Ends all of its processes at once, those that were forked, too, where they can be found.
+    pub fn kill(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _ = fs::write(folder.join("cgroup.kill"), "1");
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// Whether CPU time is exact.

@@ -1,5 +1,6 @@
 //! Where the peers' programs are: in unpacked Debian packages, else on the machine.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,4 +70,18 @@ impl Program {
         let line = text.lines().find(|l| l.chars().any(|c| c.is_ascii_digit()));
         line.unwrap_or_default().trim().to_owned()
     }
+}
+
+/// Runs a program that makes something.
+///
+/// # Errors
+/// It is missing, or what it says.
+pub fn made(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let said = |why: String| io::Error::other(format!("{program}: {why}"));
+    let done = Command::new(program).args(arguments).output();
+    let done = done.map_err(|e| said(e.to_string()))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(said(String::from_utf8_lossy(&done.stderr).trim().to_owned()))
 }

@@ -1,0 +1,272 @@
+//! Files over a distance: dsync and what else people carry files with, in turn, from one network
+//! namespace to another over `plimsoll bridge`, through sshd at the far end.
+//!
+//! - [`data`]: what is carried. [`link`]: the namespaces and the bridge. [`far`]: sshd.
+//! - [`peers`]: the programs. [`turn`]: one turn. [`table`], [`chart`]: the figures.
+
+mod chart;
+mod data;
+mod far;
+mod link;
+mod peers;
+mod table;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lab::bridge::shape::Shapes;
+use serde_json::json;
+
+use crate::Cli;
+use crate::programs::Programs;
+use data::{Data, Job};
+use far::Far;
+use link::{Kind, Networks, Point};
+use peers::Peer;
+use turn::{Figure, Scene};
+
+/// How often a turn is measured that the bridge condemns.
+const ATTEMPTS: usize = 3;
+
+/// What is run and how long.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Wanted {
+    /// Round trips, in milliseconds.
+    #[arg(long, value_delimiter = ',', default_value = "0,2,10,20,100,200")]
+    pub rtt: Vec<f64>,
+    /// What the link does beside: plain, encrypted (all that crosses it is sealed), loss (0.1 %).
+    #[arg(long, value_delimiter = ',', default_value = "plain,encrypted,loss")]
+    pub link: Vec<String>,
+    /// The link's rate, of whole IP packets.
+    #[arg(long, default_value = "1Gbit")]
+    pub rate: String,
+    /// Bytes of the large file, as 64M or 4G (powers of two).
+    #[arg(long, default_value = "4G", value_parser = size)]
+    pub size: u64,
+    /// Small files, of 16 KiB each.
+    #[arg(long, default_value_t = 20_000)]
+    pub files: u32,
+    /// What is done: big, tree, change.
+    #[arg(long, value_delimiter = ',', default_value = "big,tree,change")]
+    pub jobs: Vec<String>,
+    /// Programs: dsync, rsync, rsync-x4 (several beside each other), scp, rclone.
+    #[arg(long, value_delimiter = ',', default_value = "dsync,rsync,rsync-x4,scp,rclone")]
+    pub peers: Vec<String>,
+    /// Rounds; every round runs every program at every point.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Seconds after which a turn is given up.
+    #[arg(long, default_value_t = 900)]
+    pub most: u64,
+    /// A folder with Debian packages unpacked in it (`bench/unpack-peers`); what is not there is
+    /// looked for on the machine.
+    #[arg(long)]
+    pub unpacked: Option<PathBuf>,
+    /// Where the page with the charts goes.
+    #[arg(long)]
+    pub html: Option<PathBuf>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (number, shift) = match text.as_bytes().last() {
+        Some(b'K') => (text.trim_end_matches('K'), 10),
+        Some(b'M') => (text.trim_end_matches('M'), 20),
+        Some(b'G') => (text.trim_end_matches('G'), 30),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no size, as 64M"))?;
+    number.checked_shl(shift).filter(|size| size >> shift == number).ok_or("too large".to_owned())
+}
+
+/// A row of the table: point and job by their place in the lists, and program.
+type Row = (usize, Job, &'static str);
+
+/// Everything that came of it.
+struct Outcome {
+    points: Vec<Point>,
+    jobs: Vec<Job>,
+    /// Good turns; those that the bridge condemned each time too, which are marked.
+    rows: BTreeMap<Row, Vec<Figure>>,
+    /// Why a program has no figures there.
+    gaps: BTreeMap<Row, String>,
+    /// Turns that were condemned and measured anew.
+    condemned: usize,
+    /// The link's rate in bits per second.
+    rate: f64,
+    /// Bytes of each job.
+    bytes: BTreeMap<Job, u64>,
+    /// Names and versions, in the order of the tables.
+    programs: Vec<(&'static str, String)>,
+    /// What else is to be known: settings, versions, what the host took.
+    notes: Vec<(&'static str, String)>,
+}
+
+/// Runs and prints the comparison.
+///
+/// # Errors
+/// Something that all need is missing; a program that fails is a gap in the table.
+pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
+    let base = cli.scratch.join(format!("bench-distance.{}", std::process::id()));
+    let programs = Programs::new(wanted.unpacked.as_deref());
+    let (peers, missing) = peers::find(&wanted.peers, &cli.binary, &programs)?;
+    for name in missing {
+        eprintln!("bench: {name} is not installed and has no figures");
+    }
+    let data = Data::make(&base, wanted.size, wanted.files)?;
+    let networks = Networks::make()?;
+    let far = Far::start(&base, &networks, &programs)?;
+    let mut outcome = prepared(wanted, &data, &peers, &networks)?;
+    outcome.notes.push(("ssh", far.version.clone()));
+    let plimsoll = cli.binary.canonicalize()?;
+    let most = Duration::from_secs(wanted.most);
+    let (rate, plimsoll) = (wanted.rate.as_str(), plimsoll.as_path());
+    let scene = Scene { networks: &networks, far: &far, data: &data, plimsoll, rate, most };
+    let before = turn::stolen();
+    for round in 0..wanted.rounds {
+        for n in 0..outcome.points.len() {
+            for job in outcome.jobs.clone() {
+                turns((n, job, round), &scene, &peers, &mut outcome);
+                // All takes hours, and what came so far is worth having.
+                write(cli, wanted, &outcome)?;
+            }
+        }
+    }
+    let stolen = before.since(&turn::stolen()) * 100.0;
+    outcome.notes.push(("taken by the host", format!("{stolen:.1} % of the processor's time")));
+    table::print(&outcome);
+    write(cli, wanted, &outcome)
+}
+
+fn prepared(
+    wanted: &Wanted,
+    data: &Data,
+    peers: &[Peer],
+    networks: &Networks,
+) -> io::Result<Outcome> {
+    let unknown = |what: &str| io::Error::other(format!("{what}: not one of those"));
+    let named = |all: &[&str], given: &[String]| -> io::Result<Vec<usize>> {
+        given.iter().map(|g| all.iter().position(|n| n == g).ok_or_else(|| unknown(g))).collect()
+    };
+    named(&peers::NAMES, &wanted.peers)?;
+    let kinds = named(&Kind::ALL.map(Kind::name), &wanted.link)?;
+    let jobs = named(&Job::ALL.map(Job::name), &wanted.jobs)?;
+    let jobs: Vec<Job> = jobs.into_iter().filter_map(|n| Job::ALL.get(n).copied()).collect();
+    let kinds = kinds.into_iter().filter_map(|n| Kind::ALL.get(n).copied());
+    let points =
+        kinds.flat_map(|kind| wanted.rtt.iter().map(move |&rtt_ms| Point { rtt_ms, kind }));
+    let mut shapes = Shapes::default();
+    shapes.change(&[format!("rate={}", wanted.rate)]).map_err(io::Error::other)?;
+    let settings = ["net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"];
+    let settings = settings.map(|name| (name, networks.setting(name).replace('\t', " ")));
+    Ok(Outcome {
+        points: points.collect(),
+        bytes: jobs.iter().map(|job| (*job, data.bytes(*job))).collect(),
+        jobs,
+        rows: BTreeMap::new(),
+        gaps: BTreeMap::new(),
+        condemned: 0,
+        rate: shapes.forth.rate.unwrap_or(u64::MAX) as f64,
+        programs: peers.iter().map(|peer| (peer.name, peer.version.clone())).collect(),
+        notes: settings.to_vec(),
+    })
+}
+
+/// All programs at a point, with a job; in each round another one is the first.
+fn turns(
+    (n, job, round): (usize, Job, usize),
+    scene: &Scene,
+    peers: &[Peer],
+    outcome: &mut Outcome,
+) {
+    let Some(point) = outcome.points.get(n).cloned() else { return };
+    let mut order: Vec<&Peer> = peers.iter().collect();
+    if !order.is_empty() {
+        let first = round % order.len();
+        order.rotate_left(first);
+    }
+    for peer in order {
+        let row = (n, job, peer.name);
+        if outcome.gaps.contains_key(&row) {
+            continue;
+        }
+        let at =
+            format!("{} ms, {}, {}, {}", point.rtt_ms, point.kind.name(), job.name(), peer.name);
+        match until_good(scene, &point, peer, job, &mut outcome.condemned) {
+            Ok(figure) => {
+                eprintln!("bench: {at}: {:.3} s{}", figure.seconds, late(&figure));
+                outcome.rows.entry(row).or_default().push(figure);
+            }
+            Err(why) => {
+                eprintln!("bench: {at}: given up: {why}");
+                // Half of the rounds would be no comparison.
+                outcome.rows.remove(&row);
+                outcome.gaps.insert(row, why.to_string());
+            }
+        }
+    }
+}
+
+fn late(figure: &Figure) -> String {
+    match figure.spoiled.first() {
+        Some(why) => format!(" (condemned: {why})"),
+        None => String::new(),
+    }
+}
+
+/// A turn that the bridge has not spoiled, or the last that it has.
+fn until_good(
+    scene: &Scene,
+    point: &Point,
+    peer: &Peer,
+    job: Job,
+    condemned: &mut usize,
+) -> io::Result<Figure> {
+    let mut figure = scene.turn(point, peer, job)?;
+    for _ in 1..ATTEMPTS {
+        if figure.spoiled.is_empty() {
+            break;
+        }
+        *condemned += 1;
+        figure = scene.turn(point, peer, job)?;
+    }
+    Ok(figure)
+}
+
+fn write(cli: &Cli, wanted: &Wanted, outcome: &Outcome) -> io::Result<()> {
+    if let Some(out) = &cli.out {
+        std::fs::write(out, serde_json::to_string_pretty(&as_json(wanted, outcome))?)?;
+    }
+    if let Some(html) = &wanted.html {
+        std::fs::write(html, chart::page(outcome))?;
+    }
+    Ok(())
+}
+
+fn as_json(wanted: &Wanted, outcome: &Outcome) -> serde_json::Value {
+    let of = |(n, job, program): &Row| {
+        let point = outcome.points.get(*n);
+        json!({"rtt_ms": point.map(|p| p.rtt_ms), "link": point.map(|p| p.kind.name()),
+            "job": job.name(), "program": program})
+    };
+    let rows: Vec<_> =
+        outcome.rows.iter().map(|(row, runs)| json!({"of": of(row), "runs": runs})).collect();
+    let gaps: Vec<_> =
+        outcome.gaps.iter().map(|(row, why)| json!({"of": of(row), "why": why})).collect();
+    let pairs = |pairs: &[(&'static str, String)]| -> serde_json::Value {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
+    };
+    let bytes: BTreeMap<_, _> = outcome.bytes.iter().map(|(job, n)| (job.name(), n)).collect();
+    json!({
+        "machine": lab::proc::machine(),
+        "settings": {"rate": wanted.rate, "rate_bits": outcome.rate, "bytes": bytes,
+            "files": wanted.files, "rounds": wanted.rounds},
+        "programs": pairs(&outcome.programs),
+        "notes": pairs(&outcome.notes),
+        "condemned": outcome.condemned,
+        "rows": rows,
+        "gaps": gaps,
+    })
+}

@@ -1,0 +1,143 @@
+//! One turn: a bridge of its own, one program, and what it took.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use base::clock::{NS_PER_S, monotonic_ns};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::data::{Data, Job};
+use super::far::Far;
+use super::link::{Bridge, Networks, Point};
+use super::peers::Peer;
+use crate::group::Group;
+
+/// Characters of what a program said that are shown.
+const SAID_MAX: usize = 300;
+
+/// What a turn came to.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Figure {
+    /// From the program's start to its end, seconds.
+    pub seconds: f64,
+    /// CPU time of what was started at the near end, seconds.
+    pub near_s: f64,
+    /// CPU time of sshd and all that it started, seconds.
+    pub far_s: f64,
+    /// Bytes of whole IP packets on the line, there and back.
+    pub line_bytes: [u64; 2],
+    /// How late 99 of 100 packets were at most, milliseconds, the worse way.
+    pub late_p99_ms: f64,
+    /// Share of the processor's time that the host gave to others meanwhile.
+    pub stolen: f64,
+    /// Why the bridge condemned it; empty when it is good.
+    pub spoiled: Vec<String>,
+}
+
+/// What does not change from turn to turn.
+pub struct Scene<'a> {
+    /// Namespaces.
+    pub networks: &'a Networks,
+    /// The side that is reached.
+    pub far: &'a Far,
+    /// What is carried.
+    pub data: &'a Data,
+    /// The program that has the bridge in it.
+    pub plimsoll: &'a Path,
+    /// The link's rate, as the bridge takes it.
+    pub rate: &'a str,
+    /// How long a turn may take.
+    pub most: Duration,
+}
+
+impl Scene<'_> {
+    /// Lets a program do a job, and looks whether it did.
+    ///
+    /// # Errors
+    /// The program failed, was not done in time, or what came is not what was sent; the bridge or
+    /// the machine failed.
+    pub fn turn(&self, point: &Point, peer: &Peer, job: Job) -> io::Result<Figure> {
+        let done = self.carry(point, peer, job);
+        if done.is_err() {
+            // What is half there is no beginning for another.
+            fs::remove_dir_all(self.data.to())?;
+        }
+        done
+    }
+
+    fn carry(&self, point: &Point, peer: &Peer, job: Job) -> io::Result<Figure> {
+        self.data.prepare(job, peer.shape)?;
+        let command = peer.command(job, self.data, self.far)?;
+        let mut words = Networks::within(&self.networks.near);
+        words.extend(command);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let socket = self.data.base.join("bridge.sock");
+        let bridge = Bridge::start(self.plimsoll, self.networks, (point, self.rate), socket)?;
+        let (far, host) = (self.far.group.cpu_at_rest()?, stolen());
+        let log = self.data.base.join("log");
+        let start = monotonic_ns();
+        let mut group = Group::start(&words, &log, None)?;
+        let status = group.wait(self.most)?;
+        let seconds = (monotonic_ns() - start) as f64 / NS_PER_S as f64;
+        if status.is_none() {
+            group.kill();
+        }
+        let near_s = group.cpu()?;
+        let far_s = self.far.group.cpu_at_rest()? - far;
+        let stolen = host.since(&self::stolen());
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let said: String = said.trim().chars().take(SAID_MAX).collect();
+        let ended = bridge.end()?;
+        match status {
+            None => return Err(io::Error::other(format!("not done after {seconds:.0} s"))),
+            Some(status) if !status.success() => {
+                return Err(io::Error::other(format!("{status}: {said}")));
+            }
+            Some(_) => self.data.check(job, peer.shape)?,
+        }
+        let mut figure = of_link(&ended);
+        (figure.seconds, figure.near_s, figure.far_s) = (seconds, near_s, far_s);
+        figure.stolen = stolen;
+        Ok(figure)
+    }
+}
+
+/// What the bridge says of a turn.
+fn of_link(ended: &Value) -> Figure {
+    let ways = [&ended["forth"], &ended["back"]];
+    let late = ways.map(|way| way["lateness"]["p99_ns"].as_f64().unwrap_or(f64::NAN) / 1e6);
+    let why = ended["why"].as_array().into_iter().flatten();
+    Figure {
+        line_bytes: ways.map(|way| way["bytes_out"].as_u64().unwrap_or(0)),
+        late_p99_ms: late[0].max(late[1]),
+        spoiled: why.filter_map(Value::as_str).map(str::to_owned).collect(),
+        ..Figure::default()
+    }
+}
+
+/// Ticks of all cores.
+pub struct Ticks {
+    stolen: u64,
+    all: u64,
+}
+
+impl Ticks {
+    /// Share that was stolen between this and a later look.
+    pub fn since(&self, later: &Self) -> f64 {
+        let all = later.all.saturating_sub(self.all).max(1);
+        later.stolen.saturating_sub(self.stolen) as f64 / all as f64
+    }
+}
+
+/// How much of the processor the host has given to others so far.
+pub fn stolen() -> Ticks {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().next().unwrap_or_default();
+    // user nice system idle iowait irq softirq steal; guest is within user.
+    let ticks: Vec<u64> =
+        line.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+    Ticks { stolen: ticks.get(7).copied().unwrap_or(0), all: ticks.iter().sum() }
+}
