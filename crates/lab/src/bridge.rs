@@ -26,3 +26,8 @@ pub mod shape;
 mod sys;
 pub mod tally;
 mod text;
+
+/// Whether this program may make namespaces and devices: it is root, be it of a namespace.
+pub fn is_root() -> bool {
+    sys::user() == 0
+}

@@ -130,8 +130,9 @@ impl Place {
         }
     }
 
-    /// Runs `work` in this namespace, on a thread of its own.
-    fn within<T: Send>(
+    /// Runs `work` in this namespace, on a thread of its own. Sockets that it makes belong there,
+    /// whoever uses them.
+    pub(crate) fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, DeviceError> + Send,
     ) -> Result<T, DeviceError> {
