@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -50,7 +51,8 @@ fn shell(scratch: &Scratch) -> PathBuf {
     let pid = scratch.path().join("rsh.pid");
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\n[ \"$1\" = nowhere ] && exit 255\nshift\n\
-         echo $$ >'{}'\nexec sh -c \"exec $*\"\n",
+         echo $$ >'{}'\nexport SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n\
+         exec sh -c \"exec $*\"\n",
         pid.display()
     );
     fs::write(&path, text).expect("a script");
@@ -176,6 +178,8 @@ fn wrong_usage_and_lost_sides_are_told_apart() {
     let with = |options: &[&str]| code(&go(&from, &to, options));
     assert_eq!(with(&["--bandwidth", "fast"]), 2);
     assert_eq!(with(&["--exclude", "**a**b**"]), 2);
+    assert_eq!(with(&["--streams", "65"]), 2);
+    assert_eq!(with(&["--data-port", "7010-7000"]), 2);
     assert_eq!(with(&["--exclude-from", "/nowhere/at/all"]), 2);
     assert_eq!(code(&go(&from, &from.join("within"), &[])), 2);
     assert_eq!(code(&go(&there(&from), &there(&to), &over)), 2);
@@ -225,14 +229,67 @@ fn events_are_json_and_rules_go_in_their_order() {
     assert!(!late.join("keep.o").exists() && late.join("a.c").exists());
 }
 
-/// Starts a run with its events as JSON, and kills a process after so many of them.
-fn killed(from: &Path, to: &Path, options: &[&str], events: usize, victim: impl Fn(u32) -> u32) {
+#[test]
+fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
+    let scratch = Scratch::new("dsync-streams");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    plant(&from, 40);
+    fs::write(from.join("large"), vec![7; 5 << 20]).expect("a file");
+    let over = through(&shell);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("it").port().to_string();
+    // What is asked for; streams that there may be; what is said of none.
+    let cases: [(&[&str], std::ops::RangeInclusive<u64>, Option<&str>); 4] = [
+        (&[], 1..=64, None),
+        (&["--streams", "2"], 1..=2, None),
+        (&["--streams", "0"], 0..=0, None),
+        (&["--data-port", &port], 0..=0, Some("in use")),
+    ];
+    for (number, (options, streams, why)) in cases.into_iter().enumerate() {
+        let to = scratch.path().join(format!("to{number}"));
+        let mut all: Vec<&str> = over.iter().map(String::as_str).collect();
+        all.extend(options);
+        all.push("--json");
+        let (source, destination) =
+            if number % 2 == 0 { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
+        let done = go(&source, &destination, &all);
+        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_same(&from, &to);
+        let text = String::from_utf8(done.stdout).expect("text");
+        let events: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect(l)).collect();
+        let told: Vec<&Value> = events.iter().filter(|e| e["event"] == "streams").collect();
+        let last = events.last().and_then(|done| done["streams"].as_u64()).unwrap_or(0);
+        assert!(streams.contains(&last), "{options:?}: {told:?}");
+        match why {
+            _ if last > 0 => {
+                assert!(told.iter().all(|e| e["rtt_ms"].as_f64().is_some_and(|ms| ms > 0.0)));
+                assert!(told[0]["congestion"].as_str().is_some_and(|name| !name.is_empty()));
+            }
+            Some(why) => {
+                let said = told.first().and_then(|e| e["why"].as_str()).unwrap_or_default();
+                assert!(told.len() == 1 && said.contains(why), "{told:?}");
+            }
+            None => assert!(told.is_empty(), "{told:?}"),
+        }
+    }
+}
+
+/// Starts a run with its events as JSON, and kills a process at the one for which `when` says so,
+/// which gets its number and the event.
+fn killed(
+    (from, to): (&Path, &Path),
+    options: &[&str],
+    mut when: impl FnMut(usize, &Value) -> bool,
+    victim: impl Fn(u32) -> u32,
+) {
     let mut command = dsync(&[from.as_os_str(), to.as_os_str(), OsStr::new("--json")]);
     command.args(options).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().expect("a run");
     let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut lines = lines.map_while(Result::ok);
-    if lines.nth(events).is_some() {
+    let mut events = lines.by_ref().enumerate();
+    let event = |line: &str| serde_json::from_str(line).expect("JSON");
+    if events.any(|(at, line)| when(at, &event(&line))) {
         signal(victim(child.id()), libc::SIGKILL);
     }
     // The other side may still have something to say.
@@ -252,12 +309,13 @@ fn a_run_that_was_killed_is_made_good_by_the_next() {
     let mut random = SeededRandom::new(11);
     for round in 0..12 {
         let to = scratch.path().join(format!("to{}", round % 4));
-        let events = random.below(FILES as u64) as usize;
+        let last = random.below(FILES as u64) as usize;
+        let when = |at: usize, _: &Value| at == last;
         match round % 4 {
-            0 => killed(&from, &to, &[], events, |own| own),
-            1 => killed(&from, &there(&to), &over, events, |own| own),
-            2 => killed(&from, &there(&to), &over, events, other),
-            _ => killed(&there(&from), &to, &over, events, other),
+            0 => killed((&from, &to), &[], when, |own| own),
+            1 => killed((&from, &there(&to)), &over, when, |own| own),
+            2 => killed((&from, &there(&to)), &over, when, other),
+            _ => killed((&there(&from), &to), &over, when, other),
         }
         if round >= 8 {
             // The killed side's other half may take a moment to see it, and holds the directory.
@@ -269,6 +327,46 @@ fn a_run_that_was_killed_is_made_good_by_the_next() {
             assert_eq!(code(&done), 0, "{}", said(&done));
             assert_same(&from, &to);
         }
+    }
+}
+
+#[test]
+fn a_large_file_goes_on_where_a_run_was_killed() {
+    let scratch = Scratch::new("dsync-resume");
+    let (from, shell) = (scratch.folder("from", None), shell(&scratch));
+    let mut bytes = vec![0; 24 << 20];
+    SeededRandom::new(5).fill(&mut bytes);
+    fs::write(from.join("large"), &bytes).expect("a file");
+    let over = through(&shell);
+    // Slow enough to be killed within the file.
+    let slow: Vec<&str> =
+        over.iter().map(String::as_str).chain(["--bandwidth", "16MB/s"]).collect();
+    let pid = scratch.path().join("rsh.pid");
+    let other = |_| fs::read_to_string(&pid).expect("its number").trim().parse().expect("a number");
+    for round in 0..4 {
+        let to = scratch.path().join(format!("to{round}"));
+        let (source, destination) =
+            if round < 2 { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
+        // A third has come; of that nearly all is written.
+        let when = |_, event: &Value| event["bytes_received"].as_u64() >= Some(8 << 20);
+        match round % 2 {
+            0 => killed((&source, &destination), &slow, when, |own| own),
+            _ => killed((&source, &destination), &slow, when, other),
+        }
+        let args: Vec<&str> = over.iter().map(String::as_str).chain(["--json"]).collect();
+        let mut done = go(&source, &destination, &args);
+        let until = std::time::Instant::now() + DEADLINE;
+        while said(&done).contains("another dsync") && std::time::Instant::now() < until {
+            done = go(&source, &destination, &args);
+        }
+        assert_eq!(code(&done), 0, "{}", said(&done));
+        assert_same(&from, &to);
+        let text = String::from_utf8(done.stdout).expect("text");
+        let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        let sent = last["bytes_received"].as_u64().unwrap_or(u64::MAX);
+        assert!(sent < bytes.len() as u64 - (2 << 20), "round {round}: {sent} bytes again");
+        let left = fs::read_dir(&to).expect("it").count();
+        assert_eq!(left, 1, "nothing is left beside");
     }
 }
 

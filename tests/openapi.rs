@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use base::text::{UNRESERVED, percent};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use serde_json::Value;
@@ -16,12 +17,7 @@ const ANSWER: Duration = e2e::patience(30);
 /// A value in a path or a query (RFC 3986 §2.1).
 fn encode(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    text.bytes().fold(String::new(), |text, byte| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            text + char::from(byte).encode_utf8(&mut [0; 4])
-        }
-        _ => text + &format!("%{byte:02X}"),
-    })
+    percent(text.as_bytes(), UNRESERVED)
 }
 
 /// The path of an operation with its examples; none if a part of it has none.

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use base::random::{Random, SeededRandom};
+use base::text::percent;
 use e2e::api::Api;
 use e2e::process::{run, succeed};
 use e2e::scratch::Scratch;
@@ -154,15 +155,7 @@ impl Place {
 
 /// As the authority of a URL has it.
 pub fn escaped(path: &[u8]) -> String {
-    path.iter().fold(String::new(), |mut text, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => {
-                text.push(char::from(*byte));
-            }
-            byte => text += &format!("%{byte:02X}"),
-        }
-        text
-    })
+    percent(path, b"/-_.")
 }
 
 /// In double quotes, as most command languages have them.

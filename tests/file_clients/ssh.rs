@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use base::text::hex;
 use e2e::api::Api;
 use e2e::process::{DEADLINE, run, succeed};
 use e2e::{has, is_root, skip};
@@ -192,10 +193,6 @@ fn library(name: &'static str, text: &str) {
     });
     drop(talk);
     assert!(python.wait().expect("its end").success());
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

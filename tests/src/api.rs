@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use base::text::percent;
 use serde_json::Value;
 
 /// Longest wait for one answer.
@@ -183,14 +184,5 @@ pub fn wait_for<T>(what: &str, deadline: Duration, mut ask: impl FnMut() -> Opti
 }
 
 fn escape(stat: &str) -> String {
-    let mut text = String::new();
-    for byte in stat.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'/' => {
-                text.push(char::from(byte));
-            }
-            other => text += &format!("%{other:02X}"),
-        }
-    }
-    text
+    percent(stat.as_bytes(), b".-_/")
 }

@@ -17,13 +17,16 @@ use base::limits::{
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, frame};
 
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Stop, lock, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Stop, lock, read_frame, spawn};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
+use crate::streams::{Beside, Streams};
 use crate::tree::{Keep, Seen, Tree};
 
 mod compare;
 mod decide;
+mod extents;
+mod files;
 mod links;
 mod node;
 mod plan;
@@ -31,16 +34,18 @@ mod remove;
 mod tracker;
 mod write;
 
+use files::Files;
 use tracker::Tracker;
 
 /// What all threads of this side share.
-struct Shared<T> {
+struct Shared<T: Tree> {
     tree: T,
     options: Options,
     rules: Rules,
     keep: Keep,
     out: Out,
     tracker: Tracker,
+    files: Files<T>,
     /// Whether changed files are sent by their differences.
     delta: bool,
     /// Files here that had several names when they were first seen.
@@ -65,6 +70,8 @@ impl Tell {
                 let _unheard = match event {
                     Event::Note(note) => out.send(&Message::Note(note)),
                     Event::Progress(counts) => out.send(&Message::Progress(counts)),
+                    // Of the side that has connected them.
+                    Event::Carried(_) => Ok(()),
                 };
             }),
         }
@@ -91,14 +98,14 @@ pub fn run<T: Tree>(
     delta: bool,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes } = link;
+    let Link { read, write, close, closes, beside } = link;
     let stop: Arc<Stop> = Arc::default();
     let (items, planned) = channel();
     stop.on_fail(Box::new(close));
     let woken = items.clone();
     // A planner that is gone needs no waking.
     stop.on_fail(Box::new(move || drop(woken.send(Item::Stopped))));
-    let (out, _ends_with_the_link) = Out::start(write, 0, &stop)?;
+    let (out, _ends_with_the_link) = Out::start(write, &Pace::new(0), &stop)?;
     let report = tell.report(&out);
     let may_own = options.owners && tree.may_own();
     let shared = Arc::new(Shared {
@@ -108,9 +115,12 @@ pub fn run<T: Tree>(
         keep: Keep { owners: may_own, xattrs: options.xattrs },
         out,
         tracker: Tracker::new(&stop, &report),
+        files: Files::new(&stop),
         delta,
         several: Mutex::default(),
     });
+    let calls = matches!(beside, Beside::Calls(_));
+    let streams = Streams::start(beside, files::hooks(&shared, calls, &stop), &stop)?;
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
     let ahead = Arc::new(AtomicU64::new(0));
@@ -120,17 +130,29 @@ pub fn run<T: Tree>(
             ends.fail(e);
         }
     })?);
-    let done = plan_all(&shared, &planned, &ahead, &stop).map_err(|why| stop.why().unwrap_or(why));
+    let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
+        // All has come: what happens to the streams now does not matter.
+        streams.close();
+        shared.out.send(&Message::Done(counts.clone()))?;
+        shared.out.flush()?;
+        Ok(counts)
+    });
+    let done = done.map_err(|why| stop.why().unwrap_or(why));
     if done.is_err() {
         stop.fail(SyncError::Gone);
     }
-    drop(shared);
     if closes {
+        streams.join();
         for thread in threads {
             // A thread that panicked has said so.
             let _panicked = thread.join();
         }
     }
+    if done.is_err() {
+        // Behind what has come already, as far as that is waited for.
+        shared.abandon();
+    }
+    shared.tree.end();
     done
 }
 
@@ -153,10 +175,7 @@ fn plan_all<T: Tree>(
         plan.credit(body.len() as u64).map_err(|e| e.stop(stop))?;
     }
     plan.finish().map_err(|e| e.stop(stop))?;
-    let counts = shared.tracker.counts();
-    shared.out.send(&Message::Done(counts.clone()))?;
-    shared.out.flush()?;
-    Ok(counts)
+    Ok(shared.tracker.counts())
 }
 
 type Queues = Vec<SyncSender<Vec<u8>>>;
@@ -204,6 +223,7 @@ fn receive(
             Message::Begin(begin) => Some(begin.id),
             Message::Data(data) => Some(data.id),
             Message::Copy(copy) => Some(copy.id),
+            Message::Kept(kept) => Some(kept.id),
             Message::End(end) => Some(end.id),
             Message::Refused(refused) => {
                 let why = String::from_utf8_lossy(&refused.why.0).into_owned();

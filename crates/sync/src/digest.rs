@@ -3,29 +3,48 @@
 use std::io;
 
 use base::limits::DSYNC_PIECE;
-use wire::dsync::Data;
 
 use crate::tree::Tree;
 
-/// BLAKE3 over pieces, each with where it lies: holes are neither sent nor hashed.
-#[derive(Default)]
-pub struct Digest(blake3::Hasher);
+/// The sum of the hashes of pieces, each with where it lies: they come in any order, over several
+/// streams. Holes are neither sent nor hashed.
+///
+/// A sum of hashes finds what happens by itself or by a fault, and not what a source does on
+/// purpose; that could send something else at once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Digest([u64; 4]);
+
+/// BLAKE3 of a piece.
+pub fn piece(offset: u64, bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&offset.to_be_bytes());
+    hasher.update(bytes);
+    *hasher.finalize().as_bytes()
+}
 
 impl Digest {
     /// Takes a piece.
     pub fn piece(&mut self, offset: u64, bytes: &[u8]) {
-        self.0.update(&offset.to_be_bytes());
-        self.0.update(bytes);
+        self.add(piece(offset, bytes));
     }
 
-    /// Takes a piece as it came.
-    pub fn data(&mut self, data: &Data<'_>) {
-        self.piece(data.offset, data.bytes);
+    /// Takes the hash of a piece, as [`piece`] gives it.
+    pub fn add(&mut self, hash: [u8; 32]) {
+        let mut carry = false;
+        for (lane, bytes) in self.0.iter_mut().zip(hash.as_chunks().0) {
+            let (sum, over) = lane.overflowing_add(u64::from_le_bytes(*bytes));
+            let (sum, more) = sum.overflowing_add(u64::from(carry));
+            (*lane, carry) = (sum, over || more);
+        }
     }
 
-    /// The hash.
+    /// The sum, the lowest byte first.
     pub fn finish(&self) -> [u8; 32] {
-        *self.0.finalize().as_bytes()
+        let mut bytes = [0; 32];
+        for (out, lane) in bytes.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *out = lane.to_le_bytes();
+        }
+        bytes
     }
 }
 
@@ -50,3 +69,6 @@ pub fn content<T: Tree>(tree: &T, file: &T::File) -> io::Result<[u8; 32]> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

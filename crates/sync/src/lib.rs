@@ -11,6 +11,7 @@
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
 //! - [`link`]: frames over a pair of byte streams, and how a run ends.
+//! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
 //! - [`run`]: both together, in this process or one of them elsewhere.
 
@@ -22,6 +23,7 @@ pub mod link;
 pub mod rules;
 pub mod run;
 pub mod source;
+pub mod streams;
 pub mod tree;
 
 pub use error::{SyncError, Why};

@@ -16,6 +16,7 @@ use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
 use crate::error::{SyncError, Why};
+use crate::streams::Beside;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,8 @@ pub struct Link {
     pub close: Box<dyn Fn() + Send + Sync>,
     /// Whether it surely does: then threads are waited for.
     pub closes: bool,
+    /// Streams for data beside it.
+    pub beside: Beside,
 }
 
 /// Takes a lock. What a thread that panicked has left is complete enough to end a run with.
@@ -108,7 +111,7 @@ impl<S: Send + 'static> Watched<S> {
         result
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` gives something; what it changes then is told to others who wait.
     ///
     /// # Errors
     /// Why the run ends.
@@ -119,6 +122,8 @@ impl<S: Send + 'static> Watched<S> {
                 return Err(why);
             }
             if let Some(result) = ready(&mut state) {
+                drop(state);
+                self.changed.notify_all();
                 return Ok(result);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -176,20 +181,20 @@ pub struct Out {
 }
 
 impl Out {
-    /// Sends to `write`, at most `rate` bytes per second unless that is 0. The thread ends when the
-    /// last of the senders is gone.
+    /// Sends to `write`, as fast as `pace` lets it. The thread ends when the last of the senders is
+    /// gone.
     ///
     /// # Errors
     /// No thread can be had.
     pub fn start(
         write: Box<dyn Write + Send>,
-        rate: u64,
+        pace: &Arc<Pace>,
         stop: &Arc<Stop>,
     ) -> Result<(Self, JoinHandle<()>), SyncError> {
         let (queue, frames) = sync_channel(DSYNC_SEND_QUEUE);
-        let ends = Arc::clone(stop);
+        let (ends, pace) = (Arc::clone(stop), Arc::clone(pace));
         let thread = spawn("send", move || {
-            if let Err(e) = send_all(write, &frames, rate) {
+            if let Err(e) = send_all(write, &frames, &pace) {
                 ends.fail(SyncError::Link(e));
             }
         })?;
@@ -240,10 +245,9 @@ pub fn spawn(
 fn send_all(
     mut write: Box<dyn Write + Send>,
     frames: &Receiver<Outgoing>,
-    rate: u64,
+    pace: &Pace,
 ) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    let mut pace = Pace { rate, free_at: monotonic_ns() };
     while let Ok(first) = frames.recv() {
         let (mut next, mut flushed) = (Some(first), None);
         while let Some(outgoing) = next.take() {
@@ -256,11 +260,7 @@ fn send_all(
             }
             next = if bytes.len() < DSYNC_SEND_BYTES { frames.try_recv().ok() } else { None };
         }
-        for piece in bytes.chunks(pace.piece()) {
-            pace.pass(piece.len() as u64);
-            write.write_all(piece)?;
-        }
-        write.flush()?;
+        pace.write(&mut *write, &bytes)?;
         bytes.clear();
         if let Some(done) = flushed {
             // Whoever asked may have given up.
@@ -270,15 +270,32 @@ fn send_all(
     Ok(())
 }
 
-/// Keeps bytes below a rate.
-struct Pace {
+/// Keeps bytes below a rate, over all streams of a run.
+pub struct Pace {
     /// Bytes per second; 0 is no limit.
     rate: u64,
     /// When what has passed is used up.
-    free_at: u64,
+    free_at: Mutex<u64>,
 }
 
 impl Pace {
+    /// So many bytes per second; as many as there can be for 0.
+    pub fn new(rate: u64) -> Arc<Self> {
+        Arc::new(Self { rate, free_at: Mutex::new(monotonic_ns()) })
+    }
+
+    /// Writes all bytes, and has them leave.
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn write(&self, write: &mut (impl Write + ?Sized), bytes: &[u8]) -> std::io::Result<()> {
+        for piece in bytes.chunks(self.piece()) {
+            self.pass(piece.len() as u64);
+            write.write_all(piece)?;
+        }
+        write.flush()
+    }
+
     /// Bytes that may go at once.
     fn piece(&self) -> usize {
         match self.rate {
@@ -291,17 +308,23 @@ impl Pace {
     }
 
     /// Waits until so many bytes may go. What was not used in a pause is not made up for.
-    fn pass(&mut self, bytes: u64) {
+    fn pass(&self, bytes: u64) {
         if self.rate == 0 {
             return;
         }
-        let now = monotonic_ns();
-        if self.free_at > now {
-            thread::sleep(Duration::from_nanos(self.free_at - now));
-        }
         let takes = u128::from(bytes) * u128::from(NS_PER_S) / u128::from(self.rate);
         let takes = u64::try_from(takes).unwrap_or(u64::MAX);
-        self.free_at = self.free_at.max(now).saturating_add(takes);
+        let now = monotonic_ns();
+        let wait = {
+            // Who comes next waits behind this one, without the lock.
+            let mut free_at = lock(&self.free_at);
+            let wait = free_at.saturating_sub(now);
+            *free_at = (*free_at).max(now).saturating_add(takes);
+            wait
+        };
+        if wait > 0 {
+            thread::sleep(Duration::from_nanos(wait));
+        }
     }
 }
 

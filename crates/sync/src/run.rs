@@ -2,19 +2,25 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use wire::dsync::{Bytes, Counts, Message, Note, Options, Refused, Role, Start, frame};
+use wire::dsync::{
+    Bytes, Counts, Message, Note, Options, Ready, Refused, Role, Start, Wanted, frame,
+};
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
 use crate::rules::Rules;
 use crate::source;
+use crate::streams::Beside;
+use crate::streams::connect::{Caller, Calling};
+use crate::streams::listen::Answerer;
 use crate::tree::host::HostTree;
 
 pub mod ssh;
@@ -26,6 +32,21 @@ pub enum Event {
     Note(Note),
     /// How far it is.
     Progress(Counts),
+    /// A stream has come up beside the control stream, or there will be none.
+    Carried(Carried),
+}
+
+/// What carries the content of files between two machines.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// Streams that have come up; none, and the control stream carries all.
+    pub streams: usize,
+    /// How long a connection took to come up: a round trip, in nanoseconds.
+    pub rtt_ns: u64,
+    /// What decides how much is on its way: at this side, and at the other.
+    pub congestion: [String; 2],
+    /// Why there are none.
+    pub why: String,
 }
 
 /// Takes what people are told, from any thread.
@@ -57,7 +78,8 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
     let (read, write) = (copy()?, copy()?);
     // One that is closed already is as good.
     let close = move || drop(socket.shutdown(std::net::Shutdown::Both));
-    Ok(Link { read: Box::new(read), write: Box::new(write), close: Box::new(close), closes: true })
+    let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
+    Ok(Link { read, write, close, closes: true, beside: Beside::Nothing })
 }
 
 /// Makes a directory of this machine the same as another of it.
@@ -90,13 +112,19 @@ pub fn start(
     role: Role,
     (here, there): (&Path, &[u8]),
     options: &Options,
+    calling: &Calling,
     report: &Report,
 ) -> Result<Counts, Why> {
     Rules::new(&options.rules.0)?;
     // What this side cannot do is known before the other one begins.
     let theirs = if role == Role::SOURCE { Role::DESTINATION } else { Role::SOURCE };
     let tree = if role == Role::SOURCE { HostTree::open(here)? } else { target(here, options)? };
-    let start = Start { role: theirs, place: Bytes(there.to_vec()), options: options.clone() };
+    let (low, high) = (u32::from(calling.ports.0), u32::from(calling.ports.1));
+    // A dry run sends no content.
+    let most = if options.dry_run { 0 } else { calling.most() as u32 };
+    let streams = (most > 0).then_some(Wanted { most, low, high });
+    let place = Bytes(there.to_vec());
+    let start = Start { role: theirs, place, options: options.clone(), streams };
     let agreed = write_now(&mut link.write, &Message::Hello(HELLO))
         .and_then(|()| write_now(&mut link.write, &Message::Start(start)));
     // Why it does not take what is sent may be in what it says.
@@ -104,7 +132,14 @@ pub fn start(
     agreed?;
     let Some(answer) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
     match frame::message(&answer).map_err(SyncError::from)? {
-        Message::Ready(()) => {}
+        Message::Ready(Ready { offer: Some(offer), .. }) if most > 0 => {
+            link.beside = Beside::Calls(Caller::new(&offer, calling, report)?);
+        }
+        Message::Ready(Ready { why, .. }) if most > 0 => {
+            let why = String::from_utf8_lossy(&why.0).into_owned();
+            report(Event::Carried(Carried { why, ..Carried::default() }));
+        }
+        Message::Ready(_) => {}
         Message::Refused(Refused { why }) => {
             return Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()).into());
         }
@@ -116,21 +151,24 @@ pub fn start(
     }
 }
 
-/// Answers a side that starts a run, and does the part that it asks for.
+/// Answers a side that starts a run, and does the part that it asks for. `reached` is the address
+/// by which it has reached this machine, if that is known.
 ///
 /// # Errors
 /// Why the run was not done to its end, or was refused.
-pub fn answer(mut link: Link) -> Result<Counts, Why> {
+pub fn answer(mut link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
     write_now(&mut link.write, &Message::Hello(HELLO))?;
     greet(&mut link.read)?;
     let Some(body) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
     let Message::Start(start) = frame::message(&body).map_err(SyncError::from)? else {
         return Err(SyncError::Broken("something else than what is to be done").into());
     };
-    let Start { role, place, options } = start;
+    let Start { role, place, options, streams } = start;
     match part(role, &place.0, &options) {
         Ok(tree) => {
-            write_now(&mut link.write, &Message::Ready(()))?;
+            let (beside, ready) = offer(streams.as_ref(), reached)?;
+            link.beside = beside;
+            write_now(&mut link.write, &Message::Ready(ready))?;
             match role == Role::SOURCE {
                 true => source::run(tree, &options, link, &(Arc::new(|_| {}) as Report)),
                 false => destination::run(tree, &options, link, Tell::There, true),
@@ -141,6 +179,23 @@ pub fn answer(mut link: Link) -> Result<Counts, Why> {
             write_now(&mut link.write, &Message::Refused(Refused { why }))?;
             Err(error.into())
         }
+    }
+}
+
+/// Streams as they are wanted, and what is said of them.
+fn offer(wanted: Option<&Wanted>, reached: Option<IpAddr>) -> Result<(Beside, Ready), SyncError> {
+    let Some(wanted) = wanted else {
+        return Ok((Beside::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));
+    };
+    match Answerer::open(wanted, reached) {
+        Ok((answerer, offer)) => {
+            Ok((Beside::Answers(answerer), Ready { offer: Some(offer), why: Bytes(Vec::new()) }))
+        }
+        // Nothing that the run could not do without.
+        Err(error @ SyncError::Machine(_)) => {
+            Ok((Beside::Nothing, Ready { offer: None, why: sentence(&told(&error)) }))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -177,5 +232,5 @@ pub fn stdio() -> Result<Link, SyncError> {
     let read: Box<dyn Read + Send> = Box::new(File::from(copy(&std::io::stdin())?));
     let write: Box<dyn Write + Send> = Box::new(File::from(copy(&std::io::stdout())?));
     // A blocked read of a pipe cannot be ended; the process can.
-    Ok(Link { read, write, close: Box::new(|| {}), closes: false })
+    Ok(Link { read, write, close: Box::new(|| {}), closes: false, beside: Beside::Nothing })
 }

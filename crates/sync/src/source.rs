@@ -8,17 +8,21 @@ use std::sync::Arc;
 use base::limits::{
     DSYNC_BLOCKS_MAX, DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS,
 };
-use wire::dsync::{Counts, Message, Need, Options, Sum, Sums, Wish, frame};
+use wire::dsync::{Basis, Counts, Message, Need, Options, Sum, Sums, Wish, frame};
 
 use crate::delta;
 use crate::error::{SyncError, Why};
-use crate::link::{Link, Out, Queue, Stop, Watched, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Queue, Stop, Watched, read_frame, spawn};
 use crate::rules::Rules;
 use crate::run::{Event, Report};
+use crate::streams::Streams;
 use crate::tree::{Tree, is_path};
 
+mod bulk;
 mod scan;
 mod send;
+
+use bulk::Bulk;
 
 /// What all threads of this side share.
 struct Shared<T> {
@@ -26,6 +30,8 @@ struct Shared<T> {
     options: Options,
     rules: Rules,
     out: Out,
+    /// Pieces of files, which go over streams of their own if there are any.
+    bulk: Arc<Bulk>,
     stop: Arc<Stop>,
     /// Bytes of entries that may still be sent.
     credit: Arc<Watched<u64>>,
@@ -48,7 +54,8 @@ struct Job {
 
 impl Job {
     fn sums_wanted(&self) -> usize {
-        self.need.basis.as_ref().map_or(0, |basis| basis.count as usize)
+        let count = |basis: &Option<Basis>| basis.as_ref().map_or(0, |basis| basis.count as usize);
+        count(&self.need.basis) + count(&self.need.kept)
     }
 }
 
@@ -63,15 +70,19 @@ pub fn run<T: Tree>(
     report: &Report,
 ) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes } = link;
+    let Link { read, write, close, closes, beside } = link;
     let stop: Arc<Stop> = Arc::default();
     stop.on_fail(Box::new(close));
-    let (out, _ends_with_the_link) = Out::start(write, options.bandwidth, &stop)?;
+    let pace = Pace::new(options.bandwidth);
+    let (out, _ends_with_the_link) = Out::start(write, &pace, &stop)?;
+    let bulk = Bulk::new(&out, &pace, &stop);
+    let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
     let shared = Arc::new(Shared {
         tree,
         options: options.clone(),
         rules,
         out,
+        bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Watched::new(Asked::default(), &stop),
         stop: Arc::clone(&stop),
@@ -96,7 +107,10 @@ pub fn run<T: Tree>(
     let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report };
     let done = heard.listen(read).map_err(|e| stop.fail(e));
     jobs.end();
+    bulk.end();
+    streams.close();
     if closes {
+        streams.join();
         for thread in threads {
             // A thread that panicked has said so.
             let _panicked = thread.join();
@@ -123,6 +137,7 @@ impl<T: Tree> Heard<'_, T> {
                 Message::Need(need) => self.need(need)?,
                 Message::Sums(sums) => self.sums(sums)?,
                 Message::Note(note) => (self.report)(Event::Note(note)),
+                Message::Alone(()) => self.shared.bulk.alone(),
                 Message::Progress(counts) => (self.report)(Event::Progress(counts)),
                 Message::Done(counts) => return Ok(counts),
                 Message::Refused(refused) => {
@@ -149,7 +164,7 @@ impl<T: Tree> Heard<'_, T> {
         if !is_path(&need.path.0) || need.path.0.is_empty() {
             return Err(SyncError::Broken("a path that leads nowhere"));
         }
-        if need.basis.as_ref().is_some_and(|basis| !delta::is_basis(basis)) {
+        if [&need.basis, &need.kept].into_iter().flatten().any(|basis| !delta::is_basis(basis)) {
             return Err(SyncError::Broken("blocks of an impossible size"));
         }
         if need.wish != Wish::SEND && need.hash.is_none() {

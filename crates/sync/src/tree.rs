@@ -16,6 +16,10 @@ pub trait Tree: Send + Sync + 'static {
     /// A file that was opened.
     type File: Send + Sync;
 
+    /// The run has ended, and another may begin; that a thread of this one, which looks for a way
+    /// that nobody needs any more, still has the tree, is no matter.
+    fn end(&self) {}
+
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
     /// The names in a directory, by their bytes, without `.` and `..`.
@@ -34,6 +38,11 @@ pub trait Tree: Send + Sync + 'static {
 
     /// Makes an empty file for writing, whose name must be new.
     fn create(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
+    /// error if it is something that anybody else could have made, or could change.
+    fn take_up(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
+    /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.
+    fn cut(&self, file: &Self::File, kept: u64, size: u64) -> io::Result<()>;
     /// Makes a file so long, with nothing but holes where nothing was written.
     fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
     /// Writes all bytes.

@@ -4,12 +4,16 @@
 mod common;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
+use std::sync::Arc;
 
+use common::broken::Breaks;
 use common::{Gardener, Scratch, assert_same, facts, lines, notes, plain};
 use sync::link::Link;
 use sync::run::{self, answer, local, pair};
+use sync::streams::connect::{Calling, Wish};
 use sync::{Counts, Options, Role, Why};
 
 /// How the two sides meet.
@@ -18,9 +22,22 @@ enum Way {
     Local,
     Push,
     Pull,
+    /// With streams for data beside.
+    PushStreams,
+    PullStreams,
 }
 
-const WAYS: [Way; 3] = [Way::Local, Way::Push, Way::Pull];
+const WAYS: [Way; 5] = [Way::Local, Way::Push, Way::Pull, Way::PushStreams, Way::PullStreams];
+
+impl Way {
+    fn calling(self) -> Calling {
+        match self {
+            Self::PushStreams => Calling { wish: Wish::Fixed(3), ..Calling::default() },
+            Self::PullStreams => Calling::default(),
+            _ => Calling::none(),
+        }
+    }
+}
 
 fn over(
     way: Way,
@@ -30,13 +47,13 @@ fn over(
     report: &run::Report,
 ) -> Result<Counts, Why> {
     use std::os::unix::ffi::OsStrExt;
-    let other = std::thread::spawn(move || answer(far));
+    let other = std::thread::spawn(move || answer(far, Some(Ipv4Addr::LOCALHOST.into())));
     let (role, here, there) = match way {
-        Way::Pull => (Role::DESTINATION, to, from),
+        Way::Pull | Way::PullStreams => (Role::DESTINATION, to, from),
         _ => (Role::SOURCE, from, to),
     };
     let there = there.as_os_str().as_bytes();
-    let done = run::start(near, role, (here, there), options, report);
+    let done = run::start(near, role, (here, there), options, &way.calling(), report);
     let answered = other.join().expect("the other side");
     if done.is_ok() {
         assert!(answered.is_ok(), "{answered:?}");
@@ -90,26 +107,6 @@ fn random_trees_converge_and_a_dry_run_says_how() {
     }
 }
 
-/// Breaks off after so many bytes.
-struct Breaks {
-    write: Box<dyn Write + Send>,
-    left: usize,
-}
-
-impl Write for Breaks {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.left == 0 {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        let n = self.write.write(&bytes[..bytes.len().min(self.left)])?;
-        self.left -= n;
-        Ok(n)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.write.flush()
-    }
-}
-
 #[test]
 fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
     let mut broken = 0;
@@ -127,7 +124,7 @@ fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
             let write = std::mem::replace(&mut side.write, Box::new(io::sink()));
             let most = gardener.pick(&[600, 6_000, 200_000]);
             let left = gardener.below(most) as usize;
-            side.write = Box::new(Breaks { write, left });
+            side.write = Box::new(Breaks { write, left, sent: Arc::default() });
             let (report, _) = notes();
             if over(way, (&from, &to), &plain(), (near, far), &report).is_err() {
                 broken += 1;
@@ -138,7 +135,7 @@ fn runs_that_break_off_leave_nothing_half_and_the_next_goes_on() {
                 assert!(whole, "seed {seed}: {} is half", String::from_utf8_lossy(&path));
             }
         }
-        let (counts, done) = go(WAYS[(seed % 3) as usize], &from, &to, &plain());
+        let (counts, done) = go(WAYS[(seed % 5) as usize], &from, &to, &plain());
         assert_eq!(counts.failures, 0, "{done:?}");
         assert_same(&from, &to, &format!("seed {seed}"));
     }

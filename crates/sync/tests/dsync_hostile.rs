@@ -17,8 +17,8 @@ use sync::run::pair;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
 use wire::dsync::{
-    Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind,
-    Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
+    Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kept,
+    Kind, Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
 };
 use wire::xdr::Seq;
 
@@ -58,6 +58,23 @@ fn entries(list: &[(&[u8], Kind)]) -> Message<'static> {
 
 fn end() -> Message<'static> {
     Message::DirectoryEnd(DirectoryEnd { failed: None })
+}
+
+fn hole(id: u64, hole: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {
+    Message::Data(Data { id, turn: 0, hole, offset, bytes })
+}
+
+fn piece(id: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {
+    hole(id, 0, offset, bytes)
+}
+
+fn copy(id: u64, length: u32) -> Message<'static> {
+    Message::Copy(Copy { id, hole: 0, offset: 0, from: 0, length })
+}
+
+/// The end of a file of which nothing was sent that counts.
+fn told(id: u64, outcome: Outcome, pieces: u64) -> Message<'static> {
+    Message::End(End { id, outcome, hash: [0; 32], pieces, meta: None, why: Bytes(Vec::new()) })
 }
 
 /// The destination under test, and the link to it.
@@ -140,11 +157,12 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("before all was told", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
         ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file) })]),
         ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir) })]),
-        ("data of no file", vec![top(), Message::Data(Data { id: 7, offset: 0, bytes: b"x" })]),
+        ("data of no file", vec![top(), piece(7, 0, b"x")]),
         (
-            "a copy of no file",
-            vec![top(), Message::Copy(Copy { id: 7, offset: 0, from: 0, length: 1 })],
+            "kept of no file",
+            vec![top(), Message::Kept(Kept { id: 7, hole: 0, offset: 0, length: 1 })],
         ),
+        ("a copy of no file", vec![top(), copy(7, 1)]),
         ("only a destination", vec![Message::Credit(Credit { bytes: 1 })]),
     ];
     for (number, (named, messages)) in cases.into_iter().enumerate() {
@@ -160,19 +178,26 @@ type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
 
 #[test]
 fn a_file_that_is_not_what_was_asked_for_is_refused() {
-    let piece = |id, offset, bytes: &'static [u8]| Message::Data(Data { id, offset, bytes });
-    let told = |id, outcome| {
-        let why = Bytes(Vec::new());
-        Message::End(End { id, outcome, hash: [0; 32], meta: None, why })
-    };
     let beyond = |id| vec![piece(id, 9, b"xx")];
-    let back = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx")];
+    let twice = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx"), piece(id, 5, b"xx")];
+    let hollow = |id| vec![hole(id, 5, 4, b"xx")];
+    let holes = |id| vec![piece(id, 4, b"xx"), hole(id, 3, 8, b"xx")];
+    let empty = |id| vec![piece(id, 4, b"")];
     let huge = |id| vec![piece(id, u64::MAX, b"xx")];
-    let odd = |id| vec![told(id, Outcome::SAME)];
-    let long = |id| vec![Message::Copy(Copy { id, offset: 0, from: 0, length: 1 << 30 })];
-    let lies: [Lie<'_>; 5] = [
+    let odd = |id| vec![told(id, Outcome::SAME, 0)];
+    let more = |id| vec![piece(id, 4, b"xx"), piece(id, 0, b"xx"), told(id, Outcome::WHOLE, 1)];
+    let late = |id| vec![told(id, Outcome::WHOLE, 1), told(id, Outcome::WHOLE, 1)];
+    let long = |id| vec![copy(id, 1 << 30)];
+    let kept = |id| vec![Message::Kept(Kept { id, hole: 0, offset: 0, length: 2 })];
+    let lies: [Lie<'_>; 11] = [
+        ("kept that it was not told of", &kept),
         ("beside its file", &beyond),
-        ("beside its file", &back),
+        ("lies on another", &twice),
+        ("beside its file", &hollow),
+        ("lies on another", &holes),
+        ("beside its file", &empty),
+        ("more pieces", &more),
+        ("the end of no file", &late),
         ("beside its file", &huge),
         ("does not fit", &odd),
         ("longer than a piece", &long),
@@ -209,9 +234,9 @@ fn what_is_not_what_was_sent_gets_no_name() {
     let id = destination.need().id;
     let (outcome, hash) = (Outcome::WHOLE, [7; 32]);
     destination.say(&Message::Begin(Begin { id, meta: Meta { size: 1, ..meta(Kind::FILE) } }));
-    destination.say(&Message::Data(Data { id, offset: 0, bytes: b"x" }));
+    destination.say(&piece(id, 0, b"x"));
     let why = Bytes(Vec::new());
-    destination.say(&Message::End(End { id, outcome, hash, meta: None, why }));
+    destination.say(&Message::End(End { id, outcome, hash, pieces: 1, meta: None, why }));
     destination.say(&end());
     destination.say(&Message::ScanEnd(()));
     loop {
@@ -280,9 +305,7 @@ fn a_directory_that_becomes_a_link_leads_nowhere() {
     fs::rename(to.join("d"), to.join("e")).expect("moving it");
     symlink(&out, to.join("d")).expect("a link");
     destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE) }));
-    let hash = *blake3::hash(b"").as_bytes();
-    let (outcome, why) = (Outcome::WHOLE, Bytes(Vec::new()));
-    destination.say(&Message::End(End { id, outcome, hash, meta: None, why }));
+    destination.say(&told(id, Outcome::WHOLE, 0));
     destination.say(&end());
     destination.say(&Message::ScanEnd(()));
     loop {
@@ -318,7 +341,7 @@ fn ask(
 
 fn need(id: u64, path: &[u8]) -> Message<'static> {
     let path = Bytes(path.to_vec());
-    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None })
+    Message::Need(Need { id, path, wish: Wish::SEND, hash: None, basis: None, kept: None })
 }
 
 #[test]
@@ -329,13 +352,20 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
     let basis = |block, count| {
         let path = Bytes(b"a".to_vec());
         let basis = Some(Basis { block, count });
-        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis })
+        Message::Need(Need { id: 1, path, wish: Wish::SEND, hash: None, basis, kept: None })
     };
     let sum = Sum { weak: 0, strong: [0; 16] };
     let sums = |n| Message::Sums(Sums { id: 1, sums: Seq(vec![sum.clone(); n]) });
     let without_hash = {
         let path = Bytes(b"a".to_vec());
-        Message::Need(Need { id: 1, path, wish: Wish::COMPARE, hash: None, basis: None })
+        Message::Need(Need {
+            id: 1,
+            path,
+            wish: Wish::COMPARE,
+            hash: None,
+            basis: None,
+            kept: None,
+        })
     };
     let cases: Vec<(&str, Vec<Message<'_>>)> = vec![
         ("leads nowhere", vec![need(1, b"../secret")]),

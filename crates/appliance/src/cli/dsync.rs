@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use base::limits::DSYNC_STREAMS_MAX;
 use clap::builder::OsStringValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
+use sync::streams::connect::Wish;
 
 /// What stands behind the options.
 pub const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
@@ -38,6 +40,12 @@ pub struct DsyncArgs {
     /// Most bytes per second, for example 10MB/s or 1.5MiB/s
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<String>,
+    /// Streams for data beside ssh: auto for as many as bring something, 0 for none
+    #[arg(long, value_name = "NUMBER", default_value = "auto", value_parser = streams)]
+    pub streams: Wish,
+    /// Ports of HOST that such streams may come to, for example 7000-7010 [default: any]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
+    pub data_port: Option<(u16, u16)>,
     /// Do not keep owner and group; they are kept where the destination is written by root
     #[arg(long)]
     pub no_owner: bool,
@@ -59,6 +67,25 @@ pub struct DsyncArgs {
     /// Be the side that answers, over standard input and output
     #[arg(long, hide = true)]
     pub answer: bool,
+}
+
+/// How many streams.
+fn streams(text: &str) -> Result<Wish, String> {
+    if text == "auto" {
+        return Ok(Wish::Auto);
+    }
+    let most = DSYNC_STREAMS_MAX;
+    let number = text.parse().ok().filter(|number| *number <= most);
+    number.map(Wish::Fixed).ok_or_else(|| format!("auto, or a number up to {most}"))
+}
+
+/// A port, or the lowest and the highest.
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    match (low.parse(), high.parse()) {
+        (Ok(low), Ok(high)) if 0 < low && low <= high => Ok((low, high)),
+        _ => Err("a port, or two as in 7000-7010".to_owned()),
+    }
 }
 
 /// A rule, or a file of rules.

@@ -4,14 +4,16 @@ mod told;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
-use sync::run::ssh::{Place, Shell, place};
+use sync::run::ssh::{Place, Shell, There, place};
 use sync::run::{self, Report};
+use sync::streams::connect::Calling;
 use sync::{Counts, Options, Role, SyncError, Why, rules};
 use wire::dsync::Rule;
 use wire::xdr::Seq;
@@ -31,7 +33,8 @@ const TRIED: &str = "synchronise the directories";
 pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     if args.answer {
         let link = run::stdio().map_err(|e| Failure::of(TRIED, &e))?;
-        run::answer(link).map_err(|why| Failure::of("answer another dsync", why.error()))?;
+        run::answer(link, reached())
+            .map_err(|why| Failure::of("answer another dsync", why.error()))?;
         // What failed with single files is told by the side that has the people.
         return Ok(ExitCode::SUCCESS);
     }
@@ -52,16 +55,10 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
             run::local(from, to, &options, &report)
         }
         (Place::Here(here), Place::There(there)) => {
-            shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
-                let ends = (here.as_path(), there.path.as_slice());
-                reached.end(run::start(link, Role::SOURCE, ends, &options, &report))
-            })
+            far(&shell, (Role::SOURCE, here, there), &options, args, &report)
         }
         (Place::There(there), Place::Here(here)) => {
-            shell.reach(there).map_err(Why::from).and_then(|(reached, link)| {
-                let ends = (here.as_path(), there.path.as_slice());
-                reached.end(run::start(link, Role::DESTINATION, ends, &options, &report))
-            })
+            far(&shell, (Role::DESTINATION, here, there), &options, args, &report)
         }
         (Place::There(_), Place::There(_)) => {
             let hint = "run it on one of the two machines";
@@ -72,6 +69,31 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     let counts: Counts = done.map_err(|why| failure(&why))?;
     teller.sums(&counts)?;
     Ok(if counts.failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(DEGRADED) })
+}
+
+/// With a side on another machine.
+fn far(
+    shell: &Shell,
+    (role, here, there): (Role, &Path, &There),
+    options: &Options,
+    args: &DsyncArgs,
+    report: &Report,
+) -> Result<Counts, Why> {
+    let calling = Calling {
+        wish: args.streams,
+        ports: args.data_port.unwrap_or_default(),
+        hosts: vec![there.machine().to_owned()],
+    };
+    let (reached, link) = shell.reach(there)?;
+    let ends = (here, there.path.as_slice());
+    reached.end(run::start(link, role, ends, options, &calling, report))
+}
+
+/// The address by which ssh has come to this machine.
+fn reached() -> Option<IpAddr> {
+    // sshd(8): address and port of the client, then those of the server.
+    let connection = std::env::var("SSH_CONNECTION").ok()?;
+    connection.split(' ').nth(2)?.parse().ok()
 }
 
 fn named(text: Option<&OsString>) -> Result<Place, Failure> {

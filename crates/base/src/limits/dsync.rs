@@ -1,6 +1,8 @@
 //! Limits of dsync: frames, what is in flight, what is kept in memory. Part of [`super`], where
 //! all others are.
 
+use std::time::Duration;
+
 // --- wire: what the other side may send -------------------------------------------------------
 
 /// Largest frame, its length word apart: an entry with the most extended attributes that we carry
@@ -28,6 +30,41 @@ pub const DSYNC_TEXT_MAX: usize = 1_024;
 pub const DSYNC_PLACE_MAX: usize = super::PATH_MAX;
 /// Most sums of blocks in one frame: 24 bytes each, half a frame.
 pub const DSYNC_SUMS_MAX: usize = 20_000;
+/// Longest address of a machine, as text: IPv6 with a zone.
+pub const DSYNC_ADDRESS_MAX: usize = 64;
+
+// --- sync: streams for data -------------------------------------------------------------------
+
+/// Most streams of a run: 1 Gbit/s at a round trip of 200 ms is 25 MB, which some 16 streams hold
+/// with the 2 MB of window that Linux gives each by itself; more help where packets get lost. Each
+/// costs a thread and a socket at both sides.
+pub const DSYNC_STREAMS_MAX: usize = 64;
+/// How much faster it must have become for the number of streams to be doubled again, in percent:
+/// more than a rate varies by itself, less than what twice as many bring where they are the limit.
+pub const DSYNC_GROWTH_PERCENT: u64 = 25;
+/// Shortest time over which a rate is measured, in nanoseconds: long enough not to be noise.
+pub const DSYNC_GROWTH_NS: u64 = 200_000_000;
+/// Round trips over which a rate is measured: what a new stream brings is seen after one.
+pub const DSYNC_GROWTH_TRIPS: u64 = 2;
+/// Periods without growth after which twice as many streams are tried once more, against what the
+/// rate was in them: where packets get lost it falls behind what it was at first.
+pub const DSYNC_GROWTH_CALM: u64 = 3;
+/// How long a stream may take to come up. A firewall that drops what it does not like is found out
+/// after that time, and the run goes on over the one stream that it has.
+pub const DSYNC_CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a stranger at the port may take to shake hands and to show the token.
+pub const DSYNC_TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Connections that have not shown the token yet: as many as a doubling brings at once. More are
+/// closed.
+pub const DSYNC_STREAMS_PENDING: usize = DSYNC_STREAMS_MAX;
+/// Frames that wait for a stream: 16 MiB at most.
+pub const DSYNC_BULK_QUEUE: usize = 64;
+/// Bytes in a stream's socket that were not sent yet, of which the kernel wants no more: what waits
+/// here goes to whichever stream is free.
+pub const DSYNC_NOTSENT: u32 = 512 << 10;
+/// Parts of one file that have come with gaps between them: what lies in the sockets of the most
+/// streams, in pieces of some KiB.
+pub const DSYNC_GAPS_MAX: usize = 128 << 10;
 
 // --- sync: what a run holds -------------------------------------------------------------------
 

@@ -1,3 +1,5 @@
+//! Bytes and what a URL makes of them.
+
 use super::{UNRESERVED, hex, percent};
 
 #[test]

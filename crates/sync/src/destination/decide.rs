@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::limits::{DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
+use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
 use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
 use wire::xdr::Seq;
 
@@ -191,8 +191,14 @@ impl<T: Tree> Plan<T> {
             Some(_) if shared.options.dry_run => Wish::COMPARE,
             Some(_) => Wish::SEND_IF_OTHER,
         };
-        let sums = shared.sums(open, &case);
-        let (basis, sums) = sums.map_or((None, Vec::new()), |(basis, sums)| (Some(basis), sums));
+        let (basis, sums) = shared.sums(open, &case).unzip();
+        let mut all: Vec<Sum> = sums.unwrap_or_default();
+        let kept = shared.kept(open, &case).filter(|(_, sums)| {
+            // A file with more sums than may be open would be waited for without end.
+            all.len() + sums.len() <= DSYNC_BLOCKS_MAX
+        });
+        let (kept, sums) = kept.unzip();
+        all.extend(sums.unwrap_or_default());
         open.node.hold();
         let size = case.wanted.size;
         shared.tracker.count(|counts| {
@@ -204,12 +210,13 @@ impl<T: Tree> Plan<T> {
             path: case.path,
             node: Arc::clone(&open.node),
             own: case.own,
-            sums: sums.len(),
+            sums: all.len(),
+            kept: kept.as_ref().map_or(0, |kept| u64::from(kept.block) * u64::from(kept.count)),
             noted: hash.is_none(),
             fate: case.fate,
         })?;
-        shared.out.send(&Message::Need(Need { id, path, wish, hash, basis }))?;
-        for part in sums.chunks(DSYNC_SUMS_MAX) {
+        shared.out.send(&Message::Need(Need { id, path, wish, hash, basis, kept }))?;
+        for part in all.chunks(DSYNC_SUMS_MAX) {
             shared.out.send(&Message::Sums(Sums { id, sums: Seq(part.to_vec()) }))?;
         }
         Ok(())
@@ -260,15 +267,38 @@ impl<T: Tree> Shared<T> {
         if !self.delta || self.options.dry_run || case.wanted.size < DSYNC_DELTA_MIN {
             return None;
         }
-        let mut basis = delta::basis(own.meta.size)?;
+        let basis = delta::basis(own.meta.size)?;
         let file = self.tree.open(open.dir.as_ref()?, &case.name).ok()?;
+        self.sums_of(&file, basis)
+    }
+
+    /// The sums of what a run that broke off has left of a file, up to where it was written. What
+    /// of that is right is for the source to see: a hole, or a block that was written in part, has
+    /// another sum.
+    fn kept(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+        let aside = self.aside_for(&case.name, case.wanted.size)?;
+        if self.options.dry_run || !open.node.has(&aside) {
+            return None;
+        }
+        let file = self.tree.take_up(open.dir.as_ref()?, &aside).ok()?;
+        let mut basis = delta::basis(self.tree.look_open(&file).ok()?.meta.size)?;
+        let mut end = 0;
+        while let Some((_, next)) = self.tree.next_data(&file, end).ok()? {
+            end = next;
+        }
+        let blocks = u32::try_from(end.div_ceil(u64::from(basis.block))).unwrap_or(u32::MAX);
+        basis.count = basis.count.min(blocks);
+        self.sums_of(&file, basis)
+    }
+
+    fn sums_of(&self, file: &T::File, mut basis: Basis) -> Option<(Basis, Vec<Sum>)> {
         let mut block = vec![0; basis.block as usize];
         let mut sums = Vec::new();
         'blocks: while sums.len() < basis.count as usize {
             let at = (sums.len() * block.len()) as u64;
             let mut done = 0;
             while done < block.len() {
-                match self.tree.read(&file, &mut block[done..], at + done as u64) {
+                match self.tree.read(file, &mut block[done..], at + done as u64) {
                     // It has become shorter: what was read is what is here.
                     Ok(0) | Err(_) => break 'blocks,
                     Ok(n) => done += n,

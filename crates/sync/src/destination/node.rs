@@ -1,12 +1,13 @@
 //! A directory while something in it is under way: its own times and mode are set when nothing is.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use wire::dsync::Meta;
 
 use super::{Shared, why};
-use crate::tree::Tree;
+use crate::link::lock;
+use crate::tree::{Tree, join};
 
 /// How far a directory of the source has one here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +33,30 @@ pub struct Node {
     pending: AtomicUsize,
     /// Whether it has to be made what it should be.
     changed: AtomicBool,
+    /// What runs that broke off have left in it.
+    asides: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Node {
     /// A directory whose listing is under way.
     pub fn new(path: Vec<u8>, here: Here, wanted: Meta, above: Option<Arc<Self>>) -> Arc<Self> {
         let (pending, changed) = (AtomicUsize::new(1), AtomicBool::new(false));
-        Arc::new(Self { path, here, wanted, above, pending, changed })
+        Arc::new(Self { path, here, wanted, above, pending, changed, asides: Mutex::default() })
+    }
+
+    /// Something that a run has left, which is taken up or swept.
+    pub fn left(&self, aside: Vec<u8>) {
+        lock(&self.asides).push(aside);
+    }
+
+    /// Whether a run has left this.
+    pub fn has(&self, aside: &[u8]) -> bool {
+        lock(&self.asides).iter().any(|left| left == aside)
+    }
+
+    /// All that was left; afterwards it is somebody else's.
+    pub fn take_left(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut lock(&self.asides))
     }
 
     /// It is no longer what it was.
@@ -71,10 +89,13 @@ impl<T: Tree> Shared<T> {
         if !real || !node.changed.load(Ordering::Acquire) {
             return;
         }
-        let set = self
-            .tree
-            .dir(&node.path)
-            .and_then(|dir| self.tree.set(&dir, b"", &node.wanted, self.keep));
+        let set = self.tree.dir(&node.path).and_then(|dir| {
+            // Everything in it has ended well, or has failed: nothing will be taken up any more.
+            for aside in node.take_left() {
+                self.sweep(&dir, &join(&node.path, &aside), &aside);
+            }
+            self.tree.set(&dir, b"", &node.wanted, self.keep)
+        });
         if let Err(e) = set {
             self.fail(&node.path, &format!("its metadata: {}", why(&e)));
         }

@@ -194,7 +194,7 @@ impl<T: Tree> Plan<T> {
             let listed = shared.tree.dir(&open.node.path);
             match listed.and_then(|dir| Ok((shared.tree.names(&dir)?, dir))) {
                 Ok((names, dir)) => {
-                    open.own = shared.without_asides(names, &dir, &open.node);
+                    open.own = shared.without_asides(names, &open.node);
                     open.dir = Some(dir);
                 }
                 // Without knowing what is here nothing can be done here.
@@ -296,7 +296,11 @@ impl<T: Tree> Plan<T> {
         open.own = Vec::new();
         let extra = std::mem::take(&mut open.extra);
         match (failed, &open.dir) {
-            (Some(text), _) => self.shared.fail(&open.node.path, &format!("at the source: {text}")),
+            (Some(text), _) => {
+                // What belongs to a file that was not told of may still be of use.
+                open.node.take_left();
+                self.shared.fail(&open.node.path, &format!("at the source: {text}"));
+            }
             (None, Some(dir)) if self.shared.options.delete => {
                 for name in extra {
                     self.shared.delete(dir, &open.node, &name);

@@ -11,24 +11,18 @@ use crate::tree::aside::is_aside;
 use crate::tree::{Tree, join};
 
 impl<T: Tree> Shared<T> {
-    /// The names that are compared. Those of files that a broken run left beside are swept.
-    pub(super) fn without_asides(
-        &self,
-        mut names: Vec<Vec<u8>>,
-        dir: &T::Dir,
-        node: &Node,
-    ) -> Vec<Vec<u8>> {
-        names.retain(|name| {
-            if is_aside(name) && !self.options.dry_run {
-                node.touch();
-                self.sweep(dir, &join(&node.path, name), name);
-            }
-            !is_aside(name)
-        });
+    /// The names that are compared. Those of files that a broken run left beside are kept, to be
+    /// taken up, or swept when all in the directory has ended.
+    pub(super) fn without_asides(&self, names: Vec<Vec<u8>>, node: &Node) -> Vec<Vec<u8>> {
+        let (left, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| is_aside(name));
+        if !self.options.dry_run && !left.is_empty() {
+            node.touch();
+            left.into_iter().for_each(|name| node.left(name));
+        }
         names
     }
 
-    fn sweep(&self, dir: &T::Dir, path: &[u8], name: &[u8]) {
+    pub(super) fn sweep(&self, dir: &T::Dir, path: &[u8], name: &[u8]) {
         // As a file: a directory is none of ours, whatever it is called.
         if let Err(e) = self.tree.remove(dir, name, Kind::FILE)
             && e.kind() != io::ErrorKind::NotFound

@@ -24,6 +24,8 @@ pub struct Job {
     pub own: Option<Seen>,
     /// Sums that were sent for it.
     pub sums: usize,
+    /// Bytes of what a broken run has left of it that were among them.
+    pub kept: u64,
     /// Whether the plan has noted it already.
     pub noted: bool,
     /// What becomes of the file, for its other names.
@@ -37,9 +39,8 @@ pub struct Tracker {
 }
 
 struct State {
-    jobs: HashMap<u64, Job>,
-    /// Jobs that were not finished; more than are in the table, since writers take them out.
-    open: usize,
+    /// Jobs that were not finished; writers take them out of their places.
+    jobs: HashMap<u64, Option<Job>>,
     sums: usize,
     next: u64,
     counts: Counts,
@@ -51,7 +52,6 @@ impl Tracker {
     pub fn new(stop: &Arc<Stop>, report: &Report) -> Self {
         let state = State {
             jobs: HashMap::new(),
-            open: 0,
             sums: 0,
             next: 0,
             counts: nothing(),
@@ -65,34 +65,38 @@ impl Tracker {
         let mut job = Some(job);
         self.state.wait(|state| {
             let sums = job.as_ref().map_or(0, |job| job.sums);
-            if state.open >= DSYNC_NEEDS_MAX || state.sums + sums > DSYNC_BLOCKS_MAX {
+            if state.jobs.len() >= DSYNC_NEEDS_MAX || state.sums + sums > DSYNC_BLOCKS_MAX {
                 return None;
             }
             let job = job.take()?;
-            state.open += 1;
             state.sums += sums;
             state.next += 1;
-            state.jobs.insert(state.next, job);
+            state.jobs.insert(state.next, Some(job));
             Some(state.next)
         })
     }
 
     /// Takes a job out of the table; it stays under way.
     pub fn take(&self, id: u64) -> Option<Job> {
-        self.state.change(|state| state.jobs.remove(&id))
+        self.state.change(|state| state.jobs.get_mut(&id).and_then(Option::take))
+    }
+
+    /// Whether a job is under way.
+    pub fn knows(&self, id: u64) -> bool {
+        self.state.change(|state| state.jobs.contains_key(&id))
     }
 
     /// A job that was taken has ended.
-    pub fn leave(&self, sums: usize) {
+    pub fn leave(&self, id: u64, sums: usize) {
         self.state.change(|state| {
-            state.open -= 1;
+            state.jobs.remove(&id);
             state.sums -= sums;
         });
     }
 
     /// Waits until nothing is under way.
     pub fn idle(&self) -> Result<(), Why> {
-        self.state.wait(|state| (state.open == 0).then_some(()))
+        self.state.wait(|state| state.jobs.is_empty().then_some(()))
     }
 
     /// Counts.

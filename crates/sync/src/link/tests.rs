@@ -24,10 +24,10 @@ impl Write for Kept {
 #[test]
 fn messages_arrive_in_order() {
     let (kept, stop) = (Kept::default(), Arc::default());
-    let (out, thread) = Out::start(Box::new(kept.clone()), 0, &stop).expect("a thread");
+    let (out, thread) = Out::start(Box::new(kept.clone()), &Pace::new(0), &stop).expect("a thread");
     for _ in 0..200 {
         out.send(&Message::ScanEnd(())).expect("sent");
-        out.send(&Message::Ready(())).expect("sent");
+        out.send(&Message::Alone(())).expect("sent");
     }
     out.flush().expect("flushed");
     drop(out);
@@ -35,7 +35,7 @@ fn messages_arrive_in_order() {
     let bytes = lock(&kept.0).clone();
     let mut read = Cursor::new(bytes);
     for _ in 0..200 {
-        for wanted in [Message::ScanEnd(()), Message::Ready(())] {
+        for wanted in [Message::ScanEnd(()), Message::Alone(())] {
             let body = read_frame(&mut read).expect("a frame").expect("one more");
             assert_eq!(frame::message(&body), Ok(wanted));
         }
@@ -73,7 +73,7 @@ fn strangers_and_other_versions_are_named() {
 #[test]
 fn a_rate_is_kept() {
     let (kept, stop) = (Kept::default(), Arc::default());
-    let (out, thread) = Out::start(Box::new(kept), 1 << 20, &stop).expect("a thread");
+    let (out, thread) = Out::start(Box::new(kept), &Pace::new(1 << 20), &stop).expect("a thread");
     let began = monotonic_ns();
     for _ in 0..8 {
         out.send_frame(vec![0; 64 << 10]).expect("sent");

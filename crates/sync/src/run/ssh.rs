@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Link, lock};
+use crate::streams::Beside;
 
 #[cfg(test)]
 mod tests;
@@ -79,6 +80,14 @@ fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<Place, String> {
     Ok(Place::There(There { host: bare, port, path: path.to_vec() }))
 }
 
+impl There {
+    /// The machine's name or address, without the user; a name that only ssh knows may lead
+    /// nowhere.
+    pub fn machine(&self) -> &str {
+        self.host.rsplit_once('@').map_or(self.host.as_str(), |(_, machine)| machine)
+    }
+}
+
 /// How the other side is started.
 #[derive(Debug, Clone)]
 pub struct Shell {
@@ -117,7 +126,7 @@ impl Shell {
         // One that has ended already is as good.
         let close = move || drop(lock(&killed).kill());
         let (read, write, close) = (Box::new(read), Box::new(write), Box::new(close));
-        Ok((Reached { child }, Link { read, write, close, closes: true }))
+        Ok((Reached { child }, Link { read, write, close, closes: true, beside: Beside::Nothing }))
     }
 }
 

@@ -3,17 +3,17 @@
 use std::io;
 
 use base::limits::{DSYNC_PIECE, DSYNC_TEXT_MAX};
-use wire::dsync::{Begin, Bytes, Copy, Data, End, Message, Meta, Outcome, Wish};
+use wire::dsync::{Begin, Bytes, Copy, Data, End, Kept, Message, Meta, Outcome, Sum, Wish};
 
 use super::{Job, Shared, scan};
 use crate::delta::{self, Index, Part};
-use crate::digest::{Digest, content};
+use crate::digest::{Digest, content, strong};
 use crate::error::Why;
 use crate::link::sentence;
 use crate::tree::{Seen, Tree, split};
 
 /// How often a file is sent that changes while it is read.
-const TRIES: usize = 2;
+const TRIES: u32 = 2;
 
 /// Why a file is not sent whole: the run ends, or the file is at fault.
 enum Failed {
@@ -42,7 +42,8 @@ struct Ended {
 
 /// Does what is asked; tells how it went.
 pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> {
-    let (ended, why) = match send(shared, job) {
+    let mut pieces = 0;
+    let (ended, why) = match send(shared, job, &mut pieces) {
         Ok(ended) => (ended, Bytes(Vec::new())),
         Err(Failed::File(why)) => {
             let failed = Ended { outcome: Outcome::FAILED, hash: [0; 32], meta: None };
@@ -56,10 +57,10 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         asked.sums -= job.sums_wanted();
     });
     let Ended { outcome, hash, meta } = ended;
-    shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, meta, why }))
+    shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, pieces, meta, why }))
 }
 
-fn send<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<Ended, Failed> {
+fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended, Failed> {
     let need = &job.need;
     if !shared.rules.carries_way(&need.path.0) {
         return Err(Failed::File("the rules leave it out".to_owned()));
@@ -74,15 +75,25 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<Ended, Failed> {
             return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)) });
         }
     }
-    let index = (job.sums_wanted() > 0).then(|| {
-        let block = need.basis.as_ref().map_or(0, |basis| basis.block as usize);
-        Index::new(block, job.sums.clone())
-    });
-    for _ in 0..TRIES {
+    let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
+    let (old, kept) = job.sums.split_at_checked(old).unwrap_or_default();
+    let index = need.basis.as_ref().map(|basis| Index::new(basis.block as usize, old.to_vec()));
+    let kept = need.kept.as_ref().map(|basis| (basis.block as usize, kept));
+    for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
         let meta = plain(shared, before.clone());
         shared.out.send(&Message::Begin(Begin { id: need.id, meta }))?;
-        let hash = pieces(shared, need.id, &file, before.meta.size, index.as_ref())?;
+        let digest = Digest::default();
+        let id = need.id;
+        let mut sending =
+            Sending { shared, file: &file, id, turn, digest, end: 0, count, piece: Vec::new() };
+        // What is beside its place there is lost when the file begins anew.
+        let after = match kept.filter(|_| turn == 0) {
+            Some(kept) => sending.kept(kept, before.meta.size, index.as_ref())?,
+            None => 0,
+        };
+        sending.pieces((after, before.meta.size), index.as_ref())?;
+        let hash = sending.digest.finish();
         if is_same(&before, &shared.tree.look_open(&file)?) {
             return Ok(Ended { outcome: Outcome::WHOLE, hash, meta: None });
         }
@@ -101,46 +112,116 @@ fn is_same(before: &Seen, after: &Seen) -> bool {
     of(before) == of(after)
 }
 
-/// Sends the data of a file, without its holes; the hash of what was sent.
-fn pieces<T: Tree>(
-    shared: &Shared<T>,
+/// A file that is being sent.
+struct Sending<'a, T: Tree> {
+    shared: &'a Shared<T>,
+    file: &'a T::File,
     id: u64,
-    file: &T::File,
-    size: u64,
-    index: Option<&Index>,
-) -> Result<[u8; 32], Failed> {
-    let mut digest = Digest::default();
-    let mut at = 0;
-    let mut buffer = Vec::new();
-    while let Some((start, end)) = shared.tree.next_data(file, at)? {
-        let end = end.min(size);
-        if start >= end {
-            break;
-        }
-        let read = |bytes: &mut [u8], offset: u64| shared.tree.read(file, bytes, offset);
-        let mut tell = |part: Part<'_>| -> Result<(), Failed> {
-            match part {
-                Part::New(offset, bytes) => {
-                    digest.piece(offset, bytes);
-                    shared.out.send(&Message::Data(Data { id, offset, bytes }))?;
-                }
-                Part::Had(offset, from, length) => {
-                    // The other side has the bytes, and hashes them; so must we.
-                    buffer.resize(length as usize, 0);
-                    fill(&shared.tree, file, &mut buffer, offset)?;
-                    digest.piece(offset, &buffer);
-                    shared.out.send(&Message::Copy(Copy { id, offset, from, length }))?;
-                }
+    turn: u32,
+    digest: Digest,
+    /// Where the last piece ended.
+    end: u64,
+    /// Pieces that were sent, those of other turns included.
+    count: &'a mut u64,
+    piece: Vec<u8>,
+}
+
+impl<T: Tree> Sending<'_, T> {
+    /// Sends what the other side has not kept of the blocks at the begin of a file, holes there as
+    /// zeros; where that ends.
+    fn kept(
+        &mut self,
+        (block, sums): (usize, &[Sum]),
+        size: u64,
+        index: Option<&Index>,
+    ) -> Result<u64, Failed> {
+        let end = size.min(sums.len() as u64 * block as u64);
+        let mut bytes = vec![0; block];
+        // Where what is to be sent begins.
+        let (mut literal, mut at) = (0, 0);
+        for sum in sums {
+            if at + block as u64 > end {
+                break;
             }
-            Ok(())
-        };
-        match index {
-            Some(index) => delta::walk(index, (start, end), read, tell)?,
-            None => whole((start, end), read, &mut tell)?,
+            fill(&self.shared.tree, self.file, &mut bytes, at)?;
+            let next = at + block as u64;
+            if strong(&bytes) == sum.strong {
+                self.data((literal, at), index)?;
+                self.keep(at, &bytes)?;
+                literal = next;
+            }
+            at = next;
         }
-        at = end;
+        self.data((literal, end), index)?;
+        Ok(end)
     }
-    Ok(digest.finish())
+
+    /// Tells of a block that the other side has at its place.
+    fn keep(&mut self, offset: u64, block: &[u8]) -> Result<(), Failed> {
+        let mut at = offset;
+        for piece in block.chunks(DSYNC_PIECE) {
+            let (id, hole, length) = (self.id, at - self.end, piece.len() as u32);
+            self.digest.piece(at, piece);
+            *self.count += 1;
+            self.shared.out.send(&Message::Kept(Kept { id, hole, offset: at, length }))?;
+            at += piece.len() as u64;
+            self.end = at;
+        }
+        Ok(())
+    }
+
+    /// Sends a range.
+    fn data(&mut self, range: (u64, u64), index: Option<&Index>) -> Result<(), Failed> {
+        let (tree, file) = (&self.shared.tree, self.file);
+        let read = |bytes: &mut [u8], offset: u64| tree.read(file, bytes, offset);
+        match index {
+            _ if range.0 >= range.1 => Ok(()),
+            Some(index) => delta::walk(index, range, read, |part| self.part(part)),
+            None => whole(range, read, &mut |part| self.part(part)),
+        }
+    }
+
+    /// Sends the data of a file from `at` on, without its holes.
+    fn pieces(&mut self, (mut at, size): (u64, u64), index: Option<&Index>) -> Result<(), Failed> {
+        let (tree, file) = (&self.shared.tree, self.file);
+        while let Some((start, end)) = tree.next_data(file, at)? {
+            let end = end.min(size);
+            if start >= end {
+                break;
+            }
+            self.data((start, end), index)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: Part<'_>) -> Result<(), Failed> {
+        let (id, turn) = (self.id, self.turn);
+        *self.count += 1;
+        match part {
+            Part::New(offset, bytes) => {
+                let hole = offset - self.end;
+                self.end = offset + bytes.len() as u64;
+                self.digest.piece(offset, bytes);
+                self.shared.bulk.send(&Data { id, turn, hole, offset, bytes })?;
+            }
+            Part::Had(offset, from, length) => {
+                let hole = offset - self.end;
+                self.end = offset + u64::from(length);
+                self.had(offset, length)?;
+                self.shared.out.send(&Message::Copy(Copy { id, hole, offset, from, length }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The other side has the bytes, and hashes them; so must we.
+    fn had(&mut self, offset: u64, length: u32) -> Result<(), Failed> {
+        self.piece.resize(length as usize, 0);
+        fill(&self.shared.tree, self.file, &mut self.piece, offset)?;
+        self.digest.piece(offset, &self.piece);
+        Ok(())
+    }
 }
 
 fn whole(

@@ -1,5 +1,5 @@
 //! Names of what is not whole yet. They are dsync's own: neither carried, nor compared; what a run
-//! that broke off has left of them is swept by the next.
+//! that broke off has left of them is taken up by the next, or swept.
 
 use base::random::{Random, SystemRandom};
 
@@ -10,7 +10,17 @@ const DIGITS: usize = 16;
 
 /// A new one.
 pub fn aside_name() -> Vec<u8> {
-    [PREFIX, format!("{:016x}", SystemRandom.next_u64()).as_bytes()].concat()
+    numbered(SystemRandom.next_u64())
+}
+
+/// The one of a file that goes on when a run breaks off: the same in each.
+pub fn aside_of(name: &[u8]) -> Vec<u8> {
+    let hash = blake3::hash(name);
+    numbered(hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes)))
+}
+
+fn numbered(number: u64) -> Vec<u8> {
+    [PREFIX, format!("{number:016x}").as_bytes()].concat()
 }
 
 /// Whether a name is such a one.

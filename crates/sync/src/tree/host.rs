@@ -223,6 +223,11 @@ impl Tree for HostTree {
     type Dir = OwnedFd;
     type File = OwnedFd;
 
+    fn end(&self) {
+        // What is not locked is free, too.
+        let _free = self.top().and_then(sys::unlock);
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
@@ -274,9 +279,23 @@ impl Tree for HostTree {
         sys::open_at(dir.as_fd(), &sys::c(name)?, flags, PRIVATE)
     }
 
-    fn set_size(&self, file: &OwnedFd, size: u64) -> io::Result<()> {
-        sys::truncate(file.as_fd(), 0)?;
+    fn take_up(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+        let entry = self.entry(dir, name)?;
+        let stat = sys::stat(entry.as_fd())?;
+        let private = stat.st_mode & 0o7777 == PRIVATE && stat.st_uid == sys::effective_user();
+        if kind_of(stat.st_mode) != Kind::FILE || !private || stat.st_nlink != 1 {
+            return Err(io::Error::other("it is not what a run has left"));
+        }
+        sys::reopen(entry.as_fd(), libc::O_RDWR)
+    }
+
+    fn cut(&self, file: &OwnedFd, kept: u64, size: u64) -> io::Result<()> {
+        sys::truncate(file.as_fd(), kept.min(size))?;
         sys::truncate(file.as_fd(), size)
+    }
+
+    fn set_size(&self, file: &OwnedFd, size: u64) -> io::Result<()> {
+        self.cut(file, 0, size)
     }
 
     fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! What is said, in the order in which it comes up.
 
 use base::limits::{
-    DSYNC_ENTRIES_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX, DSYNC_SUMS_MAX,
-    DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
+    DSYNC_ADDRESS_MAX, DSYNC_ENTRIES_MAX, DSYNC_PATTERN_MAX, DSYNC_PLACE_MAX, DSYNC_RULES_MAX,
+    DSYNC_SUMS_MAX, DSYNC_TEXT_MAX, NAME_MAX, PATH_MAX,
 };
 
 use super::{Bytes, Entry, Meta};
@@ -118,6 +118,46 @@ xdr_struct! {
         pub place: Bytes<DSYNC_PLACE_MAX>,
         /// What is wanted.
         pub options: Options,
+        /// Which streams it is to offer beside this one, if any.
+        pub streams: Option<Wanted>,
+    }
+}
+
+xdr_struct! {
+    /// Streams for data that the starting side would like to connect.
+    pub struct Wanted {
+        /// Most of them.
+        pub most: u32,
+        /// The lowest port that may be used; 0 for any.
+        pub low: u32,
+        /// The highest.
+        pub high: u32,
+    }
+}
+
+xdr_struct! {
+    /// Where streams for data are waited for: TLS 1.3, and the token as the first bytes.
+    pub struct Offer {
+        /// The address by which this machine was reached, if that is known.
+        pub address: Option<Bytes<DSYNC_ADDRESS_MAX>>,
+        /// The port.
+        pub port: u32,
+        /// BLAKE3 of the certificate that is shown there.
+        pub fingerprint: [u8; 32],
+        /// What each stream begins with.
+        pub token: [u8; 32],
+        /// Most streams that are taken.
+        pub most: u32,
+    }
+}
+
+xdr_struct! {
+    /// The answering side begins.
+    pub struct Ready {
+        /// Streams beside this one, if they were wanted and can be had.
+        pub offer: Option<Offer>,
+        /// Why they cannot be had.
+        pub why: Text,
     }
 }
 
@@ -187,6 +227,9 @@ xdr_struct! {
         pub hash: Option<[u8; 32]>,
         /// What the destination has, if only differences are to be sent.
         pub basis: Option<Basis>,
+        /// What it has of this very file, each block at its place, from a run that broke off. Its
+        /// sums follow those of the basis.
+        pub kept: Option<Basis>,
     }
 }
 
@@ -221,10 +264,14 @@ xdr_struct! {
 }
 
 xdr_struct! {
-    /// A piece of a file. What lies between two pieces is a hole.
+    /// A piece of a file. Pieces come in any order, and none lies on another.
     pub struct Data<'a> {
         /// Of which file.
         pub id: u64,
+        /// How often that had begun anew: what has an older number does not count any more.
+        pub turn: u32,
+        /// Bytes of the hole before it, which is a part of what it covers.
+        pub hole: u64,
         /// Where it begins.
         pub offset: u64,
         /// The bytes.
@@ -237,10 +284,26 @@ xdr_struct! {
     pub struct Copy {
         /// Of which file.
         pub id: u64,
+        /// As in [`Data`].
+        pub hole: u64,
         /// Where it begins.
         pub offset: u64,
         /// Where it begins in what the destination has.
         pub from: u64,
+        /// Bytes.
+        pub length: u32,
+    }
+}
+
+xdr_struct! {
+    /// A piece that is at its place already, from a run that broke off.
+    pub struct Kept {
+        /// Of which file.
+        pub id: u64,
+        /// As in [`Data`].
+        pub hole: u64,
+        /// Where it begins.
+        pub offset: u64,
         /// Bytes.
         pub length: u32,
     }
@@ -253,8 +316,12 @@ xdr_struct! {
         pub id: u64,
         /// How it went.
         pub outcome: Outcome,
-        /// BLAKE3 over all pieces since it began: for each, its offset and its bytes.
+        /// The sum, modulo 2^256, of BLAKE3 of each piece since it began last: of its offset and
+        /// its bytes.
         pub hash: [u8; 32],
+        /// How many pieces were sent of it, those before it began anew included: it ends when all
+        /// have come.
+        pub pieces: u64,
         /// As it is now, if nothing was sent of it.
         pub meta: Option<Meta>,
         /// Why it failed.
@@ -305,7 +372,7 @@ xdr_union! {
     Message<'a> "message" {
         1 Hello(Hello),
         2 Start(Start),
-        3 Ready(()),
+        3 Ready(Ready),
         4 Refused(Refused),
         10 Directory(Directory),
         11 Entries(Entries),
@@ -315,11 +382,13 @@ xdr_union! {
         15 Data(Data<'a>),
         16 Copy(Copy),
         17 End(End),
+        18 Kept(Kept),
         20 Credit(Credit),
         21 Need(Need),
         22 Sums(Sums),
         23 Note(Note),
         24 Progress(Counts),
         25 Done(Counts),
+        26 Alone(()),
     }
 }

@@ -1,6 +1,7 @@
 //! Targets of requests: what they name, decoded once.
 
 use base::limits::HTTP_TARGET_MAX;
+use base::text::percent;
 
 /// What a request is about: the path of the target, decoded and without dot segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,19 +141,7 @@ pub fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
 /// Encodes a path for a target or a `href`: everything but unreserved characters and slashes
 /// (RFC 3986 §2.3).
 pub fn percent_encode(path: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(path.len());
-    for &byte in path {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/') {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            for digit in [byte >> 4, byte & 15] {
-                out.push(DIGITS.get(usize::from(digit)).map_or('0', |d| char::from(*d)));
-            }
-        }
-    }
-    out
+    percent(path, b"-._~/")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::clock::{NS_PER_S, monotonic_ns};
 use base::units;
 use serde_json::{Value, json};
-use sync::run::Event;
+use sync::run::{Carried, Event};
 use sync::{About, Counts, Note};
 
 use crate::cli::DsyncArgs;
@@ -22,6 +22,8 @@ pub struct Teller {
     /// Whether there is somebody who watches.
     terminal: bool,
     began_ns: u64,
+    /// What carries the data, as it was told last.
+    carried: Mutex<Option<Carried>>,
     /// Columns of the line that shows how far it is.
     shown: Mutex<usize>,
     /// Notes that could not be written, because nobody reads them any more.
@@ -37,6 +39,7 @@ impl Teller {
             dry_run: args.dry_run,
             terminal: !args.json && std::io::stderr().is_terminal(),
             began_ns: monotonic_ns(),
+            carried: Mutex::default(),
             shown: Mutex::default(),
             unread: AtomicU64::new(0),
         }
@@ -49,6 +52,7 @@ impl Teller {
             Event::Progress(counts) if self.json => {
                 self.line(&counts_json("progress", &counts, self.seconds()));
             }
+            Event::Carried(carried) => self.carried(carried),
             Event::Note(note) => self.note(&note),
             Event::Progress(counts) => self.progress(&counts),
         }
@@ -56,11 +60,13 @@ impl Teller {
 
     /// Tells of the end.
     pub fn sums(&self, counts: &Counts) -> Result<(), Failure> {
+        let carried = self.carried.lock().ok().and_then(|carried| carried.clone());
         if self.json {
-            return crate::out::print(&format!(
-                "{}\n",
-                counts_json("done", counts, self.seconds())
-            ));
+            let mut value = counts_json("done", counts, self.seconds());
+            if let Some(carried) = &carried {
+                value["streams"] = carried.streams.into();
+            }
+            return crate::out::print(&format!("{value}\n"));
         }
         let would = if self.dry_run { "would change" } else { "changed" };
         let mut text = format!("{} entries, {} {would}", counts.entries, counts.changes);
@@ -72,6 +78,12 @@ impl Teller {
             let rate = counts.bytes_received as f64 / self.seconds().max(0.001);
             let (came, rate) = (units::bytes(counts.bytes_received as f64), units::bytes(rate));
             text += &format!(", of which {came} were sent, {rate}/s");
+            text += &match &carried {
+                None => String::new(),
+                Some(Carried { streams: 0, .. }) => " over ssh alone".to_owned(),
+                Some(Carried { streams: 1, .. }) => " over 1 stream".to_owned(),
+                Some(carried) => format!(" over {} streams", carried.streams),
+            };
         }
         if counts.failures > 0 {
             text += &format!("; {} failed, listed above", counts.failures);
@@ -82,6 +94,27 @@ impl Teller {
     /// Takes the line away that shows how far it is.
     pub fn clear(&self) {
         self.show("");
+    }
+
+    /// Streams have come up, or none will.
+    fn carried(&self, carried: Carried) {
+        if self.json {
+            self.line(&carried_json(&carried));
+        } else if carried.streams == 0 {
+            self.clear();
+            // Without a standard error there is nobody to tell.
+            let _unread = writeln!(
+                std::io::stderr(),
+                "plimsoll: the data goes over ssh, without streams beside it: {}",
+                carried.why
+            );
+        }
+        if let Ok(mut last) = self.carried.lock()
+            // Several come up at once, and are told of in any order.
+            && last.as_ref().is_none_or(|last| last.streams <= carried.streams)
+        {
+            *last = Some(carried);
+        }
     }
 
     fn seconds(&self) -> f64 {
@@ -167,6 +200,20 @@ fn note_json(note: &Note) -> Value {
         value["text"] = String::from_utf8_lossy(&note.text.0).into();
     }
     value
+}
+
+fn carried_json(carried: &Carried) -> Value {
+    if carried.streams == 0 {
+        return json!({ "event": "streams", "streams": 0, "why": carried.why });
+    }
+    let [here, there] = &carried.congestion;
+    json!({
+        "event": "streams",
+        "streams": carried.streams,
+        "rtt_ms": carried.rtt_ns as f64 / 1e6,
+        "congestion": here,
+        "congestion_there": there,
+    })
 }
 
 fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {

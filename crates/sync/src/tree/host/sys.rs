@@ -257,6 +257,12 @@ pub fn lock(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
 }
 
+/// flock(2): what was locked is free.
+pub fn unlock(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) }).map(drop)
+}
+
 /// syncfs(2).
 pub fn sync_all(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no memory is involved.

@@ -1,0 +1,39 @@
+//! Which parts of a file have come. Pieces come in any order, but cover it without gaps in the end,
+//! so what is kept here is as little as what is on its way.
+
+use std::collections::BTreeMap;
+
+#[cfg(test)]
+mod tests;
+
+/// Ranges that neither meet nor lie on each other.
+#[derive(Debug, Default)]
+pub struct Extents(BTreeMap<u64, u64>);
+
+impl Extents {
+    /// Adds `start..end`; whether nothing of it was there, and it is not empty.
+    pub fn add(&mut self, start: u64, end: u64) -> bool {
+        let before = self.0.range(..=start).next_back().map(|(s, e)| (*s, *e));
+        let after = self.0.range(start..).next().map(|(s, e)| (*s, *e));
+        let overlaps =
+            before.is_some_and(|(_, e)| e > start) || after.is_some_and(|(s, _)| s < end);
+        if overlaps || start >= end {
+            return false;
+        }
+        let (mut start, mut end) = (start, end);
+        if let Some((s, _)) = before.filter(|(_, e)| *e == start) {
+            start = s;
+        }
+        if let Some((s, e)) = after.filter(|(s, _)| *s == end) {
+            self.0.remove(&s);
+            end = e;
+        }
+        self.0.insert(start, end);
+        true
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}

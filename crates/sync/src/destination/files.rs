@@ -1,0 +1,299 @@
+//! The files that are coming, for all threads that take pieces of them: those that hear the control
+//! stream, and one for each stream of data.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use base::limits::DSYNC_GAPS_MAX;
+use wire::dsync::{Data, End, Message, Meta, frame};
+
+use super::extents::Extents;
+use super::plan::{Failed, broken};
+use super::tracker::Job;
+use super::{Shared, why};
+use crate::digest::{self, Digest};
+use crate::error::SyncError;
+use crate::link::{Stop, Watched, lock, read_frame};
+use crate::streams::tls::Stream;
+use crate::streams::{Hooks, Streams};
+use crate::tree::{Tree, split};
+
+/// A file that is coming.
+pub struct Writing<T: Tree> {
+    /// What was asked for; nothing any more when it has ended.
+    pub job: Option<Job>,
+    /// What it is to be.
+    pub wanted: Meta,
+    /// Where it is written, once there is something to write.
+    pub aside: Option<Aside<T>>,
+    /// Why it cannot be.
+    pub failed: Option<String>,
+    /// What it replaces, once something is taken of that.
+    pub old: Option<T::File>,
+    pub digest: Digest,
+    /// What has come of it since it began last.
+    covered: Extents,
+    /// Pieces that have come, of all turns.
+    pieces: u64,
+    /// How it ends, when all pieces have come.
+    pub ended: Option<End>,
+}
+
+/// A file beside its place.
+pub struct Aside<T: Tree> {
+    pub dir: T::Dir,
+    pub name: Vec<u8>,
+    pub file: T::File,
+}
+
+type Shelf<T> = Arc<Mutex<Writing<T>>>;
+
+/// All files that are coming, by the number of their question, each with how often it began anew.
+pub struct Files<T: Tree> {
+    state: Arc<Watched<State<T>>>,
+}
+
+struct State<T: Tree> {
+    open: HashMap<u64, (u32, Shelf<T>)>,
+    /// Whether the run has ended.
+    closed: bool,
+}
+
+impl<T: Tree> Files<T> {
+    /// None.
+    pub fn new(stop: &Arc<Stop>) -> Self {
+        Self { state: Watched::new(State { open: HashMap::new(), closed: false }, stop) }
+    }
+
+    /// One that has begun.
+    pub fn get(&self, id: u64) -> Option<Shelf<T>> {
+        self.state.change(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
+    }
+
+    /// Enters one that begins.
+    pub fn insert(&self, id: u64, writing: Writing<T>) -> Result<(), Failed> {
+        let entered = self.state.change(|state| {
+            let file = Arc::new(Mutex::new(writing));
+            let room = !state.closed;
+            if room {
+                state.open.insert(id, (0, file));
+            }
+            room
+        });
+        if entered { Ok(()) } else { Err(Failed::Run(SyncError::Gone)) }
+    }
+
+    /// It begins anew.
+    pub fn turn(&self, id: u64) {
+        self.state.change(|state| {
+            if let Some((turn, _)) = state.open.get_mut(&id) {
+                *turn = turn.saturating_add(1);
+            }
+        });
+    }
+
+    fn remove(&self, id: u64) {
+        self.state.change(|state| state.open.remove(&id));
+    }
+
+    /// All of them, and there will be no more.
+    fn close(&self) -> Vec<Shelf<T>> {
+        self.state.change(|state| {
+            state.closed = true;
+            state.open.drain().map(|(_, (_, file))| file).collect()
+        })
+    }
+}
+
+impl<T: Tree> Writing<T> {
+    /// One of which nothing has come.
+    pub fn new(job: Job, wanted: Meta) -> Self {
+        Self {
+            job: Some(job),
+            wanted,
+            aside: None,
+            failed: None,
+            old: None,
+            digest: Digest::default(),
+            covered: Extents::default(),
+            pieces: 0,
+            ended: None,
+        }
+    }
+
+    /// Begins anew, with nothing of what has come.
+    pub fn restart(&mut self, wanted: Meta) {
+        (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
+        if let Some(job) = &mut self.job {
+            job.kept = 0;
+        }
+    }
+
+    /// A piece has come. It must lie within the file, and on no other.
+    pub fn cover(&mut self, hole: u64, offset: u64, length: u64) -> Result<(), Failed> {
+        let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
+        let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
+        let Some((start, end)) = within else {
+            return broken("a piece that lies beside its file");
+        };
+        if !self.covered.add(start, end) {
+            return broken("a piece that lies on another");
+        }
+        if self.covered.count() > DSYNC_GAPS_MAX {
+            return broken("a file with more gaps than streams can leave");
+        }
+        self.count()
+    }
+
+    /// Counts a piece that has come.
+    fn count(&mut self) -> Result<(), Failed> {
+        self.pieces += 1;
+        match &self.ended {
+            _ if self.job.is_none() => broken("a piece of a file that has ended"),
+            Some(end) if end.pieces < self.pieces => broken("more pieces than were announced"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the end, if all has come that comes before it.
+    pub fn take_end(&mut self) -> Result<Option<End>, Failed> {
+        match &self.ended {
+            Some(end) if end.pieces < self.pieces => broken("more pieces than were announced"),
+            Some(end) if end.pieces == self.pieces => Ok(self.ended.take()),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl<T: Tree> Shared<T> {
+    /// Does something with what is written, as long as nothing failed.
+    pub(super) fn try_aside(
+        &self,
+        writing: &mut Writing<T>,
+        work: impl FnOnce(&Aside<T>) -> io::Result<()>,
+    ) {
+        if writing.failed.is_some() {
+            return;
+        }
+        let Some(job) = &writing.job else { return };
+        if writing.aside.is_none() {
+            match self.create(job, writing.wanted.size) {
+                Ok(aside) => writing.aside = Some(aside),
+                Err(e) => writing.failed = Some(why(&e)),
+            }
+        }
+        if let Some(aside) = &writing.aside {
+            writing.failed = work(aside).err().map(|e| why(&e));
+        }
+    }
+
+    /// Takes a piece from the control stream: its file has begun.
+    pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
+        let Some(file) = self.files.get(data.id) else { return broken("data of no file") };
+        self.piece(&file, data, true)
+    }
+
+    /// Takes a piece from a stream of data, which may have come before its file has begun.
+    fn early(&self, data: &Data<'_>) -> Result<(), Failed> {
+        let find = |state: &mut State<T>| match state.open.get(&data.id) {
+            Some((turn, file)) if data.turn <= *turn => {
+                Some(Some((data.turn == *turn, Arc::clone(file))))
+            }
+            None if !self.tracker.knows(data.id) => Some(None),
+            _ => None,
+        };
+        // What has come is taken also when the run is ending, for the next one.
+        let found = match self.files.state.change(find) {
+            Some(found) => found,
+            None => self.files.state.wait(find)?,
+        };
+        let Some((current, file)) = found else { return broken("data of no file") };
+        self.piece(&file, data, current)
+    }
+
+    fn piece(
+        &self,
+        file: &Mutex<Writing<T>>,
+        data: &Data<'_>,
+        current: bool,
+    ) -> Result<(), Failed> {
+        let (bytes, length) = (data.bytes, data.bytes.len() as u64);
+        // Before anybody has to wait for it.
+        let hash = digest::piece(data.offset, bytes);
+        let mut writing = lock(file);
+        if current {
+            writing.cover(data.hole, data.offset, length)?;
+            writing.digest.add(hash);
+            self.try_aside(&mut writing, |aside| self.tree.write(&aside.file, bytes, data.offset));
+        } else {
+            writing.count()?;
+        }
+        self.tracker.count(|counts| {
+            counts.bytes_received += length;
+            counts.bytes_done += length;
+        });
+        self.end_if_whole(data.id, &mut writing)
+    }
+
+    /// Ends a file when its end and all its pieces have come.
+    pub(super) fn end_if_whole(&self, id: u64, writing: &mut Writing<T>) -> Result<(), Failed> {
+        let Some(end) = writing.take_end()? else { return Ok(()) };
+        let failed = self.complete(writing, &end);
+        if let Some(job) = writing.job.take() {
+            self.conclude(id, &job, failed);
+        }
+        self.files.remove(id);
+        Ok(())
+    }
+
+    /// The run has ended before its work was done: what is not whole is left for the next one to
+    /// take up, or given up.
+    pub(super) fn abandon(&self) {
+        for file in self.files.close() {
+            let mut writing = lock(&file);
+            let Some(job) = writing.job.take() else { continue };
+            let left = self.aside_for(split(&job.path).1, writing.wanted.size);
+            let stays = |aside: &Aside<T>| left.as_ref() == Some(&aside.name);
+            if writing.failed.is_some() || !writing.aside.as_ref().is_some_and(stays) {
+                self.give_up(&mut writing);
+            }
+        }
+    }
+}
+
+/// What a destination does with streams of data.
+pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<Stop>) -> Hooks {
+    let (takes, tells, stop) = (Arc::clone(shared), shared.out.clone(), Arc::clone(stop));
+    let stream = move |stream: Stream, streams: &Streams| {
+        if let Err(Failed::Run(e)) = take_all(&takes, stream, streams)
+            && let Some(e) = streams.failed(e)
+        {
+            stop.fail(e);
+        }
+    };
+    let alone = move || {
+        if calls {
+            // When nobody hears it, the run is ending.
+            let _unheard = tells.send(&Message::Alone(()));
+        }
+    };
+    Hooks { stream: Box::new(stream), alone: Box::new(alone) }
+}
+
+/// Takes what comes over a stream of data, until it ends.
+fn take_all<T: Tree>(
+    shared: &Shared<T>,
+    mut stream: Stream,
+    streams: &Streams,
+) -> Result<(), Failed> {
+    while let Some(body) = read_frame(&mut stream).map_err(Failed::Run)? {
+        streams.moved.fetch_add(body.len() as u64, Ordering::Relaxed);
+        match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
+            Message::Data(data) => shared.early(&data)?,
+            _ => return broken("what is no data over a stream of data"),
+        }
+    }
+    Err(Failed::Run(SyncError::Gone))
+}

@@ -1,0 +1,235 @@
+//! The side that calls: finds a way to the port of the other side, and has as many streams come up
+//! as bring something.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use base::clock::monotonic_ns;
+use base::limits::{DSYNC_CONNECT_TIMEOUT, DSYNC_STREAMS_MAX};
+use wire::dsync::Offer;
+
+use super::grow::Growth;
+use super::tls::{Known, Stream};
+use super::{Hooks, Streams};
+use crate::error::SyncError;
+use crate::link::{Stop, spawn};
+use crate::run::{Carried, Event, Report};
+
+/// How many streams are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wish {
+    /// As many as bring something.
+    #[default]
+    Auto,
+    /// So many; none for 0.
+    Fixed(usize),
+}
+
+/// What a side that starts a run wants of streams.
+#[derive(Debug, Clone, Default)]
+pub struct Calling {
+    /// How many.
+    pub wish: Wish,
+    /// The ports that the other side may use, the lowest and the highest; any for 0.
+    pub ports: (u16, u16),
+    /// Names or addresses by which the other side may be reached, beside what it says itself.
+    pub hosts: Vec<String>,
+}
+
+impl Calling {
+    /// Nothing but the control stream.
+    pub fn none() -> Self {
+        Self { wish: Wish::Fixed(0), ..Self::default() }
+    }
+
+    /// Most streams that there may be.
+    pub fn most(&self) -> usize {
+        match self.wish {
+            Wish::Auto => DSYNC_STREAMS_MAX,
+            Wish::Fixed(streams) => streams.min(DSYNC_STREAMS_MAX),
+        }
+    }
+}
+
+/// What is known of the port that is offered.
+pub struct Caller {
+    known: Known,
+    hosts: Vec<String>,
+    port: u16,
+    most: usize,
+    /// Whether all are wanted, and not as many as bring something.
+    fixed: bool,
+    report: Report,
+}
+
+/// A way that was found.
+struct Way {
+    address: SocketAddr,
+    rtt_ns: u64,
+}
+
+impl Caller {
+    /// Takes an offer.
+    ///
+    /// # Errors
+    /// [`SyncError::Broken`] for what cannot be meant.
+    pub fn new(offer: &Offer, calling: &Calling, report: &Report) -> Result<Self, SyncError> {
+        let port = u16::try_from(offer.port).ok().filter(|port| *port > 0);
+        let Some(port) = port else { return Err(SyncError::Broken("a port that is none")) };
+        let mut hosts = calling.hosts.clone();
+        hosts.extend(offer.address.iter().map(|a| String::from_utf8_lossy(&a.0).into_owned()));
+        Ok(Self {
+            known: Known::new(offer.fingerprint, offer.token)?,
+            hosts,
+            port,
+            most: calling.most().min(offer.most as usize),
+            fixed: calling.wish != Wish::Auto,
+            report: Arc::clone(report),
+        })
+    }
+
+    /// Connects.
+    pub(super) fn start(
+        self,
+        streams: &Arc<Streams>,
+        hooks: Arc<Hooks>,
+        stop: &Arc<Stop>,
+    ) -> Result<(), SyncError> {
+        let (end, ended) = channel();
+        streams.wakes(None, Some(end));
+        let (all, stop) = (Arc::clone(streams), Arc::clone(stop));
+        // Nobody waits for it: it may be looking for a way that nobody needs any more.
+        spawn("streams", move || {
+            if let Err(e) = Arc::new(self).call(&all, &hooks, &ended) {
+                stop.fail(e);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn call(
+        self: Arc<Self>,
+        streams: &Arc<Streams>,
+        hooks: &Arc<Hooks>,
+        ended: &Receiver<()>,
+    ) -> Result<(), SyncError> {
+        let way = match self.first(streams) {
+            _ if streams.closed() => return Ok(()),
+            Ok((way, stream)) => {
+                self.comes_up(&way, &stream, streams);
+                let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
+                streams.keep(spawn("stream", move || (hooks.stream)(stream, &all))?);
+                Arc::new(way)
+            }
+            Err(why) => {
+                (self.report)(Event::Carried(Carried { why, ..Carried::default() }));
+                (hooks.alone)();
+                return Ok(());
+            }
+        };
+        let mut growth = Growth::new(self.most, way.rtt_ns);
+        let mut asked = 1;
+        loop {
+            let moved = streams.moved.load(Ordering::Relaxed);
+            let grown = growth.tick(monotonic_ns(), moved);
+            let wanted = if self.fixed { self.most } else { grown };
+            for _ in asked..wanted {
+                self.more(&way, streams, hooks)?;
+            }
+            asked = wanted.max(asked);
+            if asked >= self.most {
+                return Ok(());
+            }
+            match ended.recv_timeout(Duration::from_nanos(growth.period_ns())) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The first stream, over whichever way answers first; why there is none.
+    fn first(&self, streams: &Streams) -> Result<(Way, Stream), String> {
+        let mut why = "no address of the other side is known".to_owned();
+        let until = monotonic_ns() + DSYNC_CONNECT_TIMEOUT.as_nanos() as u64;
+        let (found, ways) = channel();
+        for host in &self.hosts {
+            let (host, port, found) = (host.clone(), self.port, found.clone());
+            // It ends by itself, and nobody waits for it.
+            spawn("connect", move || {
+                let tried = connect(&host, port, until).map_err(|e| format!("{host}: {e}"));
+                // Another way may have been found already.
+                let _late = found.send(tried);
+            })
+            .map_err(|e| e.to_string())?;
+        }
+        drop(found);
+        loop {
+            let left = Duration::from_nanos(until.saturating_sub(monotonic_ns()));
+            let (socket, way) = match ways.recv_timeout(left) {
+                Ok(Ok(found)) => found,
+                Ok(Err(e)) => {
+                    why = e;
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => return Err("nobody answered in time".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => return Err(why),
+            };
+            let socket = Arc::new(socket);
+            streams.watch(&socket);
+            match self.known.open(&socket) {
+                Ok(stream) => return Ok((way, stream)),
+                Err(e) => why = format!("{}: {e}", way.address),
+            }
+        }
+    }
+
+    /// One more stream. What does not come up is no loss.
+    fn more(
+        self: &Arc<Self>,
+        way: &Arc<Way>,
+        streams: &Arc<Streams>,
+        hooks: &Arc<Hooks>,
+    ) -> Result<(), SyncError> {
+        let (caller, way) = (Arc::clone(self), Arc::clone(way));
+        let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
+        streams.keep(spawn("stream", move || {
+            let opened = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
+            let opened = opened.and_then(|socket| {
+                let socket = Arc::new(socket);
+                all.watch(&socket);
+                caller.known.open(&socket)
+            });
+            if let Ok(stream) = opened {
+                caller.comes_up(&way, &stream, &all);
+                (hooks.stream)(stream, &all);
+            }
+        })?);
+        Ok(())
+    }
+
+    fn comes_up(&self, way: &Way, stream: &Stream, streams: &Streams) {
+        (self.report)(Event::Carried(Carried {
+            streams: streams.came_up(),
+            rtt_ns: way.rtt_ns,
+            congestion: stream.congestion.clone(),
+            why: String::new(),
+        }));
+    }
+}
+
+/// Connects to the first address of a host that answers.
+fn connect(host: &str, port: u16, until_ns: u64) -> std::io::Result<(TcpStream, Way)> {
+    let mut failed = std::io::Error::from(std::io::ErrorKind::NotFound);
+    for address in (host, port).to_socket_addrs()? {
+        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        let began = monotonic_ns();
+        match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
+            Ok(socket) => return Ok((socket, Way { address, rtt_ns: monotonic_ns() - began })),
+            Err(e) => failed = e,
+        }
+    }
+    Err(failed)
+}

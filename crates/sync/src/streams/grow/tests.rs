@@ -1,0 +1,135 @@
+//! The number of streams over simulated links: each stream has a window that doubles at each round
+//! trip and ends where Linux stops it, and may lose packets.
+
+use base::limits::DSYNC_STREAMS_MAX;
+use base::random::{Random, SeededRandom};
+
+use super::*;
+
+const LINK: u64 = 125_000_000;
+const PACKET: f64 = 1_448.0;
+/// What Linux lets a window grow to by itself.
+const WINDOW_MAX: f64 = 3e6;
+/// Of a stream that begins.
+const WINDOW_FIRST: f64 = 10.0 * PACKET;
+const STEP_NS: u64 = 10_000_000;
+
+/// A link with streams through it.
+struct Simulated {
+    rtt_ns: u64,
+    loss: f64,
+    random: SeededRandom,
+    /// Window, and whether it still doubles.
+    streams: Vec<(f64, bool)>,
+    moved: f64,
+}
+
+impl Simulated {
+    fn new(rtt_ns: u64, loss: f64) -> Self {
+        let random = SeededRandom::new(7);
+        Self { rtt_ns, loss, random, streams: Vec::new(), moved: 0.0 }
+    }
+
+    /// Some time passes; the rate in it.
+    fn step(&mut self) -> f64 {
+        // Without delay there is still what the machines take.
+        let rtt = self.rtt_ns.max(50_000) as f64 / 1e9;
+        let step = STEP_NS as f64 / 1e9;
+        let offered: f64 = self.streams.iter().map(|(window, _)| window / rtt).sum();
+        let share = (LINK as f64 / offered).min(1.0);
+        for (window, doubles) in &mut self.streams {
+            let packets = *window * share * step / rtt / PACKET;
+            let lost = 1.0 - (1.0 - self.loss).powf(packets);
+            if (self.random.below(1 << 30) as f64) < lost * f64::from(1 << 30) {
+                (*window, *doubles) = ((*window * 0.7).max(2.0 * PACKET), false);
+            } else if *doubles {
+                *window *= 2f64.powf(step / rtt);
+            } else {
+                *window += PACKET * step / rtt;
+            }
+            *window = window.min(WINDOW_MAX);
+        }
+        let rate = offered * share;
+        self.moved += rate * step;
+        rate
+    }
+
+    /// Runs for so many seconds: streams at the end, the mean rate of the last second, and when
+    /// 90 % of the link was reached first.
+    fn run(&mut self, seconds: u64) -> (usize, f64, Option<f64>) {
+        let mut growth = Growth::new(DSYNC_STREAMS_MAX, self.rtt_ns);
+        let (mut now, mut last, mut filled) = (0, 0.0, None);
+        let end = seconds * NS_PER_S;
+        while now < end {
+            let wanted = growth.tick(now, self.moved as u64);
+            // A new stream shakes hands for some round trips; one is near enough.
+            self.streams.resize(wanted.max(self.streams.len()), (WINDOW_FIRST, true));
+            let before = self.moved;
+            let rate = self.step();
+            now += STEP_NS;
+            if now > end - NS_PER_S {
+                last += self.moved - before;
+            }
+            if rate > 0.9 * LINK as f64 {
+                filled.get_or_insert(now as f64 / 1e9);
+            }
+        }
+        (self.streams.len(), last, filled)
+    }
+}
+
+#[test]
+fn a_link_is_filled_at_any_distance() {
+    for (ms, most, within) in
+        [(0, 4, 0.5), (2, 4, 0.5), (10, 8, 0.8), (100, 64, 2.0), (200, 64, 3.0)]
+    {
+        let (streams, rate, filled) = Simulated::new(ms * 1_000_000, 0.0).run(10);
+        assert!(rate > 0.99 * LINK as f64, "{ms} ms: {streams} streams, {rate} B/s");
+        assert!(streams <= most, "{ms} ms: {streams} streams");
+        assert!(filled.is_some_and(|at| at < within), "{ms} ms: filled after {filled:?} s");
+    }
+}
+
+#[test]
+fn where_packets_are_lost_more_streams_carry_more() {
+    for ms in [10, 100, 200] {
+        let mut alone = Simulated::new(ms * 1_000_000, 0.001);
+        alone.streams.push((WINDOW_FIRST, true));
+        let one = (0..1_000).map(|_| alone.step()).sum::<f64>() / 1_000.0;
+        let (streams, rate, _) = Simulated::new(ms * 1_000_000, 0.001).run(20);
+        assert!(streams >= 16, "{ms} ms: {streams} streams");
+        let all = (one * 10.0).min(0.9 * LINK as f64);
+        assert!(rate >= all, "{ms} ms: {rate} B/s with {streams} streams, {one} with one");
+    }
+}
+
+#[test]
+fn what_the_link_does_not_limit_gets_few_streams() {
+    // A disk that gives 30 MB/s, give or take a tenth.
+    let (mut growth, mut random) = (Growth::new(64, 1_000_000), SeededRandom::new(1));
+    let (mut now, mut moved, mut streams) = (0, 0, 1);
+    while now < 60 * NS_PER_S {
+        streams = growth.tick(now, moved);
+        now += growth.period_ns();
+        moved += 5_400_000 + random.below(1_200_000);
+    }
+    assert_eq!(streams, 4);
+}
+
+#[test]
+fn no_more_than_agreed_and_none_for_nothing() {
+    let mut growth = Growth::new(3, 0);
+    let (mut now, mut moved) = (0, 0);
+    for _ in 0..10 {
+        assert_eq!(growth.tick(now, moved), 1, "nothing is moved yet");
+        now += growth.period_ns();
+    }
+    for n in 0..10u64 {
+        now += growth.period_ns();
+        moved += 1_000 << (2 * n);
+        growth.tick(now, moved);
+    }
+    assert_eq!(growth.tick(now, moved), 3);
+    // A clock that stands still, or goes back, says nothing.
+    assert_eq!(growth.tick(now - 5, u64::MAX), 3);
+}
