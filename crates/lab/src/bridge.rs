@@ -22,6 +22,7 @@ pub mod gso;
 pub mod link;
 pub mod pair;
 pub mod run;
+pub mod scene;
 pub mod shape;
 mod sys;
 pub mod tally;

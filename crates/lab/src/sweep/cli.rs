@@ -124,7 +124,7 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
         kept = so_far.write(&args.out);
         let Some(point) = so_far.points.get(number).filter(|_| !args.quiet) else { return };
         eprintln!("{done} of {all}: {}", point.at.name());
-    })?;
+    });
     kept?;
     result.write(&args.out)?;
     report::write_sweep(&result, &args.out)?;

@@ -1,48 +1,20 @@
 //! The rounds of a sweep: every point once, in another order each time, so that whatever drifts
 //! drifts under all of them alike.
 
-use super::link::Link;
+use super::link;
 use super::plan::{At, Plan};
 use super::record::{Point, Sample, Sweep, VERSION};
-use super::transport::{self, Carried, SweepError, tried};
+use super::transport::{self, Carried, SweepError};
 use crate::agent::with_sources;
 use crate::proc;
 use crate::transfer::run::order;
 use base::limits::SWEEP_ATTEMPTS;
-use base::random::{Random, SystemRandom};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 
 /// What is told while it runs: the sweep so far, the point that is done, and how many are.
 pub type Progress<'a> = &'a mut dyn FnMut(&Sweep, usize, u32);
 
-/// The folder of the links' socket; it goes with this value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, SweepError> {
-        // Nobody else can have made it before.
-        let name = format!("plimsoll-sweep-{:016x}", SystemRandom.next_u64());
-        let dir = std::env::temp_dir().join(name);
-        let made = DirBuilder::new().mode(0o700).create(&dir);
-        made.map_err(tried("make a folder for the link's socket"))?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Measures all points. Needs root.
-///
-/// # Errors
-/// When nothing can be measured; what fails at one point is in the result.
-pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Result<Sweep, SweepError> {
-    let folder = Folder::new()?;
+/// Measures all points. Needs root. What fails at a point is in the result.
+pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Sweep {
     let mut sweep = Sweep {
         kind: "sweep".into(),
         format: VERSION,
@@ -61,7 +33,7 @@ pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Result<Swee
         for number in order(sweep.points.len(), plan.seed, round) {
             let Some(point) = sweep.points.get_mut(number) else { continue };
             if point.failed.is_none() {
-                sample(plan, point, round, &folder.0);
+                sample(plan, point, round);
             }
             done += 1;
             sweep.ended = base::clock::wall_ns() as f64 / 1e9;
@@ -69,13 +41,13 @@ pub fn run(plan: &Plan, command: Vec<String>, tell: Progress<'_>) -> Result<Swee
             tell(&sweep, number, done);
         }
     }
-    Ok(sweep)
+    sweep
 }
 
 /// One more sample of a point: measured anew, some times, when the link was late.
-fn sample(plan: &Plan, point: &mut Point, round: u32, dir: &Path) {
+fn sample(plan: &Plan, point: &mut Point, round: u32) {
     for _ in 0..SWEEP_ATTEMPTS {
-        match measure(plan, &point.at, dir) {
+        match measure(plan, &point.at) {
             Ok((Carried { bytes_s, rtt_s, tcp }, why)) if why.is_empty() => {
                 point.samples.push(Sample { round, bytes_s, rtt_s, tcp });
                 return;
@@ -90,8 +62,8 @@ fn sample(plan: &Plan, point: &mut Point, round: u32, dir: &Path) {
 }
 
 /// What was carried over a link of its own, and why that means nothing, if it does not.
-fn measure(plan: &Plan, at: &At, dir: &Path) -> Result<(Carried, Vec<String>), SweepError> {
-    let link = Link::start(plan, at, dir)?;
+fn measure(plan: &Plan, at: &At) -> Result<(Carried, Vec<String>), SweepError> {
+    let link = link::start(plan, at)?;
     let carried = transport::of(plan.carrier).carry(plan, at, &link)?;
-    Ok((carried, link.end()?))
+    Ok((carried, link.end()?.why))
 }

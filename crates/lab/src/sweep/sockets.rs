@@ -1,10 +1,10 @@
 //! TCP connections over the link of a point, with windows that are set.
 
-use super::link::{Link, SECOND};
 use super::plan::{At, Plan};
 use super::transport::{SweepError, tried};
 use crate::agent::clock::mono_ns;
 use crate::bridge::device::DeviceError;
+use crate::bridge::scene::{SECOND, Scene};
 use base::limits::{LAB_SILENCE_MAX, SWEEP_PROBES};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
@@ -64,7 +64,7 @@ fn socket(flight: u64, congestion: &str) -> io::Result<Socket> {
 ///
 /// # Errors
 /// What the kernel refuses; an unknown congestion control among that.
-pub fn open(plan: &Plan, at: &At, link: &Link) -> Result<Vec<Pair>, SweepError> {
+pub fn open(plan: &Plan, at: &At, link: &Scene) -> Result<Vec<Pair>, SweepError> {
     let (flight, congestion) = (plan.flight(at), &at.congestion);
     let failed = |what: String| move |source| DeviceError::Refused { what, source };
     let listen = || -> io::Result<(Socket, SocketAddr)> {

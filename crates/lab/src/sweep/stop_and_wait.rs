@@ -5,11 +5,11 @@
 //! together, all wait at the same time, and nobody uses the link meanwhile.
 
 use super::limiter::Tcp;
-use super::link::Link;
 use super::plan::{At, Plan};
 use super::sockets::{self, Pair};
 use super::transport::{Carried, SweepError, Transport, tried};
 use crate::agent::clock::{mono_ns, sleep_until};
+use crate::bridge::scene::Scene;
 use crate::tcp_info::TcpInfo;
 use base::limits::{LAB_STREAM_BUFFER, SWEEP_BLOCKS};
 use std::io::{self, Read, Write};
@@ -45,7 +45,7 @@ struct Done {
 }
 
 impl Transport for StopAndWait {
-    fn carry(&self, plan: &Plan, at: &At, link: &Link) -> Result<Carried, SweepError> {
+    fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
         let mut pairs = sockets::open(plan, at, link)?;
         let rtt_s = match pairs.first_mut() {
             Some(pair) => sockets::probe(pair)?,

@@ -1,11 +1,11 @@
 //! TCP streams with a window that is set at their receiver.
 
 use super::limiter::Tcp;
-use super::link::Link;
 use super::plan::{At, Plan};
 use super::sockets::{self, Pair};
 use super::transport::{Carried, SweepError, Transport, tried};
 use crate::agent::clock::{mono_ns, sleep_until};
+use crate::bridge::scene::Scene;
 use crate::tcp_info::TcpInfo;
 use base::limits::LAB_STREAM_BUFFER;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Stream;
 
 impl Transport for Stream {
-    fn carry(&self, plan: &Plan, at: &At, link: &Link) -> Result<Carried, SweepError> {
+    fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
         let mut pairs = sockets::open(plan, at, link)?;
         let rtt_s = match pairs.first_mut() {
             Some(pair) => sockets::probe(pair)?,
@@ -48,7 +48,7 @@ impl Transport for Stream {
             (before, after, last - first, end_ns - begin_ns)
         });
         if bytes == 0 {
-            return Err(SweepError::Link("nothing came over it".to_owned()));
+            return Err(SweepError::Nothing);
         }
         let tcp = before.into_iter().zip(after);
         let tcp = tcp.map(|(before, after)| Tcp::between(&before?, &after?, ns));

@@ -2,10 +2,10 @@
 //! and [`super::stream`] by this trait.
 
 use super::limiter::Tcp;
-use super::link::Link;
 use super::plan::{At, Carrier, Plan};
 use super::{stop_and_wait, stream};
 use crate::bridge::device::DeviceError;
+use crate::bridge::scene::{Scene, SceneError};
 use std::io;
 
 /// What was carried.
@@ -34,9 +34,12 @@ pub enum SweepError {
         #[source]
         source: io::Error,
     },
-    /// The link has ended, or did not begin.
-    #[error("the emulated link: {0}")]
-    Link(String),
+    /// The link.
+    #[error(transparent)]
+    Scene(#[from] SceneError),
+    /// It stood, and carried nothing.
+    #[error("nothing came over the emulated link")]
+    Nothing,
 }
 
 /// Names what was tried.
@@ -50,7 +53,7 @@ pub trait Transport {
     ///
     /// # Errors
     /// What failed; the link then has ended or the machine refuses.
-    fn carry(&self, plan: &Plan, at: &At, link: &Link) -> Result<Carried, SweepError>;
+    fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError>;
 }
 
 /// Who is meant.
