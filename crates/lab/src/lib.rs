@@ -19,7 +19,8 @@
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
-//! - [`tcp_info`]: what TCP says of a connection. [`proc`]: what `/proc` says of a process and its machine.
+//! - [`tcp_info`]: what TCP says of a connection.
+//! - [`proc`]: what `/proc` says of a process and its machine.
 
 pub mod agent;
 pub mod bridge;

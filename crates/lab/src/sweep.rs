@@ -5,11 +5,11 @@
 //! network namespaces that are made for it. A link that was late condemns what was measured over
 //! it: the point is measured anew, and if that does not help it is told as spoiled.
 //!
-//! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures 5 to
-//!   7 of the source among them. [`link`]: the namespaces and the bridge.
+//! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
+//!   the source, 5 to 7, among them. [`link`]: the namespaces and the bridge.
 //! - [`transport`]: who carries; [`stop_and_wait`] and [`stream`]. [`sockets`]: their connections.
-//! - [`limiter`]: from TCP's own accounting to a name. [`run`]: the rounds. [`record`]: what is kept.
-//!   [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
+//! - [`limiter`]: from TCP's own accounting to a name. [`run`]: the rounds.
+//! - [`record`]: what is kept. [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
 
 pub mod cli;
 pub mod limiter;

@@ -92,8 +92,10 @@ pub const SWEEP_MEASURED: Duration = Duration::from_secs(1);
 pub const SWEEP_RTTS: f64 = 8.0;
 /// ... and so many blocks.
 pub const SWEEP_BLOCKS: f64 = 4.0;
-/// Round trips with nothing else under way by which the distance is measured.
-pub const SWEEP_PROBES: usize = 9;
+/// Round trips with nothing else under way by which the distance is measured, at least, ...
+pub const SWEEP_PROBES: u64 = 5;
+/// ... and for how long: short ones vary with what else the machine does.
+pub const SWEEP_PROBED: Duration = Duration::from_millis(300);
 /// How often a point is measured that the link itself has spoiled.
 pub const SWEEP_ATTEMPTS: u32 = 4;
 /// By how much, in percent, a point may be off the model before the sweep says that it is.

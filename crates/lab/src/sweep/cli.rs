@@ -15,8 +15,8 @@ use std::process::ExitCode;
 /// Options of `lab sweep`; lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// Redraw this figure of the source, 5, 6 or 7: stop and wait by one, two or four, from 64 KB
-    /// to 512 MB and 0 to 200 ms, scaled to the link's rate
+    /// Redraw figure 5, 6 or 7 of a report of 2011: stop and wait by one, two or four, blocks of
+    /// 64 KB to 512 MB over 0 to 200 ms, scaled to the link's rate
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(5..=7),
           conflicts_with_all = ["carrier", "windows", "instances"])]
     figure: Option<u8>,

@@ -9,8 +9,10 @@ use base::limits::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Payload of a full packet, as a part of it: 1500 bytes with headers of IP, TCP and timestamps.
-const PAYLOAD: f64 = 1448.0 / 1500.0;
+/// Payload of a full packet, bytes.
+const PAYLOAD: f64 = 1448.0;
+/// What each packet has beside it: headers of IP and TCP, and timestamps.
+const HEADERS: f64 = 52.0;
 /// The source's buffers, bytes.
 const SOURCE_BUFFERS: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, 64 << 20, 512 << 20];
 /// The source's round trips, milliseconds.
@@ -104,8 +106,7 @@ impl Plan {
             windows: SOURCE_BUFFERS.iter().map(scaled).collect(),
             instances: vec![instances],
             encrypt: vec![false, true],
-            // Without loss its window doubles until it is no limit; cubic stops at half of the
-            // link when acknowledgements come in a row, and creeps from there.
+            // Without loss its window doubles until it is no limit.
             congestion: vec!["reno".to_owned()],
             rate,
             repeats: 3,
@@ -184,14 +185,36 @@ impl Plan {
         payload_rate(self.rate)
     }
 
+    /// What the link carries of payload at a point, bytes per second: a block smaller than a packet
+    /// is one all the same.
+    pub fn carries(&self, at: &At) -> f64 {
+        let block = at.window as f64;
+        match self.carrier {
+            Carrier::StopAndWait => {
+                let on_the_line = block + (block / PAYLOAD).ceil() * HEADERS;
+                self.rate as f64 / 8.0 * block / on_the_line
+            }
+            Carrier::Stream => self.link(),
+        }
+    }
+
     /// What the model says of a point whose round trip, with nothing else under way, is `rtt_s`.
     pub fn predicted(&self, at: &At, rtt_s: f64) -> f64 {
-        let (window, link) = (at.window as f64, self.link());
+        let (window, link) = (at.window as f64, self.carries(at));
         let one = match self.carrier {
             Carrier::StopAndWait => model::stop_and_wait(window, rtt_s, link),
             Carrier::Stream => model::window(window, rtt_s, link),
         };
         model::instances(at.instances, one, link)
+    }
+
+    /// What a window is in the bytes of the source whose figure is redrawn; itself without one.
+    pub fn source_window(&self, bytes: u64) -> f64 {
+        let window = bytes as f64 / self.scale;
+        // Here they are whole bytes; the source's are powers of two.
+        let power = window.log2().round().exp2();
+        let near = self.figure.is_some() && model::deviation_percent(window, power).abs() < 1.0;
+        if near { power } else { window.round() }
     }
 
     /// Bytes that a connection may have under way so that TCP is not what limits stop and wait: the
@@ -229,7 +252,7 @@ impl Plan {
 
 /// Payload bytes per second of a rate in bits per second of IP packets.
 fn payload_rate(bits: u64) -> f64 {
-    bits as f64 / 8.0 * PAYLOAD
+    bits as f64 / 8.0 * PAYLOAD / (PAYLOAD + HEADERS)
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ impl Point {
             let far = |s: &Sample| (s.bytes_s - bytes_s.median).abs();
             let middle = self.samples.iter().min_by(|a, b| far(a).total_cmp(&far(b)));
             let tcp = middle.and_then(|sample| sample.tcp);
+            let carries = plan.carries(&self.at);
             let source = plan.figure.map(|_| bytes_s.median / plan.scale);
             Figures {
                 bytes_s,
@@ -114,7 +115,7 @@ impl Point {
                 predicted,
                 off_percent: deviation_percent(bytes_s.median, predicted),
                 source_bytes_s: source,
-                limiter: limiter::judge(plan.carrier, tcp.as_ref(), bytes_s.median, plan.link()),
+                limiter: limiter::judge(plan.carrier, tcp.as_ref(), bytes_s.median, carries),
             }
         });
     }

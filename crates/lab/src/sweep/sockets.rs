@@ -5,7 +5,8 @@ use super::transport::{SweepError, tried};
 use crate::agent::clock::mono_ns;
 use crate::bridge::device::DeviceError;
 use crate::bridge::scene::{SECOND, Scene};
-use base::limits::{LAB_SILENCE_MAX, SWEEP_PROBES};
+use crate::bridge::shape::nanos;
+use base::limits::{LAB_SILENCE_MAX, SWEEP_PROBED, SWEEP_PROBES};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -34,8 +35,8 @@ fn number(value: u64) -> [u8; 4] {
     libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX).to_ne_bytes()
 }
 
-/// Lets the peer have at most `bytes` unacknowledged. Kernels from 6.8 on forget it when they learn
-/// how much room packets take, so that it is set anew with each read.
+/// Lets the peer have at most `bytes` unacknowledged. The kernel (6.18 was looked at) sets it
+/// itself when it learns how much room packets take, so that it is set anew with each read.
 ///
 /// # Errors
 /// What the kernel refuses.
@@ -60,11 +61,11 @@ fn socket(flight: u64, congestion: &str) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// As many connections as the point has.
+/// So many connections with what the point wants of them.
 ///
 /// # Errors
 /// What the kernel refuses; an unknown congestion control among that.
-pub fn open(plan: &Plan, at: &At, link: &Scene) -> Result<Vec<Pair>, SweepError> {
+pub fn open(plan: &Plan, at: &At, link: &Scene, n: u32) -> Result<Vec<Pair>, SweepError> {
     let (flight, congestion) = (plan.flight(at), &at.congestion);
     let failed = |what: String| move |source| DeviceError::Refused { what, source };
     let listen = || -> io::Result<(Socket, SocketAddr)> {
@@ -82,7 +83,7 @@ pub fn open(plan: &Plan, at: &At, link: &Scene) -> Result<Vec<Pair>, SweepError>
         Ok(socket)
     };
     let mut pairs = Vec::new();
-    for _ in 0..at.instances {
+    for _ in 0..n {
         let what = || "connect over the link".to_owned();
         let sender = link.first.within(|| connect().map_err(failed(what())))?;
         let (receiver, _) = listener.accept().map_err(tried("take a connection"))?;
@@ -92,24 +93,54 @@ pub fn open(plan: &Plan, at: &At, link: &Scene) -> Result<Vec<Pair>, SweepError>
     Ok(pairs)
 }
 
-/// A round trip of one byte with nothing else under way, seconds: the median of some.
-///
-/// # Errors
-/// The connection is gone.
-pub fn probe(pair: &mut Pair) -> Result<f64, SweepError> {
-    let mut times = Vec::new();
-    let mut byte = [0];
-    for _ in 0..SWEEP_PROBES {
-        let begin = mono_ns();
-        let mut there_and_back = || {
-            pair.sender.write_all(&[1])?;
-            pair.receiver.read_exact(&mut byte)?;
-            pair.receiver.write_all(&[1])?;
-            pair.sender.read_exact(&mut byte)
-        };
-        there_and_back().map_err(tried("measure the distance"))?;
-        times.push(mono_ns() - begin);
+/// A connection on which one byte goes there and back while nothing else is under way.
+#[derive(Debug)]
+pub struct Probe {
+    pair: Pair,
+    ns: u64,
+    times: u64,
+}
+
+impl Probe {
+    /// Connects, and measures for the first time.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn new(plan: &Plan, at: &At, link: &Scene) -> Result<Self, SweepError> {
+        let pair = open(plan, at, link, 1)?.pop().ok_or(SweepError::Nothing)?;
+        let mut probe = Self { pair, ns: 0, times: 0 };
+        probe.measure()?;
+        Ok(probe)
     }
-    times.sort_unstable();
-    Ok(times.get(times.len() / 2).map_or(0.0, |ns| *ns as f64 / 1e9))
+
+    /// Measures for a while.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn measure(&mut self) -> Result<(), SweepError> {
+        let begin = mono_ns();
+        let mut times = 0;
+        while times < SWEEP_PROBES || mono_ns() - begin < nanos(SWEEP_PROBED) {
+            self.pair.there_and_back().map_err(tried("measure the distance"))?;
+            times += 1;
+        }
+        self.ns += mono_ns() - begin;
+        self.times += times;
+        Ok(())
+    }
+
+    /// A round trip, seconds. The mean: blocks have the slow ones as well.
+    pub fn rtt_s(&self) -> f64 {
+        self.ns as f64 / 1e9 / self.times.max(1) as f64
+    }
+}
+
+impl Pair {
+    fn there_and_back(&mut self) -> io::Result<()> {
+        let mut byte = [0];
+        self.sender.write_all(&[1])?;
+        self.receiver.read_exact(&mut byte)?;
+        self.receiver.write_all(&[1])?;
+        self.sender.read_exact(&mut byte)
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::limiter::Tcp;
 use super::plan::{At, Plan};
-use super::sockets::{self, Pair};
+use super::sockets::{self, Pair, Probe};
 use super::transport::{Carried, SweepError, Transport, tried};
 use crate::agent::clock::{mono_ns, sleep_until};
 use crate::bridge::scene::Scene;
@@ -46,12 +46,9 @@ struct Done {
 
 impl Transport for StopAndWait {
     fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
-        let mut pairs = sockets::open(plan, at, link)?;
-        let rtt_s = match pairs.first_mut() {
-            Some(pair) => sockets::probe(pair)?,
-            None => 0.0,
-        };
-        let common = Common::new(plan, at, rtt_s);
+        let mut probe = Probe::new(plan, at, link)?;
+        let pairs = sockets::open(plan, at, link, at.instances)?;
+        let common = Common::new(plan, at, probe.rtt_s());
         let done = std::thread::scope(|scope| {
             let common = &common;
             let work = pairs.into_iter().zip(0..).map(|(pair, number)| {
@@ -68,7 +65,9 @@ impl Transport for StopAndWait {
         });
         let done = done.into_iter().collect::<io::Result<Vec<Done>>>();
         let done = done.map_err(tried("send a block and wait for its acknowledgement"))?;
-        let bytes_s = done.iter().map(|done| done.bytes_s).sum();
+        // What else the machine does now is what it did for the blocks.
+        probe.measure()?;
+        let (rtt_s, bytes_s) = (probe.rtt_s(), done.iter().map(|done| done.bytes_s).sum());
         Ok(Carried { bytes_s, rtt_s, tcp: Tcp::sum(done.into_iter().map(|done| done.tcp)) })
     }
 }
@@ -80,7 +79,7 @@ impl Common {
         let all = at.window as f64 * f64::from(at.instances);
         Self {
             block: at.window,
-            block_ns: ns(at.window as f64, plan.link()),
+            block_ns: ns(at.window as f64, plan.carries(at)),
             cycle_ns: ns(all, plan.predicted(at, rtt_s)),
             warm_ns,
             measured_ns,

@@ -2,7 +2,7 @@
 
 use super::limiter::Tcp;
 use super::plan::{At, Plan};
-use super::sockets::{self, Pair};
+use super::sockets::{self, Pair, Probe};
 use super::transport::{Carried, SweepError, Transport, tried};
 use crate::agent::clock::{mono_ns, sleep_until};
 use crate::bridge::scene::Scene;
@@ -18,11 +18,8 @@ pub struct Stream;
 
 impl Transport for Stream {
     fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
-        let mut pairs = sockets::open(plan, at, link)?;
-        let rtt_s = match pairs.first_mut() {
-            Some(pair) => sockets::probe(pair)?,
-            None => 0.0,
-        };
+        let rtt_s = Probe::new(plan, at, link)?.rtt_s();
+        let pairs = sockets::open(plan, at, link, at.instances)?;
         let (warm_ns, measured_ns) = plan.times_ns(at);
         // Windows arrive once in a round trip: whole ones of those are all alike.
         let rtt_ns = ((rtt_s * 1e9) as u64).max(1);

@@ -8,11 +8,14 @@ impl Sweep {
     pub fn text(&self) -> String {
         let plan = &self.plan;
         let mut out = format!(
-            "{}, over {}bit/s ({}/s of payload), each {} times\n",
+            "{}, over {}bit/s ({}/s of payload), each {}\n",
             plan.title,
             base::units::count(plan.rate as f64),
             bytes(self.link_bytes_s),
-            plan.repeats,
+            match plan.repeats {
+                1 => "once".to_owned(),
+                n => format!("{n} times"),
+            },
         );
         if plan.figure.is_some() {
             out += "Buffers are the source's; what they are here is as much smaller as the link.\n";
@@ -34,7 +37,7 @@ impl Sweep {
     fn row(&self, point: &Point) -> String {
         let at = &point.at;
         let sealed = if at.encrypt { "yes" } else { "no" };
-        let window = bytes((at.window as f64 / self.plan.scale).round());
+        let window = bytes(self.plan.source_window(at.window));
         let rtt = point.figures.map_or("–".to_owned(), |f| time_ns(f.rtt_s * 1e9));
         let head = format!(
             "{:>7}  {rtt:>9}  {window:>9} {:>2}  {:>7} {sealed:>6}",

@@ -31,6 +31,8 @@ fn figures_keep_their_share_of_the_link() {
         for rate in [100_000_000, 1_000_000_000] {
             let plan = Plan::figure(figure, rate).unwrap();
             assert_eq!(plan.check(), Ok(()));
+            let source = plan.windows.iter().map(|bytes| plan.source_window(*bytes));
+            assert!(source.eq(SOURCE_BUFFERS.iter().map(|bytes| *bytes as f64)));
             let far = plan.points().into_iter().rfind(|at| !at.encrypt).unwrap();
             assert_eq!((far.rtt_ms, far.instances), (200.0, instances));
             // 512 MiB at 200 ms: 696 of 940 MB/s, as often as it fits into the link.
@@ -40,6 +42,19 @@ fn figures_keep_their_share_of_the_link() {
         }
     }
     assert_eq!(Plan::figure(4, 100_000_000), None);
+}
+
+#[test]
+fn a_small_block_has_headers_as_a_large_one() {
+    let figure = Plan::figure(5, 100_000_000).unwrap();
+    let at = |window| At { window, ..figure.points()[0].clone() };
+    let carries = |window| figure.carries(&at(window)) / 12.5e6;
+    assert!((carries(52) - 0.5).abs() < 1e-9, "one packet, half of it payload");
+    assert!((carries(1448) - 1448.0 / 1500.0).abs() < 1e-9, "a full packet");
+    assert!((carries(1449) - 1449.0 / 1553.0).abs() < 1e-9, "one more for the last byte");
+    assert!((carries(1 << 26) * 12.5e6 / figure.link() - 1.0).abs() < 1e-4, "many");
+    let stream = Plan { carrier: Carrier::Stream, ..figure.clone() };
+    assert_eq!(stream.carries(&at(64)), stream.link(), "its packets are full");
 }
 
 #[test]

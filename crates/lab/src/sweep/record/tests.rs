@@ -13,7 +13,8 @@ pub(crate) fn made_up() -> Sweep {
         point.samples = (0..3)
             .map(|round| Sample {
                 round,
-                bytes_s: predicted * (part + 0.01 * f64::from(round)),
+                // Whole ones are the same when they have been text.
+                bytes_s: (predicted * (part + 0.01 * f64::from(round))).round(),
                 rtt_s: 0.2002,
                 tcp: Some(Tcp { elapsed_us: 1_000_000, min_rtt_us: 200_200, ..Tcp::default() }),
             })
@@ -71,7 +72,15 @@ fn what_is_written_is_read_and_other_kinds_are_none() {
     let dir = std::env::temp_dir().join(format!("plimsoll-sweep-record-{}", std::process::id()));
     let sweep = made_up();
     sweep.write(&dir).unwrap();
-    assert_eq!(Sweep::read(&dir).unwrap().unwrap(), sweep);
+    let mut read = Sweep::read(&dir).unwrap().unwrap();
+    let figures = |sweep: &Sweep| sweep.points.iter().map(|p| p.figures).collect::<Vec<_>>();
+    for (read, own) in figures(&read).into_iter().zip(figures(&sweep)) {
+        let off = |figures: Option<Figures>| figures.map_or(0.0, |f| f.off_percent);
+        assert!(read.is_some() == own.is_some() && (off(read) - off(own)).abs() < 1e-9);
+    }
+    // The last bit of a figure may be lost in text; those of the samples, which are whole, are not.
+    read.derive();
+    assert_eq!(read, sweep);
     assert_eq!(crate::transfer::Comparison::read(&dir).unwrap(), None);
     let newer = Sweep { format: VERSION + 1, ..sweep };
     newer.write(&dir).unwrap();
