@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 29] = [
     &[],
     &["serve"],
     &["cli"],
@@ -29,6 +29,7 @@ const COMMANDS: [&[&str]; 28] = [
     &["lab"],
     &["lab", "run"],
     &["lab", "limits"],
+    &["lab", "sweep"],
     &["lab", "agent"],
     &["lab", "list"],
     &["lab", "report"],

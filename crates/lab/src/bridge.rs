@@ -22,7 +22,13 @@ pub mod gso;
 pub mod link;
 pub mod pair;
 pub mod run;
+pub mod scene;
 pub mod shape;
 mod sys;
 pub mod tally;
 mod text;
+
+/// Whether this program may make namespaces and devices: it is root, be it of a namespace.
+pub fn is_root() -> bool {
+    sys::user() == 0
+}

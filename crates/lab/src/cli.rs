@@ -1,4 +1,4 @@
-//! `plimsoll lab …`: run, limits, agent, list, report, compare.
+//! `plimsoll lab …`: run, limits, sweep, agent, list, report, compare.
 //!
 //! Results go to stdout, progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done
 //! but degraded.
@@ -12,6 +12,8 @@ use crate::conduct::agents::{Source, own_command};
 use crate::conduct::{self, RunOptions, Told};
 use crate::job::{BUILT_IN, Job, SUMMARY};
 use crate::record::RunResult;
+use crate::sweep::Sweep;
+use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
@@ -40,6 +42,8 @@ enum LabCommand {
     Run(RunArgs),
     /// Run the six jobs of the Performance Limit Summary
     Limits(LimitsArgs),
+    /// Measure over distance and window, on links that it emulates, beside a model
+    Sweep(SweepArgs),
     /// Be one client of a run that is conducted elsewhere
     Agent(AgentArgs),
     /// Remove the folder that a run with --scratch has left when it was cut off
@@ -204,6 +208,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
     let outcome = match args.command {
         LabCommand::Run(args) => run_job(&args, find),
         LabCommand::Limits(args) => run_limits(&args),
+        LabCommand::Sweep(args) => sweep(&args, own_words()),
         LabCommand::Agent(args) => run_agent(&args),
         LabCommand::Clean(args) => clean(&args),
         LabCommand::List { json } => list(json),
@@ -467,13 +472,14 @@ fn list(json: bool) -> Outcome {
 
 fn make_report(path: &Path) -> Outcome {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
-    match Comparison::read(path)? {
-        Some(mut comparison) => {
+    match (Comparison::read(path)?, Sweep::read(path)?) {
+        (Some(mut comparison), _) => {
             // One of an earlier version has no sentences yet.
             comparison.derive();
             report::write_comparison(&comparison, dir)?;
         }
-        None => report::write(&RunResult::read(path)?, dir)?,
+        (None, Some(sweep)) => report::write_sweep(&sweep, dir)?,
+        (None, None) => report::write(&RunResult::read(path)?, dir)?,
     }
     println!("{}", dir.join("report.html").display());
     Ok(ExitCode::SUCCESS)

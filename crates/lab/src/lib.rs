@@ -15,9 +15,11 @@
 //! - [`record`], [`report`]: `result.json` and the page made from it.
 //! - [`limits`]: the six experiments of the Performance Limit Summary.
 //! - [`transfer`]: the comparison of protocols by whole files.
+//! - [`sweep`]: one connection or several over distances and windows, beside a model.
 //! - [`bridge`]: a link between two networks that is slow, far and lossy as wanted.
 //! - [`cli`]: `plimsoll lab …`.
 //! - [`desk`]: runs that a server makes for its users; [`node`]: how they are declared.
+//! - [`tcp_info`]: what TCP says of a connection.
 //! - [`proc`]: what `/proc` says of a process and its machine.
 
 pub mod agent;
@@ -35,5 +37,7 @@ pub mod pattern;
 pub mod proc;
 pub mod record;
 pub mod report;
+pub mod sweep;
+pub mod tcp_info;
 pub mod transfer;
 pub mod workload;

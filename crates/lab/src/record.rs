@@ -7,6 +7,7 @@ use crate::agent::clock::Offset;
 use crate::hist::{self, Hist};
 use crate::job::Job;
 use crate::limit::{Evidence, Verdict};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -328,6 +329,32 @@ pub fn figure_text(stream: bool, figure: f64) -> String {
     } else {
         format!("{} ops/s", base::units::count(figure))
     }
+}
+
+/// Reads a result of one kind: a file, or a directory with `result.json` in it. `None` when that
+/// is a result of another kind.
+///
+/// # Errors
+/// When it cannot be read or is of a version later than `version`.
+pub fn read_kind<T: DeserializeOwned>(
+    path: &Path,
+    kind: &str,
+    version: u32,
+) -> Result<Option<T>, RecordError> {
+    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(&file)
+        .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
+    let form = |e: serde_json::Error| RecordError::Form(name.clone(), e.to_string());
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(form)?;
+    if value["kind"] != kind {
+        return Ok(None);
+    }
+    let format = value["format"].as_u64().unwrap_or(0);
+    if format > u64::from(version) {
+        return Err(RecordError::Form(name, format!("format {format} is newer")));
+    }
+    serde_json::from_value(value).map(Some).map_err(form)
 }
 
 /// Writes a file beside its final place and moves it there.

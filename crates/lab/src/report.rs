@@ -8,6 +8,7 @@ pub(crate) mod link;
 
 use crate::limits::Summary;
 use crate::record::{self, RecordError, RunResult, SteadyVerdict};
+use crate::sweep::Sweep;
 use crate::transfer;
 use base::units::time_ns;
 use std::path::Path;
@@ -17,6 +18,8 @@ pub use compare::{Comparison, compare};
 const PAGE: &str = include_str!("report/page.html");
 const SUMMARY_PAGE: &str = include_str!("report/summary.html");
 const COMPARISON_PAGE: &str = include_str!("report/comparison.html");
+const SWEEP_PAGE: &str = include_str!("report/sweep.html");
+const SWEEP_PANELS: &str = include_str!("report/sweep.js");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/charts.js");
 const PANELS: &str = include_str!("report/panels.js");
@@ -54,6 +57,20 @@ pub fn write_comparison(result: &transfer::Comparison, dir: &Path) -> Result<(),
     let title = format!("{} over {} protocols", result.plan.title, result.lines.len());
     let data = serde_json::to_string(result).unwrap_or_default();
     record::write_file(dir, "report.html", &fill(COMPARISON_PAGE, &title, &data))
+}
+
+/// Writes `report.html` of a sweep into `dir`.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn write_sweep(result: &Sweep, dir: &Path) -> Result<(), RecordError> {
+    record::write_file(dir, "report.html", &sweep_page(result))
+}
+
+/// The page of a sweep.
+pub fn sweep_page(result: &Sweep) -> String {
+    let data = serde_json::to_string(result).unwrap_or_default();
+    fill(&SWEEP_PAGE.replace("/*PANELS*/", SWEEP_PANELS), &result.plan.title, &data)
 }
 
 /// The page of a Performance Limit Summary.

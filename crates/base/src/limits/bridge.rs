@@ -67,3 +67,38 @@ pub const BRIDGE_CALL_EVERY: Duration = Duration::from_millis(250);
 pub const BRIDGE_SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Frames that the kernel may keep for the end of a pair, in bytes; it gives what it may.
 pub const BRIDGE_SOCKET_BUFFER: usize = 8 << 20;
+
+// --- lab: sweeps over the emulated link -------------------------------------------------------
+
+/// Most points of a sweep: at some seconds for each repetition, a day.
+pub const SWEEP_POINTS_MAX: usize = 1_000;
+/// Most connections at once: each has two threads.
+pub const SWEEP_CONNECTIONS_MAX: u32 = 64;
+/// Smallest window or block: 64 KiB of the source at 100 Mbit/s are some 800 bytes.
+pub const SWEEP_WINDOW_MIN: u64 = 64;
+/// Largest: what 512 MB of the source are at 1 Gbit/s, with room; the way holds little more.
+pub const SWEEP_WINDOW_MAX: u64 = 128 << 20;
+/// Bytes that a connection may always have under way: some packets of the largest kind.
+pub const SWEEP_FLIGHT_MIN: u64 = 256 << 10;
+/// A point counts only after this long, ...
+pub const SWEEP_WARM: Duration = Duration::from_millis(300);
+/// ... so many round trips, in which TCP's window doubles from 14 KB to 64 MB, ...
+pub const SWEEP_WARM_RTTS: f64 = 14.0;
+/// ... and so many blocks. It then counts for ...
+pub const SWEEP_WARM_BLOCKS: f64 = 2.0;
+/// ... this long, ...
+pub const SWEEP_MEASURED: Duration = Duration::from_secs(1);
+/// ... so many round trips, ...
+pub const SWEEP_RTTS: f64 = 8.0;
+/// ... and so many blocks.
+pub const SWEEP_BLOCKS: f64 = 4.0;
+/// Round trips with nothing else under way by which the distance is measured, at least, ...
+pub const SWEEP_PROBES: u64 = 5;
+/// ... and for how long: short ones vary with what else the machine does.
+pub const SWEEP_PROBED: Duration = Duration::from_millis(300);
+/// How often a point is measured that the link itself has spoiled.
+pub const SWEEP_ATTEMPTS: u32 = 4;
+/// By how much, in percent, a point may be off the model before the sweep says that it is.
+pub const SWEEP_OFF_PERCENT: f64 = 10.0;
+/// The link of a point ends by itself after this long, should nobody end it.
+pub const SWEEP_LINK_MAX: Duration = Duration::from_secs(600);

@@ -130,8 +130,12 @@ impl Place {
         }
     }
 
-    /// Runs `work` in this namespace, on a thread of its own.
-    fn within<T: Send>(
+    /// Runs `work` in this namespace, on a thread of its own. Sockets that it makes belong there,
+    /// whoever uses them; so do programs that it starts.
+    ///
+    /// # Errors
+    /// No such namespace, no right to it, or what `work` says.
+    pub fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, DeviceError> + Send,
     ) -> Result<T, DeviceError> {

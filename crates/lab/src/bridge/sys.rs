@@ -240,6 +240,16 @@ pub fn end_signals() -> io::Result<OwnedFd> {
     done(fd).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Asks a process to end (SIGTERM).
+///
+/// # Errors
+/// There is none, or no right to it.
+pub fn end(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
+    // SAFETY: two numbers.
+    done(unsafe { libc::kill(pid, libc::SIGTERM) }).map(drop)
+}
+
 /// The user as whom this program acts.
 pub fn user() -> u32 {
     // SAFETY: no arguments, cannot fail.

@@ -3,7 +3,7 @@
 use super::findings;
 use super::plan::Plan;
 use super::stats::Middle;
-use crate::record::{RecordError, ServerInfo, write_file};
+use crate::record::{RecordError, ServerInfo, read_kind, write_file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -158,20 +158,7 @@ impl Comparison {
     /// # Errors
     /// When it cannot be read or is of a later version.
     pub fn read(path: &Path) -> Result<Option<Self>, RecordError> {
-        let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(&file)
-            .map_err(|e| RecordError::Io(format!("cannot read {name}"), e))?;
-        let form = |e: serde_json::Error| RecordError::Form(name.clone(), e.to_string());
-        let value: serde_json::Value = serde_json::from_str(&text).map_err(form)?;
-        if value["kind"] != "comparison" {
-            return Ok(None);
-        }
-        let format = value["format"].as_u64().unwrap_or(0);
-        if format > u64::from(VERSION) {
-            return Err(RecordError::Form(name, format!("format {format} is newer")));
-        }
-        serde_json::from_value(value).map(Some).map_err(form)
+        read_kind(path, "comparison", VERSION)
     }
 }
 

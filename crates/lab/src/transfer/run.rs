@@ -251,7 +251,7 @@ fn line(at: &ServiceAt, all: &[ServiceAt], pid: Option<u32>) -> Line {
 }
 
 /// The targets' numbers in the order of this round.
-fn order(targets: usize, seed: u64, round: u32) -> Vec<usize> {
+pub(crate) fn order(targets: usize, seed: u64, round: u32) -> Vec<usize> {
     let mut random = SeededRandom::new(seed.wrapping_add(u64::from(round) << 32));
     let mut order: Vec<usize> = (0..targets).collect();
     for last in (1..targets).rev() {

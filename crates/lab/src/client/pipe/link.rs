@@ -2,6 +2,7 @@
 //! receiving with a timeout.
 
 use crate::client::{ClientError, Transport};
+use crate::tcp_info::TcpInfo;
 use base::limits::LAB_SILENCE_MAX;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::ErrorKind;
@@ -83,11 +84,8 @@ impl Link {
 
     /// What TCP says of the connection.
     pub fn transport(&self) -> Option<Transport> {
-        let info = tcp_info(&self.socket)?;
-        let u32_at =
-            |at: usize| info.get(at..at + 4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-        let u64_at = |at: usize| Some(u64::from(u32_at(at)?) | u64::from(u32_at(at + 4)?) << 32);
-        // Offsets of `struct tcp_info` in linux/tcp.h; the kernel only ever adds at its end.
+        let info = TcpInfo::of(&self.socket)?;
+        let (u32_at, u64_at) = (|at| info.u32_at(at), |at| info.u64_at(at));
         Some(Transport {
             rtt_us: u32_at(68)?,
             min_rtt_us: u32_at(148).unwrap_or(0),
@@ -130,18 +128,6 @@ fn connect(address: SocketAddr, bind: Option<IpAddr>) -> std::io::Result<TcpStre
     // Calls leave when we say so, and we say so once per batch.
     socket.set_tcp_nodelay(true)?;
     Ok(socket.into())
-}
-
-fn tcp_info(socket: &TcpStream) -> Option<Vec<u8>> {
-    let mut info = vec![0u8; 256];
-    let mut len = info.len() as libc::socklen_t;
-    // SAFETY: `info` has `len` bytes; the kernel writes at most that many and says how many.
-    let failed = unsafe {
-        let fd = socket.as_raw_fd();
-        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &mut len)
-    };
-    info.truncate(len as usize);
-    (failed == 0).then_some(info)
 }
 
 fn queue(socket: &TcpStream, which: libc::c_ulong) -> u32 {

@@ -1,0 +1,207 @@
+//! Two networks that know nothing of the rest, joined by an emulated link, for as long as somebody
+//! measures over it: a bridge as a process of its own, between two network namespaces that it makes
+//! and removes.
+//!
+//! [`Scene::start`] makes it. [`Place::within`] then opens sockets, or starts programs, at one of
+//! its ends, [`FIRST`] and [`SECOND`] being their addresses. [`Scene::end`] says whether the link
+//! was in time; if not, figures that were measured over it mean nothing.
+
+use super::control::{AskError, Request, ask};
+use super::device::{DeviceError, Place};
+use super::sys;
+use base::limits::LAB_SILENCE_MAX;
+use base::random::{Random, SystemRandom};
+use serde_json::Value;
+use std::fs::DirBuilder;
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+/// Address of the first end: nobody else is in these networks.
+pub const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+/// Address of the second end.
+pub const SECOND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+
+/// Why there is no link, or none any more.
+#[derive(Debug, thiserror::Error)]
+pub enum SceneError {
+    /// The machine.
+    #[error("cannot {what}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// What the bridge itself says.
+    #[error("the emulated link: {0}")]
+    Link(String),
+}
+
+fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SceneError {
+    move |source| SceneError::Io { what, source }
+}
+
+/// How a link stood in the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// All that it says, as `plimsoll bridge run --json` does.
+    pub status: Value,
+    /// Why figures that were measured over it mean nothing; empty when they do mean something.
+    pub why: Vec<String>,
+}
+
+/// The folder of a link's socket; it goes with this value.
+#[derive(Debug)]
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, SceneError> {
+        // Nobody else can have made it before.
+        let dir = format!("plimsoll-link-{:016x}", SystemRandom.next_u64());
+        let dir = std::env::temp_dir().join(dir);
+        let made = DirBuilder::new().mode(0o700).create(&dir);
+        made.map_err(tried("make a folder for the link's socket"))?;
+        Ok(Self(dir))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("link.sock")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Both networks and the link. Dropping it ends the link and removes the networks.
+#[derive(Debug)]
+pub struct Scene {
+    child: Child,
+    /// Reads what the bridge tells, and keeps the last of it.
+    told: Option<JoinHandle<String>>,
+    folder: Folder,
+    /// The namespace of the first end.
+    pub first: Place,
+    /// That of the second.
+    pub second: Place,
+}
+
+impl Scene {
+    /// Makes two namespaces and joins them; packets pass when it returns. Needs root.
+    ///
+    /// `program` is plimsoll. `name` is what the link's devices are called, and with the number of
+    /// this process the namespaces (`NAME-PID-a`, `NAME-PID-b`): one of a name at a time.
+    /// `options` are those of `plimsoll bridge run` that say what the link does.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn start(program: &Path, name: &str, options: &[String]) -> Result<Self, SceneError> {
+        let folder = Folder::new()?;
+        let own = std::process::id();
+        let [first, second] = ["a", "b"].map(|end| Place::Named(format!("{name}-{own}-{end}")));
+        let mut command = Command::new(program);
+        command.args(["bridge", "run", "--json", "--make-namespaces", "--name", name]);
+        command.arg("--between").arg(format!("{first}@{FIRST}/24"));
+        command.arg("--and").arg(format!("{second}@{SECOND}/24"));
+        command.arg("--socket").arg(folder.socket()).args(options);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(tried("start the emulated link"))?;
+        let (said, hears) = mpsc::sync_channel(1);
+        let out = child.stdout.take();
+        let told = out.map(|out| std::thread::spawn(move || keep_last(out, said)));
+        let mut scene = Self { child, told, folder, first, second };
+        scene.wait_ready(&hears)?;
+        Ok(scene)
+    }
+
+    fn wait_ready(&mut self, hears: &Receiver<String>) -> Result<(), SceneError> {
+        match hears.recv_timeout(LAB_SILENCE_MAX) {
+            Ok(line) if parse(&line)["event"] == "ready" => Ok(()),
+            _ => Err(SceneError::Link(self.said())),
+        }
+    }
+
+    /// Changes what the link does, or asks how it stands.
+    ///
+    /// # Errors
+    /// It is gone, or does not do that.
+    pub fn ask(&self, request: &Request) -> Result<Value, AskError> {
+        ask(&self.folder.socket(), request)
+    }
+
+    /// Ends it; how it stood.
+    ///
+    /// # Errors
+    /// It had ended before.
+    pub fn end(mut self) -> Result<Ended, SceneError> {
+        self.stop();
+        let told = self.told.take().and_then(|told| told.join().ok());
+        let status = parse(&told.unwrap_or_default());
+        if status["event"] != "end" {
+            return Err(SceneError::Link(self.said()));
+        }
+        let why = status["why"].as_array().into_iter().flatten();
+        let why = why.filter_map(Value::as_str).map(str::to_owned).collect();
+        Ok(Ended { status, why })
+    }
+
+    /// Ends the process and waits for it.
+    fn stop(&mut self) {
+        // One that is gone, but was not waited for, still has its number.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _gone = sys::end(self.child.id());
+        }
+        let _reaped = self.child.wait();
+    }
+
+    /// What it says on standard error; it has ended, or is ended for that.
+    fn said(&mut self) -> String {
+        self.stop();
+        let mut text = String::new();
+        if let Some(mut err) = self.child.stderr.take() {
+            let _some = err.read_to_string(&mut text);
+        }
+        match text.trim() {
+            "" => "it has ended without a word".to_owned(),
+            text => text.lines().map(str::trim).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Hands the first line over, and reads on, since the bridge would wait for that; the last one.
+fn keep_last(out: ChildStdout, first: SyncSender<String>) -> String {
+    let mut last = String::new();
+    for line in BufReader::new(out).lines().map_while(Result::ok) {
+        // Nobody hears the others.
+        let _heard = first.try_send(line.clone());
+        last = line;
+    }
+    last
+}
+
+fn parse(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_default()
+}
+
+/// Starts `command` in the network of `place`.
+///
+/// # Errors
+/// No such namespace, or no such program.
+pub fn spawn(place: &Place, command: &mut Command) -> Result<Child, DeviceError> {
+    let what = format!("start {} in {place}", command.get_program().display());
+    place.within(|| command.spawn().map_err(|source| DeviceError::Refused { what, source }))
+}

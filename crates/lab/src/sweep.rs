@@ -1,0 +1,28 @@
+//! The sweep over distance and window: what one connection, or several, carry over an emulated
+//! link, point by point, beside what a model says they must.
+//!
+//! Every point has a link of its own ([`crate::bridge`], as a child of this program) between two
+//! network namespaces that are made for it. A link that was late condemns what was measured over
+//! it: the point is measured anew, and if that does not help it is told as spoiled.
+//!
+//! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
+//!   the source, 5 to 7, among them. [`link`]: the namespaces and the bridge.
+//! - [`transport`]: who carries; [`stop_and_wait`] and [`stream`]. [`sockets`]: their connections.
+//! - [`limiter`]: from TCP's own accounting to a name. [`run`]: the rounds.
+//! - [`record`]: what is kept. [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
+
+pub mod cli;
+pub mod limiter;
+pub mod link;
+pub mod model;
+pub mod plan;
+pub mod record;
+pub mod run;
+pub mod sockets;
+pub mod stop_and_wait;
+pub mod stream;
+pub mod told;
+pub mod transport;
+
+pub use plan::Plan;
+pub use record::Sweep;

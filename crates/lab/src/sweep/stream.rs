@@ -1,0 +1,69 @@
+//! TCP streams with a window that is set at their receiver.
+
+use super::limiter::Tcp;
+use super::plan::{At, Plan};
+use super::sockets::{self, Pair, Probe};
+use super::transport::{Carried, SweepError, Transport, tried};
+use crate::agent::clock::{mono_ns, sleep_until};
+use crate::bridge::scene::Scene;
+use crate::tcp_info::TcpInfo;
+use base::limits::LAB_STREAM_BUFFER;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream;
+
+impl Transport for Stream {
+    fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
+        let rtt_s = Probe::new(plan, at, link)?.rtt_s();
+        let pairs = sockets::open(plan, at, link, at.instances)?;
+        let (warm_ns, measured_ns) = plan.times_ns(at);
+        // Windows arrive once in a round trip: whole ones of those are all alike.
+        let rtt_ns = ((rtt_s * 1e9) as u64).max(1);
+        let measured_ns = measured_ns.div_ceil(rtt_ns) * rtt_ns;
+        let (stop, came) = (AtomicBool::new(false), AtomicU64::new(0));
+        let senders = pairs.iter().map(|pair| pair.sender.try_clone()).collect::<Result<_, _>>();
+        let senders: Vec<TcpStream> = senders.map_err(tried("watch a connection"))?;
+        let infos = || senders.iter().map(TcpInfo::of).collect::<Vec<_>>();
+        let (before, after, bytes, ns) = std::thread::scope(|scope| {
+            for Pair { sender, receiver } in pairs {
+                let (stop, came, window) = (&stop, &came, at.window);
+                scope.spawn(move || send(sender, stop));
+                scope.spawn(move || receive(receiver, window, came));
+            }
+            sleep_until(mono_ns() + warm_ns);
+            let (before, first, begin_ns) = (infos(), came.load(Ordering::Relaxed), mono_ns());
+            sleep_until(begin_ns + measured_ns);
+            let (last, end_ns, after) = (came.load(Ordering::Relaxed), mono_ns(), infos());
+            stop.store(true, Ordering::Relaxed);
+            for sender in &senders {
+                let _gone = sender.shutdown(Shutdown::Both);
+            }
+            (before, after, last - first, end_ns - begin_ns)
+        });
+        if bytes == 0 {
+            return Err(SweepError::Nothing);
+        }
+        let tcp = before.into_iter().zip(after);
+        let tcp = tcp.map(|(before, after)| Tcp::between(&before?, &after?, ns));
+        Ok(Carried { bytes_s: bytes as f64 / (ns as f64 / 1e9), rtt_s, tcp: Tcp::sum(tcp) })
+    }
+}
+
+fn send(mut socket: TcpStream, stop: &AtomicBool) {
+    let content = vec![0x5a; LAB_STREAM_BUFFER];
+    // A connection that breaks is seen by what does not come.
+    while !stop.load(Ordering::Relaxed) && socket.write_all(&content).is_ok() {}
+}
+
+fn receive(mut socket: TcpStream, window: u64, came: &AtomicU64) {
+    let mut room = vec![0; LAB_STREAM_BUFFER];
+    let _kept = sockets::clamp(&socket, window);
+    while let Ok(bytes @ 1..) = socket.read(&mut room) {
+        came.fetch_add(bytes as u64, Ordering::Relaxed);
+        let _kept = sockets::clamp(&socket, window);
+    }
+}

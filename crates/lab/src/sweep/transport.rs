@@ -1,0 +1,65 @@
+//! Who carries over the link of a point. A protocol takes its place beside [`super::stop_and_wait`]
+//! and [`super::stream`] by this trait.
+
+use super::limiter::Tcp;
+use super::plan::{At, Carrier, Plan};
+use super::{stop_and_wait, stream};
+use crate::bridge::device::DeviceError;
+use crate::bridge::scene::{Scene, SceneError};
+use std::io;
+
+/// What was carried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Carried {
+    /// Bytes per second, all connections together.
+    pub bytes_s: f64,
+    /// A round trip with nothing else under way, seconds.
+    pub rtt_s: f64,
+    /// TCP's accounting of the same time, all connections together; `None` where it is not seen.
+    pub tcp: Option<Tcp>,
+}
+
+/// Why a point has no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A namespace.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Anything else of the machine.
+    #[error("cannot {what}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The link.
+    #[error(transparent)]
+    Scene(#[from] SceneError),
+    /// It stood, and carried nothing.
+    #[error("nothing came over the emulated link")]
+    Nothing,
+}
+
+/// Names what was tried.
+pub fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SweepError {
+    move |source| SweepError::Io { what, source }
+}
+
+/// One who carries.
+pub trait Transport {
+    /// Carries from the first end of the link to the second, for as long as the plan says.
+    ///
+    /// # Errors
+    /// What failed; the link then has ended or the machine refuses.
+    fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError>;
+}
+
+/// Who is meant.
+pub fn of(carrier: Carrier) -> &'static dyn Transport {
+    match carrier {
+        Carrier::StopAndWait => &stop_and_wait::StopAndWait,
+        Carrier::Stream => &stream::Stream,
+    }
+}

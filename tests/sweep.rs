@@ -1,0 +1,128 @@
+//! Sweeps over distance and window by the one command: every point has its figure beside the
+//! model's, or is told as spoiled; nothing carries more than the model allows; no namespace is left
+//! behind.
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use e2e::scratch::Scratch;
+use e2e::{lab, process, skip};
+use serde_json::Value;
+
+/// How long a sweep may take, all its points measured several times over.
+const RUN: Duration = e2e::patience(900);
+/// What a figure may be above the model, by clocks and by how round trips vary.
+const ABOVE: f64 = 1.1;
+
+/// Why there can be no sweep here.
+fn missing() -> Option<&'static str> {
+    match (e2e::is_root(), Path::new("/dev/net/tun").exists()) {
+        (false, _) => Some("needs root"),
+        (true, false) => Some("no /dev/net/tun"),
+        (true, true) => None,
+    }
+}
+
+fn command(out: &Path, words: &[&str]) -> Command {
+    let mut command = lab::command();
+    command.args(["sweep", "--json", "--out"]).arg(out).args(words);
+    command
+}
+
+/// Runs a sweep; what it says, its points, and its exit code.
+fn sweep(out: &Path, words: &[&str]) -> (Value, i32) {
+    let output = process::run(&mut command(out, words), RUN);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    (result, output.status.code().unwrap_or_else(|| panic!("{said}")))
+}
+
+fn number(value: &Value, path: &str) -> f64 {
+    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no {path} in {value}"))
+}
+
+fn points(result: &Value) -> &Vec<Value> {
+    result["points"].as_array().expect("points")
+}
+
+/// What holds of every sweep, however busy the machine is.
+fn check(result: &Value, code: i32) {
+    let degraded = result["degraded"].as_array().expect("a list");
+    assert_eq!(code, if degraded.is_empty() { 0 } else { 3 }, "{degraded:?}");
+    let mut wrong = 0;
+    for point in points(result) {
+        assert_eq!(point["failed"], Value::Null, "{point}");
+        if point["figures"].is_null() {
+            assert!(point["samples"].as_array().expect("a list").is_empty(), "{point}");
+            assert!(!point["spoiled"].as_array().expect("a list").is_empty(), "{point}");
+            wrong += 1;
+            continue;
+        }
+        let (measured, predicted) =
+            (number(point, "/figures/bytes_s/median"), number(point, "/figures/predicted"));
+        assert!(measured > 0.0 && measured <= predicted * ABOVE, "{point}");
+        let (set, found) = (number(point, "/at/rtt_ms") / 1e3, number(point, "/figures/rtt_s"));
+        assert!(found >= set, "{point}");
+        wrong += usize::from(number(point, "/figures/off_percent").abs() > 10.0);
+        let known = ["link", "acknowledgements", "receive-window", "send-buffer", "loss"];
+        let limiter = point["figures"]["limiter"].as_str().expect("a limiter");
+        assert!(known.contains(&limiter) || limiter == "congestion-window" || limiter == "unknown");
+    }
+    assert_eq!(degraded.len(), wrong, "{degraded:?}");
+    let left = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    let own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("sweep-");
+    assert!(!left.iter().any(own), "{left:?}");
+}
+
+#[test]
+fn every_point_of_a_small_grid_is_measured_or_told_as_spoiled() {
+    if let Some(why) = missing() {
+        skip!("sweep", "{why}");
+    }
+    for carrier in ["stop-and-wait", "stream"] {
+        let dir = Scratch::new("sweep");
+        let grid = ["--rtt", "5ms,40ms", "--window", "32K,128K", "--repeats", "1", "--quiet"];
+        let words = [&["--carrier", carrier, "--rate", "50Mbit"][..], &grid[..]].concat();
+        let (result, code) = sweep(dir.path(), &words);
+        println!("{carrier}: {code}: {result}");
+        assert_eq!(points(&result).len(), 4);
+        check(&result, code);
+        let kept = std::fs::read(dir.path().join("result.json")).expect("a result");
+        let kept: Value = serde_json::from_slice(&kept).expect("JSON");
+        assert_eq!(kept, result, "what is kept is what is told");
+        let page = std::fs::read_to_string(dir.path().join("report.html")).expect("a report");
+        assert!(page.contains("</html>") && !page.contains("{{"), "{page}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_wrong_usage() {
+    let dir = Scratch::new("sweep");
+    let refused = |words: &[&str]| -> Output {
+        process::run(&mut command(dir.path(), words), process::DEADLINE)
+    };
+    for words in [&["--rate", "none"][..], &["--window", "1"], &["--figure", "4"]] {
+        let output = refused(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+#[ignore = "measures: needs a machine that has nothing else to do"]
+fn the_figures_of_the_source_are_redrawn() {
+    if let Some(why) = missing() {
+        skip!("sweep-figures", "{why}");
+    }
+    for figure in ["5", "6", "7"] {
+        let dir = Scratch::new("sweep");
+        let (result, code) = sweep(dir.path(), &["--figure", figure]);
+        check(&result, code);
+        for point in points(&result) {
+            println!("figure {figure}: {} {}", point["at"], point["figures"]);
+        }
+        assert_eq!(code, 0, "{}", result["degraded"]);
+    }
+}
