@@ -142,12 +142,12 @@ pub fn run<T: Tree>(
     let (out, _ends_with_the_link) = Out::start(write, &Pace::new(0), &stop)?;
     let shows = shows(&tell, &out, &meter);
     let report = tell.report(&out);
-    let may_own = options.owners && tree.may_own();
+    let keep = Keep { owners: options.owners && tree.may_own(), xattrs: options.xattrs };
     let shared = Arc::new(Shared {
         tree,
         options: options.clone(),
         rules,
-        keep: Keep { owners: may_own, xattrs: options.xattrs },
+        keep,
         out,
         tracker: Tracker::new(&stop, &report, shows),
         files: Files::new(&stop),
@@ -164,7 +164,7 @@ pub fn run<T: Tree>(
     let streams = Streams::start(beside, files::hooks(&shared, calls, &stop), &stop)?;
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
-    let ahead = Arc::new(AtomicU64::new(0));
+    let ahead: Arc<AtomicU64> = Arc::default();
     let (receives, counted, ends) = (Arc::clone(&shared), Arc::clone(&ahead), Arc::clone(&stop));
     threads.push(spawn("receive", move || {
         if let Err(e) = receive(&receives, read, &items, &queues, &counted) {
@@ -188,12 +188,19 @@ pub fn run<T: Tree>(
     if closes {
         streams.join_with(threads);
     }
-    if done.is_err() {
-        // Behind what has come already, as far as that is waited for.
-        shared.abandon();
-    }
-    shared.tree.end();
+    shared.ended(done.is_ok());
     done
+}
+
+impl<T: Tree> Shared<T> {
+    /// The run has ended; what it has not done is given up, behind what has come already, as far as
+    /// that is waited for.
+    fn ended(&self, well: bool) {
+        if !well {
+            self.abandon();
+        }
+        self.tree.end();
+    }
 }
 
 fn plan_all<T: Tree>(

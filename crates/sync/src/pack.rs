@@ -1,5 +1,5 @@
-//! Pieces that go packed, by zstd at its quickest: only what shrinks, which a sample tells, and only
-//! where bytes wait for the link anyway.
+//! Pieces that go packed, by zstd at its quickest: only what shrinks, which a sample tells, and
+//! only where bytes wait for the link anyway.
 
 use std::borrow::Cow;
 use std::sync::Mutex;

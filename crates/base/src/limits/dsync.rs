@@ -69,18 +69,18 @@ pub const DSYNC_NOTSENT: u32 = 512 << 10;
 /// streams, in pieces of some KiB.
 pub const DSYNC_GAPS_MAX: usize = 128 << 10;
 
-/// Numbers of streams that a destination remembers, those that broke or never came up included: each
-/// way to the other side that is tried takes one.
+/// Numbers of streams that a destination remembers, those that broke or never came up included:
+/// each way to the other side that is tried takes one.
 pub const DSYNC_STREAMS_EVER: usize = 4 * DSYNC_STREAMS_MAX;
-/// Bytes that were given to streams and were not told to have been taken: they are held to go another
-/// way if a stream breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
+/// Bytes that were given to streams and were not told to have been taken: they are held to go
+/// another way if a stream breaks. 10 Gbit/s at a round trip of 200 ms; beyond it the source waits.
 pub const DSYNC_UNTAKEN: u64 = 256 << 20;
 /// Bytes taken from a stream after which that is told at once; less is told with the next tick.
 pub const DSYNC_TAKEN_BYTES: u64 = 1 << 20;
 /// How often what was taken is told, and streams are looked after.
 pub const DSYNC_TICK: Duration = Duration::from_millis(250);
-/// How long nothing of what a stream carries may be taken, while others go on, before it is given up:
-/// longer than TCP needs to find a way again that was lost for some seconds.
+/// How long nothing of what a stream carries may be taken, while others go on, before it is given
+/// up: longer than TCP needs to find a way again that was lost for some seconds.
 pub const DSYNC_STREAM_PATIENCE: Duration = Duration::from_secs(20);
 /// So many times as long where no other stream goes on either: a disk may stand still for all.
 pub const DSYNC_PATIENCE_ALONE: u32 = 6;
@@ -105,15 +105,18 @@ pub const DSYNC_SEND_BYTES: usize = 256 << 10;
 /// Size from which a file is lent by a source to a destination of the same process: below it, to
 /// ask costs as much as the bytes.
 pub const DSYNC_LEND_MIN: u64 = 64 << 10;
-/// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends, after
-/// that.
+/// How long ago a file must have been changed to be lent, in nanoseconds: its time of change is as
+/// coarse as a tick of the kernel, 10 ms at most, and a change within the same would not be seen.
+pub const DSYNC_STILL_NS: i128 = 20_000_000;
+/// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends,
+/// after that.
 pub const DSYNC_LENT_MAX: u64 = 32 << 20;
 /// Names of owners and groups of a run; what has others keeps its number.
 pub const DSYNC_OWNERS_MAX: usize = 64 << 10;
 /// Room for an entry of the name service: a group comes with all its members.
 pub const DSYNC_OWNER_ENTRY_MAX: usize = 4 << 20;
-/// Bytes out of the middle of a piece that are packed to see whether it shrinks: a thirty-second of the
-/// work for what does not.
+/// Bytes out of the middle of a piece that are packed to see whether it shrinks: a thirty-second of
+/// the work for what does not.
 pub const DSYNC_PACK_SAMPLE: usize = 8 << 10;
 /// Frames that must wait for the link before pieces are packed: then it is what limits the run.
 pub const DSYNC_PACK_WAIT: usize = DSYNC_BULK_QUEUE / 8;

@@ -1,5 +1,5 @@
-//! The system calls of a tree; with `names` and those of `load` the only unsafe code of this room: each function
-//! checks nothing but the result.
+//! The system calls of a tree; with `names` and those of `load` the only unsafe code of this room:
+//! each function checks nothing but the result.
 
 use std::ffi::{CStr, CString};
 use std::io;
