@@ -38,6 +38,19 @@ fn plant(from: &Path) {
     file.write_all_at(b"end", SIZE).expect("its end");
     fs::write(from.join("small"), b"small").expect("a file");
     fs::write(from.join("odd"), &bytes[..300_001]).expect("a file");
+    rest(from);
+}
+
+/// Waits until the files were not changed just now: such ones are sent.
+fn rest(from: &Path) {
+    let age = |name: &str| {
+        let meta = fs::metadata(from.join(name)).expect("it");
+        let changed = meta.ctime() as i128 * 1_000_000_000 + i128::from(meta.ctime_nsec());
+        i128::from(base::clock::wall_ns()) - changed
+    };
+    while ["large", "odd"].iter().any(|name| age(name) < 100_000_000) {
+        std::thread::yield_now();
+    }
 }
 
 fn assert_same(from: &Path, to: &Path) {
@@ -92,6 +105,7 @@ fn what_two_files_have_in_common_is_shared_where_that_can_be() {
     // Between machines, what did not change comes from the old file, which it then shares.
     let file = File::options().write(true).open(from.join("large")).expect("it");
     file.write_all_at(&[9; 70_000], SIZE * 3 / 4 + 1_000).expect("written");
+    rest(&from);
     let rsh = disk.path().join("rsh");
     fs::write(&rsh, "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n").expect("a script");
     fs::set_permissions(&rsh, fs::Permissions::from_mode(0o755)).expect("making it runnable");

@@ -105,6 +105,9 @@ pub const DSYNC_SEND_BYTES: usize = 256 << 10;
 /// Size from which a file is lent by a source to a destination of the same process: below it, to
 /// ask costs as much as the bytes.
 pub const DSYNC_LEND_MIN: u64 = 64 << 10;
+/// How long ago a file must have been changed to be lent, in nanoseconds: its time of change is as
+/// coarse as a tick of the kernel, 10 ms at most, and a change within the same would not be seen.
+pub const DSYNC_STILL_NS: i128 = 20_000_000;
 /// Bytes of a file that the kernel is asked to copy at once: progress is seen, and a run ends, after
 /// that.
 pub const DSYNC_LENT_MAX: u64 = 32 << 20;

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use base::limits::{DSYNC_LEND_MIN, DSYNC_LENT_MAX, DSYNC_PIECE, DSYNC_TEXT_MAX};
+use base::clock::wall_ns;
+use base::limits::{DSYNC_LEND_MIN, DSYNC_LENT_MAX, DSYNC_PIECE, DSYNC_STILL_NS, DSYNC_TEXT_MAX};
 use wire::dsync::{
     Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, Sum, Wish,
 };
@@ -89,7 +90,10 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         shared.out.send(&Message::Begin(Begin { id: need.id, meta }))?;
         let digest = Digest::default();
         let id = need.id;
-        let (file, lends, piece) = (&file, lends.is_some(), Vec::new());
+        // What was changed in this very tick could be changed once more without being seen, where the
+        // kernel is quick.
+        let still = i128::from(wall_ns()) - before.ctime_ns >= DSYNC_STILL_NS;
+        let (file, lends, piece) = (&file, lends.is_some() && still, Vec::new());
         let mut sending = Sending { shared, file, id, turn, digest, end: 0, count, piece, lends };
         // What is beside its place there is lost when the file begins anew.
         let after = match kept.filter(|_| turn == 0) {
