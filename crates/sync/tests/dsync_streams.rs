@@ -30,7 +30,7 @@ use wire::dsync::{
 use wire::xdr::Seq;
 
 /// How long a stream may stand still here.
-const SHORT: Duration = Duration::from_millis(400);
+const SHORT: Duration = Duration::from_millis(150);
 
 fn open(most: u32) -> (Answerer, Offer) {
     let wanted = Wanted { most, low: 0, high: 0 };
