@@ -25,9 +25,11 @@ pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod sftp;
+pub mod sshd;
 pub mod tcp;
 pub mod tls;
 pub mod transfer;
+pub mod tree;
 pub mod uml;
 
 /// How often what takes a while on a machine of its own may take that long on one that is shared:
