@@ -25,6 +25,7 @@ pub mod scene;
 pub mod scratch;
 pub mod server;
 pub mod sftp;
+pub mod sshd;
 pub mod tcp;
 pub mod tls;
 pub mod transfer;
