@@ -176,8 +176,7 @@ pub fn run<T: Tree>(
     let done = plan_all(&shared, &planned, &ahead, &stop).and_then(|counts| {
         // All has come: what happens to the streams now does not matter.
         streams.close();
-        shared.out.send(&Message::Done(counts.clone()))?;
-        shared.out.flush()?;
+        shared.out.send_last(&Message::Done(counts.clone()))?;
         Ok(counts)
     });
     drop(ticker);

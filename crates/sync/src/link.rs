@@ -200,7 +200,8 @@ impl<J: Send + 'static> Queue<J> {
 
 enum Outgoing {
     Frame(Vec<u8>),
-    Flush(SyncSender<()>),
+    /// The last one that matters, and who waits until it was given to the link.
+    Last(Vec<u8>, SyncSender<()>),
 }
 
 /// Sends messages, from any thread.
@@ -259,13 +260,16 @@ impl Out {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything so far was given to the link.
+    /// Sends the message after which the other side may go, and waits until it was given to the
+    /// link. What other threads send behind it may find nobody there, which is no matter.
     ///
     /// # Errors
     /// As [`Out::send`].
-    pub fn flush(&self) -> Result<(), Why> {
+    pub fn send_last(&self, message: &Message<'_>) -> Result<(), Why> {
+        let mut bytes = Vec::new();
+        frame::put(message, &mut bytes);
         let (done, wait) = sync_channel(1);
-        self.queue.send(Outgoing::Flush(done)).map_err(|_| self.stop.reason())?;
+        self.queue.send(Outgoing::Last(bytes, done)).map_err(|_| self.stop.reason())?;
         wait.recv().map_err(|_| self.stop.reason())
     }
 }
@@ -297,7 +301,8 @@ fn send_all(
                     waits.fetch_sub(1, Ordering::Relaxed);
                     bytes.extend_from_slice(&frame);
                 }
-                Outgoing::Flush(done) => {
+                Outgoing::Last(frame, done) => {
+                    bytes.extend_from_slice(&frame);
                     flushed = Some(done);
                     break;
                 }

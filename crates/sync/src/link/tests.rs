@@ -29,7 +29,7 @@ fn messages_arrive_in_order() {
         out.send(&Message::ScanEnd(())).expect("sent");
         out.send(&Message::Alone(())).expect("sent");
     }
-    out.flush().expect("flushed");
+    out.send_last(&Message::ScanEnd(())).expect("sent");
     drop(out);
     thread.join().expect("its end");
     let bytes = lock(&kept.0).clone();
@@ -40,6 +40,8 @@ fn messages_arrive_in_order() {
             assert_eq!(frame::message(&body), Ok(wanted));
         }
     }
+    let last = read_frame(&mut read).expect("a frame").expect("the last one");
+    assert_eq!(frame::message(&last), Ok(Message::ScanEnd(())));
     assert!(read_frame(&mut read).expect("the end").is_none());
 }
 
@@ -70,6 +72,35 @@ fn strangers_and_other_versions_are_named() {
     assert!(matches!(greet(&mut Cursor::new(b"")), Err(SyncError::Silent)));
 }
 
+/// Takes one write, and no other.
+struct Once(bool);
+
+impl Write for Once {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match std::mem::replace(&mut self.0, true) {
+            false => Ok(bytes.len()),
+            true => Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_sent_behind_the_last_message_may_find_nobody() {
+    let stop: Arc<Stop> = Arc::default();
+    let (out, thread) = Out::start(Box::new(Once(false)), &Pace::new(0), &stop).expect("a thread");
+    let behind = out.clone();
+    out.send_last(&Message::ScanEnd(())).expect("the last message has left");
+    // The other side has read it, and is gone.
+    stop.fail(SyncError::Gone);
+    drop(behind.send(&Message::Alone(())));
+    drop((out, behind));
+    thread.join().expect("its end");
+}
+
 #[test]
 fn a_rate_is_kept() {
     let (kept, stop) = (Kept::default(), Arc::default());
@@ -78,7 +109,7 @@ fn a_rate_is_kept() {
     for _ in 0..8 {
         out.send_frame(vec![0; 64 << 10]).expect("sent");
     }
-    out.flush().expect("flushed");
+    out.send_last(&Message::ScanEnd(())).expect("sent");
     drop(out);
     thread.join().expect("its end");
     // Half a MiB at one MiB a second; the first piece and the last wait for nothing.
