@@ -42,9 +42,9 @@ fn plant(from: &Path) {
 }
 
 /// Waits until the files were not changed just now: such ones are sent.
-fn rest(from: &Path) {
+fn rest(folder: &Path) {
     let age = |name: &str| {
-        let meta = fs::metadata(from.join(name)).expect("it");
+        let meta = fs::metadata(folder.join(name)).expect("it");
         let changed = meta.ctime() as i128 * 1_000_000_000 + i128::from(meta.ctime_nsec());
         i128::from(base::clock::wall_ns()) - changed
     };
@@ -101,6 +101,8 @@ fn what_two_files_have_in_common_is_shared_where_that_can_be() {
     let file = File::options().write(true).open(to.join("large")).expect("it");
     file.write_all_at(b"other", 100).expect("written");
     assert_ne!(fs::read(from.join("large")).expect("it")[100..105], *b"other");
+    // Two changes within one tick of the file system would give both files the same time.
+    rest(&to);
 
     // Between machines, what did not change comes from the old file, which it then shares.
     let file = File::options().write(true).open(from.join("large")).expect("it");
