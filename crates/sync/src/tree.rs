@@ -56,7 +56,9 @@ pub trait Tree: Send + Sync + 'static {
     /// Makes a file so long, with what it has of that, and a hole behind the first `kept` bytes.
     fn cut(&self, file: &Self::File, kept: u64, size: u64) -> io::Result<()>;
     /// Makes a file so long, with nothing but holes where nothing was written.
-    fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()>;
+    fn set_size(&self, file: &Self::File, size: u64) -> io::Result<()> {
+        self.cut(file, 0, size)
+    }
     /// Writes all bytes.
     fn write(&self, file: &Self::File, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// An open file, for a destination in this process; nothing of a tree whose files cannot be.

@@ -340,10 +340,6 @@ impl Tree for HostTree {
         sys::truncate(file.as_fd(), size)
     }
 
-    fn set_size(&self, file: &OwnedFd, size: u64) -> io::Result<()> {
-        self.cut(file, 0, size)
-    }
-
     fn write(&self, file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let done = self.waits(|| sys::write(file.as_fd(), bytes, offset))?;

@@ -112,7 +112,7 @@ impl ShareTree {
     /// With its top, which is made where it may be missing and the run is no dry one.
     fn find(mut self, within: &[Vec<u8>], missing: Option<u32>, dry: bool) -> Result<Self> {
         let share: Arc<Share> = Arc::clone(&self.reached.share);
-        let found = self.look_up(|cx| walk::find(&share, cx, within, Links::Follow));
+        let found = walk::find(&share, self.cx(), within, Links::Follow);
         match (found, missing) {
             (Ok((top, attr)), _) if attr.kind == FileType::Directory => {
                 (self.top, self.is_new) = (Some(top), false);
@@ -120,7 +120,7 @@ impl ShareTree {
             (Ok(_), _) => return Err(Status::NotDirectory),
             (Err(Status::NotFound), Some(_)) if dry => {}
             (Err(Status::NotFound), Some(umask)) => {
-                let at = self.look_up(|cx| walk::place(&share, cx, within, Links::Follow))?;
+                let at = walk::place(&share, self.cx(), within, Links::Follow)?;
                 let set = SetAttr { mode: Some(NEW_DIR & !umask), ..SetAttr::default() };
                 let make =
                     |fs: &dyn FileSystem, cx: Context<'_>| fs.mkdir(cx, &at.dir, &at.name, &set);
@@ -134,7 +134,7 @@ impl ShareTree {
     /// Held against other runs; `None` if one has it.
     fn hold(self, busy: &Arc<Busy>) -> Result<Option<Self>> {
         let top = self.top.ok_or(Status::NotFound)?;
-        let key = FileKey::from(&self.look_up(|cx| self.fs().getattr(cx, &top))?);
+        let key = FileKey::from(&self.fs().getattr(self.cx(), &top)?);
         let Some(held) = Held::take(busy, key) else { return Ok(None) };
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         Ok(Some(self))
@@ -146,11 +146,6 @@ impl ShareTree {
 
     fn cx(&self) -> Context<'_> {
         Context { cred: &self.reached.cred, may_block: true }
-    }
-
-    /// Something that is not counted by itself.
-    fn look_up<T>(&self, look: impl FnOnce(Context<'_>) -> Result<T>) -> Result<T> {
-        look(self.cx())
     }
 
     /// Something that changes nothing.
@@ -429,10 +424,6 @@ impl Tree for ShareTree {
 
     fn cut(&self, file: &ShareFile, kept: u64, size: u64) -> io::Result<()> {
         self.resize(file, kept.min(size)).and_then(|()| self.resize(file, size)).map_err(error)
-    }
-
-    fn set_size(&self, file: &ShareFile, size: u64) -> io::Result<()> {
-        self.cut(file, 0, size)
     }
 
     fn write(&self, file: &ShareFile, bytes: &[u8], offset: u64) -> io::Result<()> {
