@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::clock::Deadline;
+use lab::bridge::scene::SECOND;
 
-use super::link::{FAR, Networks};
+use super::link::Networks;
 use crate::group::Group;
 use crate::programs::{Programs, made};
 
@@ -47,7 +48,7 @@ impl Far {
         }
         fs::copy(path("key.pub"), path("authorized"))?;
         let host = fs::read_to_string(path("host-key.pub"))?;
-        fs::write(path("known"), format!("{FAR} {host}"))?;
+        fs::write(path("known"), format!("{SECOND} {host}"))?;
         let passwd = fs::read_to_string("/etc/passwd")?;
         let account = "sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n";
         let own = if passwd.contains("\nsshd:") { "" } else { account };

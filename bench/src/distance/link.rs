@@ -1,20 +1,12 @@
-//! Two network namespaces, and the bridge that joins them for one turn: so each turn has a verdict
-//! of its own.
+//! Two network namespaces, and what joins them for a turn.
 
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::io;
+use std::process::Command;
 
-use serde_json::Value;
+use lab::bridge::device::Place;
 
 use crate::programs::made;
 
-/// Address of the near end.
-const NEAR: &str = "10.9.0.1";
-/// Address of the far end.
-pub const FAR: &str = "10.9.0.2";
 /// What a turn leaves behind is not to help or hinder the next: the kernel would remember round
 /// trips and windows of an address.
 const SETTINGS: &str = "net.ipv4.tcp_no_metrics_save=1";
@@ -48,6 +40,11 @@ impl Networks {
         ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec()
     }
 
+    /// Both, as the bridge takes them.
+    pub fn places(&self) -> [Place; 2] {
+        [&self.near, &self.far].map(|name| Place::Named(name.clone()))
+    }
+
     /// A setting of the kernel in the near namespace.
     pub fn setting(&self, name: &str) -> String {
         let said =
@@ -71,6 +68,15 @@ pub struct Point {
     pub rtt_ms: f64,
     /// Plain, sealed, or losing packets.
     pub kind: Kind,
+}
+
+impl Point {
+    /// What `plimsoll bridge run` is told for it, at this rate.
+    pub fn options(&self, rate: &str) -> Vec<String> {
+        let rtt = format!("{}ms", self.rtt_ms);
+        let shape = ["--rate", rate, "--rtt", &rtt];
+        shape.iter().chain(self.kind.options()).map(|word| (*word).to_owned()).collect()
+    }
 }
 
 /// What the link does beside taking its time.
@@ -104,85 +110,4 @@ impl Kind {
             Self::Loss => &["--loss", "0.1%"],
         }
     }
-}
-
-/// A bridge that runs. Dropping it ends it.
-pub struct Bridge {
-    child: Child,
-    /// Reads what it tells each second, so that it never waits for us, and keeps the last.
-    told: Option<JoinHandle<String>>,
-}
-
-impl Bridge {
-    /// Joins the two networks at this rate, as the bridge takes it; packets pass when it returns.
-    ///
-    /// # Errors
-    /// It does not get ready.
-    pub fn start(
-        program: &Path,
-        networks: &Networks,
-        (point, rate): (&Point, &str),
-        socket: PathBuf,
-    ) -> io::Result<Self> {
-        let mut command = Command::new(program);
-        command.args(["bridge", "run", "--json", "--socket"]).arg(socket);
-        command.arg("--between").arg(format!("ns:{}@{NEAR}/24", networks.near));
-        command.arg("--and").arg(format!("ns:{}@{FAR}/24", networks.far));
-        command.args(["--rate", rate, "--rtt", &format!("{}ms", point.rtt_ms)]);
-        command.args(point.kind.options());
-        // Its verdict comes with its last line, too.
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let out = child.stdout.take();
-        let (first, ready): (_, Receiver<String>) = sync_channel(1);
-        let told = out.map(|out| std::thread::spawn(move || keep_last(out, &first)));
-        let bridge = Self { child, told };
-        match ready.recv() {
-            Ok(line) if event(&line)["event"] == "ready" => Ok(bridge),
-            _ => Err(io::Error::other("the bridge does not get ready")),
-        }
-    }
-
-    /// Ends it; how it stood.
-    ///
-    /// # Errors
-    /// It had ended before.
-    pub fn end(mut self) -> io::Result<Value> {
-        self.signal();
-        let last = self.told.take().and_then(|told| told.join().ok());
-        let last = event(&last.unwrap_or_default());
-        if last["event"] != "end" {
-            return Err(io::Error::other("the bridge has ended by itself"));
-        }
-        Ok(last)
-    }
-
-    fn signal(&mut self) {
-        if let (Ok(None), Ok(pid)) = (self.child.try_wait(), i32::try_from(self.child.id())) {
-            // SAFETY: a signal to a child that was not waited for yet.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
-        }
-    }
-}
-
-impl Drop for Bridge {
-    fn drop(&mut self) {
-        self.signal();
-        let _ = self.child.wait();
-    }
-}
-
-/// Hands the first line over and reads on; the last one.
-fn keep_last(out: ChildStdout, first: &SyncSender<String>) -> String {
-    let mut last = String::new();
-    for line in BufReader::new(out).lines().map_while(Result::ok) {
-        // Nobody hears the others.
-        let _heard = first.try_send(line.clone());
-        last = line;
-    }
-    last
-}
-
-fn event(line: &str) -> Value {
-    serde_json::from_str(line).unwrap_or_default()
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lab::bridge::scene::SECOND;
+
 use super::data::{Data, Job, Shape};
 use super::far::{Far, PORT};
-use super::link::FAR;
 use crate::programs::{Program, Programs};
 
 /// How many rsyncs run beside each other.
@@ -77,7 +78,7 @@ impl Peer {
         let folder = Data::folder(job, self.shape);
         let from = data.from().join(folder).display().to_string();
         let (above, to) = (data.to(), data.to().join(folder));
-        let there = |path: &Path| format!("root@{FAR}:{}", path.display());
+        let there = |path: &Path| format!("root@{SECOND}:{}", path.display());
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         Ok(match &self.kind {
             Kind::Dsync(program) => {
@@ -95,8 +96,9 @@ impl Peer {
             Kind::Rclone => {
                 let to = format!(":sftp:{}", to.display());
                 let (config, key) = (far.file("rclone"), far.file("key"));
+                let (host, port) = (SECOND.to_string(), PORT.to_string());
                 let mut all = words(&["rclone", "copy", &from, &to, "-q", "--config", &config]);
-                all.extend(words(&["--sftp-host", FAR, "--sftp-port", &PORT.to_string()]));
+                all.extend(words(&["--sftp-host", &host, "--sftp-port", &port]));
                 all.extend(words(&["--sftp-user", "root", "--sftp-key-file", &key]));
                 all
             }
@@ -119,7 +121,7 @@ fn rsync(program: &Program, far: &Far, rest: &[&str]) -> Vec<String> {
 fn beside(program: &Program, job: Job, data: &Data, far: &Far) -> io::Result<Vec<String>> {
     let folder = Data::folder(job, Shape::Parts(BESIDE));
     let (from, to) = (data.from().join(folder), data.to().join(folder));
-    let there = format!("root@{FAR}:{}/", to.display());
+    let there = format!("root@{SECOND}:{}/", to.display());
     let mut all = vec!["sh".to_owned(), "-c".to_owned(), ALL_BESIDE.to_owned(), "sh".to_owned()];
     for n in 0..BESIDE {
         let words = if job == Job::Tree {

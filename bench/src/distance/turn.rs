@@ -6,12 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
+use lab::bridge::scene::{self, Ended};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::data::{Data, Job};
 use super::far::Far;
-use super::link::{Bridge, Networks, Point};
+use super::link::{Networks, Point};
 use super::peers::Peer;
 use crate::group::Group;
 
@@ -74,8 +74,10 @@ impl Scene<'_> {
         let mut words = Networks::within(&self.networks.near);
         words.extend(command);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let socket = self.data.base.join("bridge.sock");
-        let bridge = Bridge::start(self.plimsoll, self.networks, (point, self.rate), socket)?;
+        let (places, options) = (self.networks.places(), point.options(self.rate));
+        // One of its own, so that each turn has a verdict of its own.
+        let link = scene::Scene::between(self.plimsoll, places, &options);
+        let link = link.map_err(io::Error::other)?;
         let (far, host) = (self.far.group.cpu_at_rest()?, stolen());
         let log = self.data.base.join("log");
         let start = monotonic_ns();
@@ -90,7 +92,7 @@ impl Scene<'_> {
         let stolen = host.since(&self::stolen());
         let said = fs::read_to_string(&log).unwrap_or_default();
         let said: String = said.trim().chars().take(SAID_MAX).collect();
-        let ended = bridge.end()?;
+        let ended = link.end().map_err(io::Error::other)?;
         match status {
             None => return Err(io::Error::other(format!("not done after {seconds:.0} s"))),
             Some(status) if !status.success() => {
@@ -98,7 +100,7 @@ impl Scene<'_> {
             }
             Some(_) => self.data.check(job, peer.shape)?,
         }
-        let mut figure = of_link(&ended);
+        let mut figure = of_link(ended);
         (figure.seconds, figure.near_s, figure.far_s) = (seconds, near_s, far_s);
         figure.stolen = stolen;
         Ok(figure)
@@ -106,14 +108,13 @@ impl Scene<'_> {
 }
 
 /// What the bridge says of a turn.
-fn of_link(ended: &Value) -> Figure {
-    let ways = [&ended["forth"], &ended["back"]];
+fn of_link(ended: Ended) -> Figure {
+    let ways = [&ended.status["forth"], &ended.status["back"]];
     let late = ways.map(|way| way["lateness"]["p99_ns"].as_f64().unwrap_or(f64::NAN) / 1e6);
-    let why = ended["why"].as_array().into_iter().flatten();
     Figure {
         line_bytes: ways.map(|way| way["bytes_out"].as_u64().unwrap_or(0)),
         late_p99_ms: late[0].max(late[1]),
-        spoiled: why.filter_map(Value::as_str).map(str::to_owned).collect(),
+        spoiled: ended.why,
         ..Figure::default()
     }
 }

@@ -299,9 +299,7 @@ impl RunResult {
     /// # Errors
     /// When the directory cannot be made or written.
     pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| RecordError::Form("the run".into(), e.to_string()))?;
-        write_file(dir, "result.json", &text)
+        write_result(self, "the run", dir)
     }
 
     /// Reads a result: a file, or a directory with `result.json` in it.
@@ -355,6 +353,17 @@ pub fn read_kind<T: DeserializeOwned>(
         return Err(RecordError::Form(name, format!("format {format} is newer")));
     }
     serde_json::from_value(value).map(Some).map_err(form)
+}
+
+/// Writes a result as `result.json` into `dir`, replacing an older one in one move; `what` names
+/// it in errors.
+///
+/// # Errors
+/// When the directory cannot be made or written.
+pub fn write_result(result: &impl Serialize, what: &str, dir: &Path) -> Result<(), RecordError> {
+    let text = serde_json::to_string(result)
+        .map_err(|e| RecordError::Form(what.to_owned(), e.to_string()))?;
+    write_file(dir, "result.json", &text)
 }
 
 /// Writes a file beside its final place and moves it there.

@@ -15,14 +15,32 @@ use std::path::Path;
 
 pub use compare::{Comparison, compare};
 
-const PAGE: &str = include_str!("report/page.html");
-const SUMMARY_PAGE: &str = include_str!("report/summary.html");
-const COMPARISON_PAGE: &str = include_str!("report/comparison.html");
-const SWEEP_PAGE: &str = include_str!("report/sweep.html");
-const SWEEP_PANELS: &str = include_str!("report/sweep.js");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/charts.js");
-const PANELS: &str = include_str!("report/panels.js");
+
+/// What is a page's own; the rest of it is in `shell.html`.
+struct Page {
+    /// What is in its main element.
+    main: &'static str,
+    /// The script of its charts, beside what all pages have.
+    panels: &'static str,
+    /// The function that draws it from the record.
+    draw: &'static str,
+}
+
+const RUN: Page = Page { main: include_str!("report/page.html"), panels: "", draw: "run" };
+const SUMMARY: Page =
+    Page { main: include_str!("report/summary.html"), panels: "", draw: "summary" };
+const COMPARISON: Page = Page {
+    main: include_str!("report/comparison.html"),
+    panels: include_str!("report/panels.js"),
+    draw: "comparison",
+};
+const SWEEP: Page = Page {
+    main: include_str!("report/sweep.html"),
+    panels: include_str!("report/sweep.js"),
+    draw: "sweep",
+};
 
 /// Writes `report.html` into `dir`.
 ///
@@ -46,7 +64,7 @@ pub fn page(result: &RunResult) -> String {
         // A path alone would lead nowhere from a file.
         data["analytics"] = result.steps.iter().map(|s| link::worksheet(result, Some(s))).collect();
     }
-    fill(PAGE, &title, &data.to_string())
+    RUN.fill(&title, &data.to_string())
 }
 
 /// Writes `report.html` of a comparison into `dir`.
@@ -56,7 +74,7 @@ pub fn page(result: &RunResult) -> String {
 pub fn write_comparison(result: &transfer::Comparison, dir: &Path) -> Result<(), RecordError> {
     let title = format!("{} over {} protocols", result.plan.title, result.lines.len());
     let data = serde_json::to_string(result).unwrap_or_default();
-    record::write_file(dir, "report.html", &fill(COMPARISON_PAGE, &title, &data))
+    record::write_file(dir, "report.html", &COMPARISON.fill(&title, &data))
 }
 
 /// Writes `report.html` of a sweep into `dir`.
@@ -70,25 +88,30 @@ pub fn write_sweep(result: &Sweep, dir: &Path) -> Result<(), RecordError> {
 /// The page of a sweep.
 pub fn sweep_page(result: &Sweep) -> String {
     let data = serde_json::to_string(result).unwrap_or_default();
-    fill(&SWEEP_PAGE.replace("/*PANELS*/", SWEEP_PANELS), &result.plan.title, &data)
+    SWEEP.fill(&result.plan.title, &data)
 }
 
 /// The page of a Performance Limit Summary.
 pub fn summary_page(summary: &Summary) -> String {
     let title = format!("Performance Limit Summary of {}", summary.target);
     let data = serde_json::to_string(summary).unwrap_or_default();
-    fill(SUMMARY_PAGE, &title, &data)
+    SUMMARY.fill(&title, &data)
 }
 
-fn fill(page: &str, title: &str, data: &str) -> String {
-    // Within a script element only "</" could end it, and "<!--" could confuse.
-    let data = data.replace('<', "\\u003c");
-    let title = title.replace('&', "&amp;").replace('<', "&lt;");
-    page.replace("/*STYLE*/", STYLE)
-        .replace("/*SCRIPT*/", SCRIPT)
-        .replace("/*PANELS*/", PANELS)
-        .replace("{{TITLE}}", &title)
-        .replace("{{DATA}}", &data)
+impl Page {
+    fn fill(&self, title: &str, data: &str) -> String {
+        format!(
+            include_str!("report/shell.html"),
+            title = title.replace('&', "&amp;").replace('<', "&lt;"),
+            style = STYLE,
+            main = self.main,
+            // Within a script element only "</" could end it, and "<!--" could confuse.
+            data = data.replace('<', "\\u003c"),
+            script = SCRIPT,
+            panels = self.panels,
+            draw = self.draw,
+        )
+    }
 }
 
 /// The run as text.

@@ -1,8 +1,8 @@
 //! Two networks that know nothing of the rest, joined by an emulated link, for as long as somebody
 //! measures over it: a bridge as a process of its own, between two network namespaces that it makes
-//! and removes.
+//! and removes, or that are there.
 //!
-//! [`Scene::start`] makes it. [`Place::within`] then opens sockets, or starts programs, at one of
+//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`Place::within`] then opens sockets, or starts programs, at one of
 //! its ends, [`FIRST`] and [`SECOND`] being their addresses. [`Scene::end`] says whether the link
 //! was in time; if not, figures that were measured over it mean nothing.
 
@@ -81,7 +81,7 @@ impl Drop for Folder {
     }
 }
 
-/// Both networks and the link. Dropping it ends the link and removes the networks.
+/// Both networks and the link. Dropping it ends the link, and removes networks that it made.
 #[derive(Debug)]
 pub struct Scene {
     child: Child,
@@ -104,11 +104,26 @@ impl Scene {
     /// # Errors
     /// Why there is none.
     pub fn start(program: &Path, name: &str, options: &[String]) -> Result<Self, SceneError> {
-        let folder = Folder::new()?;
         let own = std::process::id();
-        let [first, second] = ["a", "b"].map(|end| Place::Named(format!("{name}-{own}-{end}")));
+        let ends = ["a", "b"].map(|end| Place::Named(format!("{name}-{own}-{end}")));
+        let mut all = ["--make-namespaces", "--name", name].map(str::to_owned).to_vec();
+        all.extend_from_slice(options);
+        Self::between(program, ends, &all)
+    }
+
+    /// Joins two namespaces that are there and stay; packets pass when it returns. `program` and
+    /// `options` as for [`Self::start`].
+    ///
+    /// # Errors
+    /// Why there is no link.
+    pub fn between(
+        program: &Path,
+        [first, second]: [Place; 2],
+        options: &[String],
+    ) -> Result<Self, SceneError> {
+        let folder = Folder::new()?;
         let mut command = Command::new(program);
-        command.args(["bridge", "run", "--json", "--make-namespaces", "--name", name]);
+        command.args(["bridge", "run", "--json"]);
         command.arg("--between").arg(format!("{first}@{FIRST}/24"));
         command.arg("--and").arg(format!("{second}@{SECOND}/24"));
         command.arg("--socket").arg(folder.socket()).args(options);

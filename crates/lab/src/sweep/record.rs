@@ -3,7 +3,7 @@
 use super::limiter::{self, Limiter, Tcp};
 use super::model::deviation_percent;
 use super::plan::{At, Plan};
-use crate::record::{RecordError, read_kind, write_file};
+use crate::record::{RecordError, read_kind, write_result};
 use crate::transfer::stats::Middle;
 use base::limits::SWEEP_OFF_PERCENT;
 use serde::{Deserialize, Serialize};
@@ -158,9 +158,7 @@ impl Sweep {
     /// # Errors
     /// When the directory cannot be made or written.
     pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| RecordError::Form("the sweep".into(), e.to_string()))?;
-        write_file(dir, "result.json", &text)
+        write_result(self, "the sweep", dir)
     }
 
     /// Reads a sweep: a file, or a directory with `result.json` in it. `None` when that is the

@@ -3,7 +3,7 @@
 use super::findings;
 use super::plan::Plan;
 use super::stats::Middle;
-use crate::record::{RecordError, ServerInfo, read_kind, write_file};
+use crate::record::{RecordError, ServerInfo, read_kind, write_result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -147,9 +147,7 @@ impl Comparison {
     /// # Errors
     /// When the directory cannot be made or written.
     pub fn write(&self, dir: &Path) -> Result<(), RecordError> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| RecordError::Form("the comparison".into(), e.to_string()))?;
-        write_file(dir, "result.json", &text)
+        write_result(self, "the comparison", dir)
     }
 
     /// Reads a comparison: a file, or a directory with `result.json` in it. `None` when that is
