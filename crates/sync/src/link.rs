@@ -198,8 +198,8 @@ impl<J: Send + 'static> Queue<J> {
     }
 }
 
-/// A way to a side that has not answered yet whether it does its part. That it takes nothing any more
-/// is told only when it has: why it does not is in its answer.
+/// A way to a side that has not answered yet whether it does its part. That it takes nothing any
+/// more is told only when it has: why it does not is in its answer.
 pub struct Unanswered {
     write: Box<dyn Write + Send>,
     answered: Receiver<()>,

@@ -87,8 +87,8 @@ pub fn run<T: Tree>(
     run_ahead(tree, options, link, report, |_| Ok(beside))
 }
 
-/// As [`run`], where the other side was asked for its part and has not answered: the walk goes to it
-/// meanwhile. `answer` takes what it says, and what streams there are after that.
+/// As [`run`], where the other side was asked for its part and has not answered: the walk goes to
+/// it meanwhile. `answer` takes what it says, and gives the streams that there are after that.
 ///
 /// # Errors
 /// As [`run`]; that of `answer`.

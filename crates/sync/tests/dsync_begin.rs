@@ -1,5 +1,5 @@
-//! How many round trips a run takes for little, with one side played by hand; and what goes over the
-//! control stream until streams for data come up.
+//! How many round trips a run takes for little, with one side played by hand; and what goes over
+//! the control stream until streams for data come up.
 
 mod common;
 

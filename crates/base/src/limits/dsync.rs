@@ -53,8 +53,8 @@ pub const DSYNC_GROWTH_TRIPS: u64 = 2;
 /// rate was in them: where packets get lost it falls behind what it was at first.
 pub const DSYNC_GROWTH_CALM: u64 = 3;
 /// Round trip from which a run begins with [`DSYNC_STREAMS_FAR`] streams, in nanoseconds: below it
-/// a stream has grown to what the link carries before another has come up.
-pub const DSYNC_FAR_NS: u64 = 10_000_000;
+/// one stream has grown to 1 Gbit/s within the time over which the first rate is measured.
+pub const DSYNC_FAR_NS: u64 = 20_000_000;
 /// Streams with which a run begins over such a distance: TCP begins each with some ten packets and
 /// doubles that with each round trip, so four begin where one is after two of them.
 pub const DSYNC_STREAMS_FAR: usize = 4;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use base::limits::{
-    DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_EACH, DSYNC_SUMS_MAX, DSYNC_THREADS,
+    DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_SUMS_EACH, DSYNC_SUMS_MAX, DSYNC_THREADS,
 };
 use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
 use wire::xdr::Seq;
@@ -349,16 +349,22 @@ impl<T: Tree> Shared<T> {
 
     /// The sums of some blocks, as far as they can be read.
     fn sums_in(&self, file: &T::File, block: usize, blocks: Range<usize>) -> Vec<Sum> {
-        let (mut bytes, mut sums) = (vec![0; block], Vec::with_capacity(blocks.len()));
-        for at in blocks {
-            let (at, mut done) = (at as u64 * block as u64, 0);
-            while done < block {
-                match self.tree.read(file, &mut bytes[done..], at + done as u64) {
-                    Ok(0) | Err(_) => return sums,
+        let at_once = (DSYNC_PIECE / block).max(1);
+        let (mut bytes, mut sums) = (vec![0; block * at_once], Vec::with_capacity(blocks.len()));
+        for first in blocks.clone().step_by(at_once) {
+            let (at, wanted) =
+                (first as u64 * block as u64, block * at_once.min(blocks.end - first));
+            let mut done = 0;
+            while done < wanted {
+                match self.tree.read(file, &mut bytes[done..wanted], at + done as u64) {
+                    Ok(0) | Err(_) => break,
                     Ok(n) => done += n,
                 }
             }
-            sums.push(delta::sum(&bytes));
+            sums.extend(bytes[..done].chunks_exact(block).map(delta::sum));
+            if done < wanted {
+                break;
+            }
         }
         sums
     }

@@ -73,6 +73,9 @@ struct Way {
     rtt_ns: u64,
 }
 
+/// A connection and its way, or why there is none to a host.
+type Found = Result<(TcpStream, Way), String>;
+
 impl Caller {
     /// Takes an offer.
     ///
@@ -192,7 +195,7 @@ impl Caller {
     }
 
     /// Tries all addresses at once.
-    fn ways(&self, until: u64) -> Result<Receiver<Result<(TcpStream, Way), String>>, SyncError> {
+    fn ways(&self, until: u64) -> Result<Receiver<Found>, SyncError> {
         let (found, ways) = channel();
         for host in &self.hosts {
             let (host, port, found) = (host.clone(), self.port, found.clone());
@@ -215,18 +218,21 @@ impl Caller {
     ) -> Result<(), SyncError> {
         let (caller, way) = (Arc::clone(self), Arc::clone(way));
         let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
-        streams.keep(spawn("stream", move || {
-            let opened = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
-            let opened = opened.and_then(|socket| {
-                let socket = Arc::new(socket);
+        // Nobody waits for it: the run may have ended before the other side has answered.
+        spawn("connect", move || {
+            let connected = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
+            let Ok(socket) = connected.map(Arc::new) else { return };
+            let streams = Arc::clone(&all);
+            let served = spawn("stream", move || {
                 all.watch(&socket);
-                caller.known.open(&socket, caller.number())
+                if let Ok(stream) = caller.known.open(&socket, caller.number()) {
+                    caller.comes_up(&way, &stream, &all);
+                    (hooks.stream)(stream, &all);
+                }
             });
-            if let Ok(stream) = opened {
-                caller.comes_up(&way, &stream, &all);
-                (hooks.stream)(stream, &all);
-            }
-        })?);
+            // Where no thread can be had there is a stream less.
+            served.into_iter().for_each(|thread| streams.keep(thread));
+        })?;
         Ok(())
     }
 

@@ -1,9 +1,8 @@
 //! How many streams there should be: as many as bring something. It starts with one, or with a few
-//! over a distance, where all connections begin slowly; it measures the
-//! rate over some round trips, and has twice as many as long as the rate has grown by a fraction
-//! that is more than noise. So there are as many as fill the link, whatever its delay, its loss and
-//! the windows of the machines at its ends; where the disk or the processor is the limit, there are
-//! few.
+//! over a distance, where all connections begin slowly, measures the rate over some round trips,
+//! and has twice as many as long as the rate has grown by a fraction that is more than noise. So
+//! there are as many as fill the link, whatever its delay, its loss and the windows of the machines
+//! at its ends; where the disk or the processor is the limit, there are few.
 
 use base::clock::NS_PER_S;
 use base::limits::{
@@ -64,7 +63,10 @@ impl Growth {
         if rate == 0 {
             return self.streams;
         }
-        if u128::from(rate) >= grown {
+        if self.best == 0 && self.streams > 1 {
+            // What those carry with which it has begun: more of them have to show more.
+            self.best = rate;
+        } else if u128::from(rate) >= grown {
             (self.best, self.calm, self.sum) = (rate, 0, 0);
             self.double();
         } else if self.calm < DSYNC_GROWTH_CALM {
