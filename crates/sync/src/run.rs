@@ -147,8 +147,9 @@ pub fn start(
     let answer = |mut read: &mut dyn Read| {
         // Why it does not take what is sent may be in what it says.
         greet(&mut read)?;
-        let beside = answered(&mut read, most, calling, report)?;
-        asked.map(|()| beside)
+        // Who was not asked has nothing to answer.
+        asked?;
+        answered(&mut read, most, calling, report)
     };
     match role == Role::SOURCE {
         // A source has what the other side needs before that has said anything.

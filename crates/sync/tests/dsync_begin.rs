@@ -248,13 +248,16 @@ fn what_refuses_is_heard_though_it_takes_nothing() {
         fs::write(from.join(format!("{n:0200}")), "").expect("a file");
     }
     let (mut hand, link) = Hand::new();
+    let begun = std::thread::spawn(move || {
+        let ends = (from.as_path(), b"there".as_slice());
+        run::start(link, Role::SOURCE, ends, &options(), &calling(), &notes().0)
+    });
+    hand.hear(|message| matches!(message, Message::Start(_)).then_some(()));
     let why = Bytes(b"not here".to_vec());
     let refused = Message::Refused(wire::dsync::Refused { why });
     hand.say(vec![Message::Hello(HELLO), refused]);
     hand.0.shutdown(std::net::Shutdown::Both).expect("closed");
-    let ends = (from.as_path(), b"there".as_slice());
-    let done = run::start(link, Role::SOURCE, ends, &options(), &calling(), &notes().0);
-    let why = done.expect_err("refused");
+    let why = begun.join().expect("no panic").expect_err("refused");
     assert!(matches!(why.error(), sync::SyncError::Refused(text) if text == "not here"), "{why}");
 }
 
