@@ -2,9 +2,9 @@
 //! measures over it: a bridge as a process of its own, between two network namespaces that it makes
 //! and removes, or that are there.
 //!
-//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`Place::within`] then opens sockets, or starts programs, at one of
-//! its ends, [`FIRST`] and [`SECOND`] being their addresses. [`Scene::end`] says whether the link
-//! was in time; if not, figures that were measured over it mean nothing.
+//! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`Place::within`] then opens
+//! sockets, or starts programs, at one of its ends, [`FIRST`] and [`SECOND`] being their addresses.
+//! [`Scene::end`] says whether the link was in time; if not, figures measured over it mean nothing.
 
 use super::control::{AskError, Request, ask};
 use super::device::{DeviceError, Place};
