@@ -85,7 +85,7 @@ impl Group {
     /// Ends all of its processes at once, those that were forked, too, where they can be found.
     pub fn kill(&mut self) {
         if let Some(folder) = &self.folder {
-            let _ = fs::write(folder.join("cgroup.kill"), "1");
+            end_all(folder);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -166,12 +166,21 @@ pub fn clear(process: u32) {
     let Some(groups) = own().and_then(|own| fs::read_dir(own).ok()) else { return };
     for group in groups.flatten() {
         if group.file_name().to_string_lossy().starts_with(&name(process)) {
-            let _ = fs::write(group.path().join("cgroup.kill"), "1");
-            let end = Deadline::after(END_MAX);
-            while fs::remove_dir(group.path()).is_err() && !end.passed() {
-                std::thread::sleep(SETTLE_POLL);
-            }
+            end_all(&group.path());
+            remove(&group.path(), &Deadline::after(END_MAX));
         }
+    }
+}
+
+/// Ends all processes of a group at once.
+fn end_all(group: &Path) {
+    let _ = fs::write(group.join("cgroup.kill"), "1");
+}
+
+/// Takes a group away once nobody is in it any more.
+fn remove(group: &Path, end: &Deadline) {
+    while fs::remove_dir(group).is_err() && !end.passed() {
+        std::thread::sleep(SETTLE_POLL);
     }
 }
 
@@ -196,10 +205,9 @@ impl Drop for Group {
             }
             std::thread::sleep(SETTLE_POLL);
         }
-        let Some(folder) = &self.folder else { return };
-        // Children for a connection may be on their way out still.
-        while fs::remove_dir(folder).is_err() && !end.passed() {
-            std::thread::sleep(SETTLE_POLL);
+        if let Some(folder) = &self.folder {
+            // Children for a connection may be on their way out still.
+            remove(folder, &end);
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use base::limits::DSYNC_EARLY;
 use base::random::Random;
 use common::broken::{Breaks, HOST, held};
-use common::{Gardener, Scratch, assert_same, notes, plain};
+use common::{Gardener, Scratch, assert_same, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{HELLO, Link, read_frame};
 use sync::run::{self, of_socket, pair};
@@ -25,8 +25,8 @@ use sync::streams::listen::Answerer;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, source};
 use wire::dsync::{
-    Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Meta, Need,
-    Offer, Outcome, Ready, Start, Time, Wanted, Wish as Asks, frame,
+    Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Need, Offer,
+    Outcome, Ready, Start, Wanted, Wish as Asks, frame,
 };
 use wire::xdr::Seq;
 
@@ -78,22 +78,6 @@ impl Hand {
             _ => None,
         });
         (bytes, outcome)
-    }
-}
-
-fn meta(kind: Kind, size: u64) -> Meta {
-    Meta {
-        kind,
-        mode: 0o755,
-        uid: 0,
-        gid: 0,
-        size,
-        mtime: Time { seconds: 1, nanoseconds: 1 },
-        major: 0,
-        minor: 0,
-        target: Bytes(Vec::new()),
-        link: None,
-        xattrs: Seq::default(),
     }
 }
 

@@ -96,11 +96,11 @@ impl<T: Tree> Files<T> {
         if entered { Ok(()) } else { Err(Failed::Run(SyncError::Gone)) }
     }
 
-    /// It begins anew.
-    pub fn turn(&self, id: u64) {
+    /// It has begun anew so often: who waits for a piece's turn may look again.
+    pub fn turn(&self, id: u64, turn: u32) {
         self.state.change(|state| {
-            if let Some((turn, _)) = state.open.get_mut(&id) {
-                *turn = turn.saturating_add(1);
+            if let Some((known, _)) = state.open.get_mut(&id) {
+                *known = turn;
             }
         });
     }
@@ -135,13 +135,14 @@ impl<T: Tree> Writing<T> {
         }
     }
 
-    /// Begins anew, with nothing of what has come.
-    pub fn restart(&mut self, wanted: Meta) {
+    /// Begins anew, with nothing of what has come; how often it has by now.
+    pub fn restart(&mut self, wanted: Meta) -> u32 {
         (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
         self.turn = self.turn.saturating_add(1);
         if let Some(job) = &mut self.job {
             job.kept = 0;
         }
+        self.turn
     }
 
     /// A piece has come. It must lie within the file, and on no other.
