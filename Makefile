@@ -1,8 +1,8 @@
 # Plimsoll. Every target first installs or builds what it needs; `make help` lists them.
 #
-#   make demo         serve a scratch share, drive it with eight clients, find its load limit (≤ 12 minutes, build included)
+#   make demo         serve a scratch share, drive it with eight clients, find its load limit (about 12 minutes, build included)
 #   make run DIR=…    serve a directory
-#   make test         everything that must hold (≤ 25 minutes)
+#   make test         everything that must hold (about 45 minutes on two cores)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
 #   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)

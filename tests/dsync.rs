@@ -176,7 +176,10 @@ fn data_goes_beside_ssh_unless_it_cannot_or_shall_not() {
     let scratch = Scratch::new("dsync-streams");
     let (from, shell) = (scratch.folder("from", None), shell(&scratch));
     plant(&from, 40);
-    fs::write(from.join("large"), vec![7; 5 << 20]).expect("a file");
+    // What is small, or becomes it, may be there before a stream has come up.
+    let mut bytes = vec![0; 5 << 20];
+    SeededRandom::new(7).fill(&mut bytes);
+    fs::write(from.join("large"), bytes).expect("a file");
     let over = through(&shell);
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("it").port().to_string();

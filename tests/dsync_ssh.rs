@@ -20,6 +20,8 @@ use serde_json::Value;
 
 /// Bytes of a hole, and of the data after it.
 const HOLE: u64 = 4 << 20;
+/// Bytes that no compression makes fewer: less may be there before a stream has come up.
+const LARGE: usize = 3 << 20;
 
 /// Where something is, on the other machine.
 fn there(path: &Path) -> PathBuf {
@@ -65,6 +67,9 @@ fn plant_all(top: &Path, user: &str) {
     plant(top, 40);
     let holes = File::create(top.join("holes")).expect("a file");
     holes.write_all_at(b"after a hole", HOLE).expect("its end");
+    let mut bytes = vec![0; LARGE];
+    SeededRandom::new(6).fill(&mut bytes);
+    fs::write(top.join("large"), bytes).expect("a file");
     let mut fifo = Command::new("mkfifo");
     succeed(fifo.arg(top.join("pipe")));
     let mut attribute = Command::new("setfattr");

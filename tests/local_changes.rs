@@ -45,13 +45,19 @@ impl Scene {
     }
 
     /// A folder of its own with a file `f` that the client has been given a delegation on. A file
-    /// that was called back is left alone for a while.
-    fn held(&mut self, folder: &str) -> (std::path::PathBuf, Opened, Stateid4) {
-        let place = self.dir.join(folder);
-        fs::create_dir(&place).expect("a folder");
-        fs::write(place.join("f"), "before").expect("a file");
-        let (file, delegation) = self.open(folder);
-        (place, file, delegation.unwrap_or_else(|| panic!("{folder}: no delegation")))
+    /// that was called back is left alone for a while, and so is, one time in thousands, another
+    /// one that shares its place among the files remembered: then the next will do.
+    fn held(&mut self, folder: &str) -> (String, Opened, Stateid4) {
+        for folder in [folder.to_owned(), format!("{folder}-again"), format!("{folder}-and-again")]
+        {
+            let place = self.dir.join(&folder);
+            fs::create_dir(&place).expect("a folder");
+            fs::write(place.join("f"), "before").expect("a file");
+            if let (file, Some(delegation)) = self.open(&folder) {
+                return (folder, file, delegation);
+            }
+        }
+        panic!("{folder}: no delegation")
     }
 
     fn open(&mut self, folder: &str) -> (Opened, Option<Stateid4>) {
@@ -69,14 +75,15 @@ fn shell(place: &Path, script: &str) {
 fn every_change_by_a_program_here_calls_it_back() {
     let mut scene = Scene::new("local-changes");
     for (n, (what, script)) in CHANGES.into_iter().chain([REMOVED]).enumerate() {
-        let (place, file, delegation) = scene.held(&format!("change{n}"));
+        let (folder, file, delegation) = scene.held(&format!("change{n}"));
+        let place = scene.dir.join(&folder);
         let inode = fs::metadata(place.join("f")).expect("the file").ino();
         shell(&place, script);
         assert_eq!(scene.client.recalled(), Ok(delegation), "{what}");
         assert_eq!(scene.client.give_back(&file.handle, delegation), Ok(()), "{what}");
         if fs::metadata(place.join("f")).is_ok_and(|now| now.ino() == inode) {
             // It was called back just now: whoever opens it again is not told to trust it.
-            assert_eq!(scene.open(&format!("change{n}")).1, None, "{what}");
+            assert_eq!(scene.open(&folder).1, None, "{what}");
         }
     }
     assert!(scene.server.stop().success(), "SIGTERM ends it cleanly");
@@ -86,10 +93,13 @@ fn every_change_by_a_program_here_calls_it_back() {
 fn looking_at_it_calls_nothing_back() {
     let mut scene = Scene::new("local-looks");
     let (place, _, _) = scene.held("looked-at");
-    shell(&place, "cat f >/dev/null; stat f >/dev/null; ls -l >/dev/null; echo x >g");
+    shell(
+        &scene.dir.join(place),
+        "cat f >/dev/null; stat f >/dev/null; ls -l >/dev/null; echo x >g",
+    );
     // Of two the one that is called back is the one that was changed.
     let (other, _, delegation) = scene.held("changed");
-    shell(&other, "printf more >>f");
+    shell(&scene.dir.join(other), "printf more >>f");
     assert_eq!(scene.client.recalled(), Ok(delegation));
     assert!(scene.server.stop().success(), "SIGTERM ends it cleanly");
 }

@@ -2,11 +2,13 @@
 //! namespace to another over `plimsoll bridge`, through sshd at the far end.
 //!
 //! - [`data`]: what is carried. [`link`]: the namespaces and the bridge. [`far`]: sshd.
+//! - [`leftovers`]: what is put away when a run is ended before its end.
 //! - [`peers`]: the programs. [`turn`]: one turn. [`table`], [`chart`]: the figures.
 
 mod chart;
 mod data;
 mod far;
+mod leftovers;
 mod link;
 mod peers;
 mod table;
@@ -109,7 +111,9 @@ struct Outcome {
 /// # Errors
 /// Something that all need is missing; a program that fails is a gap in the table.
 pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
-    let base = cli.scratch.join(format!("bench-distance.{}", std::process::id()));
+    leftovers::sweep(&cli.scratch);
+    leftovers::watch(&cli.scratch)?;
+    let base = leftovers::folder(&cli.scratch, std::process::id());
     let programs = Programs::new(wanted.unpacked.as_deref());
     let (peers, missing) = peers::find(&wanted.peers, &cli.binary, &programs)?;
     for name in missing {
@@ -128,7 +132,7 @@ pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
     for round in 0..wanted.rounds {
         for n in 0..outcome.points.len() {
             for job in outcome.jobs.clone() {
-                turns((n, job, round), &scene, &peers, &mut outcome);
+                turns((n, job, round), &scene, &peers, &mut outcome)?;
                 // All takes hours, and what came so far is worth having.
                 write(cli, wanted, &outcome)?;
             }
@@ -175,13 +179,16 @@ fn prepared(
 }
 
 /// All programs at a point, with a job; in each round another one is the first.
+///
+/// # Errors
+/// The run was asked to end; what a program does wrong is a gap.
 fn turns(
     (n, job, round): (usize, Job, usize),
     scene: &Scene,
     peers: &[Peer],
     outcome: &mut Outcome,
-) {
-    let Some(point) = outcome.points.get(n).cloned() else { return };
+) -> io::Result<()> {
+    let Some(point) = outcome.points.get(n).cloned() else { return Ok(()) };
     let mut order: Vec<&Peer> = peers.iter().collect();
     if !order.is_empty() {
         let first = round % order.len();
@@ -194,7 +201,10 @@ fn turns(
         }
         let at =
             format!("{} ms, {}, {}, {}", point.rtt_ms, point.kind.name(), job.name(), peer.name);
-        match until_good(scene, &point, peer, job, &mut outcome.condemned) {
+        let figure = until_good(scene, &point, peer, job, &mut outcome.condemned);
+        // How a turn went that was broken off does not matter.
+        leftovers::ended()?;
+        match figure {
             Ok(figure) => {
                 eprintln!("bench: {at}: {:.3} s{}", figure.seconds, late(&figure));
                 outcome.rows.entry(row).or_default().push(figure);
@@ -207,6 +217,7 @@ fn turns(
             }
         }
     }
+    Ok(())
 }
 
 fn late(figure: &Figure) -> String {
@@ -229,6 +240,7 @@ fn until_good(
         if figure.spoiled.is_empty() {
             break;
         }
+        leftovers::ended()?;
         *condemned += 1;
         figure = scene.turn(point, peer, job)?;
     }

@@ -85,7 +85,7 @@ impl Group {
     /// Ends all of its processes at once, those that were forked, too, where they can be found.
     pub fn kill(&mut self) {
         if let Some(folder) = &self.folder {
-            let _ = fs::write(folder.join("cgroup.kill"), "1");
+            end_all(folder);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -129,8 +129,8 @@ impl Group {
     }
 }
 
-/// A new group below the own one.
-fn folder() -> Option<PathBuf> {
+/// The group of this process, in the second version of control groups.
+fn own() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let mut mounts = mounts.lines().map(|line| line.split(' '));
     let mount = mounts.find_map(|mut words| {
@@ -139,9 +139,18 @@ fn folder() -> Option<PathBuf> {
     })?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+    Some(Path::new(&mount).join(own))
+}
+
+/// What groups are called that a process of this number makes, without their own.
+fn name(process: u32) -> String {
+    format!("bench-{process}-")
+}
+
+/// A new group below the own one.
+fn folder() -> Option<PathBuf> {
     let number = GROUPS.fetch_add(1, Ordering::Relaxed);
-    let name = format!("bench-{}-{number}", std::process::id());
-    let folder = Path::new(&mount).join(own).join(name);
+    let folder = own()?.join(format!("{}{number}", name(std::process::id())));
     fs::create_dir(&folder).ok()?;
     // Whoever may make a group may still not be let into it.
     let usable = fs::OpenOptions::new().write(true).open(folder.join("cgroup.procs")).is_ok();
@@ -150,6 +159,29 @@ fn folder() -> Option<PathBuf> {
     }
     let _ = fs::remove_dir(&folder);
     None
+}
+
+/// Ends what is in groups that a process of this number has made here, and takes them away.
+pub fn clear(process: u32) {
+    let Some(groups) = own().and_then(|own| fs::read_dir(own).ok()) else { return };
+    for group in groups.flatten() {
+        if group.file_name().to_string_lossy().starts_with(&name(process)) {
+            end_all(&group.path());
+            remove(&group.path(), &Deadline::after(END_MAX));
+        }
+    }
+}
+
+/// Ends all processes of a group at once.
+fn end_all(group: &Path) {
+    let _ = fs::write(group.join("cgroup.kill"), "1");
+}
+
+/// Takes a group away once nobody is in it any more.
+fn remove(group: &Path, end: &Deadline) {
+    while fs::remove_dir(group).is_err() && !end.passed() {
+        std::thread::sleep(SETTLE_POLL);
+    }
 }
 
 impl Drop for Group {
@@ -173,10 +205,9 @@ impl Drop for Group {
             }
             std::thread::sleep(SETTLE_POLL);
         }
-        let Some(folder) = &self.folder else { return };
-        // Children for a connection may be on their way out still.
-        while fs::remove_dir(folder).is_err() && !end.passed() {
-            std::thread::sleep(SETTLE_POLL);
+        if let Some(folder) = &self.folder {
+            // Children for a connection may be on their way out still.
+            remove(folder, &end);
         }
     }
 }

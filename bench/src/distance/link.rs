@@ -5,6 +5,7 @@ use std::process::Command;
 
 use lab::bridge::device::Place;
 
+use super::leftovers;
 use crate::programs::made;
 
 /// What a turn leaves behind is not to help or hinder the next: the kernel would remember round
@@ -25,7 +26,7 @@ impl Networks {
     /// # Errors
     /// No root, or no `ip`.
     pub fn make() -> io::Result<Self> {
-        let name = |end: &str| format!("plimsoll-bench-{}-{end}", std::process::id());
+        let name = |end| leftovers::namespace(std::process::id(), end);
         let networks = Self { near: name("near"), far: name("far") };
         for namespace in [&networks.near, &networks.far] {
             made("ip", &["netns", "add", namespace])?;

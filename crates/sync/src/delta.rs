@@ -101,6 +101,11 @@ impl Index {
         (weak.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
     }
 
+    /// Whether these bytes are that block.
+    fn is_at(&self, which: usize, block: &[u8]) -> bool {
+        self.sums.get(which).is_some_and(|sum| sum.strong == strong(block))
+    }
+
     /// Which block these bytes are; `like` rather than another, since copies that follow each other
     /// become one.
     fn find(&self, weak: u32, block: &[u8], like: usize) -> Option<usize> {
@@ -220,11 +225,18 @@ where
             // One byte beyond the block, which comes in when the sum moves on.
             let bytes = self.buffer.get(literal, held + block + 1)?;
             let Some(here) = bytes.get(held..held + block) else { break };
-            let sum = *weak.get_or_insert_with(|| Weak::of(here));
             let like = self.copied.map_or(at / block as u64, |(_, from, length)| {
                 (from + u64::from(length)) / block as u64
-            });
-            if let Some(which) = self.index.find(sum.value(), here, like as usize) {
+            }) as usize;
+            let found = match weak {
+                // Mostly what follows a block is the next one, which one sum tells.
+                None if self.index.is_at(like, here) => Some(like),
+                _ => {
+                    let sum = *weak.get_or_insert_with(|| Weak::of(here));
+                    self.index.find(sum.value(), here, like)
+                }
+            };
+            if let Some(which) = found {
                 self.literal(literal, held)?;
                 self.had(at, (which * block) as u64)?;
                 at += block as u64;
@@ -232,10 +244,9 @@ where
                 continue;
             }
             let (out, new) = (here[0], bytes.get(held + block).copied());
-            weak = new.map(|new| {
-                let mut next = sum;
-                next.roll(block as u32, out, new);
-                next
+            weak = weak.zip(new).map(|(mut sum, new)| {
+                sum.roll(block as u32, out, new);
+                sum
             });
             at += 1;
             if held + 1 >= DSYNC_PIECE {

@@ -21,7 +21,7 @@ use crate::lends::Lends;
 use crate::streams::Beside;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// The way to the other side.
 pub struct Link {
@@ -198,6 +198,40 @@ impl<J: Send + 'static> Queue<J> {
     }
 }
 
+/// A way to a side that has not answered yet whether it does its part. That it takes nothing any
+/// more is told only when it has: why it does not is in its answer.
+pub struct Unanswered {
+    write: Box<dyn Write + Send>,
+    answered: Receiver<()>,
+}
+
+impl Unanswered {
+    /// What is sent goes to `write`; the other side has answered when the second is dropped.
+    pub fn new(write: Box<dyn Write + Send>) -> (Self, Sender<()>) {
+        let (answer, answered) = channel();
+        (Self { write, answered }, answer)
+    }
+
+    fn told<R>(&self, done: std::io::Result<R>) -> std::io::Result<R> {
+        if done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted) {
+            // Nothing is ever said: it ends.
+            let _answered = self.answered.recv();
+        }
+        done
+    }
+}
+
+impl Write for Unanswered {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let done = self.write.write(bytes);
+        self.told(done)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        let done = self.write.flush();
+        self.told(done)
+    }
+}
+
 enum Outgoing {
     Frame(Vec<u8>),
     /// The last one that matters, and who waits until it was given to the link.
@@ -333,6 +367,11 @@ impl Pace {
     pub fn new(rate: u64) -> Arc<Self> {
         let (free_at, paused_ns) = (Mutex::new(monotonic_ns()), AtomicU64::new(0));
         Arc::new(Self { rate, free_at, paused_ns })
+    }
+
+    /// Bytes per second, if there is a limit.
+    pub fn rate(&self) -> Option<u64> {
+        (self.rate > 0).then_some(self.rate)
     }
 
     /// How long bytes have waited, over all streams, in nanoseconds.

@@ -142,29 +142,48 @@ pub fn start(
     let streams = (most > 0).then_some(Wanted { most, low, high });
     let place = Bytes(there.to_vec());
     let start = Start { role: theirs, place, options: options.clone(), streams };
-    let agreed = write_now(&mut link.write, &Message::Hello(HELLO))
+    let asked = write_now(&mut link.write, &Message::Hello(HELLO))
         .and_then(|()| write_now(&mut link.write, &Message::Start(start)));
-    // Why it does not take what is sent may be in what it says.
-    greet(&mut link.read)?;
-    agreed?;
-    let Some(answer) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
-    match frame::message(&answer).map_err(SyncError::from)? {
-        Message::Ready(Ready { offer: Some(offer), .. }) if most > 0 => {
-            link.beside = Beside::Calls(Caller::new(&offer, calling, report)?);
-        }
-        Message::Ready(Ready { why, .. }) if most > 0 => {
-            let why = String::from_utf8_lossy(&why.0).into_owned();
-            report(Event::Carried(Carried { why, ..Carried::default() }));
-        }
-        Message::Ready(_) => {}
-        Message::Refused(Refused { why }) => {
-            return Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()).into());
-        }
-        _ => return Err(SyncError::Broken("something else than whether it is ready").into()),
-    }
+    let answer = |mut read: &mut dyn Read| {
+        // Why it does not take what is sent may be in what it says.
+        greet(&mut read)?;
+        // Who was not asked has nothing to answer.
+        asked?;
+        answered(&mut read, most, calling, report)
+    };
     match role == Role::SOURCE {
-        true => source::run(tree, options, link, report),
-        false => destination::run(tree, options, link, Tell::Here(Arc::clone(report)), true),
+        // A source has what the other side needs before that has said anything.
+        true => source::run_ahead(tree, options, link, report, answer),
+        false => {
+            link.beside = answer(&mut *link.read)?;
+            destination::run(tree, options, link, Tell::Here(Arc::clone(report)), true)
+        }
+    }
+}
+
+/// What a side says to what is asked of it; the streams, of which `most` are wanted.
+fn answered(
+    read: &mut impl Read,
+    most: u32,
+    calling: &Calling,
+    report: &Report,
+) -> Result<Beside, SyncError> {
+    let Some(answer) = read_frame(read)? else { return Err(SyncError::Gone) };
+    match frame::message(&answer)? {
+        Message::Ready(Ready { offer: Some(offer), .. }) if most > 0 => {
+            Ok(Beside::Calls(Caller::new(&offer, calling, report)?))
+        }
+        Message::Ready(Ready { why, .. }) => {
+            if most > 0 {
+                let why = String::from_utf8_lossy(&why.0).into_owned();
+                report(Event::Carried(Carried { why, ..Carried::default() }));
+            }
+            Ok(Beside::Nothing)
+        }
+        Message::Refused(Refused { why }) => {
+            Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()))
+        }
+        _ => Err(SyncError::Broken("something else than whether it is ready")),
     }
 }
 

@@ -2,7 +2,7 @@
 //! asked for, and this one hears what the other side says.
 
 use std::collections::HashMap;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, 
 use crate::delta;
 use crate::error::{SyncError, Why};
 use crate::lends::Lends;
-use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Watched, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Unanswered, Watched, read_frame, spawn};
 use crate::load::{Meter, is_full, of_process};
 use crate::owners;
 use crate::rules::Rules;
@@ -80,24 +80,35 @@ impl Job {
 pub fn run<T: Tree>(
     tree: T,
     options: &Options,
-    link: Link,
+    mut link: Link,
     report: &Report,
 ) -> Result<Counts, Why> {
+    let beside = std::mem::take(&mut link.beside);
+    run_ahead(tree, options, link, report, |_| Ok(beside))
+}
+
+/// As [`run`], where the other side was asked for its part and has not answered: the walk goes to
+/// it meanwhile. `answer` takes what it says, and gives the streams that there are after that.
+///
+/// # Errors
+/// As [`run`]; that of `answer`.
+pub fn run_ahead<T: Tree>(
+    tree: T,
+    options: &Options,
+    link: Link,
+    report: &Report,
+    answer: impl FnOnce(&mut dyn Read) -> Result<Beside, SyncError>,
+) -> Result<Counts, Why> {
     let rules = Rules::new(&options.rules.0)?;
-    let Link { read, write, close, closes, beside, patience, lends } = link;
+    let Link { mut read, write, close, closes, beside: _, patience, lends } = link;
     let (began_ns, meter) = (monotonic_ns(), Arc::new(Meter::new(lends.is_some())));
     let stop: Arc<Stop> = Arc::default();
-    stop.on_fail(Box::new(close));
     let pace = Pace::new(options.bandwidth);
-    let (out, _ends_with_the_link) = Out::start(write, &pace, &stop)?;
+    let (write, unanswered) = Unanswered::new(write);
+    let (out, _ends_with_the_link) = Out::start(Box::new(write), &pace, &stop)?;
     // Within one process nothing is saved by it.
     let pack = options.pack && lends.is_none();
     let bulk = Bulk::new(&out, &pace, pack, report, &stop);
-    let mut threads = Vec::new();
-    if !matches!(beside, Beside::Nothing) {
-        threads.push(bulk.start_rest()?);
-    }
-    let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
     let shared = Arc::new(Shared {
         tree,
         options: options.clone(),
@@ -111,22 +122,21 @@ pub fn run<T: Tree>(
         borrowed: Watched::new(HashMap::new(), &stop),
         stop: Arc::clone(&stop),
     });
-    let jobs = Queue::new(&stop);
-    for _ in 0..DSYNC_THREADS {
-        let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
-        threads.push(spawn("read", move || {
-            while let Some(job) = jobs.next() {
-                if send::answer(&shared, &job).is_err() {
-                    break;
-                }
-            }
-        })?);
-    }
     let walks = Arc::clone(&shared);
-    threads.push(spawn("scan", move || {
+    let mut threads = vec![spawn("scan", move || {
         // What fails of the run is told by the stop.
         let _told = scan::walk(&walks);
-    })?);
+    })?];
+    let beside = answer(&mut *read).map_err(|e| stop.fail(e))?;
+    drop(unanswered);
+    // Before the answer the link is left alone: how it ends may say more.
+    stop.on_fail(Box::new(close));
+    if !matches!(beside, Beside::Nothing) {
+        threads.push(bulk.start_rest()?);
+    }
+    let streams = Streams::start(beside, bulk.hooks(&stop), &stop)?;
+    let jobs = Queue::new(&stop);
+    shared.start_readers(&jobs, &mut threads)?;
     let (ticker, ticks) = shared.tick((began_ns, patience), &pace, &streams, &meter)?;
     threads.push(ticks);
     let mut heard = Heard { shared: &shared, jobs: &jobs, waits: HashMap::new(), report, meter };
@@ -142,6 +152,25 @@ pub fn run<T: Tree>(
 }
 
 impl<T: Tree> Shared<T> {
+    /// Starts the threads that send what is asked for.
+    fn start_readers(
+        self: &Arc<Self>,
+        jobs: &Queue<Job>,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<(), SyncError> {
+        for _ in 0..DSYNC_THREADS {
+            let (shared, jobs) = (Arc::clone(self), jobs.clone());
+            threads.push(spawn("read", move || {
+                while let Some(job) = jobs.next() {
+                    if send::answer(&shared, &job).is_err() {
+                        break;
+                    }
+                }
+            })?);
+        }
+        Ok(())
+    }
+
     /// Looks after the streams, and tells what this side has used and waited for, every so often.
     fn tick(
         self: &Arc<Self>,
@@ -186,7 +215,7 @@ struct Heard<'a, T> {
 }
 
 impl<T: Tree> Heard<'_, T> {
-    fn listen(&mut self, read: Box<dyn std::io::Read + Send>) -> Result<Counts, SyncError> {
+    fn listen(&mut self, read: Box<dyn Read + Send>) -> Result<Counts, SyncError> {
         let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
         while let Some(body) = read_frame(&mut read)? {
             match frame::message(&body)? {

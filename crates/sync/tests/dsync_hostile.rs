@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 use base::limits::{DSYNC_NEEDS_MAX, DSYNC_SCAN_WINDOW};
-use common::{Scratch, notes, plain};
+use common::{Scratch, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;
@@ -18,28 +18,12 @@ use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
 use wire::dsync::{
     Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kept,
-    Kind, Message, Meta, Need, Outcome, Sum, Sums, Time, Wish, frame,
+    Kind, Message, Meta, Need, Outcome, Sum, Sums, Wish, frame,
 };
 use wire::xdr::Seq;
 
-fn meta(kind: Kind) -> Meta {
-    Meta {
-        kind,
-        mode: 0o755,
-        uid: 0,
-        gid: 0,
-        size: 0,
-        mtime: Time { seconds: 1, nanoseconds: 1 },
-        major: 0,
-        minor: 0,
-        target: Bytes(Vec::new()),
-        link: None,
-        xattrs: Seq::default(),
-    }
-}
-
 fn top() -> Message<'static> {
-    let meta = Some(meta(Kind::DIRECTORY));
+    let meta = Some(meta(Kind::DIRECTORY, 0));
     Message::Directory(Directory { name: Bytes(Vec::new()), meta })
 }
 
@@ -52,7 +36,7 @@ fn entry(name: &[u8], meta: Meta) -> Entry {
 }
 
 fn entries(list: &[(&[u8], Kind)]) -> Message<'static> {
-    let entries = list.iter().map(|(name, kind)| entry(name, meta(*kind))).collect();
+    let entries = list.iter().map(|(name, kind)| entry(name, meta(*kind, 0))).collect();
     Message::Entries(Entries { entries: Seq(entries) })
 }
 
@@ -125,7 +109,7 @@ fn refusal(to: &Path, options: &Options, messages: &[Message<'_>]) -> Why {
 fn a_source_that_lies_about_its_tree_is_refused_by_name() {
     let (file, dir) = (Kind::FILE, Kind::DIRECTORY);
     let with = |change: fn(&mut Meta)| {
-        let mut meta = meta(Kind::FILE);
+        let mut meta = meta(Kind::FILE, 0);
         change(&mut meta);
         Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta)]) })
     };
@@ -155,8 +139,8 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("before all was told", vec![top(), Message::ScanEnd(())]),
         ("before all was told", vec![Message::ScanEnd(())]),
         ("before all was told", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
-        ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file) })]),
-        ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir) })]),
+        ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file, 0) })]),
+        ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir, 0) })]),
         ("data of no file", vec![top(), piece(7, 0, b"x")]),
         (
             "kept of no file",
@@ -209,7 +193,7 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
         destination.say(&top());
         destination.say(&entries(&[(b"a", Kind::FILE)]));
         let id = destination.need().id;
-        destination.say(&Message::Begin(Begin { id, meta: Meta { size: 10, ..meta(Kind::FILE) } }));
+        destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 10) }));
         lie(id).iter().for_each(|message| destination.say(message));
         let why = destination.refuses();
         assert!(why.to_string().contains(named), "{why}, not {named}");
@@ -233,7 +217,7 @@ fn what_is_not_what_was_sent_gets_no_name() {
     destination.say(&entries(&[(b"a", Kind::FILE)]));
     let id = destination.need().id;
     let (outcome, hash) = (Outcome::WHOLE, [7; 32]);
-    destination.say(&Message::Begin(Begin { id, meta: Meta { size: 1, ..meta(Kind::FILE) } }));
+    destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 1) }));
     destination.say(&piece(id, 0, b"x"));
     let why = Bytes(Vec::new());
     destination.say(&Message::End(End { id, outcome, hash, pieces: 1, meta: None, why }));
@@ -265,7 +249,7 @@ fn entries_beyond_the_credit_are_refused() {
         let list: Vec<Entry> = (0..400)
             .map(|_| {
                 number += 1;
-                entry(format!("{number:0200}").as_bytes(), meta(Kind::FILE))
+                entry(format!("{number:0200}").as_bytes(), meta(Kind::FILE, 0))
             })
             .collect();
         let message = Message::Entries(Entries { entries: Seq(list) });
@@ -304,7 +288,7 @@ fn a_directory_that_becomes_a_link_leads_nowhere() {
     // Now that it is decided that d/a will be written, d leads away.
     fs::rename(to.join("d"), to.join("e")).expect("moving it");
     symlink(&out, to.join("d")).expect("a link");
-    destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE) }));
+    destination.say(&Message::Begin(Begin { id, meta: meta(Kind::FILE, 0) }));
     destination.say(&told(id, Outcome::WHOLE, 0));
     destination.say(&end());
     destination.say(&Message::ScanEnd(()));

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use common::{Scratch, is_root, notes, plain};
+use common::{Scratch, is_root, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::pair;
@@ -15,29 +15,13 @@ use sync::tree::Tree;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Why, source};
 use wire::dsync::{
-    Bytes, Directory, DirectoryEnd, Entries, Entry, Kind, Message, Meta, Owner, Time, frame,
+    Bytes, Directory, DirectoryEnd, Entries, Entry, Kind, Message, Meta, Owner, frame,
 };
 use wire::xdr::Seq;
 
 /// Numbers that nobody has here.
 const STRANGER: u32 = 3_141_592;
 const OTHER: u32 = 2_718_281;
-
-fn meta(kind: Kind, uid: u32, gid: u32) -> Meta {
-    Meta {
-        kind,
-        mode: 0o755,
-        uid,
-        gid,
-        size: 0,
-        mtime: Time { seconds: 1, nanoseconds: 1 },
-        major: 0,
-        minor: 0,
-        target: Bytes(Vec::new()),
-        link: None,
-        xattrs: Seq::default(),
-    }
-}
 
 fn owner(group: bool, number: u32, name: &[u8]) -> Message<'static> {
     Message::Owner(Owner { group, number, name: Bytes(name.to_vec()) })
@@ -56,8 +40,11 @@ fn destination_at(to: &Path, options: &Options) -> (Link, JoinHandle<Result<Coun
 /// A tree of one FIFO with these owners, of which these names are told.
 fn tells(to: &Path, options: &Options, names: &[Message<'_>]) -> (u32, u32) {
     let (mut link, done) = destination_at(to, options);
-    let top = Some(meta(Kind::DIRECTORY, 0, 0));
-    let fifo = Entry { name: Bytes(b"p".to_vec()), meta: meta(Kind::FIFO, STRANGER, OTHER) };
+    let top = Some(meta(Kind::DIRECTORY, 0));
+    let fifo = Entry {
+        name: Bytes(b"p".to_vec()),
+        meta: Meta { uid: STRANGER, gid: OTHER, ..meta(Kind::FIFO, 0) },
+    };
     let tree = [
         Message::Directory(Directory { name: Bytes(Vec::new()), meta: top }),
         Message::Entries(Entries { entries: Seq(vec![fifo]) }),

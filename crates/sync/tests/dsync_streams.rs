@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use base::random::Random;
 use common::broken::{Breaks, End, HOST, breaks, ends};
-use common::{Gardener, Scratch, assert_same, facts, notes, plain};
+use common::{Gardener, Scratch, assert_same, facts, meta, notes, plain};
 use sync::destination::{self, Tell};
 use sync::link::{Link, read_frame, write_now};
 use sync::run::{Carried, Event, Report, pair};
@@ -25,7 +25,7 @@ use sync::streams::tls::{Known, Stream};
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, SyncError, Why, source};
 use wire::dsync::{
-    Bytes, Data, Directory, Entries, Entry, Kind, Message, Meta, Need, Offer, Time, Wanted, frame,
+    Bytes, Data, Directory, Entries, Entry, Kind, Message, Need, Offer, Wanted, frame,
 };
 use wire::xdr::Seq;
 
@@ -234,22 +234,6 @@ fn destination_at(to: &Path, answerer: Answerer) -> (Link, JoinHandle<Result<Cou
         destination::run(tree, &plain(), far, Tell::Here(notes().0), true)
     });
     (link, done)
-}
-
-fn meta(kind: Kind, size: u64) -> Meta {
-    Meta {
-        kind,
-        mode: 0o755,
-        uid: 0,
-        gid: 0,
-        size,
-        mtime: Time { seconds: 1, nanoseconds: 1 },
-        major: 0,
-        minor: 0,
-        target: Bytes(Vec::new()),
-        link: None,
-        xattrs: Seq::default(),
-    }
 }
 
 /// Has one file of ten bytes asked for.

@@ -52,6 +52,17 @@ pub const DSYNC_GROWTH_TRIPS: u64 = 2;
 /// Periods without growth after which twice as many streams are tried once more, against what the
 /// rate was in them: where packets get lost it falls behind what it was at first.
 pub const DSYNC_GROWTH_CALM: u64 = 3;
+/// Round trip from which a run begins with [`DSYNC_STREAMS_FAR`] streams, in nanoseconds: below it
+/// one stream has grown to 1 Gbit/s within the time over which the first rate is measured.
+pub const DSYNC_FAR_NS: u64 = 20_000_000;
+/// Streams with which a run begins over such a distance: TCP begins each with some ten packets and
+/// doubles that with each round trip, so four begin where one is after two of them.
+pub const DSYNC_STREAMS_FAR: usize = 4;
+/// Bytes of files that go over the control stream while streams for data have yet to come up, which
+/// takes three round trips. What it carries in these, beginning slowly as every connection, is some
+/// hundred KiB at most; without distance streams come up in about 10 ms, 1 MiB at 1 Gbit/s. More
+/// would keep messages waiting behind it: at 10 Mbit/s they wait 0.8 s for this.
+pub const DSYNC_EARLY: u64 = 1 << 20;
 /// How long a stream may take to come up. A firewall that drops what it does not like is found out
 /// after that time, and the run goes on over the one stream that it has.
 pub const DSYNC_CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -144,5 +155,7 @@ pub const DSYNC_DELTA_MIN: u64 = 64 << 10;
 pub const DSYNC_BLOCK_MIN: u64 = 4 << 10;
 /// Largest block: it is held in memory, and sent whole when a byte of it has changed.
 pub const DSYNC_BLOCK_MAX: u64 = 128 << 10;
+/// Blocks whose sums are made by one thread at least: 2 MiB and more, for less none is started.
+pub const DSYNC_SUMS_EACH: usize = 512;
 /// Most blocks of a file whose sums are sent; beyond 128 GiB a file is sent whole.
 pub const DSYNC_BLOCKS_MAX: usize = 1 << 20;

@@ -4,8 +4,7 @@
 //!
 //! [`Scene::start`] makes it, [`Scene::between`] joins what is there. [`Place::within`] then opens
 //! sockets, or starts programs, at one of its ends, [`FIRST`] and [`SECOND`] being their addresses.
-//! [`Scene::end`] says whether the link was in time; if not, figures that were measured over it
-//! mean nothing.
+//! [`Scene::end`] says whether the link was in time; if not, figures measured over it mean nothing.
 
 use super::control::{AskError, Request, ask};
 use super::device::{DeviceError, Place};

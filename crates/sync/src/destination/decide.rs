@@ -1,8 +1,12 @@
 //! What is to be done about an entry.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 
-use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
+use base::limits::{
+    DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_SUMS_EACH, DSYNC_SUMS_MAX, DSYNC_THREADS,
+};
 use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
 use wire::xdr::Seq;
 
@@ -310,22 +314,58 @@ impl<T: Tree> Shared<T> {
         self.sums_of(&file, basis)
     }
 
+    /// The sums of a file's blocks, by several threads: the source waits for all of them.
     fn sums_of(&self, file: &T::File, mut basis: Basis) -> Option<(Basis, Vec<Sum>)> {
-        let mut block = vec![0; basis.block as usize];
-        let mut sums = Vec::new();
-        'blocks: while sums.len() < basis.count as usize {
-            let at = (sums.len() * block.len()) as u64;
-            let mut done = 0;
-            while done < block.len() {
-                match self.tree.read(file, &mut block[done..], at + done as u64) {
+        let (block, count) = (basis.block as usize, basis.count as usize);
+        let each = count.div_ceil(DSYNC_THREADS).max(DSYNC_SUMS_EACH);
+        let parts: Vec<_> =
+            (0..count).step_by(each).map(|first| first..count.min(first + each)).collect();
+        let mut sums = Vec::with_capacity(count);
+        thread::scope(|scope| {
+            let of = |part: Range<usize>| move || self.sums_in(file, block, part);
+            // This thread has the last part, and those for which no other can be had.
+            let begin = |part: &Range<usize>| match part.end < count {
+                true => thread::Builder::new().spawn_scoped(scope, of(part.clone())).ok(),
+                false => None,
+            };
+            let begun: Vec<_> = parts.iter().map(begin).collect();
+            for (part, thread) in parts.iter().cloned().zip(begun) {
+                let wanted = part.len();
+                let done = match thread {
+                    Some(thread) => thread.join().unwrap_or_default(),
+                    None => of(part)(),
+                };
+                let short = done.len() < wanted;
+                sums.extend(done);
+                if short {
                     // It has become shorter: what was read is what is here.
-                    Ok(0) | Err(_) => break 'blocks,
+                    break;
+                }
+            }
+        });
+        basis.count = sums.len() as u32;
+        (!sums.is_empty()).then_some((basis, sums))
+    }
+
+    /// The sums of some blocks, as far as they can be read.
+    fn sums_in(&self, file: &T::File, block: usize, blocks: Range<usize>) -> Vec<Sum> {
+        let at_once = (DSYNC_PIECE / block).max(1);
+        let (mut bytes, mut sums) = (vec![0; block * at_once], Vec::with_capacity(blocks.len()));
+        for first in blocks.clone().step_by(at_once) {
+            let (at, wanted) =
+                (first as u64 * block as u64, block * at_once.min(blocks.end - first));
+            let mut done = 0;
+            while done < wanted {
+                match self.tree.read(file, &mut bytes[done..wanted], at + done as u64) {
+                    Ok(0) | Err(_) => break,
                     Ok(n) => done += n,
                 }
             }
-            sums.push(delta::sum(&block));
+            sums.extend(bytes[..done].chunks_exact(block).map(delta::sum));
+            if done < wanted {
+                break;
+            }
         }
-        basis.count = sums.len() as u32;
-        (!sums.is_empty()).then_some((basis, sums))
+        sums
     }
 }

@@ -33,6 +33,8 @@ pub struct Writing<T: Tree> {
     pub failed: Option<String>,
     /// What it replaces, once something is taken of that.
     pub old: Option<T::File>,
+    /// How often it has begun anew.
+    turn: u32,
     pub digest: Digest,
     /// What has come of it since it began last.
     covered: Extents,
@@ -94,11 +96,11 @@ impl<T: Tree> Files<T> {
         if entered { Ok(()) } else { Err(Failed::Run(SyncError::Gone)) }
     }
 
-    /// It begins anew.
-    pub fn turn(&self, id: u64) {
+    /// It has begun anew so often: who waits for a piece's turn may look again.
+    pub fn turn(&self, id: u64, turn: u32) {
         self.state.change(|state| {
-            if let Some((turn, _)) = state.open.get_mut(&id) {
-                *turn = turn.saturating_add(1);
+            if let Some((known, _)) = state.open.get_mut(&id) {
+                *known = turn;
             }
         });
     }
@@ -125,6 +127,7 @@ impl<T: Tree> Writing<T> {
             aside: None,
             failed: None,
             old: None,
+            turn: 0,
             digest: Digest::default(),
             covered: Extents::default(),
             pieces: 0,
@@ -132,12 +135,14 @@ impl<T: Tree> Writing<T> {
         }
     }
 
-    /// Begins anew, with nothing of what has come.
-    pub fn restart(&mut self, wanted: Meta) {
+    /// Begins anew, with nothing of what has come; how often it has by now.
+    pub fn restart(&mut self, wanted: Meta) -> u32 {
         (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
+        self.turn = self.turn.saturating_add(1);
         if let Some(job) = &mut self.job {
             job.kept = 0;
         }
+        self.turn
     }
 
     /// A piece has come. It must lie within the file, and on no other.
@@ -205,7 +210,7 @@ impl<T: Tree> Shared<T> {
     /// was given to a stream that broke.
     pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
         match self.files.get_turn(data.id) {
-            Some((turn, file)) if data.turn <= turn => self.piece(&file, data, data.turn == turn),
+            Some((turn, file)) if data.turn <= turn => self.piece(&file, data),
             _ => broken("data of no file"),
         }
     }
@@ -213,9 +218,7 @@ impl<T: Tree> Shared<T> {
     /// Takes a piece from a stream of data, which may have come before its file has begun.
     fn early(&self, data: &Data<'_>) -> Result<(), Failed> {
         let find = |state: &mut State<T>| match state.open.get(&data.id) {
-            Some((turn, file)) if data.turn <= *turn => {
-                Some(Some((data.turn == *turn, Arc::clone(file))))
-            }
+            Some((turn, file)) if data.turn <= *turn => Some(Some(Arc::clone(file))),
             None if !self.tracker.knows(data.id) => Some(None),
             _ => None,
         };
@@ -224,22 +227,18 @@ impl<T: Tree> Shared<T> {
             Some(found) => found,
             None => self.files.state.wait(find)?,
         };
-        let Some((current, file)) = found else { return broken("data of no file") };
-        self.piece(&file, data, current)
+        let Some(file) = found else { return broken("data of no file") };
+        self.piece(&file, data)
     }
 
-    fn piece(
-        &self,
-        file: &Mutex<Writing<T>>,
-        data: &Data<'_>,
-        current: bool,
-    ) -> Result<(), Failed> {
+    fn piece(&self, file: &Mutex<Writing<T>>, data: &Data<'_>) -> Result<(), Failed> {
         let bytes = &*self.unpacker.bytes(data)?;
         let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
         // Before anybody has to wait for it.
         let hash = digest::piece(data.offset, bytes);
         let mut writing = lock(file);
-        if current {
+        // Known only now: it may have begun anew since it was found.
+        if data.turn == writing.turn {
             writing.cover(data.hole, data.offset, length)?;
             writing.digest.add(hash);
             self.try_aside(&mut writing, |aside| self.tree.write(&aside.file, bytes, data.offset));

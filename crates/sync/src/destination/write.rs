@@ -56,11 +56,11 @@ impl<T: Tree> Writer<T> {
         {
             // It has changed while it was read, and comes anew.
             let mut writing = lock(&file);
-            writing.restart(wanted);
+            let turn = writing.restart(wanted);
             let size = writing.wanted.size;
             shared.try_aside(&mut writing, |aside| shared.tree.set_size(&aside.file, size));
             drop(writing);
-            shared.files.turn(id);
+            shared.files.turn(id, turn);
             return Ok(());
         }
         if self.begun.len() >= DSYNC_THREADS {

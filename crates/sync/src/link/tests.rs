@@ -8,8 +8,9 @@ use wire::dsync::{Hello, MAGIC, Message, frame};
 
 use super::*;
 
+/// Keeps what is written.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Kept(pub(crate) Arc<Mutex<Vec<u8>>>);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -86,6 +87,28 @@ impl Write for Once {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn what_is_not_taken_is_told_behind_the_answer() {
+    let stop: Arc<Stop> = Arc::default();
+    let (write, answered) = Unanswered::new(Box::new(Once(true)));
+    let (out, thread) = Out::start(Box::new(write), &Pace::new(0), &stop).expect("a thread");
+    out.send(&Message::ScanEnd(())).expect("sent");
+    // The answer says why nothing is taken, and is what counts.
+    stop.fail(SyncError::Silent);
+    drop(answered);
+    drop(out);
+    thread.join().expect("its end");
+    assert!(matches!(stop.reason().error(), SyncError::Silent));
+    // After it the link's own end counts.
+    let stop: Arc<Stop> = Arc::default();
+    let (write, answered) = Unanswered::new(Box::new(Once(true)));
+    let (out, thread) = Out::start(Box::new(write), &Pace::new(0), &stop).expect("a thread");
+    drop(answered);
+    out.send(&Message::ScanEnd(())).expect("sent");
+    thread.join().expect("its end");
+    assert!(matches!(stop.reason().error(), SyncError::Link(_)));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Pieces of files on their way: over whichever stream for data is free, or over the control stream
-//! where there are none. Which of the two is known before the first piece leaves, so that what is
-//! for control never waits behind data that could have gone elsewhere.
+//! where there are none. While it is not known yet whether there will be streams, the first pieces
+//! go over the control stream: so many that the link is not idle meanwhile, and so few that what is
+//! for control does not wait long behind them. Each piece goes one way: what the control stream was
+//! given is not given to a stream, whatever becomes of those.
 //!
 //! What a stream was given is held until the other side tells that it was taken. When a stream
 //! breaks, or stands still, both sides settle how much of it was taken, and the rest goes over the
@@ -14,7 +16,8 @@ use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use base::limits::{
-    DSYNC_BULK_QUEUE, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
+    DSYNC_BULK_QUEUE, DSYNC_EARLY, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER,
+    DSYNC_UNTAKEN,
 };
 use wire::dsync::{Broken, Data, Message, Taken, frame};
 
@@ -27,6 +30,8 @@ use crate::streams::tls::Stream;
 use crate::streams::{Hooks, Streams, shut};
 
 mod line;
+#[cfg(test)]
+mod tests;
 
 use line::Line;
 
@@ -47,6 +52,8 @@ pub struct Bulk {
 #[derive(Default)]
 struct State {
     carrier: Carrier,
+    /// Bytes that may still go over the control stream before it is known what carries them.
+    early: u64,
     frames: VecDeque<Vec<u8>>,
     /// The streams that are up, by their numbers.
     lines: HashMap<u32, Line>,
@@ -68,7 +75,28 @@ enum Carrier {
     Control,
 }
 
+/// Which way a piece goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Behind what was said before.
+    Control,
+    /// With whichever stream is free.
+    Stream,
+}
+
 impl State {
+    /// Which way a piece of so many bytes goes; `None` if it has to wait.
+    fn way(&mut self, bytes: u64) -> Option<Way> {
+        match self.carrier {
+            Carrier::Awaited => {
+                self.early = self.early.checked_sub(bytes)?;
+                Some(Way::Control)
+            }
+            Carrier::Control => Some(Way::Control),
+            Carrier::Streams => (self.frames.len() < DSYNC_BULK_QUEUE).then_some(Way::Stream),
+        }
+    }
+
     /// The next frames; many small ones at once.
     fn pop(&mut self) -> Option<Vec<u8>> {
         let mut bytes = self.frames.pop_front()?;
@@ -91,8 +119,10 @@ impl Bulk {
         report: &Report,
         stop: &Arc<Stop>,
     ) -> Arc<Self> {
+        // Where the rate is limited, a second of it at most: what is for control goes with it.
+        let early = pace.rate().map_or(DSYNC_EARLY, |rate| rate.min(DSYNC_EARLY));
         Arc::new(Self {
-            state: Watched::new(State::default(), stop),
+            state: Watched::new(State { early, ..State::default() }, stop),
             out: out.clone(),
             pace: Arc::clone(pace),
             report: Arc::clone(report),
@@ -158,16 +188,15 @@ impl Bulk {
             }
             None => data.clone(),
         };
+        let length = data.bytes.len() as u64;
         frame::put(&Message::Data(data), &mut bytes);
         let mut bytes = Some(bytes);
-        let left = self.state.wait(|state| match state.carrier {
-            Carrier::Awaited => None,
-            Carrier::Control => Some(bytes.take()),
-            Carrier::Streams if state.frames.len() < DSYNC_BULK_QUEUE => {
+        let left = self.state.wait(|state| match state.way(length)? {
+            Way::Control => Some(bytes.take()),
+            Way::Stream => {
                 state.frames.extend(bytes.take());
                 Some(None)
             }
-            Carrier::Streams => None,
         })?;
         left.map_or(Ok(()), |bytes| self.out.send_frame(bytes))
     }
@@ -175,7 +204,7 @@ impl Bulk {
     /// Whether the link is the limit: pieces wait for it, and the processors have time.
     fn limits(&self) -> bool {
         let waits = self.state.change(|state| match state.carrier {
-            // Nothing leaves yet.
+            // Little may leave yet.
             Carrier::Awaited => true,
             Carrier::Streams => state.frames.len() >= DSYNC_PACK_WAIT,
             Carrier::Control => self.out.waiting() >= DSYNC_PACK_WAIT,

@@ -73,6 +73,9 @@ struct Way {
     rtt_ns: u64,
 }
 
+/// A connection and its way, or why there is none to a host.
+type Found = Result<(TcpStream, Way), String>;
+
 impl Caller {
     /// Takes an offer.
     ///
@@ -82,7 +85,9 @@ impl Caller {
         let port = u16::try_from(offer.port).ok().filter(|port| *port > 0);
         let Some(port) = port else { return Err(SyncError::Broken("a port that is none")) };
         let mut hosts = calling.hosts.clone();
-        hosts.extend(offer.address.iter().map(|a| String::from_utf8_lossy(&a.0).into_owned()));
+        let offered = offer.address.iter().map(|a| String::from_utf8_lossy(&a.0).into_owned());
+        // Mostly it is the one by which it was reached.
+        hosts.extend(offered.filter(|address| !calling.hosts.contains(address)));
         Ok(Self {
             known: Known::new(offer.fingerprint, offer.token)?,
             hosts,
@@ -119,13 +124,14 @@ impl Caller {
         hooks: &Arc<Hooks>,
         ended: &Receiver<()>,
     ) -> Result<(), SyncError> {
-        let way = match self.first(streams) {
+        let mut asked = 1;
+        let way = match self.first(streams, hooks, &mut asked) {
             _ if streams.closed() => return Ok(()),
             Ok((way, stream)) => {
                 self.comes_up(&way, &stream, streams);
                 let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
                 streams.keep(spawn("stream", move || (hooks.stream)(stream, &all))?);
-                Arc::new(way)
+                way
             }
             Err(why) => {
                 (self.report)(Event::Carried(Carried { why, ..Carried::default() }));
@@ -134,7 +140,6 @@ impl Caller {
             }
         };
         let mut growth = Growth::new(self.most, way.rtt_ns);
-        let mut asked = 1;
         loop {
             let moved = streams.moved.load(Ordering::Relaxed);
             let grown = growth.tick(monotonic_ns(), moved);
@@ -153,22 +158,17 @@ impl Caller {
         }
     }
 
-    /// The first stream, over whichever way answers first; why there is none.
-    fn first(&self, streams: &Streams) -> Result<(Way, Stream), String> {
+    /// The first stream, over whichever way answers first; why there is none. Those with which the
+    /// run begins beside it are asked for as soon as a way is known, and counted in `asked`.
+    fn first(
+        self: &Arc<Self>,
+        streams: &Arc<Streams>,
+        hooks: &Arc<Hooks>,
+        asked: &mut usize,
+    ) -> Result<(Arc<Way>, Stream), String> {
         let mut why = "no address of the other side is known".to_owned();
         let until = monotonic_ns() + DSYNC_CONNECT_TIMEOUT.as_nanos() as u64;
-        let (found, ways) = channel();
-        for host in &self.hosts {
-            let (host, port, found) = (host.clone(), self.port, found.clone());
-            // It ends by itself, and nobody waits for it.
-            spawn("connect", move || {
-                let tried = connect(&host, port, until).map_err(|e| format!("{host}: {e}"));
-                // Another way may have been found already.
-                let _late = found.send(tried);
-            })
-            .map_err(|e| e.to_string())?;
-        }
-        drop(found);
+        let ways = self.ways(until).map_err(|e| e.to_string())?;
         loop {
             let left = Duration::from_nanos(until.saturating_sub(monotonic_ns()));
             let (socket, way) = match ways.recv_timeout(left) {
@@ -180,13 +180,33 @@ impl Caller {
                 Err(RecvTimeoutError::Timeout) => return Err("nobody answered in time".to_owned()),
                 Err(RecvTimeoutError::Disconnected) => return Err(why),
             };
-            let socket = Arc::new(socket);
+            let (socket, way) = (Arc::new(socket), Arc::new(way));
             streams.watch(&socket);
+            let begins = Growth::new(self.most, way.rtt_ns).streams();
+            for _ in *asked..begins {
+                self.more(&way, streams, hooks).map_err(|e| e.to_string())?;
+            }
+            *asked = begins.max(*asked);
             match self.known.open(&socket, self.number()) {
                 Ok(stream) => return Ok((way, stream)),
                 Err(e) => why = format!("{}: {e}", way.address),
             }
         }
+    }
+
+    /// Tries all addresses at once.
+    fn ways(&self, until: u64) -> Result<Receiver<Found>, SyncError> {
+        let (found, ways) = channel();
+        for host in &self.hosts {
+            let (host, port, found) = (host.clone(), self.port, found.clone());
+            // It ends by itself, and nobody waits for it.
+            spawn("connect", move || {
+                let tried = connect(&host, port, until).map_err(|e| format!("{host}: {e}"));
+                // Another way may have been found already.
+                let _late = found.send(tried);
+            })?;
+        }
+        Ok(ways)
     }
 
     /// One more stream. What does not come up is no loss.
@@ -198,18 +218,21 @@ impl Caller {
     ) -> Result<(), SyncError> {
         let (caller, way) = (Arc::clone(self), Arc::clone(way));
         let (all, hooks) = (Arc::clone(streams), Arc::clone(hooks));
-        streams.keep(spawn("stream", move || {
-            let opened = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
-            let opened = opened.and_then(|socket| {
-                let socket = Arc::new(socket);
+        // Nobody waits for it: the run may have ended before the other side has answered.
+        spawn("connect", move || {
+            let connected = TcpStream::connect_timeout(&way.address, DSYNC_CONNECT_TIMEOUT);
+            let Ok(socket) = connected.map(Arc::new) else { return };
+            let streams = Arc::clone(&all);
+            let served = spawn("stream", move || {
                 all.watch(&socket);
-                caller.known.open(&socket, caller.number())
+                if let Ok(stream) = caller.known.open(&socket, caller.number()) {
+                    caller.comes_up(&way, &stream, &all);
+                    (hooks.stream)(stream, &all);
+                }
             });
-            if let Ok(stream) = opened {
-                caller.comes_up(&way, &stream, &all);
-                (hooks.stream)(stream, &all);
-            }
-        })?);
+            // Where no thread can be had there is a stream less.
+            served.into_iter().for_each(|thread| streams.keep(thread));
+        })?;
         Ok(())
     }
 

@@ -1,11 +1,14 @@
-//! How many streams there should be: as many as bring something. It starts with one, measures the
-//! rate over some round trips, and has twice as many as long as the rate has grown by a fraction
-//! that is more than noise. So there are as many as fill the link, whatever its delay, its loss and
-//! the windows of the machines at its ends; where the disk or the processor is the limit, there are
-//! few.
+//! How many streams there should be: as many as bring something. It starts with one, or with a few
+//! over a distance, where all connections begin slowly, measures the rate over some round trips,
+//! and has twice as many as long as the rate has grown by a fraction that is more than noise. So
+//! there are as many as fill the link, whatever its delay, its loss and the windows of the machines
+//! at its ends; where the disk or the processor is the limit, there are few.
 
 use base::clock::NS_PER_S;
-use base::limits::{DSYNC_GROWTH_CALM, DSYNC_GROWTH_NS, DSYNC_GROWTH_PERCENT, DSYNC_GROWTH_TRIPS};
+use base::limits::{
+    DSYNC_FAR_NS, DSYNC_GROWTH_CALM, DSYNC_GROWTH_NS, DSYNC_GROWTH_PERCENT, DSYNC_GROWTH_TRIPS,
+    DSYNC_STREAMS_FAR,
+};
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +29,16 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// One stream, at most so many, at a round trip of `rtt_ns`.
+    /// As many streams as a run begins with, at most so many, at a round trip of `rtt_ns`.
     pub fn new(most: usize, rtt_ns: u64) -> Self {
+        let first = if rtt_ns >= DSYNC_FAR_NS { DSYNC_STREAMS_FAR } else { 1 };
         let period_ns = DSYNC_GROWTH_NS.max(rtt_ns.saturating_mul(DSYNC_GROWTH_TRIPS));
-        Self { streams: 1, most, period_ns, since: None, best: 0, calm: 0, sum: 0 }
+        Self { streams: first.min(most), most, period_ns, since: None, best: 0, calm: 0, sum: 0 }
+    }
+
+    /// How many there should be.
+    pub fn streams(&self) -> usize {
+        self.streams
     }
 
     /// How long a rate is measured, in nanoseconds.
@@ -54,7 +63,10 @@ impl Growth {
         if rate == 0 {
             return self.streams;
         }
-        if u128::from(rate) >= grown {
+        if self.best == 0 && self.streams > 1 {
+            // What those carry with which it has begun: more of them have to show more.
+            self.best = rate;
+        } else if u128::from(rate) >= grown {
             (self.best, self.calm, self.sum) = (rate, 0, 0);
             self.double();
         } else if self.calm < DSYNC_GROWTH_CALM {

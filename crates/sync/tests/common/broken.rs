@@ -48,6 +48,27 @@ pub fn breaks(to: u32, bytes: i64, sent: &Arc<AtomicU64>) -> u32 {
     port.into()
 }
 
+/// Passes connections on to a port, none before something is so.
+pub fn held(to: u32, until: impl Fn() -> bool + Send + 'static) -> u32 {
+    let listener = TcpListener::bind((HOST, 0)).expect("a port");
+    let port = listener.local_addr().expect("it").port();
+    std::thread::spawn(move || {
+        for near in listener.incoming().flatten() {
+            while !until() {
+                std::thread::yield_now();
+            }
+            let Ok(far) = TcpStream::connect((HOST, to as u16)) else { return };
+            for (from, into) in [(&near, &far), (&far, &near)] {
+                let (from, into) = (from.try_clone().expect("it"), into.try_clone().expect("it"));
+                std::thread::spawn(move || {
+                    pass((from, into), &AtomicI64::new(i64::MAX), &Arc::default())
+                });
+            }
+        }
+    });
+    port.into()
+}
+
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {

@@ -16,7 +16,25 @@ use std::sync::{Arc, Mutex};
 use base::random::{Random, SeededRandom};
 use sync::run::{Event, Report};
 use sync::{Note, Options};
+use wire::dsync::{Bytes, Kind, Meta, Time};
 use wire::xdr::Seq;
+
+/// What is told of an entry by a side that is played.
+pub fn meta(kind: Kind, size: u64) -> Meta {
+    Meta {
+        kind,
+        mode: 0o755,
+        uid: 0,
+        gid: 0,
+        size,
+        mtime: Time { seconds: 1, nanoseconds: 1 },
+        major: 0,
+        minor: 0,
+        target: Bytes(Vec::new()),
+        link: None,
+        xattrs: Seq::default(),
+    }
+}
 
 /// A folder that goes with the test, unless that fails.
 pub struct Scratch(PathBuf);

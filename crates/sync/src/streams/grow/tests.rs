@@ -91,6 +91,14 @@ fn a_link_is_filled_at_any_distance() {
 }
 
 #[test]
+fn a_run_begins_with_a_few_streams_over_a_distance_only() {
+    for (ms, most, begins) in [(0, 64, 1), (2, 64, 1), (20, 64, 4), (200, 64, 4), (200, 3, 3)] {
+        let growth = Growth::new(most, ms * 1_000_000);
+        assert_eq!(growth.streams(), begins, "{ms} ms, {most} at most");
+    }
+}
+
+#[test]
 fn where_packets_are_lost_more_streams_carry_more() {
     for ms in [10, 100, 200] {
         let mut alone = Simulated::new(ms * 1_000_000, 0.001);

@@ -1,6 +1,40 @@
 //! Rates and paths as people write and read them.
 
-use super::{rate, shown};
+use sync::Counts;
+use sync::load::{Limiter, Progress};
+
+use super::{far, progress_json, rate, shown};
+
+fn progress(limiter: Option<Limiter>, left_ns: Option<u64>) -> Progress {
+    let counts = Counts {
+        entries: 7,
+        changes: 0,
+        files: 5,
+        bytes: 9_000_000,
+        files_done: 2,
+        bytes_done: 3_000_000,
+        bytes_received: 3_000_000,
+        bytes_cloned: 0,
+        bytes_copied: 0,
+        failures: 0,
+        scanned: left_ns.is_some(),
+    };
+    Progress { counts, rate: 2_000_000, left_ns, limiter }
+}
+
+#[test]
+fn the_line_says_how_fast_how_long_and_what_limits() {
+    let text = far(&progress(Some(Limiter::SourceDisk), Some(3_000_000_000)));
+    assert!(text.starts_with("7 entries, 2 of 5 files, "), "{text}");
+    assert!(text.contains("/s, 3") && text.ends_with(" left, limited by source disk"), "{text}");
+    let text = far(&progress(None, None));
+    assert!(text.ends_with("/s"), "{text}");
+    let json = progress_json(&progress(Some(Limiter::Link), Some(3_000_000_000)), 1.5);
+    assert_eq!((&json["event"], &json["limiter"]), (&"progress".into(), &"link".into()));
+    assert_eq!((&json["rate"], &json["left_seconds"]), (&2_000_000.into(), &3.0.into()));
+    let json = progress_json(&progress(None, None), 1.5);
+    assert!(json["limiter"].is_null() && json["left_seconds"].is_null(), "{json}");
+}
 
 #[test]
 fn rates_are_what_they_say() {
