@@ -37,6 +37,11 @@ impl TcpInfo {
         (failed == 0).then_some(Self(info))
     }
 
+    /// Bytes that the other end has acknowledged, since the connection began.
+    pub fn acknowledged(&self) -> Option<u64> {
+        self.u64_at(120)
+    }
+
     /// The byte there, if the kernel has it.
     pub fn u8_at(&self, at: usize) -> Option<u8> {
         self.0.get(at).copied()

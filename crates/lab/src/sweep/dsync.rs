@@ -16,9 +16,6 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 
-/// In `struct tcp_info`, bytes that the other end has acknowledged.
-const ACKNOWLEDGED: usize = 120;
-
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Dsync;
@@ -93,7 +90,7 @@ fn streams(begin: &Mark, end: &Mark, most: u32) -> Option<Tcp> {
     let (before, after) = (begin.seen.as_ref()?, end.seen.as_ref()?);
     let carried = |ports: &(u16, u16)| {
         let (before, after) = (before.get(ports)?, after.get(ports)?);
-        let bytes = after.u64_at(ACKNOWLEDGED)?.saturating_sub(before.u64_at(ACKNOWLEDGED)?);
+        let bytes = after.acknowledged()?.saturating_sub(before.acknowledged()?);
         Some((bytes, Tcp::between(before, after, end.ns.saturating_sub(begin.ns))))
     };
     let mut all: Vec<_> = after.keys().filter_map(carried).collect();

@@ -14,7 +14,7 @@ use crate::client::{ClientError, FileSet};
 use crate::tcp_info::TcpInfo;
 use base::limits::{LAB_STREAM_BUFFER, SWEEP_FILE_TIMES};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 /// In place of a port: there was more than one connection, whose accounting cannot be compared.
 const SEVERAL: u16 = 1;
@@ -31,7 +31,6 @@ struct Common<'a> {
     /// Everybody is signed in, or is not let in.
     signed_in: Barrier,
     stop: AtomicBool,
-    came: AtomicU64,
     /// The ports of the connections by which the files come; 0 before one is known, or [`SEVERAL`].
     ports: Vec<AtomicU16>,
 }
@@ -50,7 +49,6 @@ impl Transport for Files {
             window: at.window,
             signed_in: Barrier::new(at.instances as usize + 1),
             stop: AtomicBool::new(false),
-            came: AtomicU64::new(0),
             ports: (0..at.instances).map(|_| AtomicU16::new(0)).collect(),
         };
         // Threads that are started there stay there, and so do all sockets that they make.
@@ -77,7 +75,10 @@ impl Common<'_> {
             let work: Vec<_> = work.collect();
             self.signed_in.wait();
             let infos = || self.ports.iter().map(|port| info(port, beyond)).collect::<Vec<_>>();
-            let carried = counted(plan, at, rtt_s, &self.came, &infos);
+            // A session hands over whole replies, which are too coarse for a short time: what
+            // counts is what the receiver's TCP has acknowledged.
+            let came = || infos().iter().map(|info| info.as_ref()?.acknowledged()).sum();
+            let carried = counted(plan, at, rtt_s, &came, &infos);
             self.stop.store(true, Ordering::Relaxed);
             for thread in work {
                 thread.join().unwrap_or(Err(ClientError::Closed))?;
@@ -96,7 +97,6 @@ impl Common<'_> {
             self.narrow(&*session, port)?;
             loop {
                 let n = session.read(&mut room)?;
-                self.came.fetch_add(n as u64, Ordering::Relaxed);
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }

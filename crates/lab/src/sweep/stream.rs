@@ -30,6 +30,7 @@ impl Transport for Stream {
                 scope.spawn(move || receive(receiver, window, came));
             }
             let infos = || senders.iter().map(TcpInfo::of).collect::<Vec<_>>();
+            let came = || Some(came.load(Ordering::Relaxed));
             let carried = counted(plan, at, rtt_s, &came, &infos);
             stop.store(true, Ordering::Relaxed);
             for sender in &senders {
@@ -49,7 +50,7 @@ pub(super) fn counted(
     plan: &Plan,
     at: &At,
     rtt_s: f64,
-    came: &AtomicU64,
+    came: &dyn Fn() -> Option<u64>,
     infos: &dyn Fn() -> Vec<Option<TcpInfo>>,
 ) -> Result<Carried, SweepError> {
     let (warm_ns, measured_ns) = plan.times_ns(at);
@@ -57,10 +58,11 @@ pub(super) fn counted(
     let rtt_ns = ((rtt_s * 1e9) as u64).max(1);
     let measured_ns = measured_ns.div_ceil(rtt_ns) * rtt_ns;
     sleep_until(mono_ns() + warm_ns);
-    let (before, first, begin_ns) = (infos(), came.load(Ordering::Relaxed), mono_ns());
+    let (before, first, begin_ns) = (infos(), came(), mono_ns());
     sleep_until(begin_ns + measured_ns);
-    let (last, end_ns, after) = (came.load(Ordering::Relaxed), mono_ns(), infos());
-    let (bytes, ns) = (last - first, end_ns - begin_ns);
+    let (last, end_ns, after) = (came(), mono_ns(), infos());
+    let ns = end_ns - begin_ns;
+    let bytes = last.zip(first).map_or(0, |(last, first)| last.saturating_sub(first));
     if bytes == 0 {
         return Err(SweepError::Nothing);
     }
