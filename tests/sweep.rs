@@ -1,8 +1,8 @@
-//! Sweeps over distance and window by the one command: every point has its figure beside the
-//! model's, or is told as spoiled; nothing carries more than the model allows; no namespace is left
-//! behind.
+//! Sweeps over distance and window by the one command, of TCP and of protocols over it: every point
+//! has its figure beside the model's, or is told as spoiled; nothing carries more than the model
+//! allows; no namespace, server or file is left behind.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -29,6 +29,10 @@ fn command(out: &Path, words: &[&str]) -> Command {
     command.args(["sweep", "--json", "--out"]).arg(out).args(words);
     command
 }
+
+/// A protocol at a slow link: the least and the most that it may carry, as parts of the model. A
+/// server has work of its own with each block, and this machine other work.
+const PROTOCOL: (f64, f64) = (0.75, ABOVE);
 
 /// Runs a sweep; what it says, its points, and its exit code.
 fn sweep(out: &Path, words: &[&str]) -> (Value, i32) {
@@ -110,13 +114,61 @@ fn every_point_of_a_small_grid_is_measured_or_told_as_spoiled() {
     }
 }
 
+/// Folders of servers that sweeps have started.
+fn folders_left() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let is_ours = |path: &PathBuf| path.to_string_lossy().contains("plimsoll-sweep-");
+    entries.map(|entry| entry.path()).filter(is_ours).collect()
+}
+
+#[test]
+fn protocols_carry_what_the_model_says_over_a_slow_link() {
+    if let Some(why) = missing() {
+        skip!("sweep-protocols", "{why}");
+    }
+    let before = folders_left();
+    let (small, large) = ("64K", "4M");
+    for (carrier, instances, window) in [
+        ("nfs-read", "1,4", small),
+        ("nfs-write", "2", small),
+        ("ftp", "1", small),
+        ("https", "2", small),
+        ("sftp", "2", small),
+        ("dsync", "2", large),
+    ] {
+        if carrier == "dsync" && !e2e::has("ssh") {
+            println!("SKIP sweep-dsync: ssh is not installed (openssh-client)");
+            continue;
+        }
+        let dir = Scratch::new("sweep");
+        let point = ["--rtt", "20ms", "--window", window, "--rate", "40Mbit", "--repeats", "1"];
+        let more = ["--carrier", carrier, "--instances", instances, "--quiet"];
+        let (result, code) = sweep(dir.path(), &[&point[..], &more[..]].concat());
+        check(&result, code);
+        for point in points(&result) {
+            println!("{carrier}: {code}: {} {}", point["at"], point["figures"]);
+            assert_eq!(result["plan"]["carrier"], carrier);
+            if point["figures"].is_null() {
+                continue;
+            }
+            let measured = number(point, "/figures/bytes_s/median");
+            let part = measured / number(point, "/figures/predicted");
+            assert!(part > PROTOCOL.0 && part < PROTOCOL.1, "{carrier}: {part}: {point}");
+        }
+    }
+    let mut left = folders_left();
+    left.retain(|path| !before.contains(path));
+    assert!(left.is_empty(), "{left:?}");
+}
+
 #[test]
 fn what_makes_no_sense_is_wrong_usage() {
     let dir = Scratch::new("sweep");
     let refused = |words: &[&str]| -> Output {
         process::run(&mut command(dir.path(), words), process::DEADLINE)
     };
-    for words in [&["--rate", "none"][..], &["--window", "1"], &["--figure", "4"]] {
+    let too_large = ["--carrier", "nfs-read", "--window", "2M"];
+    for words in [&["--rate", "none"][..], &["--window", "1"], &["--figure", "4"], &too_large] {
         let output = refused(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{output:?}");

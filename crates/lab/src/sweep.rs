@@ -6,23 +6,34 @@
 //! it: the point is measured anew, and if that does not help it is told as spoiled.
 //!
 //! - [`model`]: what a window, a distance and a rate allow. [`plan`]: which points; the figures of
-//!   the source, 5 to 7, among them. [`link`]: the namespaces and the bridge.
-//! - [`transport`]: who carries; [`stop_and_wait`] and [`stream`]. [`sockets`]: their connections.
-//! - [`limiter`]: from TCP's own accounting to a name. [`run`]: the rounds.
+//!   the source, 5 to 7, among them. [`carrier`]: what carries. [`link`]: the namespaces and the
+//!   bridge.
+//! - [`transport`]: who carries; [`stop_and_wait`] and [`stream`], [`sockets`] being their
+//!   connections; [`nfs`], [`files`] and [`dsync`], over a [`server`] of this program's own.
+//!   [`turns`]: blocks of several, one after the other.
+//! - [`diagnosis`]: TCP's accounting of a server's connections. [`limiter`]: from TCP's own
+//!   accounting to a name. [`run`]: the rounds.
 //! - [`record`]: what is kept. [`told`]: as text. [`cli`]: `plimsoll lab sweep`.
 
+pub mod carrier;
 pub mod cli;
+pub mod diagnosis;
+pub mod dsync;
+pub mod files;
 pub mod limiter;
 pub mod link;
 pub mod model;
+pub mod nfs;
 pub mod plan;
 pub mod record;
 pub mod run;
+pub mod server;
 pub mod sockets;
 pub mod stop_and_wait;
 pub mod stream;
 pub mod told;
 pub mod transport;
+pub mod turns;
 
 pub use plan::Plan;
 pub use record::Sweep;

@@ -10,6 +10,13 @@ const ROOM: usize = 256;
 #[derive(Debug, Clone)]
 pub struct TcpInfo(Vec<u8>);
 
+/// As the kernel gave it.
+impl From<&[u8]> for TcpInfo {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+}
+
 impl TcpInfo {
     /// Of a TCP socket; `None` when the kernel does not say.
     pub fn of(socket: &impl AsRawFd) -> Option<Self> {
@@ -28,6 +35,11 @@ impl TcpInfo {
         };
         info.truncate(len as usize);
         (failed == 0).then_some(Self(info))
+    }
+
+    /// Bytes that the other end has acknowledged, since the connection began.
+    pub fn acknowledged(&self) -> Option<u64> {
+        self.u64_at(120)
     }
 
     /// The byte there, if the kernel has it.

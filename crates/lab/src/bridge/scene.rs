@@ -56,18 +56,28 @@ pub struct Ended {
     pub why: Vec<String>,
 }
 
-/// The folder of a link's socket; it goes with this value.
+/// A folder of this program's own, for a link's socket or a server's files; it goes with this
+/// value.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Result<Self, SceneError> {
+    /// Makes it, with `name` in its name.
+    ///
+    /// # Errors
+    /// There is no room for temporary files.
+    pub(crate) fn new(name: &str) -> Result<Self, SceneError> {
         // Nobody else can have made it before.
-        let dir = format!("plimsoll-link-{:016x}", SystemRandom.next_u64());
+        let dir = format!("plimsoll-{name}-{:016x}", SystemRandom.next_u64());
         let dir = std::env::temp_dir().join(dir);
         let made = DirBuilder::new().mode(0o700).create(&dir);
-        made.map_err(tried("make a folder for the link's socket"))?;
+        made.map_err(tried("make a folder for temporary files"))?;
         Ok(Self(dir))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 
     fn socket(&self) -> PathBuf {
@@ -121,7 +131,7 @@ impl Scene {
         [first, second]: [Place; 2],
         options: &[String],
     ) -> Result<Self, SceneError> {
-        let folder = Folder::new()?;
+        let folder = Folder::new("link")?;
         let mut command = Command::new(program);
         command.args(["bridge", "run", "--json"]);
         command.arg("--between").arg(format!("{first}@{FIRST}/24"));

@@ -3,6 +3,8 @@ const rate = (v) => bytes(v) + "/s";
 const COLOURS = ["var(--one)", "var(--two)", "var(--three)", "var(--warn)", "var(--bad)", "var(--ink)"];
 const LIMITERS = { link: "the link's rate", acknowledgements: "waiting for acknowledgements", "receive-window": "the receiver's window", "send-buffer": "the sender's buffer", loss: "loss",
   "congestion-window": "the congestion window", unknown: "not clear" };
+// Of these the axis is a block, not a window.
+const WAITS = ["stop-and-wait", "nfs-read", "nfs-write"];
 function powers(lo, hi, step) { const out = []; for (let v = lo; v <= hi * 1.001; v *= step) out.push(v); return out; }
 // Blocks are whole bytes here: what the source had is the power of two beside it.
 function wanted(s, p) {
@@ -24,7 +26,7 @@ function carried(s, points) {
     text(f, x(v), f.top + f.h + 16, bytes(v), "middle"); free = x(v) + 26;
   }
   const apart = Math.min(90, f.w / s.plan.rtt_ms.length);
-  text(f, f.left + f.w / 2, f.top + f.h + 34, s.plan.carrier === "stream" ? "window of each connection" : "block of each instance" + (s.plan.figure ? ", in the source's bytes" : ""), "middle");
+  text(f, f.left + f.w / 2, f.top + f.h + 34, WAITS.includes(s.plan.carrier) ? "block of each instance" + (s.plan.figure ? ", in the source's bytes" : "") : "window of each connection", "middle");
   s.plan.rtt_ms.forEach((rtt, n) => {
     const row = known.filter((p) => p.at.rtt_ms === rtt), colour = COLOURS[n % COLOURS.length], label = `${digits(rtt)} ms`;
     const path = row.map((p, k) => `${k ? "L" : "M"}${x(window(p)).toFixed(1)} ${y(p.figures.predicted).toFixed(1)}`).join("");

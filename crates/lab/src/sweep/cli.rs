@@ -26,7 +26,8 @@ pub struct SweepArgs {
     /// Times there and back [default: 0,2ms,20ms,200ms]
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = millis)]
     rtt: Vec<f64>,
-    /// Windows of a stream, or blocks of stop and wait [default: 64K,256K,1M]
+    /// Windows, or blocks of those who wait for each: stop and wait, NFS [default: 64K,256K,1M;
+    /// of dsync 4M]
     #[arg(long = "window", value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     windows: Vec<u64>,
     /// Connections at once [default: 1]
@@ -82,7 +83,7 @@ impl SweepArgs {
         if self.figure.is_none() {
             plan.carrier = self.carrier.unwrap_or(Carrier::Stream);
             plan.title = format!("Distance and window: {}", plan.carrier.title());
-            plan.windows = vec![64 << 10, 256 << 10, 1 << 20];
+            plan.windows = plan.carrier.windows();
             (plan.encrypt, plan.figure, plan.scale) = (vec![false], None, 1.0);
         }
         fn given<T: Clone>(from: &[T], to: &mut Vec<T>) {

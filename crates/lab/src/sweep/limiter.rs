@@ -132,11 +132,11 @@ pub fn judge(carrier: Carrier, tcp: Option<&Tcp>, bytes_s: f64, link: f64) -> Li
     }
     // Bytes that were under way on average, against what was allowed.
     let under_way = bytes_s * f64::from(tcp.min_rtt_us) / 1e6;
-    match carrier {
-        Carrier::StopAndWait => Limiter::Acknowledgements,
-        Carrier::Stream if tcp.app_limited => Limiter::Unknown,
-        Carrier::Stream if under_way >= tcp.cwnd_bytes as f64 * MOST => Limiter::CongestionWindow,
-        Carrier::Stream => Limiter::Unknown,
+    match carrier.waits() {
+        true => Limiter::Acknowledgements,
+        false if tcp.app_limited => Limiter::Unknown,
+        false if under_way >= tcp.cwnd_bytes as f64 * MOST => Limiter::CongestionWindow,
+        false => Limiter::Unknown,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which points are measured, and for how long.
 
+pub use super::carrier::Carrier;
 use super::model;
 use crate::bridge::shape::{Shapes, nanos};
 use base::limits::{
@@ -17,26 +18,6 @@ const HEADERS: f64 = 52.0;
 const SOURCE_BUFFERS: [u64; 5] = [64 << 10, 1 << 20, 16 << 20, 64 << 20, 512 << 20];
 /// The source's round trips, milliseconds.
 const SOURCE_RTTS_MS: [f64; 4] = [0.0, 2.0, 20.0, 200.0];
-
-/// Who carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Carrier {
-    /// A block, then nothing until all of it is acknowledged.
-    StopAndWait,
-    /// TCP with a window that is set.
-    Stream,
-}
-
-impl Carrier {
-    /// Its name for people.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::StopAndWait => "stop and wait",
-            Self::Stream => "TCP stream",
-        }
-    }
-}
 
 /// A sweep: every combination is a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -134,6 +115,11 @@ impl Plan {
             let range = format!("{SWEEP_WINDOW_MIN} bytes to {} MiB", SWEEP_WINDOW_MAX >> 20);
             return wrong(format!("a window of {n} bytes is none: {range}"));
         }
+        let most = self.carrier.window_max().unwrap_or(SWEEP_WINDOW_MAX);
+        if let Some(n) = self.windows.iter().find(|n| **n > most) {
+            let (own, at_once) = (self.carrier.title(), most >> 10);
+            return wrong(format!("{n} bytes are more than {own} has under way: {at_once} KiB"));
+        }
         let most = SWEEP_CONNECTIONS_MAX;
         if self.instances.iter().any(|n| *n == 0 || *n > most) {
             return wrong(format!("1 to {most} connections at once"));
@@ -189,21 +175,21 @@ impl Plan {
     /// is one all the same.
     pub fn carries(&self, at: &At) -> f64 {
         let block = at.window as f64;
-        match self.carrier {
-            Carrier::StopAndWait => {
+        match self.carrier.waits() {
+            true => {
                 let on_the_line = block + (block / PAYLOAD).ceil() * HEADERS;
                 self.rate as f64 / 8.0 * block / on_the_line
             }
-            Carrier::Stream => self.link(),
+            false => self.link(),
         }
     }
 
     /// What the model says of a point whose round trip, with nothing else under way, is `rtt_s`.
     pub fn predicted(&self, at: &At, rtt_s: f64) -> f64 {
         let (window, link) = (at.window as f64, self.carries(at));
-        let one = match self.carrier {
-            Carrier::StopAndWait => model::stop_and_wait(window, rtt_s, link),
-            Carrier::Stream => model::window(window, rtt_s, link),
+        let one = match self.carrier.waits() {
+            true => model::stop_and_wait(window, rtt_s, link),
+            false => model::window(window, rtt_s, link),
         };
         model::instances(at.instances, one, link)
     }
@@ -221,9 +207,9 @@ impl Plan {
     /// block, or twice what the link holds. For a stream its window.
     pub fn flight(&self, at: &At) -> u64 {
         let held = self.link() * at.rtt_ms / 1e3;
-        match self.carrier {
-            Carrier::StopAndWait => at.window.min(2 * held as u64 + SWEEP_FLIGHT_MIN),
-            Carrier::Stream => at.window,
+        match self.carrier.waits() {
+            true => at.window.min(2 * held as u64 + SWEEP_FLIGHT_MIN),
+            false => at.window,
         }
         .max(SWEEP_FLIGHT_MIN)
     }
@@ -239,10 +225,7 @@ impl Plan {
     pub fn times_ns(&self, at: &At) -> (u64, u64) {
         let rtt_s = at.rtt_ms / 1e3;
         let each = self.predicted(at, rtt_s) / f64::from(at.instances);
-        let block_s = match self.carrier {
-            Carrier::StopAndWait => at.window as f64 / each,
-            Carrier::Stream => 0.0,
-        };
+        let block_s = if self.carrier.waits() { at.window as f64 / each } else { 0.0 };
         let ns = |s: f64| (s * 1e9) as u64;
         let warm = ns((rtt_s * SWEEP_WARM_RTTS).max(block_s * SWEEP_WARM_BLOCKS));
         let measured = ns((rtt_s * SWEEP_RTTS).max(block_s * SWEEP_BLOCKS));

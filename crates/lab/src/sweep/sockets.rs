@@ -44,13 +44,27 @@ pub fn clamp(receiver: &TcpStream, bytes: u64) -> io::Result<()> {
     set(receiver, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &number(bytes))
 }
 
+/// Lets the peer of a connection that is there already have at most `bytes` unacknowledged; with
+/// [`clamp`] after each read it stays so.
+///
+/// # Errors
+/// What the kernel refuses.
+pub fn narrow(receiver: &TcpStream, bytes: u64) -> io::Result<()> {
+    set(receiver, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room(bytes))?;
+    clamp(receiver, bytes)
+}
+
+/// Room of a socket for so many bytes under way. Packets take more of it than their payload, small
+/// ones several times as much.
+fn room(flight: u64) -> [u8; 4] {
+    number(flight.saturating_mul(4))
+}
+
 /// A socket for connections with up to `flight` bytes under way. Beyond what everybody may have
 /// (net.core.rmem_max) only root may go, who this is.
 fn socket(flight: u64, congestion: &str) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-    // Packets take more room than their payload, small ones several times as much.
-    let room = number(flight.saturating_mul(4));
-    set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room)?;
+    set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room(flight))?;
     set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &number(flight))?;
     set(&socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, congestion.as_bytes())?;
     socket.set_tcp_nodelay(true)?;

@@ -20,37 +20,55 @@ impl Transport for Stream {
     fn carry(&self, plan: &Plan, at: &At, link: &Scene) -> Result<Carried, SweepError> {
         let rtt_s = Probe::new(plan, at, link)?.rtt_s();
         let pairs = sockets::open(plan, at, link, at.instances)?;
-        let (warm_ns, measured_ns) = plan.times_ns(at);
-        // Windows arrive once in a round trip: whole ones of those are all alike.
-        let rtt_ns = ((rtt_s * 1e9) as u64).max(1);
-        let measured_ns = measured_ns.div_ceil(rtt_ns) * rtt_ns;
         let (stop, came) = (AtomicBool::new(false), AtomicU64::new(0));
         let senders = pairs.iter().map(|pair| pair.sender.try_clone()).collect::<Result<_, _>>();
         let senders: Vec<TcpStream> = senders.map_err(tried("watch a connection"))?;
-        let infos = || senders.iter().map(TcpInfo::of).collect::<Vec<_>>();
-        let (before, after, bytes, ns) = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             for Pair { sender, receiver } in pairs {
                 let (stop, came, window) = (&stop, &came, at.window);
                 scope.spawn(move || send(sender, stop));
                 scope.spawn(move || receive(receiver, window, came));
             }
-            sleep_until(mono_ns() + warm_ns);
-            let (before, first, begin_ns) = (infos(), came.load(Ordering::Relaxed), mono_ns());
-            sleep_until(begin_ns + measured_ns);
-            let (last, end_ns, after) = (came.load(Ordering::Relaxed), mono_ns(), infos());
+            let infos = || senders.iter().map(TcpInfo::of).collect::<Vec<_>>();
+            let came = || Some(came.load(Ordering::Relaxed));
+            let carried = counted(plan, at, rtt_s, &came, &infos);
             stop.store(true, Ordering::Relaxed);
             for sender in &senders {
                 let _gone = sender.shutdown(Shutdown::Both);
             }
-            (before, after, last - first, end_ns - begin_ns)
-        });
-        if bytes == 0 {
-            return Err(SweepError::Nothing);
-        }
-        let tcp = before.into_iter().zip(after);
-        let tcp = tcp.map(|(before, after)| Tcp::between(&before?, &after?, ns));
-        Ok(Carried { bytes_s: bytes as f64 / (ns as f64 / 1e9), rtt_s, tcp: Tcp::sum(tcp) })
+            carried
+        })
     }
+}
+
+/// Counts what comes while the point's time lasts, once it is warm. `came` are the bytes so far,
+/// `infos` what TCP says of the ends that send, of each if it is seen.
+///
+/// # Errors
+/// [`SweepError::Nothing`]
+pub(super) fn counted(
+    plan: &Plan,
+    at: &At,
+    rtt_s: f64,
+    came: &dyn Fn() -> Option<u64>,
+    infos: &dyn Fn() -> Vec<Option<TcpInfo>>,
+) -> Result<Carried, SweepError> {
+    let (warm_ns, measured_ns) = plan.times_ns(at);
+    // Windows arrive once in a round trip: whole ones of those are all alike.
+    let rtt_ns = ((rtt_s * 1e9) as u64).max(1);
+    let measured_ns = measured_ns.div_ceil(rtt_ns) * rtt_ns;
+    sleep_until(mono_ns() + warm_ns);
+    let (before, first, begin_ns) = (infos(), came(), mono_ns());
+    sleep_until(begin_ns + measured_ns);
+    let (last, end_ns, after) = (came(), mono_ns(), infos());
+    let ns = end_ns - begin_ns;
+    let bytes = last.zip(first).map_or(0, |(last, first)| last.saturating_sub(first));
+    if bytes == 0 {
+        return Err(SweepError::Nothing);
+    }
+    let tcp = before.into_iter().zip(after);
+    let tcp = tcp.map(|(before, after)| Tcp::between(&before?, &after?, ns));
+    Ok(Carried { bytes_s: bytes as f64 / (ns as f64 / 1e9), rtt_s, tcp: Tcp::sum(tcp) })
 }
 
 fn send(mut socket: TcpStream, stop: &AtomicBool) {

@@ -1,11 +1,12 @@
-//! Who carries over the link of a point. A protocol takes its place beside [`super::stop_and_wait`]
-//! and [`super::stream`] by this trait.
+//! Who carries over the link of a point: TCP as it is ([`super::stop_and_wait`],
+//! [`super::stream`]), or a protocol ([`super::nfs`], [`super::files`], [`super::dsync`]).
 
 use super::limiter::Tcp;
 use super::plan::{At, Carrier, Plan};
-use super::{stop_and_wait, stream};
+use super::{dsync, files, nfs, stop_and_wait, stream};
 use crate::bridge::device::DeviceError;
 use crate::bridge::scene::{Scene, SceneError};
+use crate::client::ClientError;
 use std::io;
 
 /// What was carried.
@@ -37,6 +38,12 @@ pub enum SweepError {
     /// The link.
     #[error(transparent)]
     Scene(#[from] SceneError),
+    /// The server beyond it, or what came from there.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server did not start.
+    #[error("the server beyond the link is not ready: {0}")]
+    Server(String),
     /// It stood, and carried nothing.
     #[error("nothing came over the emulated link")]
     Nothing,
@@ -49,7 +56,7 @@ pub fn tried(what: &'static str) -> impl FnOnce(io::Error) -> SweepError {
 
 /// One who carries.
 pub trait Transport {
-    /// Carries from the first end of the link to the second, for as long as the plan says.
+    /// Carries from one end of the link to the other, for as long as the plan says.
     ///
     /// # Errors
     /// What failed; the link then has ended or the machine refuses.
@@ -61,5 +68,8 @@ pub fn of(carrier: Carrier) -> &'static dyn Transport {
     match carrier {
         Carrier::StopAndWait => &stop_and_wait::StopAndWait,
         Carrier::Stream => &stream::Stream,
+        Carrier::NfsRead | Carrier::NfsWrite => &nfs::Nfs,
+        Carrier::Ftp | Carrier::Ftps | Carrier::Https | Carrier::Sftp => &files::Files,
+        Carrier::Dsync => &dsync::Dsync,
     }
 }

@@ -306,6 +306,10 @@ impl Session for FtpSession {
         done.map_err(Failure::io("write a file"))
     }
 
+    fn socket(&self) -> Option<&TcpStream> {
+        self.data.as_ref().map(Stream::socket)
+    }
+
     fn cipher(&self) -> Option<String> {
         self.cipher.clone()
     }

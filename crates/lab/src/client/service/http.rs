@@ -14,7 +14,7 @@ use crate::client::ClientError;
 use base::limits::{LAB_HTTP_HEAD_MAX, LAB_LIST_MAX, LAB_STREAM_BUFFER};
 use head::{Head, Length};
 use std::io::{Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpStream};
 
 const PROPFIND: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
     <propfind xmlns=\"DAV:\"><prop><getcontentlength/><resourcetype/></prop></propfind>";
@@ -466,6 +466,10 @@ impl Session for HttpSession {
             200..=299 => Ok(()),
             _ => Err(refused("write a file", &head)),
         }
+    }
+
+    fn socket(&self) -> Option<&TcpStream> {
+        self.stream.as_ref().map(Stream::socket)
     }
 
     fn cipher(&self) -> Option<String> {

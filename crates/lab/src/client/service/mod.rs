@@ -19,7 +19,7 @@ pub mod tls;
 use super::{ClientError, Fault};
 use crate::client::scratch::Folder;
 use at::{Scheme, ServiceAt};
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpStream};
 
 /// Why something was not done.
 #[derive(Debug)]
@@ -137,6 +137,8 @@ pub trait Session: Send {
     /// # Errors
     /// [`Failure`]
     fn close_write(&mut self) -> Result<(), Failure>;
+    /// The connection by which the bytes of an open file come and go; `None` while there is none.
+    fn socket(&self) -> Option<&TcpStream>;
     /// What was agreed on; `None` without protection.
     fn cipher(&self) -> Option<String>;
 }

@@ -59,6 +59,11 @@ fn stop_and_wait_waits() {
     let tcp = Tcp { rwnd_limited_us: 3_000_000, ..busy() };
     assert_eq!(judge(Carrier::StopAndWait, Some(&tcp), 1e6, LINK), Limiter::ReceiveWindow);
     assert_eq!(judge(Carrier::StopAndWait, None, 1e6, LINK), Limiter::Unknown);
+    let tcp = Tcp { app_limited: true, ..busy() };
+    for carrier in [Carrier::NfsRead, Carrier::NfsWrite] {
+        assert_eq!(judge(carrier, Some(&tcp), 1e6, LINK), Limiter::Acknowledgements);
+    }
+    assert_eq!(judge(Carrier::Sftp, Some(&tcp), 1e6, LINK), Limiter::Unknown);
 }
 
 #[test]

@@ -81,6 +81,33 @@ fn tcp_is_not_what_limits_stop_and_wait() {
 }
 
 #[test]
+fn blocks_of_nfs_are_waited_for_and_files_keep_a_window_full() {
+    let at = At { rtt_ms: 20.0, window: 64 << 10, instances: 4, ..plan().points()[0].clone() };
+    let said = |carrier| Plan { carrier, ..plan() }.predicted(&at, 0.02);
+    let (waits, stream) = (said(Carrier::StopAndWait), said(Carrier::Stream));
+    // 64 KiB in 20 ms and their own time, four times; in 20 ms alone.
+    assert!((waits - 4.0 * 65_536.0 / 0.0255).abs() < 2e5 && waits < stream, "{waits} {stream}");
+    for carrier in [Carrier::NfsRead, Carrier::NfsWrite] {
+        assert_eq!(said(carrier), waits, "{carrier:?}");
+    }
+    for carrier in [Carrier::Ftp, Carrier::Ftps, Carrier::Https, Carrier::Sftp] {
+        assert_eq!(said(carrier), stream, "{carrier:?}");
+    }
+}
+
+#[test]
+fn a_protocol_has_no_more_under_way_than_it_lets_be() {
+    for carrier in [Carrier::NfsRead, Carrier::NfsWrite, Carrier::Sftp] {
+        let of = |windows| Plan { carrier, windows, ..plan() }.check();
+        let most = carrier.window_max().unwrap();
+        assert_eq!(of(vec![64 << 10, most]), Ok(()));
+        let refused = of(vec![most + 1]).unwrap_err().to_string();
+        assert!(refused.contains(carrier.title()), "{refused}");
+    }
+    assert_eq!(Plan { carrier: Carrier::Ftp, windows: vec![8 << 20], ..plan() }.check(), Ok(()));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_in_a_sentence() {
     let refused = |plan: Plan| plan.check().unwrap_err().to_string();
     assert!(refused(Plan { windows: vec![0], ..plan() }).contains("0 bytes"));

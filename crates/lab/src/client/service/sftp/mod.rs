@@ -9,7 +9,7 @@ use crate::client::ClientError;
 use base::limits::{LAB_SFTP_FLIGHT, LAB_SFTP_PIECE, LAB_SFTP_PIECE_COMMON};
 use ssh::Channel;
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpStream};
 use wire::sftp::packet::{Hello, cut};
 use wire::sftp::reply::StatusCode;
 use wire::sftp::request::{OfHandle, OfPath, Open, Read, SetByPath};
@@ -469,6 +469,10 @@ impl Session for SftpSession {
         let mut file = self.file()?;
         self.settle(&mut file, 0)?;
         self.close(&file.handle)
+    }
+
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(self.channel.socket())
     }
 
     fn cipher(&self) -> Option<String> {

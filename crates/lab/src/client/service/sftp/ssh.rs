@@ -200,6 +200,11 @@ impl Channel {
         }
     }
 
+    /// The socket.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
     /// What was agreed on, as `SSH aes128-gcm@openssh.com`.
     pub fn cipher(&self) -> Option<String> {
         let chosen = self.transport.chosen()?;
