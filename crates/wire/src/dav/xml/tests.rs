@@ -149,10 +149,12 @@ fn writing_declares_what_it_needs() {
     assert_eq!(parse(&text), root);
     let of_xml = parse("<a xmlns='u:'><xml:b><c/></xml:b></a>");
     assert_eq!(parse(&written(&of_xml)), of_xml);
+    let lines = parse("<a xmlns='n:&#10;1' xmlns:q='q:&#xa;' q:b=''><q:c/></a>");
+    assert_eq!(parse(&written(&lines)), lines);
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    let ns = prop::sample::select(vec!["", "DAV:", "u:&\"<'x", XML]);
+    let ns = prop::sample::select(vec!["", "DAV:", "u:&\"<'x", "n:\n\t\r", XML]);
     (ns, "[a-zé_][a-z0-9.-]{0,5}").prop_map(|(ns, local)| Name::new(ns, &local))
 }
 

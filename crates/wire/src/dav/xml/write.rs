@@ -58,7 +58,7 @@ impl<'a> Writer<'a> {
         if *name.ns == *DAV {
             return self.raw("<D:").raw(&name.local).raw("/>");
         }
-        self.raw("<").raw(&name.local).raw(" xmlns=\"").text(&name.ns).raw("\"/>")
+        self.raw("<").raw(&name.local).raw(" xmlns=\"").value(&name.ns).raw("\"/>")
     }
 
     /// An element that was read once. It declares every namespace that it uses, so that it can
@@ -78,7 +78,7 @@ impl<'a> Writer<'a> {
             default
         } else {
             if default != Some(&name.ns) {
-                self.raw(" xmlns=\"").text(&name.ns).raw("\"");
+                self.raw(" xmlns=\"").value(&name.ns).raw("\"");
             }
             Some(&*name.ns)
         };
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
                 XML => self.raw(" xml:"),
                 ns => {
                     let prefix = format!("a{at}");
-                    self.raw(" xmlns:").raw(&prefix).raw("=\"").text(ns).raw("\" ");
+                    self.raw(" xmlns:").raw(&prefix).raw("=\"").value(ns).raw("\" ");
                     self.raw(&prefix).raw(":")
                 }
             };
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
         self.raw("</").raw(tag).raw(&name.local).raw(">")
     }
 
-    /// The value of an attribute: a newline would be read as a space.
+    /// The value of an attribute, a namespace too: a newline would be read as a space.
     fn value(&mut self, value: &str) -> &mut Self {
         for (at, line) in value.split('\n').enumerate() {
             if at > 0 {
