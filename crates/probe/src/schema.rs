@@ -133,7 +133,7 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 17] = [
+const GROUPS: [&str; 18] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
@@ -147,6 +147,7 @@ const GROUPS: [&str; 17] = [
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),
+    include_str!("../../../schema/bridge.toml"),
     include_str!("../../../schema/mem.toml"),
     include_str!("../../../schema/process.toml"),
     include_str!("../../../schema/server.toml"),
