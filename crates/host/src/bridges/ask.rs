@@ -209,4 +209,4 @@ fn listen(stream: &mut UnixStream, end_ns: u64) -> Result<Status, Deaf> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
