@@ -201,7 +201,8 @@ impl Schema {
     /// The statistic that `stat` asks for, when it, its filters and its breakdown exist.
     ///
     /// # Errors
-    /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range.
+    /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range,
+    /// [`StatError::Combined`] for more at once than a sample has.
     pub fn check(&self, stat: &StatId) -> Result<&Statistic, StatError> {
         let name = format!("{}.{}", stat.group, stat.metric);
         let Some(found) = self.statistic(&stat.group, &stat.metric) else {
@@ -218,6 +219,10 @@ impl Schema {
                 let name = dimension.to_owned();
                 return Err(StatError::Unknown { what: "breakdown", name, known });
             }
+        }
+        // A sample has two keys: what is asked for by more would look like silence.
+        if found.source != Source::Operations && stat.dimensions().len() > 2 {
+            return Err(StatError::Combined { name });
         }
         for (dimension, value) in stat.filters.iter().filter(|(d, _)| self.is_range(d)) {
             range(dimension, value)?;
