@@ -9,12 +9,14 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use e2e::api::{Api, now, wait_for};
 use e2e::bridge::{
     Bridge, Ended, FIRST, Iperf, Networks, SECOND, measured, measured_if, ping, quantile,
 };
 use e2e::link::Link;
 use e2e::netns::Namespace;
 use e2e::scratch::Scratch;
+use e2e::server::{Options, Server};
 use e2e::{process, server, skip};
 use serde_json::Value;
 
@@ -284,7 +286,7 @@ fn a_run_that_is_starved_is_condemned() {
     std::thread::scope(|scope| {
         let pings = scope.spawn(|| ping(&networks, 200, "0.005"));
         // Packets are under way when it is stopped.
-        e2e::api::wait_for("packets", Duration::from_secs(10), || {
+        wait_for("packets", Duration::from_secs(10), || {
             let status = bridge.ask("show", &[]);
             (number(&status, "/forth/packets_out") >= 20.0).then_some(())
         });
@@ -300,6 +302,48 @@ fn a_run_that_is_starved_is_condemned() {
     assert!(ended.said.contains("lateness of"), "{}", ended.said);
     let longest = number(&ended.status, "/forth/pauses/max_ns");
     assert!(longest >= PAUSE.as_nanos() as f64 * 0.9, "{longest}");
+}
+
+#[test]
+fn a_server_shows_the_bridges_of_its_machine_while_they_run() {
+    const PINGS: u32 = 40;
+    const WAIT: Duration = Duration::from_secs(20);
+    let _alone = alone();
+    let networks = match Networks::new() {
+        Ok(networks) => networks,
+        Err(why) => skip!("bridge-statistics", "{why}"),
+    };
+    let place = Scratch::new("bridge-statistics");
+    let (dir, state) = (place.path().join("data"), place.path().join("state"));
+    std::fs::create_dir(&dir).expect("a directory");
+    let _server = Server::start(&Options::new(&dir, &state));
+    let (api, started, name) = (Api::new(&state), now(), format!("e2e{}", std::process::id()));
+    let count = |stat: &str| {
+        let stat = stat.replace("{}", &format!("[bridge={name}]"));
+        api.count(&format!("bridge.{stat}"), (started, now() + 1))
+    };
+    let bridge = Bridge::start_seen(&networks, &name, &["--rtt", "2ms", "--set", "back.loss=50%"]);
+    // Before that there is nothing that its packets could be more than.
+    wait_for("the bridge", WAIT, || (count("running{}") > 0).then_some(()));
+    assert!(!ping(&networks, PINGS, "0.02").is_empty());
+    let lost = number(&bridge.ask("show", &[]), "/back/dropped/lost");
+    // Rates over what is never quite a second.
+    let about = |told: u64, real: f64| told as f64 > real * 0.7 && (told as f64) < real * 1.5;
+    wait_for("packets each way", WAIT, || {
+        let (forth, back) = (count("packets{}[way=forth]"), count("packets{}[way=back]"));
+        let gone = count("packets{}[outcome=lost]");
+        let both = f64::from(PINGS);
+        (about(forth, both) && about(back, both) && about(gone, lost)).then_some(())
+    });
+    assert!(count("bytes{}[way=forth]") > count("bytes{}[way=back]"));
+    let late = api.data(&format!("bridge.lateness[bridge={name}][lateness]"), (started, now()), "");
+    assert!(late["buckets"].as_array().is_some_and(|buckets| !buckets.is_empty()), "{late}");
+    let ended = bridge.end();
+    assert!([0, 3].contains(&ended.code), "{}", ended.said);
+    let after = now() + 1;
+    api.wait_for_second(after);
+    let then = api.data("bridge.running[bridge]", (after, after + 1), "");
+    assert!(!then["rows"].to_string().contains(&name), "{then}");
 }
 
 #[test]

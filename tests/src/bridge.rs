@@ -49,6 +49,13 @@ impl Networks {
             || Namespace::with("ip link set lo up\n").map_err(|e| format!("no namespace: {e}"));
         Ok(Self { first: end()?, second: end()? })
     }
+
+    /// Tells a bridge to join them.
+    fn join(&self, command: &mut Command, options: &[&str]) {
+        let (first, second) = (self.first.pid(), self.second.pid());
+        command.arg("--between").arg(format!("pid:{first}@{FIRST}/24"));
+        command.arg("--and").arg(format!("pid:{second}@{SECOND}/24")).args(options);
+    }
 }
 
 /// A bridge that runs. Dropping it kills it.
@@ -77,11 +84,21 @@ impl Bridge {
     /// # Panics
     /// When it does not get ready.
     pub fn start(networks: &Networks, options: &[&str]) -> Self {
-        let mut bridge = Self::begin(|command| {
-            let (first, second) = (networks.first.pid(), networks.second.pid());
-            command.arg("--between").arg(format!("pid:{first}@{FIRST}/24"));
-            command.arg("--and").arg(format!("pid:{second}@{SECOND}/24")).args(options);
-        });
+        let mut bridge = Self::begin(|command| networks.join(command, options));
+        bridge.wait_ready();
+        bridge
+    }
+
+    /// The same, with its socket where servers of root look for bridges. Needs root.
+    ///
+    /// # Panics
+    /// When it does not get ready.
+    pub fn start_seen(networks: &Networks, name: &str, options: &[&str]) -> Self {
+        let socket = PathBuf::from(format!("/run/plimsoll/bridges/{name}.sock"));
+        let prepare = |command: &mut Command| {
+            networks.join(command.args(["--name", name]), options);
+        };
+        let mut bridge = Self::begin_at(socket, Scratch::new("bridge"), prepare);
         bridge.wait_ready();
         bridge
     }
@@ -92,7 +109,10 @@ impl Bridge {
     /// When there is no such program.
     pub fn begin(prepare: impl FnOnce(&mut Command)) -> Self {
         let dir = Scratch::new("bridge");
-        let socket = dir.path().join("run/bridge.sock");
+        Self::begin_at(dir.path().join("run/bridge.sock"), dir, prepare)
+    }
+
+    fn begin_at(socket: PathBuf, dir: Scratch, prepare: impl FnOnce(&mut Command)) -> Self {
         let mut command = Command::new(server::binary());
         command.args(["bridge", "run", "--json", "--socket"]).arg(&socket);
         prepare(&mut command);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base::buckets;
 use base::clock::{self, NS_PER_S};
 use base::limits::{COLLECT_AFTER_NS, COLLECT_WAIT_NS};
 use probe::core::thread_cpu_ns;
@@ -80,6 +81,12 @@ impl Assembler {
     }
 }
 
+/// The bucket that an element of a range falls into.
+fn bucket(number: &str) -> Key {
+    let bucket = number.parse().ok().and_then(|n| u8::try_from(buckets::index(n)).ok());
+    bucket.map_or(Key::Other, Key::Bucket)
+}
+
 /// Whether the elements of a sample's dimension are clients, by address.
 const CLIENT: &str = "client";
 
@@ -88,6 +95,7 @@ impl Assembler {
         let whole = |value: f64| [(value.max(0.0) * SAMPLE_SCALE).round() as u64, 0];
         let key = |dimension: &str, name: &str| match name.parse() {
             _ if name.is_empty() => Key::Other,
+            _ if schema().is_range(dimension) => bucket(name),
             // With the label that it has among operations.
             Ok(address) if dimension == CLIENT => {
                 let number = u64::from(self.hub.clients().intern(address));

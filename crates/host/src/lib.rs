@@ -7,9 +7,11 @@
 //!   pressure.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
 //! - [`sampler`]: all of it as statistics, once a second.
+//! - [`bridges`]: the emulated links that run here, as statistics.
 //! - [`inventory`]: the machine for reports. [`addresses`]: what others may reach it by.
 
 pub mod addresses;
+pub mod bridges;
 pub mod counters;
 pub mod inventory;
 pub mod process;

@@ -11,7 +11,8 @@ pub struct Sample {
     pub dimensions: [&'static str; 2],
     /// The statistic as a whole; not always the sum of its rows (a mean of CPUs is not).
     pub total: f64,
-    /// The elements, per second for counters and the level for gauges. Not below zero.
+    /// The elements, per second for counters and the level for gauges. Not below zero. An element
+    /// of a range is a number in the unit of its dimension.
     pub rows: Vec<(String, String, f64)>,
 }
 

@@ -133,7 +133,7 @@ pub struct Schema {
 }
 
 /// In the order that menus show.
-const GROUPS: [&str; 17] = [
+const GROUPS: [&str; 18] = [
     include_str!("../../../schema/nfs.toml"),
     include_str!("../../../schema/nfs3.toml"),
     include_str!("../../../schema/nfs4.toml"),
@@ -147,6 +147,7 @@ const GROUPS: [&str; 17] = [
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
     include_str!("../../../schema/io.toml"),
+    include_str!("../../../schema/bridge.toml"),
     include_str!("../../../schema/mem.toml"),
     include_str!("../../../schema/process.toml"),
     include_str!("../../../schema/server.toml"),
@@ -200,7 +201,8 @@ impl Schema {
     /// The statistic that `stat` asks for, when it, its filters and its breakdown exist.
     ///
     /// # Errors
-    /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range.
+    /// [`StatError::Unknown`] with the nearest names, [`StatError::Value`] for a bad range,
+    /// [`StatError::Combined`] for more at once than a sample has.
     pub fn check(&self, stat: &StatId) -> Result<&Statistic, StatError> {
         let name = format!("{}.{}", stat.group, stat.metric);
         let Some(found) = self.statistic(&stat.group, &stat.metric) else {
@@ -217,6 +219,10 @@ impl Schema {
                 let name = dimension.to_owned();
                 return Err(StatError::Unknown { what: "breakdown", name, known });
             }
+        }
+        // A sample has two keys: what is asked for by more would look like silence.
+        if found.source != Source::Operations && stat.dimensions().len() > 2 {
+            return Err(StatError::Combined { name });
         }
         for (dimension, value) in stat.filters.iter().filter(|(d, _)| self.is_range(d)) {
             range(dimension, value)?;

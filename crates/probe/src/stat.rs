@@ -32,6 +32,12 @@ pub enum StatError {
         /// What there is instead, nearest first.
         known: Vec<String>,
     },
+    /// More dimensions at once than are read.
+    #[error("{name} can be asked for by two of its breakdowns at once, filters included")]
+    Combined {
+        /// `bridge.packets`
+        name: String,
+    },
     /// A value that the dimension cannot have.
     #[error("`{value}` is no value of {dimension}: {why}")]
     Value {

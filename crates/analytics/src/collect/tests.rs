@@ -95,3 +95,19 @@ fn what_a_counter_had_before_its_first_reading_belongs_to_that() {
     hub.gauges().drc_replays.set(5);
     assert_eq!(total(assembler.frame(101, &[], &[])), 3.0);
 }
+
+#[test]
+fn elements_of_a_range_fall_into_buckets() {
+    let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 20 });
+    let names = Arc::new(Names::new(hub.clone(), Arc::new(HubResolver(hub.clone()))));
+    let rows = ["16384", "17000", "1000000"].map(|ns| ("forth".into(), ns.into(), 2.0)).into();
+    let dimensions = ["way", "lateness"];
+    let sample = Sample { stat: "bridge.lateness", dimensions, total: 6.0, rows };
+    let frame = Assembler::new(hub, names).frame(100, &[], &[sample]);
+    let table = frame.tables.iter().find(|t| &*t.stat == "bridge.lateness").expect("a table");
+    let mut found: Vec<_> = table.rows.iter().map(|(_, key, n)| (key.clone(), n[0])).collect();
+    found.sort();
+    // Two of them are in one.
+    let bucket = |ns| Key::Bucket(buckets::index(ns) as u8);
+    assert_eq!(found, [(bucket(16_384), 400), (bucket(1_000_000), 200)]);
+}

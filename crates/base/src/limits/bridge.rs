@@ -51,6 +51,11 @@ pub const BRIDGE_QUEUE_MIN: u64 = 128 << 10;
 pub const BRIDGE_LINE_MAX: usize = 64 << 10;
 /// How long a bridge waits for the line of who has connected; it serves one at a time.
 pub const BRIDGE_ASK_MAX: Duration = Duration::from_secs(2);
+/// Bridges that a server asks each second for its statistics: a machine has cores for a few.
+pub const BRIDGES_WATCHED_MAX: usize = 16;
+/// How long all of them together may take to answer, of the second that is put together: an answer
+/// takes less than a millisecond, and one that its machine does not let run is asked again.
+pub const BRIDGES_WATCH_WAIT: Duration = Duration::from_millis(50);
 /// Longest name: the device is named after it, and Linux has 15 bytes for that.
 pub const BRIDGE_NAME_MAX: usize = 15;
 

@@ -230,9 +230,12 @@ fn usage(error: &dyn Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// The folder with the sockets of bridges, in that of what runs.
+pub const SOCKETS: &str = "bridges";
+
 /// Where a bridge is asked.
 fn socket(given: &Option<PathBuf>, name: &str, run_dir: &Path) -> PathBuf {
-    given.clone().unwrap_or_else(|| run_dir.join("bridges").join(format!("{name}.sock")))
+    given.clone().unwrap_or_else(|| run_dir.join(SOCKETS).join(format!("{name}.sock")))
 }
 
 fn set(args: SetArgs, run_dir: &Path) -> Outcome {

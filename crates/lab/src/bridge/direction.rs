@@ -165,6 +165,7 @@ impl Direction {
             more |= self.take_in(&mut buffer)?;
             let now_ns = monotonic_ns();
             self.notice(now_ns - begun_ns);
+            self.ebb(now_ns);
             let tick_ns = now_ns + nanos(BRIDGE_TICK);
             awake_ns = self.flight.next_due_ns().unwrap_or(u64::MAX).clamp(now_ns, tick_ns);
             if !more && awake_ns > now_ns {
@@ -178,6 +179,13 @@ impl Direction {
     fn notice(&self, pause_ns: u64) {
         if pause_ns > self.tolerance_ns {
             self.tally.paused(pause_ns);
+        }
+    }
+
+    /// A queue grows shorter although nothing comes that would tell.
+    fn ebb(&self, now_ns: u64) {
+        if self.tally.queue_bytes.load(Ordering::Relaxed) > 0 {
+            self.tally.queue_bytes.store(self.link.waiting(now_ns), Ordering::Relaxed);
         }
     }
 

@@ -135,6 +135,7 @@ impl Tally {
                 p99_ns: part(0.99),
                 max_ns,
                 packets: late_by.iter().sum(),
+                by: by(&late_by),
                 too_late: read(&self.too_late),
             },
             pauses: Pauses {
@@ -144,6 +145,11 @@ impl Tally {
             },
         }
     }
+}
+
+fn by(counts: &[u64]) -> Vec<(u64, u64)> {
+    let used = counts.iter().enumerate().filter(|(_, packets)| **packets > 0);
+    used.map(|(bucket, packets)| (buckets::low(bucket), *packets)).collect()
 }
 
 /// How a direction stands.
@@ -203,6 +209,9 @@ pub struct Lateness {
     pub max_ns: u64,
     /// Packets counted.
     pub packets: u64,
+    /// Packets in each bucket of [`base::buckets`] that has some, named by its least lateness in
+    /// nanoseconds.
+    pub by: Vec<(u64, u64)>,
     /// Those later than was tolerated when they arrived.
     pub too_late: u64,
 }

@@ -90,6 +90,20 @@ fn what_does_not_exist_is_named_with_what_does() {
 }
 
 #[test]
+fn a_sample_is_asked_for_by_two_dimensions_at_once() {
+    let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
+    assert!(check("bridge.packets[bridge=wan][outcome]").is_ok());
+    assert!(check("bridge.packets[way=forth][way=back][outcome]").is_ok());
+    let error = check("bridge.packets[bridge=wan][way=forth][outcome]").expect_err("refused");
+    assert!(error.to_string().contains("two of its breakdowns"), "{error}");
+    assert!(check("nfs3.ops[client=10.0.0.7][user=0][share=a][op]").is_ok());
+    assert_eq!(
+        title("bridge.lateness[bridge=wan][lateness]"),
+        "Emulated link packets delivered per second for bridge wan broken down by lateness"
+    );
+}
+
+#[test]
 fn an_operation_that_does_not_exist_is_no_silence() {
     let check = |id: &str| schema().check(&id.parse().expect("an id")).map(|_| ());
     assert!(check("nfs3.ops[op=read][client]").is_ok());

@@ -7,8 +7,9 @@ use analytics::collect::Collector;
 use analytics::query::{Engine as Queries, Query, QueryError, Source, Subscription, Update};
 use analytics::store::{Retention, Store};
 use control::appliance::{Ask, AskError, AskSource, Engine, Feed, Heard, JsonText};
-use control::state::StateDir;
+use control::state::{StateDir, effective_uid, registry};
 use host::Root;
+use host::bridges::BridgeSampler;
 use host::sampler::HostSampler;
 use probe::hub::Hub;
 use probe::stat::StatId;
@@ -38,6 +39,10 @@ impl Statistics {
         let queries = Queries::new(hub.clone(), names, Some(store));
         let samplers: Vec<Box<dyn probe::sample::Sampler>> = vec![
             Box::new(HostSampler::new(Root::default())),
+            Box::new(BridgeSampler::new(
+                registry::default_dir().join(::lab::bridge::cli::SOCKETS),
+                effective_uid(),
+            )),
             storage.keeper(hub),
             Box::new(Levels::new(storage)),
             Box::new(files::levels::Levels::new(storage.files())),

@@ -22,6 +22,9 @@ fn one_late_packet_in_a_hundred_is_good_and_two_are_not() {
     let late = tally.snapshot().lateness;
     assert!(late.p50_ns > 15_000 && late.p50_ns < 25_000, "{late:?}");
     assert_eq!(late.max_ns, 50 * MS);
+    // Each bucket by its lower edge, empty ones left out.
+    let edge = |ns| buckets::low(buckets::index(ns));
+    assert_eq!(late.by, [(edge(20_000), 99), (edge(50 * MS), 2)]);
 }
 
 #[test]
