@@ -199,8 +199,8 @@ impl<T: Tree> Plan<T> {
         // What has the same size and time is mostly the same: its blocks are not read beforehand.
         let at = |meta: &Meta| meta.mtime.clone();
         let alike = case.own.as_ref().is_some_and(|own| at(&own.meta) == at(&case.wanted));
-        let differs = !in_place && !(hash.is_some() && alike);
-        let (basis, sums) = differs.then(|| shared.sums(open, &case)).flatten().unzip();
+        let none = in_place || (hash.is_some() && alike);
+        let (basis, sums) = if none { None } else { shared.sums(open, &case) }.unzip();
         let mut all: Vec<Sum> = sums.unwrap_or_default();
         let kept = own.or_else(|| shared.kept(open, &case)).filter(|(_, sums)| {
             // A file with more sums than may be open would be waited for without end.
