@@ -9,7 +9,7 @@ use wire::dsync::{FileId, Kind, Role, Time};
 
 use super::file::{Draft, Kept, write};
 use super::record::order;
-use super::{Part, Places, Record, State, Unfit, is_still, scan};
+use super::{Part, Places, Record, State, Unfit, inspect, is_index, is_still, scan};
 
 fn places() -> Places {
     Places { source: b"/a".to_vec(), destination: b"/b".to_vec() }
@@ -127,6 +127,27 @@ fn what_is_damaged_anywhere_is_not_believed() {
     let folder = path.parent().expect("its folder");
     assert!(matches!(Kept::open(folder, &places()), Err(Unfit::Foreign)));
     assert!(matches!(Kept::open(&folder.join("none"), &places()), Ok(None)));
+    end(&path);
+}
+
+#[test]
+fn it_is_shown_whole_or_not() {
+    let (path, records) = written("shown", 3);
+    assert!(is_index(&path));
+    let mut out = Vec::new();
+    inspect(&path, &mut out).expect("an index");
+    let text = String::from_utf8(out).expect("text");
+    let head = "index of dsync, version 1\n  source       /a\n  destination  /b\n";
+    assert!(text.starts_with(head), "{text}");
+    assert_eq!(text.lines().count(), 3 + 2 * records.len(), "{text}");
+    let summed = format!(" file 2 B, 1969-12-31 23:59:55, inode 2, BLAKE3 {}\n", "02".repeat(32));
+    assert_eq!(text.matches(&summed).count(), 2, "{text}");
+    let mut torn = std::fs::read(&path).expect("the index");
+    torn.pop();
+    std::fs::write(&path, torn).expect("the index");
+    let mut out = Vec::new();
+    assert!(matches!(inspect(&path, &mut out), Err(Unfit::Damaged(_))));
+    assert!(out.is_empty());
     end(&path);
 }
 
