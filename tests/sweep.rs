@@ -32,7 +32,7 @@ fn command(out: &Path, words: &[&str]) -> Command {
 
 /// A protocol at a slow link: the least and the most that it may carry, as parts of the model. A
 /// server has work of its own with each block, and this machine other work.
-const PROTOCOL: (f64, f64) = (0.75, ABOVE);
+const PROTOCOL: (f64, f64) = (0.5, ABOVE);
 
 /// Runs a sweep; what it says, its points, and its exit code.
 fn sweep(out: &Path, words: &[&str]) -> (Value, i32) {

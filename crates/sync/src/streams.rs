@@ -8,7 +8,7 @@
 //! - [`grow`]: how many streams there should be.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -56,8 +56,6 @@ pub struct Hooks {
 pub struct Streams {
     sockets: Mutex<Sockets>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Bytes of frames that went through all of them.
-    pub moved: AtomicU64,
     /// How many have come up.
     pub up: AtomicUsize,
 }
@@ -165,6 +163,18 @@ impl Streams {
             load.rwnd_ns += tcp.rwnd_us.saturating_mul(1_000);
             load.sndbuf_ns += tcp.sndbuf_us.saturating_mul(1_000);
         }
+    }
+
+    /// Bytes that have gone all the way over those that are up (what a program has written, or TCP
+    /// holds, has gone nowhere yet), and whether a queue stands before the link: most streams'
+    /// packets take longer than they did, which only a side that sends can tell.
+    fn seen(&self) -> (u64, bool) {
+        let sockets = lock(&self.sockets);
+        let all: Vec<_> = sockets.list.iter().filter_map(Weak::upgrade).collect();
+        drop(sockets);
+        let said: Vec<_> = all.iter().map(|socket| tcp(socket)).collect();
+        let queued = said.iter().filter(|tcp| tcp.is_queued()).count();
+        (said.iter().map(|tcp| tcp.arrived).sum(), queued * 2 > said.len())
     }
 
     /// A stream has come up; how many have.

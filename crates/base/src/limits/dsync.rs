@@ -49,15 +49,22 @@ pub const DSYNC_GROWTH_PERCENT: u64 = 25;
 pub const DSYNC_GROWTH_NS: u64 = 200_000_000;
 /// Round trips over which a rate is measured: what a new stream brings is seen after one.
 pub const DSYNC_GROWTH_TRIPS: u64 = 2;
-/// Periods without growth after which twice as many streams are tried once more, against what the
-/// rate was in them: where packets get lost it falls behind what it was at first.
-pub const DSYNC_GROWTH_CALM: u64 = 3;
+/// Periods in which the rate does not rise by itself, whose mean is what so many streams carry:
+/// where windows open, or packets get lost, a single one says little.
+pub const DSYNC_GROWTH_CALM: u64 = 2;
 /// Round trip from which a run begins with [`DSYNC_STREAMS_FAR`] streams, in nanoseconds: below it
 /// one stream has grown to 1 Gbit/s within the time over which the first rate is measured.
 pub const DSYNC_FAR_NS: u64 = 20_000_000;
-/// Streams with which a run begins over such a distance: TCP begins each with some ten packets and
-/// doubles that with each round trip, so four begin where one is after two of them.
-pub const DSYNC_STREAMS_FAR: usize = 4;
+/// It then begins with a stream for each so many nanoseconds of it: TCP begins each with some ten
+/// packets and doubles that with each round trip, so four begin where one is after two of them, ...
+pub const DSYNC_STREAM_EACH_NS: u64 = 5_000_000;
+/// ... and sixteen after four. More would hold all that a link of 10 Mbit/s has under way at 200 ms
+/// as they begin.
+pub const DSYNC_STREAMS_FAR: usize = 16;
+/// A queue stands before the link when packets take so many percent longer than they did once, ...
+pub const DSYNC_QUEUED_PERCENT: u64 = 25;
+/// ... and so many microseconds: less is what machines take.
+pub const DSYNC_QUEUED_US: u64 = 2_000;
 /// Bytes of files that go over the control stream while streams for data have yet to come up, which
 /// takes three round trips. What it carries in these, beginning slowly as every connection, is some
 /// hundred KiB at most; without distance streams come up in about 10 ms, 1 MiB at 1 Gbit/s. More

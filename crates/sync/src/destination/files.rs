@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use base::limits::DSYNC_GAPS_MAX;
@@ -284,7 +283,7 @@ pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<St
     let stream = move |stream: Stream, streams: &Streams| {
         let (number, socket) = (stream.number, Arc::clone(&stream.socket));
         let ended = match takes.intake.enter(number, &socket) {
-            Ok(true) => take_all(&takes, stream, streams),
+            Ok(true) => take_all(&takes, stream),
             // The source has given it up before.
             Ok(false) => return,
             Err(e) => Err(Failed::Run(e)),
@@ -309,15 +308,10 @@ pub(super) fn hooks<T: Tree>(shared: &Arc<Shared<T>>, calls: bool, stop: &Arc<St
 }
 
 /// Takes what comes over a stream of data, until it ends.
-fn take_all<T: Tree>(
-    shared: &Shared<T>,
-    mut stream: Stream,
-    streams: &Streams,
-) -> Result<(), Failed> {
+fn take_all<T: Tree>(shared: &Shared<T>, mut stream: Stream) -> Result<(), Failed> {
     let number = stream.number;
     while let Some(body) = read_frame(&mut stream).map_err(Failed::Run)? {
         let bytes = (body.len() + HEAD) as u64;
-        streams.moved.fetch_add(bytes, Ordering::Relaxed);
         match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
             Message::Data(data) => shared.early(&data)?,
             _ => return broken("what is no data over a stream of data"),

@@ -4,6 +4,7 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
 use base::clock::NS_PER_S;
+use base::limits::{DSYNC_QUEUED_PERCENT, DSYNC_QUEUED_US};
 
 /// CPU time of this thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
@@ -22,7 +23,7 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
-/// What TCP says of a stream's sender, in microseconds since it was connected.
+/// What TCP says of a stream's sender, in microseconds; the first three since it was connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// It had something on its way.
@@ -31,6 +32,20 @@ pub struct Tcp {
     pub rwnd_us: u64,
     /// Of that, this side's buffer held no more.
     pub sndbuf_us: u64,
+    /// A round trip, lately.
+    pub rtt_us: u64,
+    /// The shortest round trip.
+    pub least_rtt_us: u64,
+    /// Bytes that the other side has acknowledged, and those that came from it.
+    pub arrived: u64,
+}
+
+impl Tcp {
+    /// Whether packets wait somewhere on the way.
+    pub fn is_queued(&self) -> bool {
+        let more = self.rtt_us.saturating_sub(self.least_rtt_us);
+        more > DSYNC_QUEUED_US && more * 100 > self.least_rtt_us * DSYNC_QUEUED_PERCENT
+    }
 }
 
 /// tcp(7), TCP_INFO; nothing from a kernel that does not know it.
@@ -49,5 +64,16 @@ pub fn tcp(socket: &TcpStream) -> Tcp {
         let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
         bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
     };
-    Tcp { busy_us: at(168), rwnd_us: at(176), sndbuf_us: at(184) }
+    let half = |at: usize| {
+        let bytes = info.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.map_or(0, |bytes| u64::from(u32::from_ne_bytes(*bytes)))
+    };
+    Tcp {
+        busy_us: at(168),
+        rwnd_us: at(176),
+        sndbuf_us: at(184),
+        rtt_us: half(68),
+        least_rtt_us: half(148),
+        arrived: at(120).saturating_add(at(128)),
+    }
 }

@@ -237,7 +237,6 @@ impl Bulk {
                 }
                 break;
             }
-            streams.moved.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
         Ok(())
     }

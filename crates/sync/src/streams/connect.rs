@@ -141,8 +141,8 @@ impl Caller {
         };
         let mut growth = Growth::new(self.most, way.rtt_ns);
         loop {
-            let moved = streams.moved.load(Ordering::Relaxed);
-            let grown = growth.tick(monotonic_ns(), moved);
+            let (arrived, queued) = streams.seen();
+            let grown = growth.tick(monotonic_ns(), arrived, queued);
             let wanted = if self.fixed { self.most } else { grown };
             for _ in asked..wanted {
                 self.more(&way, streams, hooks)?;
