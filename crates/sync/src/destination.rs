@@ -20,6 +20,7 @@ use base::limits::{
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
+use crate::index;
 use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
 use crate::load::{Meter, of_process};
@@ -195,7 +196,9 @@ impl<T: Tree> Shared<T> {
     /// The run has ended; what it has not done is given up, behind what has come already, as far as
     /// that is waited for.
     fn ended(&self, well: bool) {
-        if !well {
+        if well {
+            index::keep(&self.tree, &self.rules);
+        } else {
             self.abandon();
         }
         self.tree.end();

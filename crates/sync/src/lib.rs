@@ -10,6 +10,7 @@
 //! - [`tree`]: what a tree can do, and the file system of this machine as one.
 //! - [`rules`]: what is carried and what is not.
 //! - [`delta`]: finding in a file what the other side has of it.
+//! - [`index`]: what is kept from one run to the next.
 //! - [`link`]: frames over a pair of byte streams, and how a run ends.
 //! - [`lends`]: what a source lends to a destination of the same process.
 //! - [`load`]: what limits a run.
@@ -21,6 +22,7 @@ pub mod delta;
 pub mod destination;
 mod digest;
 pub mod error;
+pub mod index;
 pub mod lends;
 pub mod link;
 pub mod load;

@@ -16,6 +16,7 @@ use wire::dsync::{
 
 use crate::destination::{self, Tell};
 use crate::error::{SyncError, Why};
+use crate::index::Index;
 use crate::lends::Lends;
 use crate::link::{HELLO, Link, greet, read_frame, sentence, write_now};
 use crate::load::Progress;
@@ -102,9 +103,27 @@ pub fn of_socket(socket: UnixStream) -> Result<Link, SyncError> {
 /// # Errors
 /// Why that was not done to its end.
 pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Result<Counts, Why> {
+    local_with(from, to, options, report, None)
+}
+
+/// As [`local`], with what was kept of the run before, and is of this one for the next.
+///
+/// # Errors
+/// As [`local`]. That nothing could be kept is told, and is none.
+pub fn local_with(
+    from: &Path,
+    to: &Path,
+    options: &Options,
+    report: &Report,
+    index: Option<&Arc<Index>>,
+) -> Result<Counts, Why> {
     Rules::new(&options.rules.0)?;
-    let source = HostTree::open(from)?;
-    let destination = target(to, options)?;
+    let side = |role| index.map(|index| index.side(role));
+    let source = HostTree::open(from)?.with_index(side(Role::SOURCE));
+    let destination = target(to, options)?.with_index(side(Role::DESTINATION));
+    if let Some(index) = index {
+        index.begin(report);
+    }
     let (mut near, mut far) = pair()?;
     let lends = Some(Arc::<Lends>::default());
     (near.lends, far.lends) = (lends.clone(), lends);
@@ -114,10 +133,23 @@ pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Resu
     // Comparing blocks would cost more than copying them.
     let done = destination::run(destination, options, far, Tell::Here(Arc::clone(report)), false);
     let read = reads.join();
-    match (done, read) {
+    let done = match (done, read) {
         (Err(why), Ok(Err(first))) if matches!(why.error(), SyncError::Gone) => Err(first),
         (done, _) => done,
+    };
+    keep(index, done, report)
+}
+
+/// Has the index written for the next run, if this one has come to its end.
+fn keep(
+    index: Option<&Arc<Index>>,
+    done: Result<Counts, Why>,
+    report: &Report,
+) -> Result<Counts, Why> {
+    if let Some(index) = index.filter(|_| done.is_ok()) {
+        index.end(report);
     }
+    done
 }
 
 /// Starts a run with a side that answers; `role` is the part of this one.
@@ -125,17 +157,38 @@ pub fn local(from: &Path, to: &Path, options: &Options, report: &Report) -> Resu
 /// # Errors
 /// Why the run was not done to its end, or was refused.
 pub fn start(
+    link: Link,
+    role: Role,
+    ends: (&Path, &[u8]),
+    options: &Options,
+    calling: &Calling,
+    report: &Report,
+) -> Result<Counts, Why> {
+    start_with(link, role, ends, options, calling, report, None)
+}
+
+/// As [`start`], with what was kept of the run before at this side, and is of this one for the
+/// next.
+///
+/// # Errors
+/// As [`start`]. That nothing could be kept is told, and is none.
+pub fn start_with(
     mut link: Link,
     role: Role,
     (here, there): (&Path, &[u8]),
     options: &Options,
     calling: &Calling,
     report: &Report,
+    index: Option<&Arc<Index>>,
 ) -> Result<Counts, Why> {
     Rules::new(&options.rules.0)?;
     // What this side cannot do is known before the other one begins.
     let theirs = if role == Role::SOURCE { Role::DESTINATION } else { Role::SOURCE };
     let tree = if role == Role::SOURCE { HostTree::open(here)? } else { target(here, options)? };
+    let tree = tree.with_index(index.map(|index| index.side(role)));
+    if let Some(index) = index {
+        index.begin(report);
+    }
     let (low, high) = (u32::from(calling.ports.0), u32::from(calling.ports.1));
     // A dry run sends no content.
     let most = if options.dry_run { 0 } else { calling.most() as u32 };
@@ -151,14 +204,15 @@ pub fn start(
         asked?;
         answered(&mut read, most, calling, report)
     };
-    match role == Role::SOURCE {
+    let done = match role == Role::SOURCE {
         // A source has what the other side needs before that has said anything.
         true => source::run_ahead(tree, options, link, report, answer),
         false => {
             link.beside = answer(&mut *link.read)?;
             destination::run(tree, options, link, Tell::Here(Arc::clone(report)), true)
         }
-    }
+    };
+    keep(index, done, report)
 }
 
 /// What a side says to what is asked of it; the streams, of which `most` are wanted.

@@ -17,6 +17,7 @@ use wire::dsync::{Basis, Counts, Load, Message, Need, Options, Role, Sum, Sums, 
 
 use crate::delta;
 use crate::error::{SyncError, Why};
+use crate::index;
 use crate::lends::Lends;
 use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Unanswered, Watched, read_frame, spawn};
 use crate::load::{Meter, is_full, of_process};
@@ -64,6 +65,8 @@ struct Asked {
 struct Job {
     need: Need,
     sums: Vec<Sum>,
+    /// Where its hash is kept for the next run.
+    slot: Option<u64>,
 }
 
 impl Job {
@@ -147,6 +150,9 @@ pub fn run_ahead<T: Tree>(
     streams.close();
     if closes {
         streams.join_with(threads);
+    }
+    if done.is_ok() {
+        index::keep(&shared.tree, &shared.rules);
     }
     done.map_err(|_| stop.reason())
 }
@@ -264,7 +270,10 @@ impl<T: Tree> Heard<'_, T> {
         if need.wish != Wish::SEND && need.hash.is_none() {
             return Err(SyncError::Broken("a question without the hash that it is about"));
         }
-        let job = Job { sums: Vec::new(), need };
+        let asks = need.wish != Wish::SEND && self.shared.rules.carries_way(&need.path.0);
+        let index = self.shared.tree.index().filter(|_| asks);
+        let slot = index.and_then(|index| index.enter(&need.path.0));
+        let job = Job { sums: Vec::new(), need, slot };
         let wanted = job.sums_wanted();
         let fits = self.shared.asked.change(|asked| {
             asked.needs += 1;

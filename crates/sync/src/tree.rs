@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use base::limits::{NAME_MAX, PATH_MAX};
 use wire::dsync::{FileId, Kind, Meta};
 
+use crate::index;
 use crate::lends::How;
 
 pub mod aside;
@@ -26,6 +27,11 @@ pub trait Tree: Send + Sync + 'static {
     /// How long its disk was waited for, over all threads, in nanoseconds.
     fn waited_ns(&self) -> u64 {
         0
+    }
+
+    /// What is kept of it from one run to the next.
+    fn index(&self) -> Option<&index::Side> {
+        None
     }
 
     /// Opens a directory.

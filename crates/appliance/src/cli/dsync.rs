@@ -32,6 +32,11 @@ pub struct DsyncArgs {
     /// Compare files by BLAKE3 of their content, not by size and time
     #[arg(short = 'c', long)]
     pub checksum: bool,
+    /// Keep in FILE, for the next run of the same two directories, what files here looked like and
+    /// their BLAKE3: with -c what has not changed since is not read again, and it is told what
+    /// somebody else has changed at a destination here
+    #[arg(long, value_name = "FILE")]
+    pub index: Option<PathBuf>,
     /// Change nothing; print what would be done
     #[arg(short = 'n', long)]
     pub dry_run: bool,

@@ -5,12 +5,14 @@ mod told;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use base::clock::SystemClock;
 use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
+use sync::index::{Index, Places};
 use sync::run::ssh::{Place, Shell, There, place};
 use sync::run::{self, Report};
 use sync::streams::connect::Calling;
@@ -49,16 +51,18 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
         rsh: args.rsh.split_whitespace().map(str::to_owned).collect(),
         program: args.remote_program.clone(),
     };
+    if let (Place::Here(from), Place::Here(to)) = (&source, &destination) {
+        apart(from, to)?;
+    }
+    let index = index(args, &source, &destination)?;
+    let index = index.as_ref();
     let done = match (&source, &destination) {
-        (Place::Here(from), Place::Here(to)) => {
-            apart(from, to)?;
-            run::local(from, to, &options, &report)
-        }
+        (Place::Here(from), Place::Here(to)) => run::local_with(from, to, &options, &report, index),
         (Place::Here(here), Place::There(there)) => {
-            far(&shell, (Role::SOURCE, here, there), &options, args, &report)
+            far(&shell, (Role::SOURCE, here, there), &options, args, &report, index)
         }
         (Place::There(there), Place::Here(here)) => {
-            far(&shell, (Role::DESTINATION, here, there), &options, args, &report)
+            far(&shell, (Role::DESTINATION, here, there), &options, args, &report, index)
         }
         (Place::There(_), Place::There(_)) => {
             let hint = "run it on one of the two machines";
@@ -78,6 +82,7 @@ fn far(
     options: &Options,
     args: &DsyncArgs,
     report: &Report,
+    index: Option<&Arc<Index>>,
 ) -> Result<Counts, Why> {
     let calling = Calling {
         wish: args.streams,
@@ -86,7 +91,7 @@ fn far(
     };
     let (reached, link) = shell.reach(there)?;
     let ends = (here, there.path.as_slice());
-    reached.end(run::start(link, role, ends, options, &calling, report))
+    reached.end(run::start_with(link, role, ends, options, &calling, report, index))
 }
 
 /// The address by which ssh has come to this machine.
@@ -105,15 +110,47 @@ fn named(text: Option<&OsString>) -> Result<Place, Failure> {
     })
 }
 
+/// Where something is, or would be.
+fn real(path: &Path) -> Option<PathBuf> {
+    // What is not there yet is where its parent is.
+    path.canonicalize().ok().or_else(|| {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(parent.canonicalize().ok()?.join(path.file_name()?))
+    })
+}
+
+/// What is kept from one run to the next, if that was asked for.
+fn index(
+    args: &DsyncArgs,
+    source: &Place,
+    destination: &Place,
+) -> Result<Option<Arc<Index>>, Failure> {
+    let Some(file) = &args.index else { return Ok(None) };
+    let name = |place: &Place| match place {
+        Place::Here(path) => real(path).unwrap_or_else(|| path.clone()).into_os_string().into_vec(),
+        Place::There(there) => {
+            let kind = if there.share { "dsync" } else { "ssh" };
+            let port = there.port.map(|port| format!(":{port}")).unwrap_or_default();
+            let head = format!("{kind}://{}{port} ", there.host);
+            [head.as_bytes(), &there.path].concat()
+        }
+    };
+    let within = |place: &Place| match (place, real(file)) {
+        (Place::Here(path), Some(file)) => real(path).is_some_and(|path| file.starts_with(path)),
+        _ => false,
+    };
+    if within(source) || within(destination) {
+        let what = format!("{} is within a directory that is synchronised", file.display());
+        return Err(Failure::usage(TRIED, &what, "--index names a file beside them"));
+    }
+    let places = Places { source: name(source), destination: name(destination) };
+    let index = Index::open(file, places, args.dry_run, Arc::new(SystemClock));
+    index.map(Some).map_err(|e| Failure::of("keep an index of the directories", &e))
+}
+
 /// A directory within the other would be carried into itself.
 fn apart(from: &Path, to: &Path) -> Result<(), Failure> {
-    let real = |path: &Path| path.canonicalize().ok();
-    // What is not there yet is where its parent is.
-    let to = real(to).or_else(|| {
-        let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(real(parent)?.join(to.file_name()?))
-    });
-    let (Some(from), Some(to)) = (real(from), to) else { return Ok(()) };
+    let (Ok(from), Some(to)) = (from.canonicalize(), real(to)) else { return Ok(()) };
     match from.starts_with(&to) || to.starts_with(&from) {
         true => Err(Failure::usage(TRIED, "one of them is within the other", "")),
         false => Ok(()),

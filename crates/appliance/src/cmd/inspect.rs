@@ -12,6 +12,7 @@ use std::path::Path;
 
 use analytics::store::SegmentError;
 use serde_json::{Value, json};
+use sync::index::Unfit;
 
 use crate::cli::InspectArgs;
 use crate::out::{self, Failure};
@@ -29,6 +30,9 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let size = std::fs::metadata(path).map_err(|e| Failure::of(&tried, &e))?.len();
     if is_segment(path) {
         return segment(&tried, args);
+    }
+    if sync::index::is_index(path) {
+        return index(&tried, args);
     }
     if size > WHOLE_MAX {
         return Err(Failure::new(&tried, "it is larger than any of our files of this kind", ""));
@@ -82,6 +86,21 @@ fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match analytics::store::inspect(&args.file, &mut out) {
         Err(SegmentError::Io(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(e) => Err(Failure::of(tried, &e)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Entry by entry, so that an index of any tree is read.
+fn index(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
+    if args.json {
+        let hint = "without --json there is a line for each entry";
+        return Err(Failure::usage(tried, "an index of dsync is shown as text only", hint));
+    }
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let shown = sync::index::inspect(&args.file, &mut out);
+    match shown.and_then(|()| Ok(std::io::Write::flush(&mut out)?)) {
+        Err(Unfit::Read(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(e) => Err(Failure::of(tried, &e)),
         Ok(()) => Ok(()),
     }

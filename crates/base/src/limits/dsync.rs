@@ -166,3 +166,13 @@ pub const DSYNC_BLOCK_MAX: u64 = 128 << 10;
 pub const DSYNC_SUMS_EACH: usize = 512;
 /// Most blocks of a file whose sums are sent; beyond 128 GiB a file is sent whole.
 pub const DSYNC_BLOCKS_MAX: usize = 1 << 20;
+/// Bytes of an index that is kept, at most: some hundred million entries.
+pub const DSYNC_INDEX_MAX: u64 = 16 << 30;
+/// Bytes of an index between two places that are remembered of it: a look for an entry reads so
+/// much, and the places of the largest index take 8 MiB.
+pub const DSYNC_INDEX_BLOCK: u64 = 16 << 10;
+/// Bytes of what one side of an index is called: a host, and two paths of PATH_MAX.
+pub const DSYNC_INDEX_PLACE_MAX: usize = 8 << 10;
+/// How long ago a file must have been changed for its sum to be kept where times of change are
+/// whole seconds, in nanoseconds: as coarse as two seconds on FAT, and a bit.
+pub const DSYNC_COARSE_NS: i128 = 2_100_000_000;

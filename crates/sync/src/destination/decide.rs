@@ -17,8 +17,8 @@ use super::plan::{Failed, Open, Plan};
 use super::tracker::Job;
 use super::{Shared, why};
 use crate::delta;
-use crate::digest::content;
 use crate::error::Why;
+use crate::index::{self, Others};
 use crate::tree::aside::aside_name;
 use crate::tree::{Seen, Tree};
 
@@ -158,11 +158,10 @@ impl<T: Tree> Plan<T> {
                 // Its metadata may not be set: it is that of its other names, too.
                 return self.update(open, case);
             }
-            let file = open.dir.as_ref().map(|dir| self.shared.tree.open(dir, &case.name));
-            return match file.and_then(Result::ok).map(|file| content(&self.shared.tree, &file)) {
-                Some(Ok(hash)) => self.ask(open, case, Some(hash)),
+            return match self.shared.sum(open, &case, own) {
+                Some(hash) => self.ask(open, case, Some(hash)),
                 // What cannot be read is not known to be the same.
-                _ => self.update(open, case),
+                None => self.update(open, case),
             };
         }
         if own.meta.mtime == case.wanted.mtime && self.shared.keeps(open, &case, own) {
@@ -197,7 +196,11 @@ impl<T: Tree> Plan<T> {
         };
         let own = shared.in_place(open, &case);
         let in_place = own.is_some();
-        let (basis, sums) = if in_place { None } else { shared.sums(open, &case) }.unzip();
+        // What has the same size and time is mostly the same: its blocks are not read beforehand.
+        let at = |meta: &Meta| meta.mtime.clone();
+        let alike = case.own.as_ref().is_some_and(|own| at(&own.meta) == at(&case.wanted));
+        let none = in_place || (hash.is_some() && alike);
+        let (basis, sums) = if none { None } else { shared.sums(open, &case) }.unzip();
         let mut all: Vec<Sum> = sums.unwrap_or_default();
         let kept = own.or_else(|| shared.kept(open, &case)).filter(|(_, sums)| {
             // A file with more sums than may be open would be waited for without end.
@@ -234,6 +237,27 @@ impl<T: Tree> Shared<T> {
     fn note_change(&self, case: &Case) {
         let about = if case.own.is_some() { About::UPDATE } else { About::CREATE };
         self.note(about, &case.path, "");
+        if let Some(own) = &case.own {
+            self.note_others(&case.path, own, Some(&case.wanted));
+        }
+    }
+
+    /// Says if somebody else has changed what is here and goes.
+    pub(super) fn note_others(&self, path: &[u8], own: &Seen, wanted: Option<&Meta>) {
+        let others = self.tree.index().and_then(|index| index.others(path, own, wanted));
+        let text = match others {
+            Some(Others::Both) => "it was changed at both sides since the last run",
+            Some(Others::Destination) => "it was changed at the destination since the last run",
+            None => return,
+        };
+        self.note(About::NOTICE, path, text);
+    }
+
+    /// The hash of what is here, if it can be read.
+    fn sum(&self, open: &Open<T>, case: &Case, own: &Seen) -> Option<[u8; 32]> {
+        let (dir, path) = (open.dir.as_ref()?, case.path.as_slice());
+        let slot = self.tree.index().and_then(|index| index.enter(path));
+        index::content(&self.tree, (path, slot), own, || self.tree.open(dir, &case.name)).ok()
     }
 
     /// Whether what is here stays; its metadata is set if that is all that differs, and nobody else

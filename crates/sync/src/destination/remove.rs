@@ -41,14 +41,15 @@ impl<T: Tree> Shared<T> {
     }
 
     fn delete_at(&self, dir: &T::Dir, path: &[u8], name: &[u8]) -> bool {
-        let kind = match self.look(dir, name) {
-            Ok(seen) => seen.meta.kind,
+        let seen = match self.look(dir, name) {
+            Ok(seen) => seen,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return true,
             Err(e) => {
                 self.fail(path, &why(&e));
                 return false;
             }
         };
+        let kind = seen.meta.kind;
         let directory = kind == Kind::DIRECTORY;
         if !self.rules.carries(path, directory) || (directory && !self.empty(dir, path, name)) {
             return false;
@@ -60,6 +61,7 @@ impl<T: Tree> Shared<T> {
             return false;
         }
         self.note(About::DELETE, path, "");
+        self.note_others(path, &seen, None);
         true
     }
 

@@ -70,7 +70,7 @@ impl<T: Tree> Writer<T> {
         job.node.touch();
         job.fate.set_new();
         if !job.noted {
-            shared.note(About::UPDATE, &job.path, "");
+            shared.note_other(&job, &wanted);
         }
         self.begun.insert(id);
         shared.files.insert(id, Writing::new(job, wanted))
@@ -143,8 +143,9 @@ impl<T: Tree> Writer<T> {
                 check_meta(meta)?;
                 shared.same(&job, meta.clone())
             }
-            (Outcome::OTHER, _) if shared.options.dry_run => {
-                shared.note(About::UPDATE, &job.path, "");
+            (Outcome::OTHER, Some(meta)) if shared.options.dry_run => {
+                check_meta(meta)?;
+                shared.note_other(&job, &shared.wanted(meta.clone()));
                 job.fate.set_new();
                 None
             }
@@ -354,6 +355,14 @@ impl<T: Tree> Shared<T> {
             self.sweep_aside(&aside);
             why(&e)
         })
+    }
+
+    /// Notes that a file turned out to have another content.
+    fn note_other(&self, job: &Job, wanted: &Meta) {
+        self.note(About::UPDATE, &job.path, "");
+        if let Some(own) = &job.own {
+            self.note_others(&job.path, own, Some(wanted));
+        }
     }
 
     /// The content is the same: what is left is the metadata.

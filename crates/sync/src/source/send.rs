@@ -10,8 +10,9 @@ use wire::dsync::{
 
 use super::{Job, Shared, scan};
 use crate::delta::{self, Index, Part};
-use crate::digest::{Digest, content, strong};
+use crate::digest::{Digest, strong};
 use crate::error::Why;
+use crate::index;
 use crate::lends::Lends;
 use crate::link::sentence;
 use crate::tree::{Seen, Tree, split};
@@ -73,7 +74,9 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
     let file = shared.tree.open(&shared.tree.dir(dir)?, name)?;
     if need.wish != Wish::SEND {
         let seen = shared.tree.look_open(&file)?;
-        let same = need.hash == Some(content(&shared.tree, &file)?);
+        let way = (need.path.0.as_slice(), job.slot);
+        let sum = index::content(&shared.tree, way, &seen, || Ok(&file))?;
+        let same = need.hash == Some(sum);
         if same || need.wish == Wish::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
             return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)?) });

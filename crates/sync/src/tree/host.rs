@@ -14,6 +14,7 @@ use wire::xdr::Seq;
 
 use super::{Keep, Seen, Tree};
 use crate::error::SyncError;
+use crate::index;
 use crate::lends::How;
 use crate::load::waits;
 
@@ -36,6 +37,7 @@ pub struct HostTree {
     waited_ns: AtomicU64,
     /// Whether its file system was seen not to have files share what they have in common.
     no_sharing: AtomicBool,
+    index: Option<index::Side>,
 }
 
 impl HostTree {
@@ -66,7 +68,13 @@ impl HostTree {
     fn new(top: Option<OwnedFd>, is_new: bool) -> Self {
         let root = sys::effective_user() == 0;
         let (waited_ns, no_sharing) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { top, is_new, root, waited_ns, no_sharing }
+        Self { top, is_new, root, waited_ns, no_sharing, index: None }
+    }
+
+    /// The same tree, of which something is kept from one run to the next.
+    #[must_use]
+    pub fn with_index(self, index: Option<index::Side>) -> Self {
+        Self { index, ..self }
     }
 
     /// Does what may have to wait for a disk.
@@ -255,6 +263,10 @@ impl Tree for HostTree {
 
     fn waited_ns(&self) -> u64 {
         self.waited_ns.load(Ordering::Relaxed)
+    }
+
+    fn index(&self) -> Option<&index::Side> {
+        self.index.as_ref()
     }
 
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {

@@ -1,0 +1,275 @@
+//! What is kept from one run to the next at the side that starts them: of each entry of the trees
+//! that are here, by what a change of it is seen, and the sum of its content if that was computed.
+//!
+//! It saves reading, and nothing else rests on it: a sum counts only for a file that has the size,
+//! the times and the number which it had when it was read, and a file of which that cannot be said
+//! is read.
+//!
+//! - [`record`]: the bytes, and their order.
+//! - [`file`]: what was kept, and what becomes the next.
+//! - [`show`]: an index as text.
+
+use std::borrow::Borrow;
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use base::clock::{Clock, NS_PER_S};
+use base::limits::{DSYNC_COARSE_NS, DSYNC_STILL_NS, PATH_MAX};
+use wire::dsync::{About, Bytes, Kind, Meta, Note, Role};
+
+use crate::digest;
+use crate::error::SyncError;
+use crate::link::{lock, sentence};
+use crate::rules::Rules;
+use crate::run::{Event, Report};
+use crate::tree::aside::is_aside;
+use crate::tree::{Seen, Tree, join};
+
+mod file;
+mod record;
+mod show;
+
+use file::{Draft, Kept, Spool, at};
+pub use record::{Part, Places, Record, State, Unfit, scan};
+pub use show::{inspect, is_index};
+
+/// The index of a run.
+pub struct Index {
+    path: PathBuf,
+    places: Places,
+    kept: Option<Kept>,
+    /// Why what is there is not used.
+    unfit: Option<Unfit>,
+    /// What this run computes, of each side; nothing in a dry run.
+    spools: [Mutex<Option<Spool>>; 2],
+    /// What becomes the next.
+    drafts: [Mutex<Option<Draft>>; 2],
+    /// What failed of it.
+    failed: Mutex<Option<io::Error>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Index {
+    /// Opens an index for a run. What is there and cannot be used is not; that is told.
+    ///
+    /// # Errors
+    /// The next one could not be written where it is.
+    pub fn open(
+        path: &Path,
+        places: Places,
+        dry_run: bool,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, SyncError> {
+        let (kept, unfit) = match Kept::open(path, &places) {
+            Ok(kept) => (kept, None),
+            Err(unfit) => (None, Some(unfit)),
+        };
+        let spool = || match dry_run {
+            true => Ok(Mutex::default()),
+            false => match Spool::new(path) {
+                Ok(spool) => Ok(Mutex::new(Some(spool))),
+                Err(source) => {
+                    let place = path.display().to_string();
+                    Err(SyncError::Place { place, source })
+                }
+            },
+        };
+        let spools = [spool()?, spool()?];
+        let (drafts, failed) = (Default::default(), Mutex::default());
+        let path = path.to_owned();
+        Ok(Arc::new(Self { path, places, kept, unfit, spools, drafts, failed, clock }))
+    }
+
+    /// What of it is for a tree.
+    pub fn side(self: &Arc<Self>, role: Role) -> Side {
+        Side { index: Arc::clone(self), role }
+    }
+
+    /// Says if what was kept is not used.
+    pub(crate) fn begin(&self, report: &Report) {
+        if let Some(unfit) = &self.unfit {
+            let cause = std::error::Error::source(unfit).map(|e| format!(": {e}"));
+            let cause = cause.unwrap_or_default();
+            self.tell(report, &format!("is not used, because {unfit}{cause}"));
+        }
+    }
+
+    /// Writes the next one, after a run that came to its end.
+    pub(crate) fn end(&self, report: &Report) {
+        let sides = [0, 1].map(|side| lock(&self.drafts[side]).take());
+        let failed = lock(&self.failed).take();
+        if sides.iter().all(Option::is_none) && failed.is_none() {
+            return;
+        }
+        let done = failed.map_or_else(|| file::write(&self.path, &self.places, sides), Err);
+        if let Err(e) = done {
+            self.tell(report, &format!("could not be written: {e}"));
+        }
+    }
+
+    fn tell(&self, report: &Report, what: &str) {
+        let text = sentence(&format!("the index {} {what}", self.path.display()));
+        report(Event::Note(Note { about: About::NOTICE, path: Bytes(Vec::new()), text }));
+    }
+
+    /// Remembers what failed first; without a sum, a file is read again.
+    fn fail<R>(&self, done: io::Result<R>) -> Option<R> {
+        match done {
+            Ok(done) => Some(done),
+            Err(e) => {
+                lock(&self.failed).get_or_insert(e);
+                None
+            }
+        }
+    }
+}
+
+/// What of an index is for a tree.
+#[derive(Clone)]
+pub struct Side {
+    index: Arc<Index>,
+    role: Role,
+}
+
+/// Who changed an entry of the destination since the last run, as far as that is seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// Somebody at the destination.
+    Destination,
+    /// Somebody at the destination, and the source has changed, too.
+    Both,
+}
+
+impl Side {
+    /// Makes room for the sum of a file that will be asked for, in the order of the walk.
+    pub fn enter(&self, path: &[u8]) -> Option<u64> {
+        let mut spool = lock(&self.index.spools[at(self.role)]);
+        let entered = spool.as_mut()?.enter(path);
+        self.index.fail(entered).flatten()
+    }
+
+    /// The sum of a file that is as it was.
+    fn known(&self, path: &[u8], seen: &Seen) -> Option<[u8; 32]> {
+        let record = self.index.kept.as_ref()?.find(self.role, path)?;
+        record.sum.filter(|_| State::of(seen) == Some(record.state))
+    }
+
+    fn fill(&self, slot: u64, state: &State, sum: &[u8; 32]) {
+        if let Some(spool) = &*lock(&self.index.spools[at(self.role)]) {
+            let filled = spool.fill(slot, state, sum);
+            self.index.fail(filled);
+        }
+    }
+
+    /// Whether what is at the destination, and is to be replaced by `wanted` or taken away, was
+    /// changed by somebody else. Directories are changed by all that is in them.
+    pub fn others(&self, path: &[u8], own: &Seen, wanted: Option<&Meta>) -> Option<Others> {
+        let kept = self.index.kept.as_ref()?;
+        let of = |meta: &Meta| (meta.kind, meta.size, meta.mtime.clone());
+        if own.meta.kind == Kind::DIRECTORY {
+            return None;
+        }
+        // What is not known may have been left out by the rules of that run.
+        let Record { state, .. } = kept.find(self.role, path)?;
+        let was = (state.kind, state.size, state.mtime);
+        if of(&own.meta) == was {
+            return None;
+        }
+        // What was at the destination was what the source had.
+        let both = wanted.is_some_and(|wanted| of(wanted) != was);
+        Some(if both { Others::Both } else { Others::Destination })
+    }
+}
+
+/// BLAKE3 of a file's content: what is kept, or what is read. `slot` is from [`Side::enter`].
+///
+/// # Errors
+/// It cannot be opened or read.
+pub fn content<T: Tree, F: Borrow<T::File>>(
+    tree: &T,
+    (path, slot): (&[u8], Option<u64>),
+    seen: &Seen,
+    open: impl FnOnce() -> io::Result<F>,
+) -> io::Result<[u8; 32]> {
+    let Some(side) = tree.index() else { return digest::content(tree, open()?.borrow()) };
+    if let Some(sum) = side.known(path, seen) {
+        return Ok(sum);
+    }
+    let file = open()?;
+    let began_ns = side.index.clock.wall_ns();
+    let before = tree.look_open(file.borrow())?;
+    let sum = digest::content(tree, file.borrow())?;
+    if let (Some(slot), Some(state)) = (slot, State::of(&before))
+        && is_still(began_ns, state.ctime_ns)
+        && State::of(&tree.look_open(file.borrow())?).as_ref() == Some(&state)
+    {
+        side.fill(slot, &state, &sum);
+    }
+    Ok(sum)
+}
+
+/// Whether the next change of a file would have another time than the last one had. What was
+/// changed within the tick of the clock in which it is read could be changed once more in it.
+fn is_still(now_ns: u64, ctime_ns: i128) -> bool {
+    let coarse = ctime_ns.rem_euclid(i128::from(NS_PER_S)) == 0;
+    let tick = if coarse { DSYNC_COARSE_NS } else { DSYNC_STILL_NS };
+    i128::from(now_ns) - ctime_ns >= tick
+}
+
+/// Gathers what is kept of a tree after a run that came to its end, in one more walk.
+pub fn keep<T: Tree>(tree: &T, rules: &Rules) {
+    let Some(side) = tree.index() else { return };
+    let spool = lock(&side.index.spools[at(side.role)]).take();
+    // Nothing is written by a dry run.
+    let Some(spool) = spool else { return };
+    let drafted = draft(tree, rules, side, &spool);
+    *lock(&side.index.drafts[at(side.role)]) = side.index.fail(drafted);
+}
+
+fn draft<T: Tree>(tree: &T, rules: &Rules, side: &Side, spool: &Spool) -> io::Result<Draft> {
+    let mut draft = Draft::new(&side.index.path)?;
+    let mut new = spool.records();
+    let mut old = side.index.kept.as_ref().map(|kept| kept.records(side.role));
+    let mut above: Vec<(Vec<u8>, VecDeque<Vec<u8>>)> = Vec::new();
+    let mut at = Some(Vec::new());
+    loop {
+        if let Some(path) = at.take() {
+            let mut inner = VecDeque::new();
+            // What cannot be looked at is not kept.
+            if let Ok(dir) = tree.dir(&path)
+                && let Ok(names) = tree.names(&dir)
+            {
+                for name in names.into_iter().filter(|name| !is_aside(name)) {
+                    let path = join(&path, &name);
+                    let Ok(seen) = tree.look(&dir, &name) else { continue };
+                    let directory = seen.meta.kind == Kind::DIRECTORY;
+                    let Some(state) = State::of(&seen) else { continue };
+                    if path.len() >= PATH_MAX || !rules.carries(&path, directory) {
+                        continue;
+                    }
+                    // Each is asked, so that both go on.
+                    let sums = [new.find(&path), old.as_mut().and_then(|old| old.find(&path))];
+                    let same = sums.into_iter().flatten().filter(|record| record.state == state);
+                    let sum = same.filter_map(|record| record.sum).next();
+                    draft.add(&Record { path, state, sum })?;
+                    if directory {
+                        inner.push_back(name);
+                    }
+                }
+            }
+            above.push((path, inner));
+        }
+        match above.last_mut() {
+            None => return Ok(draft),
+            Some((path, left)) => match left.pop_front() {
+                Some(name) => at = Some(join(path, &name)),
+                None => drop(above.pop()),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
