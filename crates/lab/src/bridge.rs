@@ -18,6 +18,7 @@ pub mod control;
 pub mod device;
 pub mod direction;
 pub mod flight;
+pub(crate) mod folder;
 pub mod gso;
 pub mod link;
 pub mod pair;

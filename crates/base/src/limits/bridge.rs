@@ -97,6 +97,9 @@ pub const SWEEP_MEASURED: Duration = Duration::from_secs(1);
 pub const SWEEP_RTTS: f64 = 8.0;
 /// ... and so many blocks.
 pub const SWEEP_BLOCKS: f64 = 4.0;
+/// A folder for temporary files that is younger is not taken for left behind, whatever it looks
+/// like: making it and locking it are two steps.
+pub const LAB_FOLDER_YOUNG: Duration = Duration::from_secs(10);
 /// Round trips with nothing else under way by which the distance is measured, at least, ...
 pub const SWEEP_PROBES: u64 = 5;
 /// ... and for how long: short ones vary with what else the machine does.

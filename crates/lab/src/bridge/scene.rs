@@ -8,15 +8,13 @@
 
 use super::control::{AskError, Request, ask};
 use super::device::{DeviceError, Place};
+use super::folder::Folder;
 use super::sys;
 use base::limits::LAB_SILENCE_MAX;
-use base::random::{Random, SystemRandom};
 use serde_json::Value;
-use std::fs::DirBuilder;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
@@ -54,41 +52,6 @@ pub struct Ended {
     pub status: Value,
     /// Why figures that were measured over it mean nothing; empty when they do mean something.
     pub why: Vec<String>,
-}
-
-/// A folder of this program's own, for a link's socket or a server's files; it goes with this
-/// value.
-#[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    /// Makes it, with `name` in its name.
-    ///
-    /// # Errors
-    /// There is no room for temporary files.
-    pub(crate) fn new(name: &str) -> Result<Self, SceneError> {
-        // Nobody else can have made it before.
-        let dir = format!("plimsoll-{name}-{:016x}", SystemRandom.next_u64());
-        let dir = std::env::temp_dir().join(dir);
-        let made = DirBuilder::new().mode(0o700).create(&dir);
-        made.map_err(tried("make a folder for temporary files"))?;
-        Ok(Self(dir))
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("link.sock")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _gone = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Both networks and the link. Dropping it ends the link, and removes networks that it made.
@@ -131,7 +94,7 @@ impl Scene {
         [first, second]: [Place; 2],
         options: &[String],
     ) -> Result<Self, SceneError> {
-        let folder = Folder::new("link")?;
+        let folder = Folder::new("link").map_err(tried("make a folder for temporary files"))?;
         let mut command = Command::new(program);
         command.args(["bridge", "run", "--json"]);
         command.arg("--between").arg(format!("{first}@{FIRST}/24"));

@@ -4,7 +4,8 @@
 use super::plan::{At, Plan};
 use super::transport::{SweepError, tried};
 use crate::bridge::device::{DeviceError, Place};
-use crate::bridge::scene::{Folder, SECOND, Scene};
+use crate::bridge::folder::Folder;
+use crate::bridge::scene::{SECOND, Scene};
 use crate::client::FileSet;
 use crate::client::service::at::{Scheme, Secret, ServiceAt};
 use crate::client::target::Target;
@@ -53,7 +54,7 @@ impl Server {
         for place in [&link.first, &link.second] {
             set(place, plan, at)?;
         }
-        let folder = Folder::new("sweep")?;
+        let folder = Folder::new("sweep").map_err(tried("make a folder for temporary files"))?;
         let password = format!("{:016x}", SystemRandom.next_u64());
         let command = command(&folder, &password).map_err(tried("prepare a server"))?;
         let (keep, kept) = mpsc::sync_channel(0);
