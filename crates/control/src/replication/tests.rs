@@ -1,0 +1,2 @@
+//! Replication without its runs: when it is due, what a place can be, what a run tells, and what is
+//! kept of it.
