@@ -40,15 +40,15 @@ pub type Shares = Box<dyn Fn() -> Vec<ShareStatus> + Send + Sync>;
 pub struct Replication {
     kit: Kit,
     clock: Arc<dyn Clock>,
-    history: History,
+    pub(super) history: History,
     shares: OnceLock<Shares>,
     inner: Mutex<Inner>,
     /// Something has changed that the schedule depends on.
-    changed: Condvar,
+    pub(super) changed: Condvar,
 }
 
 #[derive(Default)]
-struct Inner {
+pub(super) struct Inner {
     actions: BTreeMap<String, Action>,
     /// Runs under way, those of actions that are gone included.
     running: usize,
@@ -139,7 +139,7 @@ impl Replication {
         enabled.into_iter().find_map(|(name, _)| failed(name))
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

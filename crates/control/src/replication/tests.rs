@@ -21,6 +21,7 @@ use super::schedule::Schedule;
 use super::*;
 use crate::appliance::ShareStatus;
 use crate::state::tests::Scratch;
+use crate::tree::store::Disk;
 use crate::tree::tests::disk::MemoryDisk;
 use crate::tree::tests::{commit, create, path, set, who};
 use crate::tree::view::Everything;
