@@ -101,7 +101,7 @@ impl Two {
     fn results(&self, name: &str) -> Vec<Value> {
         let (code, done) = self.act(name, "runs");
         assert_eq!(code, 200, "{done}");
-        done["rows"].as_array().expect("rows").clone()
+        done["result"]["rows"].as_array().expect("rows").clone()
     }
 
     /// Waits until there are so many results; the newest.
