@@ -117,9 +117,9 @@ impl Two {
         self.result(name, before + 1)
     }
 
-    /// Waits until a run has brought a part of a file; its process.
+    /// Waits until a run has found what takes a while; its process.
     fn under_way(&self, name: &str) -> u32 {
-        let far = || self.told(name, "files_done").as_u64().filter(|files| *files > 0);
+        let far = || self.told(name, "size").as_u64().filter(|size| *size >= LARGE as u64);
         wait_for("a run to get somewhere", DEADLINE, far);
         let found = processes().into_iter().find(|(_, parent, arguments)| {
             *parent == self.server.pid() && arguments.contains("dsync\0--json")

@@ -35,12 +35,7 @@ pub static REPLICATION: Context = Context::new(
         Kind::List { of: &LINE, max: REPLICATION_RUNS_MAX },
         "Runs that are under way, each with how far it is.",
     ),
-    Property::state(
-        "problem",
-        "Problem",
-        TEXT,
-        "Why results cannot be written down now.",
-    ),
+    Property::state("problem", "Problem", TEXT, "Why results cannot be written down now."),
 ])
 .items(&Items::configured("action", "actions", &NAME, REPLICATION_ACTIONS_MAX, &ACTION))
 .statistics(&["dsync.ops[op]", "dsync.bytes[op]"]);
@@ -216,8 +211,8 @@ const KEY: Property = Property::secret(
     "key",
     "Private key",
     Kind::Text { max: REPLICATION_KEY_MAX, shape: Shape::Pem },
-    "The SSH private key of that user, as ssh-keygen writes it, without a passphrase. With neither, \
-     ssh uses the keys of the user that the server runs as.",
+    "The SSH private key of that user, as ssh-keygen writes it, without a passphrase. With neither \
+     of them, ssh uses the keys of the user that the server runs as.",
 );
 
 const HOST_KEY: Property = Property::setting(

@@ -29,7 +29,8 @@ pub enum Place {
 type Wrong = String;
 
 impl Place {
-    /// Takes `SHARE/path`, `dsync://[USER@]HOST[:PORT]/SHARE/PATH`, `ssh://[USER@]HOST[:PORT]/PATH`.
+    /// Takes `SHARE/PATH`, `dsync://[USER@]HOST[:PORT]/SHARE/PATH` and
+    /// `ssh://[USER@]HOST[:PORT]/PATH`.
     ///
     /// # Errors
     /// What cannot be meant.

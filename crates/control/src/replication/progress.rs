@@ -132,7 +132,8 @@ pub fn tail(mut read: impl Read) -> io::Result<String> {
 pub fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let joined = lines.join("; ");
-    let plain = joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
+    let plain =
+        joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c });
     plain.take(REPLICATION_REASON_MAX).collect()
 }
 

@@ -332,7 +332,8 @@ impl Apply for Room {
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
         let (old, new) = (transition.old.items(&prefix()), transition.new.items(&prefix()));
-        let arrives = |name: &String| transition.renamed.iter().any(|(_, to)| to.name() == Some(name));
+        let arrives =
+            |name: &String| transition.renamed.iter().any(|(_, to)| to.name() == Some(name));
         for name in new.difference(&old).filter(|name| !arrives(name)) {
             let kept = self.0.history.forget(name);
             self.0.keep(&mut self.0.inner(), kept);

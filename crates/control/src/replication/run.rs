@@ -160,9 +160,10 @@ impl Run {
         let command = command(kit, plan, secrets, &folder, sides)?;
         let (mut child, said) = self.start(command).map_err(here)?;
         let said = said.map_err(here)?;
-        let told = child.stdout.take().map(|out| {
-            progress::lines(out, |line| self.inner().progress.take(line))
-        });
+        let told = child
+            .stdout
+            .take()
+            .map(|out| progress::lines(out, |line| self.inner().progress.take(line)));
         // What it says is read to its end before it is waited for, and it ends when it has nothing
         // to say any more, or its reader has failed.
         if let Some(Err(_)) = told {
@@ -291,8 +292,7 @@ impl Side {
     fn hides(&self, state: &Path) -> Result<Option<OsString>, String> {
         let Self::Here(opened) = self else { return Ok(None) };
         let failed = |e: io::Error| format!("this machine does not say where a share is: {e}");
-        let (real, state) =
-            (opened.real().map_err(failed)?, state.canonicalize().map_err(failed)?);
+        let (real, state) = (opened.real().map_err(failed)?, state.canonicalize().map_err(failed)?);
         if real.starts_with(&state) {
             return Err("the directory lies in the state directory, with its keys".to_owned());
         }
@@ -336,7 +336,10 @@ fn command(
     }
     if secrets.password.is_some() {
         // ssh takes a password from a program alone.
-        command.env("SSH_ASKPASS", "./ask").env("SSH_ASKPASS_REQUIRE", "force").env("DISPLAY", ":0");
+        command
+            .env("SSH_ASKPASS", "./ask")
+            .env("SSH_ASKPASS_REQUIRE", "force")
+            .env("DISPLAY", ":0");
     }
     command.current_dir(&folder.0).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

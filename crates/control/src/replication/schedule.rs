@@ -30,8 +30,8 @@ impl Schedule {
         }
     }
 
-    /// Whether a run is due at `now`, if all up to `looked` has been seen to: once, however often it
-    /// would have been due meanwhile.
+    /// Whether a run is due at `now`, if all up to `looked` has been seen to: once, however often
+    /// it would have been due meanwhile.
     pub fn is_due(self, looked: u64, now: u64, offset: Offset<'_>) -> bool {
         self.next(looked, offset).is_some_and(|next| next <= now)
     }

@@ -116,9 +116,21 @@ fn places_are_shares_and_other_machines() {
     assert_eq!(host("ssh://[fd00::7]:22/srv"), Ok(Some("[fd00::7]".to_owned())));
     assert_eq!(host("ssh://10.0.0.7/srv"), Ok(Some("10.0.0.7".to_owned())));
     for wrong in [
-        "", "/srv/data", "data/../etc", "data/./x", "nas:/srv", "http://nas/x", "dsync://nas",
-        "dsync://nas/", "ssh:///srv", "ssh://-oProxyCommand=x/srv", "ssh://-x@nas/srv",
-        "ssh://a b/srv", "ssh://nas:99999/srv", "ssh://@nas/srv", "ssh://a@b@c/srv",
+        "",
+        "/srv/data",
+        "data/../etc",
+        "data/./x",
+        "nas:/srv",
+        "http://nas/x",
+        "dsync://nas",
+        "dsync://nas/",
+        "ssh:///srv",
+        "ssh://-oProxyCommand=x/srv",
+        "ssh://-x@nas/srv",
+        "ssh://a b/srv",
+        "ssh://nas:99999/srv",
+        "ssh://@nas/srv",
+        "ssh://a@b@c/srv",
     ] {
         assert!(Place::parse(wrong).is_err(), "{wrong}");
     }
@@ -261,8 +273,7 @@ fn a_disk_that_refuses_costs_no_result_once_it_takes_them_again() {
 static CONFIGURATION: Context =
     Context::new("configuration", "Configuration", "All of it.", "configuration")
         .children(&[&node::REPLICATION]);
-static ROOT: Context =
-    Context::new("", "Test", "A tree.", "status").children(&[&CONFIGURATION]);
+static ROOT: Context = Context::new("", "Test", "A tree.", "status").children(&[&CONFIGURATION]);
 
 const AT: &str = "/configuration/replication";
 
