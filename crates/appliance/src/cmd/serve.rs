@@ -71,8 +71,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = NfsSettings::of(&plan.nfs_given, &document);
     settings.tls.check(&plan.rules)?;
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
+    let hub = hub();
     let tls = (settings.tls.offer(&certificates)?, users::known(&accounts));
     let given = (&plan, &settings, &*document);
     let mut storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
@@ -124,6 +123,12 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// Where operations are written down.
+fn hub() -> Arc<Hub> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES })
 }
 
 /// Runs of the lab, which are made by this very program.

@@ -257,7 +257,7 @@ impl Replication {
                 // A schedule that is new begins with its next time.
                 Some(old) if same => old.looked,
                 Some(_) => now,
-                None => self.history.last(&name).map_or(now, |last| last.when),
+                None => self.seen_to(&name).unwrap_or(now),
             };
             let (plan, run) = (Arc::new(plan), old.and_then(|old| old.run));
             inner.actions.insert(name, Action { plan, secrets, looked, run });
@@ -267,6 +267,14 @@ impl Replication {
         }
         drop(inner);
         self.changed.notify_all();
+    }
+
+    /// Up to when all that was due had been seen to when the server ended, of an action that its
+    /// schedule has started before.
+    fn seen_to(&self, name: &str) -> Option<u64> {
+        let results = self.history.of(name);
+        results.iter().find(|one| one.by == SCHEDULE)?;
+        results.first().map(|newest| newest.when)
     }
 
     /// Starts a run because somebody wants it.

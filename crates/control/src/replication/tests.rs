@@ -281,7 +281,7 @@ struct Scene {
     tree: Arc<Tree>,
     all: Arc<Replication>,
     clock: Arc<ManualClock>,
-    scratch: Scratch,
+    scratch: Arc<Scratch>,
 }
 
 impl Scene {
@@ -289,10 +289,10 @@ impl Scene {
     fn new(program: &str) -> Self {
         let scratch = Scratch::new();
         fs::create_dir_all(scratch.path().join("share/copy")).unwrap();
-        Self::on(scratch, program, MIDNIGHT)
+        Self::on(Arc::new(scratch), program, MIDNIGHT)
     }
 
-    fn on(scratch: Scratch, program: &str, now: u64) -> Self {
+    fn on(scratch: Arc<Scratch>, program: &str, now: u64) -> Self {
         let clock = Arc::new(ManualClock::at(now * 1_000_000_000));
         let state = scratch.path().join("state");
         fs::create_dir_all(&state).unwrap();
@@ -400,6 +400,30 @@ fn what_is_due_is_started_once_and_leaves_nothing_but_its_result() {
 }
 
 #[test]
+fn one_run_makes_up_for_all_that_were_due_while_the_server_was_down() {
+    let first = Scene::new("/bin/true");
+    fs::create_dir(first.scratch.path().join("share/from")).unwrap();
+    first.action("nightly", json!({"schedule": "daily", "at": "02:00"})).unwrap();
+    first.action("by-hand", json!({})).unwrap();
+    first.act("by-hand", "start").unwrap();
+    first.results("by-hand", 1);
+    first.clock.advance(Duration::from_secs(DAY));
+    first.all.changed.notify_all();
+    first.results("nightly", 1);
+    let daily = json!([set(&format!("{AT}/by-hand"), "schedule", "daily")]);
+    commit(&first.tree, daily).unwrap();
+    let scratch = first.scratch.clone();
+    drop(first);
+    let second = Scene::on(scratch, "/bin/true", MIDNIGHT + 40 * DAY);
+    let results = second.results("nightly", 2);
+    assert_eq!((results[0].when, &*results[0].by), (MIDNIGHT + 40 * DAY, "schedule"));
+    second.all.end();
+    // What no schedule has ever started begins with its next time.
+    let counts = ["nightly", "by-hand"].map(|name| second.all.history.of(name).len());
+    assert_eq!(counts, [2, 1]);
+}
+
+#[test]
 fn a_failure_is_told_until_a_run_is_well() {
     let scene = Scene::new("/bin/false");
     scene.action("bad", json!({})).unwrap();
@@ -423,7 +447,7 @@ fn a_run_is_ended_by_whoever_wants_it_and_by_the_end_of_the_server() {
     let program = scratch.path().join("program");
     let text = "#!/bin/sh\necho '{\"event\":\"progress\",\"entries\":5}'\nsleep 1000 &\nwait\n";
     write_program(&program, text);
-    let scene = Scene::on(scratch, &program.display().to_string(), MIDNIGHT);
+    let scene = Scene::on(Arc::new(scratch), &program.display().to_string(), MIDNIGHT);
     scene.action("long", json!({})).unwrap();
     scene.act("long", "start").unwrap();
     assert!(scene.act("long", "start").is_err(), "one at once");
