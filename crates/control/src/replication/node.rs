@@ -114,7 +114,7 @@ static PROPERTIES: [Property; 36] = [
         "Bandwidth",
         BYTES,
         Default::Integer(0),
-        "Most bytes per second; 0 is no limit.",
+        "Most bytes per second to or from another machine; 0 is no limit.",
     )
     .example("10M"),
     Property::setting(

@@ -140,8 +140,10 @@ pub fn one_line(text: &str) -> String {
 /// Why a run failed, from what it and ssh have said: who is at fault comes first.
 pub fn reason(said: &str, host: Option<&str>) -> String {
     const HEAD: &str = "plimsoll: cannot synchronise the directories: ";
-    let said = said.replace(HEAD, "");
-    let said = match one_line(&said) {
+    // What is indented tells who has typed the command what to type instead.
+    let lines = said.lines().filter(|line| !line.starts_with("  "));
+    let lines: Vec<&str> = lines.map(|line| line.strip_prefix(HEAD).unwrap_or(line)).collect();
+    let said = match one_line(&lines.join("\n")) {
         said if said.is_empty() => "it ended without a word".to_owned(),
         said => said,
     };

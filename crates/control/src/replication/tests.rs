@@ -207,7 +207,7 @@ fn a_reason_says_who_is_at_fault() {
     starts("Host key verification failed.\n", "ann@nas shows another host key");
     starts("ssh: connect to host nas port 218: Connection refused\n", "ann@nas cannot be reached");
     let said = "plimsoll: cannot synchronise the directories: no space\n  make some\n";
-    assert_eq!(reason(said), "no space; make some");
+    assert_eq!(reason(said), "no space");
     assert_eq!(progress::reason("", None), "it ended without a word");
 }
 
