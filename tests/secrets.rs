@@ -70,7 +70,11 @@ impl Secret {
         if self.shape == "pem" {
             let pair = Authority::new("secrets").sign();
             let mark = pair.key.lines().nth(1).expect("a line of the key").to_owned();
-            let with = Map::from_iter([("chain".to_owned(), json!(pair.certificate))]);
+            // A key of TLS goes with its certificate.
+            let properties = self.context["properties"].as_array().into_iter().flatten();
+            let mut chain = properties.filter(|one| one["name"] == "chain");
+            let with = chain.next().map(|_| ("chain".to_owned(), json!(pair.certificate)));
+            let with = Map::from_iter(with);
             return Given { value: pair.key, mark, with };
         }
         // Long enough for tokens.

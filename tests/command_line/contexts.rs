@@ -12,6 +12,7 @@ use crate::{Scene, compare, golden, same};
 const ITEMS: &str = "\
 configuration tokens create backup role=operator ends=2030-01-31
 configuration alerts create reads when=store for=5m
+configuration replication create nightly source=lab/from destination=dsync://nas2/copies/lab
 analytics worksheets create who panels=nfs.ops[client] span=1h
 ";
 

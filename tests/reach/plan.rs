@@ -111,7 +111,10 @@ pub const REFUSED: &[&str] = &[
 const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time")];
 
 /// Actions that a page has and does not offer in the state that things have here, and what it says.
-const NOT_NOW: &[(&str, &str, &str)] = &[("/lab/runs/", "destroy", "It has not ended yet")];
+const NOT_NOW: &[(&str, &str, &str)] = &[
+    ("/lab/runs/", "destroy", "It has not ended yet"),
+    ("/configuration/replication/", "stop", "No run is under way"),
+];
 
 /// Whether this is how a page says that it does not offer an action now.
 pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {

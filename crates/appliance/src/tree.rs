@@ -6,6 +6,7 @@ use base::node::service::LOG_SHOWN;
 use base::node::{Context, Default, Kind, Property, Shape};
 use control::accounts::node;
 use control::certificates::node::CERTIFICATES;
+use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
 
@@ -38,6 +39,7 @@ static CONFIGURATION: Context = Context::new(
     &node::TOKENS,
     &CERTIFICATES,
     &analytics::alert::node::ALERTS,
+    &REPLICATION,
     &PREFERENCES,
 ]);
 

@@ -17,6 +17,7 @@ pub const SCOPES: &[(&str, &str)] = &[
     ("lab", "load jobs and their results"),
     ("maintenance", "logs, the audit log, the system"),
     ("preferences", "how the administration itself behaves"),
+    ("replication", "shares that are kept the same as those of other machines"),
     ("services", "services and their properties"),
     ("sessions", "who is signed in"),
     ("shares", "projects and shares"),

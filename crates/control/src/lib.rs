@@ -15,7 +15,8 @@
 //! - [`nfs`]: the state of NFS clients, as the API shows it.
 //! - [`alerts`]: watches statistics and has people told. [`analytics_room`]: saved worksheets, and
 //!   how long statistics are kept.
-//! - [`transfers`]: the log of transfers.
+//! - [`transfers`]: the log of transfers. [`replication`]: runs of `dsync` as actions with a
+//!   schedule and a history.
 //! - [`client`]: the other side, for the command line.
 //! - [`cli`]: the context shell, on top of it.
 
@@ -32,8 +33,10 @@ pub mod dav;
 pub mod lab;
 pub mod listen;
 pub mod nfs;
+pub mod replication;
 pub mod sessions;
 pub mod state;
 pub mod throttle;
 pub mod transfers;
 pub mod tree;
+mod zone;

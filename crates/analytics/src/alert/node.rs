@@ -303,6 +303,7 @@ const WHEN: Property = Property::setting(
         ("store", "statistics cannot be kept"),
         ("space", "the file system of the state directory is nearly full"),
         ("certificate", "a certificate ends soon, or cannot be had or renewed"),
+        ("replication", "a replication action has failed when it ran last"),
     ]),
     Default::Text("statistic"),
     "What is watched. All but the first are events and take no statistic and no limit.",

@@ -40,11 +40,13 @@ pub enum Event {
         /// Days.
         days: u64,
     },
+    /// A replication action has failed when it ran last.
+    Replication,
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 5] = [
+    pub const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations go uncounted"),
         (Self::Store, "store", "statistics cannot be kept"),
@@ -54,6 +56,7 @@ impl Event {
             "certificate",
             "a certificate ends soon, or cannot be had or renewed",
         ),
+        (Self::Replication, "replication", "a replication action has failed when it ran last"),
     ];
 
     /// As a part of a sentence.
@@ -153,7 +156,7 @@ fn time_of_day(minute: u16) -> String {
 }
 
 /// `08:30` in minutes since midnight; `24:00` is the end of the day.
-fn minutes(text: &str) -> Option<u16> {
+pub fn minutes(text: &str) -> Option<u16> {
     let (hour, minute) = text.split_once(':')?;
     let two = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit());
     if !two(hour) || !two(minute) {

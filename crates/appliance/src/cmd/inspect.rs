@@ -4,6 +4,7 @@
 mod configuration;
 mod handles;
 mod lab;
+mod replication;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -114,6 +115,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     state
         .or_else(|| configuration::recognise(name, text?))
         .or_else(|| transfers::recognise(name, bytes))
+        .or_else(|| replication::recognise(name, bytes))
         .or_else(|| handles::recognise(name, bytes))
         .or_else(|| lab::recognise(name, text?))
 }

@@ -31,6 +31,7 @@ use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::accounts::People;
 use control::api::Control;
 use control::listen::{self, ListenError, Listening};
+use control::replication::Replication;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
@@ -70,8 +71,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = NfsSettings::of(&plan.nfs_given, &document);
     settings.tls.check(&plan.rules)?;
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let hub = Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES });
+    let hub = hub();
     let tls = (settings.tls.offer(&certificates)?, users::known(&accounts));
     let given = (&plan, &settings, &*document);
     let mut storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
@@ -86,6 +86,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         storage,
         certificates: certificates.clone(),
         lab: open_lab(&state)?,
+        replication: open_replication(&state)?,
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
         alerts: OnceLock::new(),
@@ -124,12 +125,27 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where operations are written down.
+fn hub() -> Arc<Hub> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES })
+}
+
 /// Runs of the lab, which are made by this very program.
 fn open_lab(state: &StateDir) -> Result<Results, Failure> {
     let tried = "use the folder of the lab";
     let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
     let desk = Desk::open(state.path().join("lab"), program, state.socket());
     desk.map(Results).map_err(|e| Failure::of(tried, &e))
+}
+
+/// Runs of dsync, which are made by this very program.
+fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
+    let tried = "use the files of replication";
+    let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
+    let state = state.path().to_owned();
+    let opened = Replication::open(state, program, Arc::new(SystemClock));
+    opened.map_err(|e| Failure::of(tried, &e))
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
@@ -162,6 +178,7 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
     drop(registration);
     // While it is still served: what a run has made on a share is removed.
     lab.end();
+    running.replication.end();
     running.storage.drain();
     running.storage.transfers().end();
     listening.end();

@@ -301,3 +301,36 @@ pub const LAB_STOP_MAX: Duration = Duration::from_secs(5);
 pub const LAB_CLEAN_MAX: Duration = Duration::from_secs(60);
 /// Bytes of what a run's process said that are kept to tell why it failed.
 pub const LAB_WORDS_MAX: usize = 4 << 10;
+
+// --- replication: runs of dsync by a schedule ----------------------------------------------------
+
+/// Replication actions: a share each for a large appliance, and as many rows as a page shows.
+pub const REPLICATION_ACTIONS_MAX: usize = 100;
+/// Runs at once: each has streams and threads of its own, and two fill most links. More wait.
+pub const REPLICATION_RUNS_MAX: usize = 4;
+/// Results that are kept of each action: three months of nights; some 300 bytes each.
+pub const REPLICATION_HISTORY_MAX: usize = 100;
+/// Results that its node shows: a screen full.
+pub const REPLICATION_SHOWN: usize = 20;
+/// Shortest time from one run to the next: starting ssh alone takes a part of a second, and who
+/// wants less wants another kind of replication.
+pub const REPLICATION_EVERY_MIN: u64 = 10;
+/// Longest: four weeks.
+pub const REPLICATION_EVERY_MAX: u64 = 28 * 86_400;
+/// The schedule is looked at so often at least: so long a clock that was set goes unnoticed.
+pub const REPLICATION_LOOK: Duration = Duration::from_secs(30);
+/// Bytes of a source or a destination: the longest path that Linux takes.
+pub const REPLICATION_PLACE_MAX: usize = 4_096;
+/// Bytes of a private key: an RSA key of 16384 bits has 13 KB.
+pub const REPLICATION_KEY_MAX: usize = 16 << 10;
+/// Patterns of what is not carried.
+pub const REPLICATION_EXCLUDES_MAX: usize = 100;
+/// Bytes of one event of a run; the longest is that of a file whose path is as long as may be, in
+/// Base64 beside the text. What is longer is passed over.
+pub const REPLICATION_EVENT_MAX: usize = 64 << 10;
+/// Bytes that are kept of what a run says of its failure, the last: some lines of ssh.
+pub const REPLICATION_SAID_MAX: usize = 4 << 10;
+/// Entries that could not be carried which a result names; it counts all.
+pub const REPLICATION_FAILED_SHOWN: usize = 10;
+/// Characters of a reason.
+pub const REPLICATION_REASON_MAX: usize = 1_000;

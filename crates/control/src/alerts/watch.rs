@@ -89,14 +89,9 @@ impl Alerts {
 
 /// A second in the time zone of this machine.
 pub(super) fn local(second: u64) -> Local {
-    let time = libc::time_t::try_from(second).unwrap_or(0);
-    // SAFETY: plain data, for which all zeros is a value.
-    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to values of this function; the result is one of them or null, and
-    // not used.
-    unsafe { libc::localtime_r(&raw const time, &raw mut parts) };
-    // tm_wday counts from Sunday.
-    let weekday = u8::try_from((parts.tm_wday + 6) % 7).unwrap_or(0);
-    let minute = u16::try_from(parts.tm_hour * 60 + parts.tm_min).unwrap_or(0);
+    let shown = crate::zone::shown(second, crate::zone::offset(second));
+    // The epoch was a Thursday; 0 is Monday.
+    let weekday = u8::try_from((shown.div_euclid(86_400) + 3).rem_euclid(7)).unwrap_or(0);
+    let minute = u16::try_from(shown.rem_euclid(86_400) / 60).unwrap_or(0);
     Local { weekday, minute }
 }

@@ -80,7 +80,7 @@ pub(crate) fn rotate(disk: &dyn Disk, name: &str, files: usize) -> io::Result<()
 }
 
 /// Replaces a file: old or new after a power cut, and new once this has returned.
-pub(super) fn write_whole(disk: &dyn Disk, name: &str, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(disk: &dyn Disk, name: &str, content: &[u8]) -> io::Result<()> {
     let aside = format!("{name}{ASIDE}");
     disk.write(&aside, content)?;
     disk.flush(&aside)?;

@@ -37,6 +37,19 @@ fn the_configurations_files_are_read() {
 }
 
 #[test]
+fn the_history_of_replication_is_read() {
+    let line = br#"{"action":"nightly","when":0,"ended":5,"by":"anna","outcome":"partial",
+        "reason":"why","entries":3,"changes":2,"files":1,"bytes":9,"sent":9,"failures":1,
+        "failed":["a/b: Permission denied"]}"#;
+    let line = String::from_utf8_lossy(line).replace('\n', "");
+    let text = of("replication.log", format!("{line}\n{{\"action\"").as_bytes()).expect("one");
+    assert!(text.contains("1970-01-01 00:00:00  nightly partial by anna: 3 entries"), "{text}");
+    assert!(text.contains("    a/b: Permission denied\n"), "{text}");
+    assert!(text.ends_with("lines that are not whole: 1\n"), "{text}");
+    assert!(of("replication.log", b"nothing of ours").is_none());
+}
+
+#[test]
 fn a_summary_is_read_from_its_page_too() {
     let summary = ::lab::limits::summarise(&[]);
     let json = serde_json::to_string(&summary).expect("JSON");

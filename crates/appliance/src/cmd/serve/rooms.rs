@@ -53,7 +53,10 @@ pub fn join(
     let files = running.storage.files().iter();
     branches.extend(files.map(|one| files::room::Room::branch(one, &running.certificates, tree)));
     tree.join(watch::with(branches, running, state, tree)?);
-    Ok(())
+    let served = Arc::downgrade(running);
+    let shares = move || served.upgrade().map(|on| on.storage.shares()).unwrap_or_default();
+    let started = running.replication.start(tree, Box::new(shares));
+    started.map_err(|e| Failure::of("look at the schedule of replication", &e))
 }
 
 /// All branches of the tree, each with who answers for it. The one list.
@@ -72,6 +75,7 @@ fn branches(
     branches.extend([
         running.certificates.branch(),
         running.storage.transfers().branch(),
+        running.replication.branch(),
         Branch::new(&["configuration", "services", NFS.name], nfs),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(lab::PREFIX, lab),

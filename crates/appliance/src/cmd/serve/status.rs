@@ -11,6 +11,7 @@ use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
 use control::nfs::NfsState;
+use control::replication::Replication;
 use control::transfers::Transfers;
 use probe::hub::Hub;
 
@@ -43,6 +44,8 @@ pub struct Running {
     pub certificates: Arc<Certificates>,
     /// Load jobs and their runs.
     pub lab: Results,
+    /// Runs of dsync that are made here.
+    pub replication: Arc<Replication>,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.

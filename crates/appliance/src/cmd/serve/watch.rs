@@ -64,6 +64,7 @@ impl Facts for OfServer {
                     .then(|| format!("the file system of {} has {left} left", self.state.display()))
             }
             Event::Certificate { days } => running.certificates.warning(days),
+            Event::Replication => running.replication.problem(),
             // The frames tell.
             Event::Dropped => None,
         }

@@ -1,0 +1,124 @@
+//! An action as it is configured, and what it asks of `plimsoll dsync`.
+
+use std::ffi::OsString;
+
+use analytics::alert::rule::minutes;
+use base::node::Path;
+
+use super::place::Place;
+use super::schedule::Schedule;
+use crate::tree::{Document, Problem};
+
+/// Minutes of a day.
+const DAY: u16 = 24 * 60;
+
+/// An action as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What is read.
+    pub source: Place,
+    /// What becomes the same.
+    pub destination: Place,
+    /// When.
+    pub schedule: Schedule,
+    /// Whether the schedule counts.
+    pub enabled: bool,
+    /// The key that the other machine must show, if it is known beforehand.
+    pub host_key: Option<String>,
+    /// Options of `dsync` that do not depend on where things are.
+    pub options: Vec<OsString>,
+}
+
+/// What nobody may see.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    /// Of the user on the other machine.
+    pub password: Option<String>,
+    /// His private key.
+    pub key: Option<String>,
+}
+
+impl Plan {
+    /// Reads an action.
+    ///
+    /// # Errors
+    /// What is wrong with it beyond what the declarations say.
+    pub fn read(document: &Document, at: &Path) -> Result<Self, Problem> {
+        let place = |property: &'static str| {
+            let text = document.text(at, property).unwrap_or_default();
+            let hint = "SHARE/PATH, dsync://[USER@]HOST[:PORT]/SHARE/PATH or \
+                        ssh://[USER@]HOST[:PORT]/PATH";
+            Place::parse(&text).map_err(|why| Problem::new(at, &why, hint).property(property))
+        };
+        let (source, destination) = (place("source")?, place("destination")?);
+        if source.host().is_some() && destination.host().is_some() {
+            let hint = "one of them is a share of this server: SHARE/PATH";
+            let problem = Problem::new(at, "both are on other machines", hint);
+            return Err(problem.property("destination"));
+        }
+        if source.overlaps(&destination) {
+            let sentence = "one of them is within the other";
+            return Err(Problem::new(at, sentence, "name two directories").property("destination"));
+        }
+        Ok(Self {
+            source,
+            destination,
+            schedule: schedule(document, at)?,
+            enabled: document.bool(at, "enabled"),
+            host_key: document.text(at, "host_key"),
+            options: options(document, at),
+        })
+    }
+
+    /// User and host of the other machine, if one has a part in it.
+    pub fn host(&self) -> Option<&str> {
+        self.source.host().or(self.destination.host())
+    }
+}
+
+fn schedule(document: &Document, at: &Path) -> Result<Schedule, Problem> {
+    match document.text(at, "schedule").as_deref() {
+        Some("every") => {
+            let seconds = document.integer(at, "every").and_then(|n| u64::try_from(n).ok());
+            Ok(Schedule::Every(seconds.unwrap_or(0)))
+        }
+        Some("daily") => {
+            let text = document.text(at, "at").unwrap_or_default();
+            let minute = minutes(&text).ok_or_else(|| {
+                let sentence = format!("{text:?} is no time of day");
+                Problem::new(at, &sentence, "from 00:00 to 23:59, as 02:30").property("at")
+            })?;
+            Ok(Schedule::Daily(minute % DAY))
+        }
+        _ => Ok(Schedule::Off),
+    }
+}
+
+fn options(document: &Document, at: &Path) -> Vec<OsString> {
+    let is = |property| document.bool(at, property);
+    let owners = document.text(at, "owners").unwrap_or_default();
+    let switches = [
+        (is("delete"), "--delete"),
+        (is("checksum"), "--checksum"),
+        (!is("compress"), "--no-compress"),
+        (!is("xattrs"), "--no-xattrs"),
+        (owners == "numbers", "--numeric-ids"),
+        (owners == "none", "--no-owner"),
+    ];
+    let on = switches.into_iter().filter(|(on, _)| *on);
+    let mut options: Vec<OsString> = on.map(|(_, option)| option.into()).collect();
+    let mut with = |option: &str, value: String| options.push(format!("{option}={value}").into());
+    if let Some(rate) = document.integer(at, "bandwidth").filter(|rate| *rate > 0) {
+        with("--bandwidth", rate.to_string());
+    }
+    if let Some(streams) = document.integer(at, "streams") {
+        with("--streams", streams.to_string());
+    }
+    if let Some(program) = document.text(at, "remote_program") {
+        with("--remote-program", program);
+    }
+    for pattern in document.texts(at, "exclude") {
+        with("--exclude", pattern);
+    }
+    options
+}

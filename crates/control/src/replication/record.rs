@@ -1,0 +1,106 @@
+//! What came of a run: one line of the history.
+
+use base::units;
+use serde::{Deserialize, Serialize};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All was carried.
+    Done,
+    /// All but what is named as failed.
+    Partial,
+    /// It did not come to its end.
+    Failed,
+    /// Somebody stopped it, or the server ended.
+    Stopped,
+}
+
+impl Outcome {
+    /// All, in the order of menus, with a sentence for people.
+    pub const CHOICES: &'static [(&'static str, &'static str)] = &[
+        (Self::Done.name(), "all was carried"),
+        (Self::Partial.name(), "all but what is named as failed"),
+        (Self::Failed.name(), "it did not come to its end"),
+        (Self::Stopped.name(), "somebody stopped it, or the server ended"),
+    ];
+
+    /// `done`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A run that has ended. `docs/formats/replication.md` has its form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The action, by the name that it had then.
+    pub action: String,
+    /// When it began, seconds since the Unix epoch.
+    pub when: u64,
+    /// When it ended.
+    pub ended: u64,
+    /// Who started it: `schedule`, or a user.
+    pub by: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it is not done; who is at fault comes first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Entries that were looked at.
+    pub entries: u64,
+    /// Those that were changed.
+    pub changes: u64,
+    /// Files that were to be carried.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes of content that were sent for them, before compression.
+    pub sent: u64,
+    /// Entries that could not be carried.
+    pub failures: u64,
+    /// The first of them, each with why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+    /// Times that the action was due while it ran.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Record {
+    /// As a line for people.
+    pub fn sentence(&self) -> String {
+        let mut line = format!(
+            "{}  {} {} by {}: {} entries, {} changed, {} files with {} in {} s",
+            units::utc(self.when.cast_signed()),
+            self.action,
+            self.outcome.name(),
+            self.by,
+            self.entries,
+            self.changes,
+            self.files,
+            units::bytes(self.bytes as f64),
+            self.ended.saturating_sub(self.when),
+        );
+        if self.failures > 0 {
+            line += &format!(", {} failed", self.failures);
+        }
+        if self.skipped > 0 {
+            line += &format!(", {} due times skipped meanwhile", self.skipped);
+        }
+        if !self.reason.is_empty() {
+            line += &format!(": {}", self.reason);
+        }
+        line
+    }
+}

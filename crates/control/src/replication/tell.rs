@@ -1,0 +1,61 @@
+//! What the tree shows of actions.
+
+use base::limits::REPLICATION_SHOWN;
+use base::node::Value;
+
+use super::record::Record;
+use super::run::Run;
+
+type State = Vec<(&'static str, Value)>;
+
+fn count(n: u64) -> Value {
+    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// What an action does now.
+pub fn standing(run: Option<&Run>, waiting: bool, next: Option<u64>) -> State {
+    let state = match run {
+        Some(run) if run.is_stopped() => "stopping",
+        Some(_) => "running",
+        None if waiting => "waiting",
+        None => "idle",
+    };
+    let mut told = vec![("state", Value::text(state)), ("next", count(next.unwrap_or(0)))];
+    told.extend(run.map(progress).unwrap_or_default());
+    told
+}
+
+fn progress(run: &Run) -> State {
+    let progress = run.progress();
+    let mut told = vec![
+        ("progress", Value::Text(progress.sentence())),
+        ("began", count(run.began)),
+        ("by", Value::text(&run.by)),
+        ("entries", count(progress.entries)),
+        ("files", count(progress.files)),
+        ("files_done", count(progress.files_done)),
+        ("size", count(progress.bytes)),
+        ("size_done", count(progress.bytes_done)),
+        ("rate", count(progress.rate)),
+    ];
+    told.extend(progress.left.map(|seconds| ("time_left", count(seconds.min(u32::MAX.into())))));
+    told.extend(progress.limiter.map(|limiter| ("limiter", Value::Text(limiter))));
+    told
+}
+
+/// What came of its runs, the newest first.
+pub fn results(records: &[Record]) -> State {
+    let recent = records.iter().take(REPLICATION_SHOWN).map(Record::sentence);
+    let mut told = vec![("recent", Value::texts(recent))];
+    if let Some(last) = records.first() {
+        told.extend([
+            ("last", count(last.ended)),
+            ("last_outcome", Value::text(last.outcome.name())),
+            ("last_reason", Value::text(&last.reason)),
+            ("last_failed", Value::texts(&last.failed)),
+        ]);
+    } else {
+        told.push(("last", count(0)));
+    }
+    told
+}

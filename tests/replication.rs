@@ -1,0 +1,299 @@
+//! Replication between two real servers, through OpenSSH's client: what an action carries, what its
+//! schedule starts, what is told of a run that fails, and that no run outlives its server.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use e2e::api::{Api, wait_for};
+use e2e::process::{DEADLINE, succeed};
+use e2e::scene::Scene;
+use e2e::server::{Server, binary};
+use e2e::tree::{assert_same, plant};
+use e2e::{has, is_root};
+use serde_json::{Value, json};
+
+/// What anna signs in with at the other server; it must be seen nowhere.
+const PASSWORD: &str = "correct-horse-of-replication";
+/// Bytes of a file that takes a while where the rate is limited.
+const LARGE: usize = 6 << 20;
+/// Where actions are.
+const ACTIONS: &str = "/configuration/replication";
+
+/// The server that makes runs, and another one with a share `box` that is anna's.
+struct Two {
+    here: Scene,
+    server: Server,
+    api: Api,
+    there: Scene,
+    other: Server,
+}
+
+impl Two {
+    /// `None` if something is missing here, which is said.
+    fn new(name: &'static str) -> Option<Self> {
+        if !is_root() {
+            println!("SKIP {name}: only root can act for a user");
+            return None;
+        }
+        if !has("ssh") {
+            println!("SKIP {name}: ssh is not installed (openssh-client)");
+            return None;
+        }
+        let (here, there) = (Scene::new(name), Scene::new(&format!("{name}-there")));
+        let (other, _) = there.start_for_anna(PASSWORD, &[]);
+        let server = here.start(&[]);
+        let api = Api::new(&here.state);
+        Some(Self { here, server, api, there, other })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("dsync://anna@127.0.0.1:{}/{path}", 218 + self.other.offset)
+    }
+
+    /// A directory of the share here.
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.here.dir.join(name);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    }
+
+    /// What came of the other share.
+    fn copied(&self, path: &str) -> PathBuf {
+        self.there.dir.join("box").join(path)
+    }
+
+    fn change(&self, change: Value) {
+        let (code, done) = self.api.post("/api/v1/changes", &json!({ "changes": [change] }));
+        assert_eq!(code, 200, "{done}");
+    }
+
+    /// Makes an action from a directory of the share here to one of the share there.
+    fn action(&self, name: &str, (from, to): (&str, &str), more: Value) {
+        let mut all = json!({"source": format!("data/{from}"), "destination": self.url(to),
+            "password": PASSWORD});
+        let more = more.as_object().expect("properties").clone();
+        all.as_object_mut().expect("properties").extend(more);
+        self.change(json!({"create": ACTIONS, "name": name, "properties": all}));
+    }
+
+    fn act(&self, name: &str, action: &str) -> (u16, Value) {
+        let path = format!("/api/v1/nodes{ACTIONS}/{name}/actions/{action}");
+        self.api.post(&path, &json!({"parameters": {}}))
+    }
+
+    fn start(&self, name: &str) {
+        let (code, done) = self.act(name, "start");
+        assert_eq!(code, 200, "{done}");
+    }
+
+    /// What an action says of itself.
+    fn told(&self, name: &str, property: &str) -> Value {
+        let (code, node) = self.api.get(&format!("/api/v1/nodes{ACTIONS}/{name}"));
+        assert_eq!(code, 200, "{node}");
+        let all = node["properties"].as_array().expect("properties");
+        let found = all.iter().find(|one| one["name"] == property);
+        found.unwrap_or_else(|| panic!("{property}"))["value"].clone()
+    }
+
+    fn results(&self, name: &str) -> Vec<Value> {
+        let (code, done) = self.act(name, "runs");
+        assert_eq!(code, 200, "{done}");
+        done["result"]["rows"].as_array().expect("rows").clone()
+    }
+
+    /// Waits until there are so many results; the newest.
+    fn result(&self, name: &str, count: usize) -> Value {
+        let there = || self.results(name).get(..count).map(|rows| rows[0].clone());
+        wait_for("the result of a run", DEADLINE, there)
+    }
+
+    /// Starts a run and waits for its end.
+    fn go(&self, name: &str) -> Value {
+        let before = self.results(name).len();
+        self.start(name);
+        self.result(name, before + 1)
+    }
+
+    /// Waits until a run has found what takes a while; its process.
+    fn under_way(&self, name: &str) -> u32 {
+        let far = || self.told(name, "size").as_u64().filter(|size| *size >= LARGE as u64);
+        wait_for("a run to get somewhere", DEADLINE, far);
+        let found = processes().into_iter().find(|(_, parent, arguments)| {
+            *parent == self.server.pid() && arguments.contains("dsync\0--json")
+        });
+        found.expect("the process of the run").0
+    }
+
+    /// Files of runs that are in the state directory now.
+    fn left(&self) -> Vec<String> {
+        let folder = fs::read_dir(self.here.state.join("replication")).expect("a folder");
+        let names = folder.map(|entry| entry.expect("one").file_name());
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        names.filter(|name| name != "known_hosts").collect()
+    }
+}
+
+/// All processes: number, parent, arguments.
+fn processes() -> Vec<(u32, u32, String)> {
+    let one = |entry: fs::DirEntry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        let arguments = fs::read(entry.path().join("cmdline")).ok()?;
+        let arguments = String::from_utf8_lossy(&arguments).into_owned();
+        Some((pid, parent.trim().parse().ok()?, arguments))
+    };
+    fs::read_dir("/proc").expect("/proc").flatten().filter_map(one).collect()
+}
+
+/// Waits until a process is gone, or is only a name that nobody has asked for.
+fn gone(pid: u32) {
+    let gone = || {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.is_empty().then_some(())
+    };
+    wait_for("the end of a run's process", DEADLINE, gone);
+}
+
+#[test]
+fn a_directory_is_kept_the_same_on_another_server() {
+    let Some(mut two) = Two::new("replication") else { return };
+    let from = two.folder("site");
+    plant(&from, 40);
+    fs::write(from.join("left.tmp"), b"not wanted").expect("a file");
+    let more = json!({"delete": true, "exclude": ["*.tmp"], "streams": 1});
+    two.action("site", ("site", "box/site"), more);
+    let done = two.go("site");
+    assert_eq!((&done["outcome"], &done["by"]), (&json!("done"), &json!("root")), "{done}");
+    assert!(done["files"].as_u64() > Some(30) && done["bytes"].as_u64() > Some(0), "{done}");
+    assert!(!two.copied("site/left.tmp").exists());
+    fs::remove_file(from.join("left.tmp")).expect("taking it away");
+    fs::remove_file(from.join("again")).expect("taking it away");
+    let done = two.go("site");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert_same(&from, &two.copied("site"));
+    let idle = ["state", "last_outcome"].map(|name| two.told("site", name));
+    assert_eq!(idle, [json!("idle"), json!("done")]);
+    assert_eq!(two.left(), Vec::<String>::new());
+    // The other way, to a directory that is not there yet.
+    let back = json!({"source": two.url("box/site"), "destination": "data/back"});
+    two.action("back", ("", ""), back);
+    let done = two.go("back");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert_same(&from, &two.here.dir.join("back"));
+    // Results outlive the server, under another name too, and can be read without it.
+    two.change(json!({"rename": format!("{ACTIONS}/site"), "to": "web"}));
+    let before = two.results("web");
+    assert_eq!(before.len(), 2);
+    two.server.stop();
+    let file = two.here.state.join("replication.log");
+    let said = succeed(Command::new(binary()).arg("inspect").arg(&file));
+    assert!(String::from_utf8_lossy(&said).contains("  web done by root: "), "{said:?}");
+    two.server = two.here.start(&[]);
+    assert_eq!(two.results("web"), before);
+    let said = fs::read_to_string(&file).expect("the history");
+    assert!(!said.contains(PASSWORD));
+}
+
+#[test]
+fn a_schedule_starts_runs_and_only_while_it_is_on() {
+    let Some(two) = Two::new("replication-schedule") else { return };
+    let from = two.folder("site");
+    plant(&from, 3);
+    two.action("often", ("site", "box/site"), json!({"schedule": "every", "every": 10}));
+    let done = two.result("often", 1);
+    assert_eq!((&done["outcome"], &done["by"]), (&json!("done"), &json!("schedule")), "{done}");
+    assert_eq!(done["when"].as_u64().map(|second| second % 10 < 5), Some(true), "{done}");
+    assert_same(&from, &two.copied("site"));
+    assert!(two.told("often", "next").as_u64() > Some(0));
+    two.change(json!({"set": format!("{ACTIONS}/often"), "property": "enabled", "value": false}));
+    assert_eq!(two.told("often", "next"), 0);
+}
+
+#[test]
+fn a_run_that_fails_says_who_is_at_fault() {
+    let Some(two) = Two::new("replication-fails") else { return };
+    two.folder("site");
+    symlink("/etc", two.here.dir.join("out")).expect("a link");
+    let fails = |name: &str, (from, to), more: Value, why: &[&str]| {
+        two.action(name, (from, to), more);
+        let done = two.go(name);
+        let reason = done["reason"].as_str().unwrap_or_default();
+        assert_eq!(done["outcome"], "failed", "{done}");
+        assert!(why.iter().all(|part| reason.contains(part)), "{done}");
+        assert!(!done.to_string().contains(PASSWORD));
+        assert_eq!(two.told(name, "last_reason"), reason);
+    };
+    let good = ("site", "box/site");
+    let wrong = json!({"password": "not-the-password"});
+    fails("password", good, wrong, &["anna@127.0.0.1", "does not take the user"]);
+    // Another server's key than the one that it must be.
+    let key = two.here.scratch.path().join("key");
+    succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
+    let public = fs::read_to_string(key.with_extension("pub")).expect("a key");
+    let pinned = json!({"host_key": public.trim()});
+    fails("key", good, pinned, &["127.0.0.1", "another host key"]);
+    let nobody = json!({"destination": "dsync://anna@127.0.0.1:1/box/site"});
+    fails("nobody", good, nobody, &["cannot be reached", "refused"]);
+    fails("share", ("site", "none/site"), json!({}), &["No such file"]);
+    fails("source", ("none", "box/site"), json!({}), &["data/none is not there"]);
+    fails("link", ("out", "box/site"), json!({}), &["data/out", "symbolic link"]);
+    let share = json!({"source": "nothing/site"});
+    fails("served", good, share, &["serves no share \"nothing\""]);
+    assert_eq!(two.left(), Vec::<String>::new());
+}
+
+#[test]
+fn no_run_outlives_who_wants_it() {
+    let Some(mut two) = Two::new("replication-stop") else { return };
+    let from = two.folder("site");
+    fs::write(from.join("a"), b"first").expect("a file");
+    fs::write(from.join("large"), vec![7; LARGE]).expect("a file");
+    let slow = json!({"bandwidth": 1_000_000, "compress": false});
+    two.action("slow", ("site", "box/site"), slow);
+    two.start("slow");
+    let pid = two.under_way("slow");
+    for name in ["cmdline", "environ"] {
+        let text = fs::read(format!("/proc/{pid}/{name}")).expect("a process");
+        assert!(!String::from_utf8_lossy(&text).contains(PASSWORD), "{name}");
+    }
+    let all = processes();
+    assert!(all.iter().all(|(.., arguments)| !arguments.contains(PASSWORD)));
+    assert_eq!(two.told("slow", "state"), "running");
+    let (code, again) = two.act("slow", "start");
+    assert_eq!(code, 409, "{again}");
+    assert_eq!(two.act("slow", "stop").0, 200);
+    let done = two.result("slow", 1);
+    assert_eq!(done["outcome"], "stopped", "{done}");
+    assert_eq!(done["reason"], "root stopped it");
+    gone(pid);
+    // The server ends in order, and its run with it.
+    two.start("slow");
+    let pid = two.under_way("slow");
+    two.server.stop();
+    gone(pid);
+    two.server = two.here.start(&[]);
+    assert_eq!(two.result("slow", 2)["reason"], "the server ended");
+    // It is killed.
+    two.start("slow");
+    let pid = two.under_way("slow");
+    two.server.kill();
+    gone(pid);
+    two.server = two.here.start(&[]);
+    assert_eq!(two.left(), Vec::<String>::new());
+    assert_eq!(two.results("slow").len(), 2);
+    let quick = json!({"set": format!("{ACTIONS}/slow"), "property": "bandwidth", "value": 0});
+    two.change(quick);
+    let again = Duration::from_secs(60);
+    let done = wait_for("the directory of the run that was killed", again, || {
+        let done = two.go("slow");
+        // The other server may not have noticed yet that nobody writes there any more.
+        let busy = done["reason"].as_str().is_some_and(|why| why.contains("another dsync"));
+        (!busy).then_some(done)
+    });
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert_same(&from, &two.copied("site"));
+}
