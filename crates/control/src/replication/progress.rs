@@ -153,7 +153,7 @@ pub fn reason(said: &str, host: Option<&str>) -> String {
         () if has(&["Host key verification failed", "IDENTIFICATION HAS CHANGED"]) => {
             format!("{host} shows another host key than the one that is known")
         }
-        () if has(&["Permission denied (", "Too many authentication failures"]) => {
+        () if refused(&said) || has(&["Too many authentication failures"]) => {
             format!("{host} does not take the user, or the password or key of this action")
         }
         () if has(&["ssh: connect to host", "ssh: Could not resolve", "Connection timed out"]) => {
@@ -162,4 +162,10 @@ pub fn reason(said: &str, host: Option<&str>) -> String {
         () => return said,
     };
     one_line(&format!("{fault}: {said}"))
+}
+
+/// Whether ssh's last word is that nobody may sign in: it names the ways that it has tried, where a
+/// system that denies a file has a number.
+fn refused(said: &str) -> bool {
+    said.split("Permission denied (").skip(1).any(|ways| !ways.starts_with("os error"))
 }

@@ -204,6 +204,8 @@ fn a_reason_says_who_is_at_fault() {
         assert!(reason(said).starts_with(wanted), "{}", reason(said));
     };
     starts("ann@nas: Permission denied (publickey).\n", "ann@nas does not take the user");
+    let file = "the other side: /copies/x: Permission denied (os error 13)";
+    assert_eq!(reason(file), file);
     starts("Host key verification failed.\n", "ann@nas shows another host key");
     starts("ssh: connect to host nas port 218: Connection refused\n", "ann@nas cannot be reached");
     let said = "plimsoll: cannot synchronise the directories: no space\n  make some\n";

@@ -1,5 +1,5 @@
 //! Asks the bridges of this machine how they stand, over their local sockets
-//! (`docs/protocols/bridge.md`, "Local socket"): all at once, for no longer than a set time together.
+//! (`docs/protocols/bridge.md`, "Local socket"): all at once, within a set time together.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -87,7 +87,7 @@ pub(super) struct Asker {
     dir: PathBuf,
     user: u32,
     pub(super) wait: Duration,
-    /// Asked before and not answered: asked again only when that has ended, so that a bridge that is
+    /// Asked before and not answered: asked again only when that has ended, so that one that is
     /// stopped does not find a heap of questions.
     owing: HashMap<String, UnixStream>,
 }

@@ -1,5 +1,5 @@
-//! Folders of this program's own for temporary files. What a program has left that was killed is put
-//! away by the next one that makes such a folder.
+//! Folders of this program's own for temporary files. What a program has left that was killed is
+//! put away by the next one that makes such a folder.
 
 use base::random::{Random, SystemRandom};
 use std::fs::{self, DirBuilder, File};
