@@ -11,7 +11,7 @@ use e2e::process::{DEADLINE, run, signal, succeed, wait};
 use e2e::scene::Scene;
 use e2e::server::{Server, binary};
 use e2e::tree::{assert_same, code, plant, said};
-use e2e::{has, is_root};
+use e2e::ssh_for_users;
 use serde_json::{Value, json};
 
 /// A password that nobody uses: anna has a key.
@@ -30,12 +30,7 @@ struct Place {
 impl Place {
     /// `None` if something is missing here, which is said.
     fn new(name: &'static str) -> Option<Self> {
-        if !is_root() {
-            println!("SKIP {name}: only root can act for a user");
-            return None;
-        }
-        if !has("ssh") {
-            println!("SKIP {name}: ssh is not installed (openssh-client)");
+        if !ssh_for_users(name) {
             return None;
         }
         let (started, scene) = (now(), Scene::new(name));

@@ -12,7 +12,7 @@ use e2e::process::{DEADLINE, succeed};
 use e2e::scene::Scene;
 use e2e::server::{Server, binary};
 use e2e::tree::{assert_same, plant};
-use e2e::{has, is_root};
+use e2e::ssh_for_users;
 use serde_json::{Value, json};
 
 /// What anna signs in with at the other server; it must be seen nowhere.
@@ -34,12 +34,7 @@ struct Two {
 impl Two {
     /// `None` if something is missing here, which is said.
     fn new(name: &'static str) -> Option<Self> {
-        if !is_root() {
-            println!("SKIP {name}: only root can act for a user");
-            return None;
-        }
-        if !has("ssh") {
-            println!("SKIP {name}: ssh is not installed (openssh-client)");
+        if !ssh_for_users(name) {
             return None;
         }
         let (here, there) = (Scene::new(name), Scene::new(&format!("{name}-there")));

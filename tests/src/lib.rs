@@ -65,3 +65,15 @@ pub fn has(program: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     path.split(':').any(|dir| std::path::Path::new(dir).join(program).exists())
 }
+
+/// Whether users can sign in to a share here with the ssh of this machine; if not, the check `name`
+/// says why.
+pub fn ssh_for_users(name: &str) -> bool {
+    let lacks = match (is_root(), has("ssh")) {
+        (false, _) => "only root can act for a user",
+        (true, false) => "ssh is not installed (openssh-client)",
+        (true, true) => return true,
+    };
+    println!("SKIP {name}: {lacks}");
+    false
+}

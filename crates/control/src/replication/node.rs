@@ -84,7 +84,12 @@ static PROPERTIES: [Property; 36] = [
         ]),
         "What it does now.",
     ),
-    Property::state("progress", "Progress", TEXT, "How far the run is."),
+    Property::state(
+        "last_outcome",
+        "Last outcome",
+        Kind::Choice(Outcome::CHOICES),
+        "How the last run ended.",
+    ),
     Property::state("next", "Next run", Kind::Time, "When a run is due.").absent("not scheduled"),
     SOURCE,
     DESTINATION,
@@ -136,6 +141,7 @@ static PROPERTIES: [Property; 36] = [
         "Plimsoll on the other machine, as the shell there takes it; only for ssh://.",
     )
     .example("/usr/local/bin/plimsoll"),
+    Property::state("progress", "Progress", TEXT, "How far the run is."),
     Property::state("began", "Began", Kind::Time, "When the run began.").absent("not now"),
     Property::state("by", "By", TEXT, "Who started the run."),
     Property::state("entries", "Entries", COUNT, "Entries that the run has looked at."),
@@ -153,12 +159,6 @@ static PROPERTIES: [Property; 36] = [
     .unit("s"),
     Property::state("limiter", "Limited by", TEXT, "What limits the run now."),
     Property::state("last", "Last run", Kind::Time, "When the last run ended.").absent("never"),
-    Property::state(
-        "last_outcome",
-        "Last outcome",
-        Kind::Choice(Outcome::CHOICES),
-        "How the last run ended.",
-    ),
     Property::state("last_reason", "Last reason", TEXT, "Why the last run is not done."),
     Property::state(
         "last_failed",
