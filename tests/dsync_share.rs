@@ -10,8 +10,8 @@ use e2e::api::{Api, now, wait_for};
 use e2e::process::{DEADLINE, run, signal, succeed, wait};
 use e2e::scene::Scene;
 use e2e::server::{Server, binary};
-use e2e::tree::{assert_same, code, plant, said};
 use e2e::ssh_for_users;
+use e2e::tree::{assert_same, code, plant, said};
 use serde_json::{Value, json};
 
 /// A password that nobody uses: anna has a key.

@@ -11,8 +11,8 @@ use e2e::api::{Api, wait_for};
 use e2e::process::{DEADLINE, succeed};
 use e2e::scene::Scene;
 use e2e::server::{Server, binary};
-use e2e::tree::{assert_same, plant};
 use e2e::ssh_for_users;
+use e2e::tree::{assert_same, plant};
 use serde_json::{Value, json};
 
 /// What anna signs in with at the other server; it must be seen nowhere.

@@ -85,7 +85,10 @@ impl Replication {
     pub fn open(state: PathBuf, program: PathBuf, clock: Arc<dyn Clock>) -> io::Result<Arc<Self>> {
         let history = History::open(Arc::new(Folder::new(&state)))?;
         let kit = Kit { program, state };
-        kit.prepare()?;
+        // What is left there keeps nobody from being served.
+        if let Err(e) = kit.prepare() {
+            base::warning!("replication", "what runs have left cannot be taken away: {e}");
+        }
         let (shares, inner, changed) = (OnceLock::new(), Mutex::default(), Condvar::new());
         Ok(Arc::new(Self { kit, clock, history, shares, inner, changed }))
     }

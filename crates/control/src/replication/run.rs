@@ -3,10 +3,10 @@
 //! ends with it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,6 +21,8 @@ use crate::appliance::ShareStatus;
 
 /// Below the state directory: what runs need, and which machines have shown which keys.
 const FOLDER: &str = "replication";
+/// Nobody else may see what is in it.
+const OWN: u32 = 0o700;
 /// Folders of runs, each with a number behind it.
 const RUN: &str = "run-";
 /// Exit code of `dsync`: done but for what was told as failed.
@@ -62,13 +64,17 @@ struct Inner {
 }
 
 impl Kit {
-    /// Makes the folder, and takes away what runs of a server that was killed have left.
+    /// Takes away what runs of a server that was killed have left.
     ///
     /// # Errors
     /// The disk refuses.
     pub fn prepare(&self) -> io::Result<()> {
         let folder = self.state.join(FOLDER);
-        make_folder(&folder)?;
+        match fs::symlink_metadata(&folder) {
+            // No run has begun yet.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            meta => mend(&folder, &meta?)?,
+        }
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             if entry.file_name().as_bytes().starts_with(RUN.as_bytes()) {
@@ -81,14 +87,30 @@ impl Kit {
     fn folder(&self) -> io::Result<Folder> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = self.state.join(FOLDER).join(format!("{RUN}{number}"));
+        let all = self.state.join(FOLDER);
+        make_folder(&all)?;
+        mend(&all, &fs::symlink_metadata(&all)?)?;
+        let path = all.join(format!("{RUN}{number}"));
         make_folder(&path)?;
         Ok(Folder(path))
     }
 }
 
+/// Makes a folder that is not there yet. Its owner and mode are on disk before anybody relies on
+/// it: who is not root could not use it otherwise when the power was cut in between.
 fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).recursive(true).create(path)
+    match DirBuilder::new().mode(OWN).create(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.and_then(|()| File::open(path)?.sync_all()),
+    }
+}
+
+/// Gives the folder its mode again, which a power cut can have taken from one that was just made.
+fn mend(path: &Path, meta: &Metadata) -> io::Result<()> {
+    if meta.is_dir() && meta.mode() & 0o7777 != OWN {
+        fs::set_permissions(path, Permissions::from_mode(OWN))?;
+    }
+    Ok(())
 }
 
 /// The folder of a run; it goes with all that is in it.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -476,4 +476,20 @@ fn write_program(at: &Path, text: &str) {
         .unwrap();
     writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     assert!(writer.wait().unwrap().success());
+}
+
+#[test]
+fn a_folder_that_lost_its_mode_in_a_power_cut_gets_it_back_and_what_runs_left_goes() {
+    let scratch = Scratch::new();
+    let kit = || run::Kit { program: PathBuf::new(), state: scratch.path().to_owned() };
+    let folder = scratch.path().join("replication");
+    // Nothing is made before there is a run.
+    kit().prepare().unwrap();
+    assert!(!folder.exists());
+    fs::create_dir_all(folder.join("run-7/key")).unwrap();
+    fs::write(folder.join("known_hosts"), b"x").unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+    kit().prepare().unwrap();
+    assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
+    assert!(!folder.join("run-7").exists() && folder.join("known_hosts").exists());
 }
