@@ -488,7 +488,7 @@ fn a_folder_that_lost_its_mode_in_a_power_cut_gets_it_back_and_what_runs_left_go
     assert!(!folder.exists());
     fs::create_dir_all(folder.join("run-7/key")).unwrap();
     fs::write(folder.join("known_hosts"), b"x").unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o0)).unwrap();
     kit().prepare().unwrap();
     assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o7777, 0o700);
     assert!(!folder.join("run-7").exists() && folder.join("known_hosts").exists());
