@@ -42,7 +42,7 @@ pub fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
 
 fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.current_dir(root).args(args).args(["--locked", "--offline"]);
+    cargo.current_dir(root).args(args).arg("--locked");
     cargo
 }
 
