@@ -169,8 +169,8 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
 }
 
 /// Starts a run into or from the other machine, and kills all sessions there when a third of the
-/// file has come; what it said on standard error, and how it ended.
-fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>) {
+/// file has come; what it said on standard error, how it ended, and what it told after that.
+fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>, Vec<Value>) {
     let mut child = command
         .args(["--bandwidth", "16MB/s"])
         .stdin(Stdio::null())
@@ -180,19 +180,17 @@ fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>) {
         .expect("a run");
     let out = BufReader::new(child.stdout.take().expect("its output"));
     let err = child.stderr.take().expect("its errors");
-    let mut lines = out.lines().map_while(Result::ok);
-    let came = lines.any(|line| {
-        let event: Value = serde_json::from_str(&line).expect("JSON");
-        event["bytes_received"].as_u64() >= Some(8 << 20)
-    });
+    let lines = out.lines().map_while(Result::ok);
+    let mut told = lines.map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
+    let came = told.any(|event| event["bytes_received"].as_u64() >= Some(8 << 20));
     assert!(came, "it ended before it was killed");
     let sessions = sshd.sessions();
     assert!(!sessions.is_empty(), "nobody has logged in");
     sessions.into_iter().for_each(|pid| signal(pid, libc::SIGKILL));
-    let _rest = lines.count();
+    let rest = told.collect();
     let status = wait(&mut child, DEADLINE).expect("it goes on after ssh has ended");
     let said: Vec<String> = BufReader::new(err).lines().map_while(Result::ok).collect();
-    (said.join("\n"), status.code())
+    (said.join("\n"), status.code(), rest)
 }
 
 #[test]
@@ -213,7 +211,7 @@ fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
             let (source, target) =
                 if push { (from.clone(), there(&to)) } else { (there(&from), to.clone()) };
             let mut first = dsync(&sshd, "root", &ssh, (&source, &target));
-            let (text, ended) = broken_off(&sshd, first.arg(streams));
+            let (text, ended, _) = broken_off(&sshd, first.arg(streams));
             assert_eq!(ended, Some(1), "{text}");
             let own: Vec<&str> = text.lines().filter(|line| line.starts_with("plimsoll")).collect();
             assert!(own.len() == 1 && own[0].contains("is gone before all was done"), "{text}");
@@ -232,4 +230,34 @@ fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
             assert_eq!(fs::read_dir(&to).expect("it").count(), 1, "nothing is left beside");
         }
     }
+}
+
+#[test]
+fn a_run_whose_sshd_was_killed_begins_again_by_itself() {
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(why) => skip!("dsync-ssh-again", "{why}"),
+    };
+    let scratch = Scratch::new("dsync-ssh-again");
+    let (from, to) = (scratch.folder("from", None), scratch.path().join("to"));
+    let mut bytes = vec![0; 24 << 20];
+    SeededRandom::new(6).fill(&mut bytes);
+    fs::write(from.join("large"), &bytes).expect("a file");
+    let ssh = sshd.ssh("root", "key", "known");
+    let mut command = dsync(&sshd, "root", &ssh, (&from, &there(&to)));
+    let (text, ended, rest) = broken_off(&sshd, command.args(["--retry", "6"]));
+    assert_eq!(ended, Some(0), "{text}");
+    let again: Vec<_> = rest.iter().filter(|event| event["event"] == "again").collect();
+    assert!(!again.is_empty() && again.iter().all(|event| event["why"].is_string()), "{again:?}");
+    assert_eq!(again[0]["seconds"], 1.0);
+    assert_same(&from, &to);
+    let last = rest.last().expect("a last event");
+    let sent = last["bytes_received"].as_u64().unwrap_or(u64::MAX);
+    assert!(last["event"] == "done" && sent < bytes.len() as u64 - (2 << 20), "{last}");
+    // Who never let anybody in is not asked again.
+    let ssh = sshd.ssh("root", "wrong-key", "known");
+    let mut command = dsync(&sshd, "root", &ssh, (&from, &there(&to)));
+    let done = run(command.args(["--retry", "6"]), DEADLINE);
+    assert_eq!(code(&done), 1, "{}", said(&done));
+    assert!(events(&done).iter().all(|event| event["event"] != "again"));
 }

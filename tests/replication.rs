@@ -2,17 +2,20 @@
 //! schedule starts, what is told of a run that fails, and that no run outlives its server.
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use e2e::api::{Api, wait_for};
+use e2e::link::SERVER;
 use e2e::process::{DEADLINE, succeed};
 use e2e::scene::Scene;
-use e2e::server::{Server, binary};
-use e2e::ssh_for_users;
+use e2e::server::{Options, Server, binary};
+use e2e::sshd::Sshd;
 use e2e::tree::{assert_same, plant};
+use e2e::{skip, ssh_for_users};
 use serde_json::{Value, json};
 
 /// What anna signs in with at the other server; it must be seen nowhere.
@@ -22,61 +25,27 @@ const LARGE: usize = 6 << 20;
 /// Where actions are.
 const ACTIONS: &str = "/configuration/replication";
 
-/// The server that makes runs, and another one with a share `box` that is anna's.
-struct Two {
-    here: Scene,
-    server: Server,
-    api: Api,
-    there: Scene,
-    other: Server,
-}
+/// The actions of a server.
+struct Actions(Api);
 
-impl Two {
-    /// `None` if something is missing here, which is said.
-    fn new(name: &'static str) -> Option<Self> {
-        if !ssh_for_users(name) {
-            return None;
-        }
-        let (here, there) = (Scene::new(name), Scene::new(&format!("{name}-there")));
-        let (other, _) = there.start_for_anna(PASSWORD, &[]);
-        let server = here.start(&[]);
-        let api = Api::new(&here.state);
-        Some(Self { here, server, api, there, other })
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("dsync://anna@127.0.0.1:{}/{path}", 218 + self.other.offset)
-    }
-
-    /// A directory of the share here.
-    fn folder(&self, name: &str) -> PathBuf {
-        let folder = self.here.dir.join(name);
-        fs::create_dir(&folder).expect("a folder");
-        folder
-    }
-
-    /// What came of the other share.
-    fn copied(&self, path: &str) -> PathBuf {
-        self.there.dir.join("box").join(path)
-    }
-
+impl Actions {
     fn change(&self, change: Value) {
-        let (code, done) = self.api.post("/api/v1/changes", &json!({ "changes": [change] }));
+        let (code, done) = self.0.post("/api/v1/changes", &json!({ "changes": [change] }));
         assert_eq!(code, 200, "{done}");
     }
 
-    /// Makes an action from a directory of the share here to one of the share there.
-    fn action(&self, name: &str, (from, to): (&str, &str), more: Value) {
-        let mut all = json!({"source": format!("data/{from}"), "destination": self.url(to),
-            "password": PASSWORD});
-        let more = more.as_object().expect("properties").clone();
-        all.as_object_mut().expect("properties").extend(more);
-        self.change(json!({"create": ACTIONS, "name": name, "properties": all}));
+    fn create(&self, name: &str, properties: Value) {
+        self.change(json!({"create": ACTIONS, "name": name, "properties": properties}));
+    }
+
+    fn set(&self, name: &str, property: &str, value: Value) {
+        let path = format!("{ACTIONS}/{name}");
+        self.change(json!({"set": path, "property": property, "value": value}));
     }
 
     fn act(&self, name: &str, action: &str) -> (u16, Value) {
         let path = format!("/api/v1/nodes{ACTIONS}/{name}/actions/{action}");
-        self.api.post(&path, &json!({"parameters": {}}))
+        self.0.post(&path, &json!({"parameters": {}}))
     }
 
     fn start(&self, name: &str) {
@@ -86,7 +55,7 @@ impl Two {
 
     /// What an action says of itself.
     fn told(&self, name: &str, property: &str) -> Value {
-        let (code, node) = self.api.get(&format!("/api/v1/nodes{ACTIONS}/{name}"));
+        let (code, node) = self.0.get(&format!("/api/v1/nodes{ACTIONS}/{name}"));
         assert_eq!(code, 200, "{node}");
         let all = node["properties"].as_array().expect("properties");
         let found = all.iter().find(|one| one["name"] == property);
@@ -110,6 +79,69 @@ impl Two {
         let before = self.results(name).len();
         self.start(name);
         self.result(name, before + 1)
+    }
+
+    /// As [`Actions::go`], of a run that fails: why.
+    fn fails(&self, name: &str) -> String {
+        let done = self.go(name);
+        assert_eq!(done["outcome"], "failed", "{done}");
+        done["reason"].as_str().expect("a reason").to_owned()
+    }
+}
+
+/// The server that makes runs, and another one with a share `box` that is anna's.
+struct Two {
+    here: Scene,
+    server: Server,
+    actions: Actions,
+    there: Scene,
+    other: Server,
+}
+
+impl Deref for Two {
+    type Target = Actions;
+
+    fn deref(&self) -> &Actions {
+        &self.actions
+    }
+}
+
+impl Two {
+    /// `None` if something is missing here, which is said.
+    fn new(name: &'static str) -> Option<Self> {
+        if !ssh_for_users(name) {
+            return None;
+        }
+        let (here, there) = (Scene::new(name), Scene::new(&format!("{name}-there")));
+        let (other, _) = there.start_for_anna(PASSWORD, &[]);
+        let server = here.start(&[]);
+        let actions = Actions(Api::new(&here.state));
+        Some(Self { here, server, actions, there, other })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("dsync://anna@127.0.0.1:{}/{path}", 218 + self.other.offset)
+    }
+
+    /// A directory of the share here.
+    fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.here.dir.join(name);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    }
+
+    /// What came of the other share.
+    fn copied(&self, path: &str) -> PathBuf {
+        self.there.dir.join("box").join(path)
+    }
+
+    /// Makes an action from a directory of the share here to one of the share there.
+    fn action(&self, name: &str, (from, to): (&str, &str), more: Value) {
+        let mut all = json!({"source": format!("data/{from}"), "destination": self.url(to),
+            "password": PASSWORD});
+        let more = more.as_object().expect("properties").clone();
+        all.as_object_mut().expect("properties").extend(more);
+        self.create(name, all);
     }
 
     /// Waits until a run has found what takes a while; its process.
@@ -204,7 +236,7 @@ fn a_schedule_starts_runs_and_only_while_it_is_on() {
     assert_eq!(done["when"].as_u64().map(|second| second % 10 < 5), Some(true), "{done}");
     assert_same(&from, &two.copied("site"));
     assert!(two.told("often", "next").as_u64() > Some(0));
-    two.change(json!({"set": format!("{ACTIONS}/often"), "property": "enabled", "value": false}));
+    two.set("often", "enabled", json!(false));
     assert_eq!(two.told("often", "next"), 0);
 }
 
@@ -215,11 +247,9 @@ fn a_run_that_fails_says_who_is_at_fault() {
     symlink("/etc", two.here.dir.join("out")).expect("a link");
     let fails = |name: &str, (from, to), more: Value, why: &[&str]| {
         two.action(name, (from, to), more);
-        let done = two.go(name);
-        let reason = done["reason"].as_str().unwrap_or_default();
-        assert_eq!(done["outcome"], "failed", "{done}");
-        assert!(why.iter().all(|part| reason.contains(part)), "{done}");
-        assert!(!done.to_string().contains(PASSWORD));
+        let reason = two.fails(name);
+        assert!(why.iter().all(|part| reason.contains(part)), "{reason}");
+        assert!(!two.results(name)[0].to_string().contains(PASSWORD));
         assert_eq!(two.told(name, "last_reason"), reason);
     };
     let good = ("site", "box/site");
@@ -280,8 +310,7 @@ fn no_run_outlives_who_wants_it() {
     two.server = two.here.start(&[]);
     assert_eq!(two.left(), Vec::<String>::new());
     assert_eq!(two.results("slow").len(), 2);
-    let quick = json!({"set": format!("{ACTIONS}/slow"), "property": "bandwidth", "value": 0});
-    two.change(quick);
+    two.set("slow", "bandwidth", json!(0));
     let again = Duration::from_secs(60);
     let done = wait_for("the directory of the run that was killed", again, || {
         let done = two.go("slow");
@@ -291,4 +320,88 @@ fn no_run_outlives_who_wants_it() {
     });
     assert_eq!(done["outcome"], "done", "{done}");
     assert_same(&from, &two.copied("site"));
+}
+
+#[test]
+fn a_machine_that_has_sshd_alone_takes_a_key() {
+    let sshd = match Sshd::start() {
+        Ok(sshd) => sshd,
+        Err(why) => skip!("replication-key", "{why}"),
+    };
+    let scene = Scene::new("replication-key");
+    let mut options = Options::new(&scene.dir, &scene.state);
+    options.namespace = Some(&sshd.link.clients);
+    let _server = Server::start(&options);
+    let actions = Actions(Api::new(&scene.state));
+    let (from, there) = (scene.dir.join("site"), scene.scratch.folder("there", None));
+    fs::create_dir(&from).expect("a folder");
+    plant(&from, 20);
+    let to = there.join("site");
+    let (right, wrong) = (sshd.text("key"), sshd.text("wrong-key"));
+    let properties = json!({"source": "data/site", "key": wrong, "remote_program": binary(),
+        "destination": format!("ssh://root@{SERVER}{}", to.display())});
+    actions.create("site", properties);
+    let why = actions.fails("site");
+    assert!(why.contains(SERVER) && why.contains("does not take the user"), "{why}");
+    actions.set("site", "key", json!(right));
+    actions.set("site", "host_key", json!(sshd.text("wrong-key.pub").trim()));
+    let why = actions.fails("site");
+    assert!(why.contains("another host key"), "{why}");
+    actions.set("site", "host_key", json!(sshd.text("host-key.pub").trim()));
+    actions.set("site", "remote_program", json!("/nowhere/plimsoll"));
+    let why = actions.fails("site");
+    assert!(why.contains("/nowhere/plimsoll"), "{why}");
+    assert!(!to.exists());
+    actions.set("site", "remote_program", json!(binary()));
+    let done = actions.go("site");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert_same(&from, &to);
+    // From there, into a share here.
+    let back = json!({"source": format!("ssh://root@{SERVER}{}", to.display()), "key": right,
+        "destination": "data/back", "remote_program": binary()});
+    actions.create("back", back);
+    let done = actions.go("back");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert_same(&from, &scene.dir.join("back"));
+    for file in ["replication.log", "config.json"] {
+        let text = fs::read_to_string(scene.state.join(file)).unwrap_or_default();
+        assert!(!text.contains("PRIVATE KEY"), "{file}");
+    }
+}
+
+#[test]
+fn the_state_directory_stays_where_it_is() {
+    let scene = Scene::new("replication-state");
+    let (state, copy) = (scene.dir.join("state"), scene.scratch.folder("copy", None));
+    fs::create_dir(&state).expect("a folder");
+    let mut server = Server::start(&Options::new(&scene.dir, &state));
+    let actions = Actions(Api::new(&state));
+    actions.change(json!({"create": "/shares/default", "name": "copy",
+        "properties": {"directory": copy}}));
+    for name in ["kept", "state.txt"] {
+        fs::write(scene.dir.join(name), name).expect("a file");
+    }
+    actions.create("out", json!({"source": "data", "destination": "copy/all", "delete": true}));
+    let done = actions.go("out");
+    assert_eq!(done["outcome"], "done", "{done}");
+    let names = || {
+        let all = fs::read_dir(copy.join("all")).expect("a folder");
+        let mut all: Vec<_> = all.map(|entry| entry.expect("one").file_name()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(names(), ["kept", "state.txt"]);
+    // What the source does not have is taken away at the destination: but not the state.
+    fs::remove_file(copy.join("all/kept")).expect("taking it away");
+    actions.create("in", json!({"source": "copy/all", "destination": "data", "delete": true}));
+    let done = actions.go("in");
+    assert_eq!(done["outcome"], "done", "{done}");
+    assert!(!scene.dir.join("kept").exists() && state.join("plimsoll.sock").exists());
+    actions.create("keys", json!({"source": "data/state", "destination": "copy/keys"}));
+    let why = actions.fails("keys");
+    assert!(why.contains("state directory"), "{why}");
+    assert!(!copy.join("keys").exists());
+    assert!(server.stop().success());
+    let _again = Server::start(&Options::new(&scene.dir, &state));
+    assert_eq!(actions.results("in").len(), 1);
 }

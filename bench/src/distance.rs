@@ -3,7 +3,7 @@
 //!
 //! - [`data`]: what is carried. [`link`]: the namespaces and the bridge. [`far`]: sshd.
 //! - [`leftovers`]: what is put away when a run is ended before its end.
-//! - [`peers`]: the programs. [`turn`]: one turn. [`table`], [`chart`]: the figures.
+//! - [`peers`]: the programs. [`turn`]: one turn. [`table`], [`chart`], [`record`]: the figures.
 
 mod chart;
 mod data;
@@ -11,6 +11,7 @@ mod far;
 mod leftovers;
 mod link;
 mod peers;
+mod record;
 mod table;
 mod turn;
 
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lab::bridge::shape::Shapes;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
 use crate::Cli;
 use crate::programs::Programs;
@@ -32,6 +33,9 @@ use turn::{Figure, Scene};
 
 /// How often a turn is measured that the bridge condemns.
 const ATTEMPTS: usize = 3;
+
+/// What stands between why a program was given up and where.
+const NOT_BEGUN: &str = " over ";
 
 /// What is run and how long.
 #[derive(Debug, Clone, clap::Args)]
@@ -67,6 +71,10 @@ pub struct Wanted {
     /// looked for on the machine.
     #[arg(long)]
     pub unpacked: Option<PathBuf>,
+    /// Goes on with what the file of `--out` has of earlier runs on this machine with the same
+    /// settings, and measures what it does not have.
+    #[arg(long, requires = "out")]
+    pub go_on: bool,
     /// Where the page with the charts goes.
     #[arg(long)]
     pub html: Option<PathBuf>,
@@ -86,14 +94,23 @@ fn size(text: &str) -> Result<u64, String> {
 /// A row of the table: point and job by their place in the lists, and program.
 type Row = (usize, Job, &'static str);
 
+/// Why there is no figure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Gap {
+    why: String,
+    /// The program was not done in time, and so is not over a longer or worse link.
+    late: bool,
+}
+
 /// Everything that came of it.
 struct Outcome {
+    /// Those that are measured, and then those of earlier runs only.
     points: Vec<Point>,
     jobs: Vec<Job>,
     /// Good turns; those that the bridge condemned each time too, which are marked.
     rows: BTreeMap<Row, Vec<Figure>>,
     /// Why a program has no figures there.
-    gaps: BTreeMap<Row, String>,
+    gaps: BTreeMap<Row, Gap>,
     /// Turns that were condemned and measured anew.
     condemned: usize,
     /// The link's rate in bits per second.
@@ -104,6 +121,17 @@ struct Outcome {
     programs: Vec<(&'static str, String)>,
     /// What else is to be known: settings, versions, what the host took.
     notes: Vec<(&'static str, String)>,
+}
+
+impl Outcome {
+    /// The places of all points as tables and charts have them: by link, then by round trip.
+    fn in_order(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.points.iter().enumerate().collect();
+        all.sort_by(|(_, one), (_, other)| {
+            one.kind.cmp(&other.kind).then(one.rtt_ms.total_cmp(&other.rtt_ms))
+        });
+        all.into_iter().map(|(n, _)| n).collect()
+    }
 }
 
 /// Runs and prints the comparison.
@@ -128,18 +156,19 @@ pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
     let most = Duration::from_secs(wanted.most);
     let (rate, plimsoll) = (wanted.rate.as_str(), plimsoll.as_path());
     let scene = Scene { networks: &networks, far: &far, data: &data, plimsoll, rate, most };
-    let before = turn::stolen();
+    let (points, jobs) = (outcome.points.len(), outcome.jobs.clone());
+    if let Some(out) = cli.out.as_deref().filter(|_| wanted.go_on) {
+        record::go_on(out, wanted, &mut outcome)?;
+    }
     for round in 0..wanted.rounds {
-        for n in 0..outcome.points.len() {
-            for job in outcome.jobs.clone() {
-                turns((n, job, round), &scene, &peers, &mut outcome)?;
+        for n in 0..points {
+            for job in &jobs {
+                turns((n, *job, round), &scene, &peers, &mut outcome)?;
                 // All takes hours, and what came so far is worth having.
                 write(cli, wanted, &outcome)?;
             }
         }
     }
-    let stolen = before.since(&turn::stolen()) * 100.0;
-    outcome.notes.push(("taken by the host", format!("{stolen:.1} % of the processor's time")));
     table::print(&outcome);
     write(cli, wanted, &outcome)
 }
@@ -196,7 +225,12 @@ fn turns(
     }
     for peer in order {
         let row = (n, job, peer.name);
-        if outcome.gaps.contains_key(&row) {
+        let has = outcome.rows.get(&row).map_or(0, Vec::len);
+        if has > round || outcome.gaps.contains_key(&row) {
+            continue;
+        }
+        if let Some(gap) = hopeless(outcome, &row) {
+            outcome.gaps.insert(row, gap);
             continue;
         }
         let at =
@@ -213,11 +247,32 @@ fn turns(
                 eprintln!("bench: {at}: given up: {why}");
                 // Half of the rounds would be no comparison.
                 outcome.rows.remove(&row);
-                outcome.gaps.insert(row, why.to_string());
+                let late = why.kind() == io::ErrorKind::TimedOut;
+                outcome.gaps.insert(row, Gap { why: why.to_string(), late });
             }
         }
     }
     Ok(())
+}
+
+/// What is not begun: the program was not done in time over a link that is no longer and no worse.
+fn hopeless(outcome: &Outcome, (n, job, program): &Row) -> Option<Gap> {
+    let here = outcome.points.get(*n)?;
+    let better = |point: &Point| {
+        point.rtt_ms <= here.rtt_ms && (point.kind == Kind::Plain || point.kind == here.kind)
+    };
+    let (point, gap) = outcome
+        .gaps
+        .iter()
+        .filter(|((_, of, name), gap)| of == job && name == program && gap.late)
+        .find_map(|((m, ..), gap)| {
+            outcome.points.get(*m).filter(|point| better(point)).map(|point| (point, gap))
+        })?;
+    let why = match gap.why.split_once(NOT_BEGUN) {
+        Some(_) => gap.why.clone(),
+        None => format!("{}{NOT_BEGUN}{} ms, {}", gap.why, point.rtt_ms, point.kind.name()),
+    };
+    Some(Gap { why, late: true })
 }
 
 fn late(figure: &Figure) -> String {
@@ -249,36 +304,10 @@ fn until_good(
 
 fn write(cli: &Cli, wanted: &Wanted, outcome: &Outcome) -> io::Result<()> {
     if let Some(out) = &cli.out {
-        std::fs::write(out, serde_json::to_string_pretty(&as_json(wanted, outcome))?)?;
+        std::fs::write(out, serde_json::to_string_pretty(&record::as_json(wanted, outcome))?)?;
     }
     if let Some(html) = &wanted.html {
         std::fs::write(html, chart::page(outcome))?;
     }
     Ok(())
-}
-
-fn as_json(wanted: &Wanted, outcome: &Outcome) -> serde_json::Value {
-    let of = |(n, job, program): &Row| {
-        let point = outcome.points.get(*n);
-        json!({"rtt_ms": point.map(|p| p.rtt_ms), "link": point.map(|p| p.kind.name()),
-            "job": job.name(), "program": program})
-    };
-    let rows: Vec<_> =
-        outcome.rows.iter().map(|(row, runs)| json!({"of": of(row), "runs": runs})).collect();
-    let gaps: Vec<_> =
-        outcome.gaps.iter().map(|(row, why)| json!({"of": of(row), "why": why})).collect();
-    let pairs = |pairs: &[(&'static str, String)]| -> serde_json::Value {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect()
-    };
-    let bytes: BTreeMap<_, _> = outcome.bytes.iter().map(|(job, n)| (job.name(), n)).collect();
-    json!({
-        "machine": lab::proc::machine(),
-        "settings": {"rate": wanted.rate, "rate_bits": outcome.rate, "bytes": bytes,
-            "files": wanted.files, "rounds": wanted.rounds},
-        "programs": pairs(&outcome.programs),
-        "notes": pairs(&outcome.notes),
-        "condemned": outcome.condemned,
-        "rows": rows,
-        "gaps": gaps,
-    })
 }

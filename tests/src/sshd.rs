@@ -99,6 +99,14 @@ impl Sshd {
         )
     }
 
+    /// A key file: `key`, `wrong-key`, `host-key`, or one of them with `.pub`.
+    ///
+    /// # Panics
+    /// When there is none of this name.
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.scratch.path().join(name)).expect("a key")
+    }
+
     /// The processes of those who have logged in.
     pub fn sessions(&self) -> Vec<u32> {
         children(self.child.id())

@@ -100,9 +100,9 @@ struct Line {
 
 fn chart(outcome: &Outcome, job: Job, kind: Kind) -> String {
     let here: Vec<(usize, f64)> = outcome
-        .points
-        .iter()
-        .enumerate()
+        .in_order()
+        .into_iter()
+        .filter_map(|n| outcome.points.get(n).map(|point| (n, point)))
         .filter(|(_, point)| point.kind == kind)
         .map(|(n, point)| (n, point.rtt_ms))
         .collect();

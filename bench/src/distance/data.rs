@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use base::random::{Random, SeededRandom};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of what is written, compared and changed at once.
 const PIECE: usize = 64 << 10;
@@ -18,7 +19,8 @@ pub const SMALL: u64 = 16 << 10;
 const IN_DIRECTORY: u32 = 100;
 
 /// What is asked of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Job {
     /// The large file, to where nothing is.
     Big,

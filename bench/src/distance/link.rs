@@ -4,6 +4,7 @@ use std::io;
 use std::process::Command;
 
 use lab::bridge::device::Place;
+use serde::{Deserialize, Serialize};
 
 use super::leftovers;
 use crate::programs::made;
@@ -81,7 +82,8 @@ impl Point {
 }
 
 /// What the link does beside taking its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Nothing.
     Plain,

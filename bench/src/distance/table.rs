@@ -75,7 +75,7 @@ pub fn print(outcome: &Outcome) {
          | CPU far s | line MB | late p99 ms | host took | to dsync |\n\
          |---:|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
-    for n in 0..outcome.points.len() {
+    for n in outcome.in_order() {
         for job in &outcome.jobs {
             for (program, _) in &outcome.programs {
                 line(outcome, &(n, *job, program));
@@ -89,7 +89,7 @@ fn line(outcome: &Outcome, row: &Row) {
     let Some(point) = outcome.points.get(row.0) else { return };
     let of = format!("| {} | {} | {} | {} |", point.rtt_ms, point.kind.name(), row.1.name(), row.2);
     let Some(mid) = middle(outcome, row) else {
-        let why = outcome.gaps.get(row).map_or("", String::as_str);
+        let why = outcome.gaps.get(row).map_or("", |gap| gap.why.as_str());
         println!("{of} {} | | | | | | | | | |", why.replace(['|', '\n'], " "));
         return;
     };

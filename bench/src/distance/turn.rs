@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
 use lab::bridge::scene::{self, Ended};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::data::{Data, Job};
 use super::far::Far;
@@ -19,7 +19,7 @@ use crate::group::Group;
 const SAID_MAX: usize = 300;
 
 /// What a turn came to.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Figure {
     /// From the program's start to its end, seconds.
     pub seconds: f64,
@@ -94,7 +94,10 @@ impl Scene<'_> {
         let said: String = said.trim().chars().take(SAID_MAX).collect();
         let ended = link.end().map_err(io::Error::other)?;
         match status {
-            None => return Err(io::Error::other(format!("not done after {seconds:.0} s"))),
+            None => {
+                let why = format!("not done after {seconds:.0} s");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
             Some(status) if !status.success() => {
                 return Err(io::Error::other(format!("{status}: {said}")));
             }

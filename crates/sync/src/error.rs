@@ -19,7 +19,7 @@ pub enum SyncError {
         source: io::Error,
     },
     /// Another run writes to the same directory.
-    #[error("{0}: another dsync writes there")]
+    #[error("{0}: {busy}", busy = Self::BUSY)]
     Busy(String),
     /// The other side has never said anything.
     #[error("the other side has ended without a word")]
@@ -59,6 +59,11 @@ pub enum SyncError {
     /// A thread could not be started, or a descriptor not copied.
     #[error("this machine lacks what a run needs")]
     Machine(#[source] io::Error),
+}
+
+impl SyncError {
+    /// How a directory is told to which another run writes.
+    pub const BUSY: &'static str = "another dsync writes there";
 }
 
 /// A reason that several threads may hold.

@@ -55,6 +55,10 @@ pub struct DsyncArgs {
     /// Ports of HOST that such streams may come to, for example 7000-7010 [default: any]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     pub data_port: Option<(u16, u16)>,
+    /// Begin again where the run was when its connection breaks, so many times in a row in which
+    /// nothing more was carried; after 1 s, then 2 s, 4 s and so on, one minute at most
+    #[arg(long, value_name = "TIMES", default_value_t = 0)]
+    pub retry: u32,
     /// Do not keep owner and group; they are kept where the destination is written by root
     #[arg(long)]
     pub no_owner: bool,

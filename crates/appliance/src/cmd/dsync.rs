@@ -1,5 +1,6 @@
 //! `plimsoll dsync`: makes a directory the same as another.
 
+mod again;
 mod told;
 
 use std::ffi::OsString;
@@ -9,17 +10,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock::SystemClock;
 use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
 use sync::index::{Index, Places};
 use sync::run::ssh::{Place, Shell, There, place};
-use sync::run::{self, Report};
+use sync::run::{self, Event, Report};
 use sync::streams::connect::Calling;
 use sync::{Counts, Options, Role, SyncError, Why, rules};
 use wire::dsync::Rule;
 use wire::xdr::Seq;
 
+use self::again::Again;
 use self::told::Teller;
 use crate::cli::DsyncArgs;
 use crate::cli::dsync::RuleArg;
@@ -43,31 +46,27 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     let options = options(args)?;
     let (source, destination) = (named(args.source.as_ref())?, named(args.destination.as_ref())?);
     let teller = Arc::new(Teller::new(args));
+    let carried = Arc::new(AtomicBool::new(false));
     let report: Report = {
-        let teller = Arc::clone(&teller);
-        Arc::new(move |event| teller.tell(event))
-    };
-    let shell = Shell {
-        rsh: args.rsh.split_whitespace().map(str::to_owned).collect(),
-        program: args.remote_program.clone(),
+        let (teller, carried) = (Arc::clone(&teller), Arc::clone(&carried));
+        Arc::new(move |event| {
+            if let Event::Progress(progress) = &event {
+                carried.fetch_or(progress.counts.bytes_received > 0, Ordering::Relaxed);
+            }
+            teller.tell(event);
+        })
     };
     if let (Place::Here(from), Place::Here(to)) = (&source, &destination) {
         apart(from, to)?;
     }
-    let index = index(args, &source, &destination)?;
-    let index = index.as_ref();
-    let done = match (&source, &destination) {
-        (Place::Here(from), Place::Here(to)) => run::local_with(from, to, &options, &report, index),
-        (Place::Here(here), Place::There(there)) => {
-            far(&shell, (Role::SOURCE, here, there), &options, args, &report, index)
-        }
-        (Place::There(there), Place::Here(here)) => {
-            far(&shell, (Role::DESTINATION, here, there), &options, args, &report, index)
-        }
-        (Place::There(_), Place::There(_)) => {
-            let hint = "run it on one of the two machines";
-            return Err(Failure::usage(TRIED, "both are on other machines", hint));
-        }
+    let mut again = Again::new(args.retry);
+    let done = loop {
+        let done = once(args, (&source, &destination), &options, &report)?;
+        let Err(why) = &done else { break done };
+        let next = again.after(why.error(), carried.swap(false, Ordering::Relaxed));
+        let Some((wait, left)) = next else { break done };
+        teller.again(why.error(), wait, left);
+        std::thread::sleep(wait);
     };
     teller.clear();
     let counts: Counts = done.map_err(|why| failure(&why))?;
@@ -75,9 +74,32 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     Ok(if counts.failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(DEGRADED) })
 }
 
+/// A run, to its end or until it breaks off.
+fn once(
+    args: &DsyncArgs,
+    (source, destination): (&Place, &Place),
+    options: &Options,
+    report: &Report,
+) -> Result<Result<Counts, Why>, Failure> {
+    let index = index(args, source, destination)?;
+    let index = index.as_ref();
+    Ok(match (source, destination) {
+        (Place::Here(from), Place::Here(to)) => run::local_with(from, to, options, report, index),
+        (Place::Here(here), Place::There(there)) => {
+            far((Role::SOURCE, here, there), options, args, report, index)
+        }
+        (Place::There(there), Place::Here(here)) => {
+            far((Role::DESTINATION, here, there), options, args, report, index)
+        }
+        (Place::There(_), Place::There(_)) => {
+            let hint = "run it on one of the two machines";
+            return Err(Failure::usage(TRIED, "both are on other machines", hint));
+        }
+    })
+}
+
 /// With a side on another machine.
 fn far(
-    shell: &Shell,
     (role, here, there): (Role, &Path, &There),
     options: &Options,
     args: &DsyncArgs,
@@ -88,6 +110,10 @@ fn far(
         wish: args.streams,
         ports: args.data_port.unwrap_or_default(),
         hosts: vec![there.machine().to_owned()],
+    };
+    let shell = Shell {
+        rsh: args.rsh.split_whitespace().map(str::to_owned).collect(),
+        program: args.remote_program.clone(),
     };
     let (reached, link) = shell.reach(there)?;
     let ends = (here, there.path.as_slice());

@@ -70,6 +70,9 @@ pub const DSYNC_QUEUED_US: u64 = 2_000;
 /// hundred KiB at most; without distance streams come up in about 10 ms, 1 MiB at 1 Gbit/s. More
 /// would keep messages waiting behind it: at 10 Mbit/s they wait 0.8 s for this.
 pub const DSYNC_EARLY: u64 = 1 << 20;
+/// How long streams may keep a run waiting for them: three round trips of 300 ms. Then the control
+/// stream carries on, [`DSYNC_EARLY`] with each [`DSYNC_TICK`] in which all before it has left.
+pub const DSYNC_AWAITED: Duration = Duration::from_secs(1);
 /// How long a stream may take to come up. A firewall that drops what it does not like is found out
 /// after that time, and the run goes on over the one stream that it has.
 pub const DSYNC_CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
@@ -97,6 +100,13 @@ pub const DSYNC_UNTAKEN: u64 = 256 << 20;
 pub const DSYNC_TAKEN_BYTES: u64 = 1 << 20;
 /// How often what was taken is told, and streams are looked after.
 pub const DSYNC_TICK: Duration = Duration::from_millis(250);
+/// How long a run waits before it begins again whose connection broke: an ssh that was restarted is
+/// there then. Twice as long each time after, ...
+pub const DSYNC_AGAIN_FIRST: Duration = Duration::from_secs(1);
+/// ... and at most so long: a minute's break ends unseen.
+pub const DSYNC_AGAIN_LONGEST: Duration = Duration::from_secs(60);
+/// Exit code of ssh where it failed itself (ssh(1)), and not the program that it has started.
+pub const DSYNC_SSH_FAILED: i32 = 255;
 /// How long nothing of what a stream carries may be taken, while others go on, before it is given
 /// up: longer than TCP needs to find a way again that was lost for some seconds.
 pub const DSYNC_STREAM_PATIENCE: Duration = Duration::from_secs(20);

@@ -25,6 +25,8 @@ pub struct Progress {
     pub bytes_done: u64,
     /// Bytes of content that were sent, before compression.
     pub sent: u64,
+    /// Those of them that were sent before the connection broke.
+    pub sent_before: u64,
     /// Bytes per second of the last time.
     pub rate: u64,
     /// Seconds left, once it can be said.
@@ -43,6 +45,7 @@ impl Progress {
         let Ok(event) = serde_json::from_slice::<Value>(line) else { return };
         match event["event"].as_str() {
             Some("progress" | "done") => self.counts(&event),
+            Some("again") => self.sent_before = self.sent,
             Some("failure") => {
                 let text = |name: &str| event[name].as_str().unwrap_or_default();
                 let path = if text("path").is_empty() { "." } else { text("path") };
@@ -63,7 +66,7 @@ impl Progress {
         self.files_done = count("files_done");
         self.bytes = count("bytes");
         self.bytes_done = count("bytes_done");
-        self.sent = count("bytes_received");
+        self.sent = self.sent_before + count("bytes_received");
         self.failures = count("failures");
         self.rate = count("rate");
         self.left = event["left_seconds"].as_f64().map(|seconds| seconds.ceil() as u64);

@@ -27,6 +27,9 @@ const OWN: u32 = 0o700;
 const RUN: &str = "run-";
 /// Exit code of `dsync`: done but for what was told as failed.
 const PARTIAL: i32 = 3;
+/// How often a run begins again whose connection breaks, within half a minute: an appliance that is
+/// started anew is there then. What takes longer is for the next run.
+const RETRY: [&str; 2] = ["--retry", "5"];
 /// Options that hold for each contact. Files are named as they are called from the folder of the
 /// run, since the name of the state directory may have spaces.
 const SSH: &str = "ssh -F none -o LogLevel=ERROR -o NumberOfPasswordPrompts=1 -o ConnectTimeout=30 \
@@ -176,6 +179,8 @@ impl Run {
     ) -> Result<End, String> {
         let here = |e: io::Error| format!("this machine cannot start a run: {e}");
         let source = Side::open(&plan.source, shares, false)?;
+        // What may not be read has nothing made for it.
+        source.hides(&kit.state)?;
         let destination = Side::open(&plan.destination, shares, true)?;
         let folder = kit.folder().map_err(here)?;
         let sides = [&source, &destination];
@@ -347,6 +352,7 @@ fn command(
         command.args(side.hides(&kit.state)?);
     }
     if plan.host().is_some() {
+        command.args(RETRY);
         let rsh = credentials(plan, secrets, folder);
         command.arg("--rsh").arg(rsh.map_err(|e| format!("this machine cannot keep keys: {e}"))?);
     }

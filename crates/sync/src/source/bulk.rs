@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use base::clock::monotonic_ns;
 use base::limits::{
-    DSYNC_BULK_QUEUE, DSYNC_EARLY, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES, DSYNC_STREAMS_EVER,
-    DSYNC_UNTAKEN,
+    DSYNC_AWAITED, DSYNC_BULK_QUEUE, DSYNC_EARLY, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES,
+    DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
 };
 use wire::dsync::{Broken, Data, Message, Taken, frame};
 
@@ -40,6 +40,8 @@ pub struct Bulk {
     state: Arc<Watched<State>>,
     out: Out,
     pace: Arc<Pace>,
+    /// Bytes of [`State::early`] at once.
+    early: u64,
     report: Report,
     /// Packs pieces, if they may be.
     packer: Option<Packer>,
@@ -54,6 +56,8 @@ struct State {
     carrier: Carrier,
     /// Bytes that may still go over the control stream before it is known what carries them.
     early: u64,
+    /// Since when streams are awaited.
+    awaited_ns: Option<u64>,
     frames: VecDeque<Vec<u8>>,
     /// The streams that are up, by their numbers.
     lines: HashMap<u32, Line>,
@@ -97,6 +101,14 @@ impl State {
         }
     }
 
+    /// Lets so much go over the control stream again if streams were awaited for long enough.
+    fn go_on(&mut self, now_ns: u64, early: u64) {
+        let awaited = self.awaited_ns.map_or(0, |since| now_ns.saturating_sub(since));
+        if self.carrier == Carrier::Awaited && awaited >= DSYNC_AWAITED.as_nanos() as u64 {
+            self.early = early;
+        }
+    }
+
     /// The next frames; many small ones at once.
     fn pop(&mut self) -> Option<Vec<u8>> {
         let mut bytes = self.frames.pop_front()?;
@@ -125,6 +137,7 @@ impl Bulk {
             state: Watched::new(State { early, ..State::default() }, stop),
             out: out.clone(),
             pace: Arc::clone(pace),
+            early,
             report: Arc::clone(report),
             packer: pack.then(Packer::default),
             full: AtomicBool::new(false),
@@ -134,6 +147,7 @@ impl Bulk {
 
     /// What is done with streams.
     pub fn hooks(self: &Arc<Self>, stop: &Arc<Stop>) -> Hooks {
+        self.state.change(|state| state.awaited_ns = Some(monotonic_ns()));
         let (serves, hears, stop) = (Arc::clone(self), Arc::clone(self), Arc::clone(stop));
         let stream = move |stream: Stream, streams: &Streams| {
             if let Err(e) = serves.serve(stream, streams) {
@@ -280,9 +294,13 @@ impl Bulk {
         }
     }
 
-    /// Gives up the streams that stand still.
+    /// Gives up the streams that stand still, and has the run go on without those that have not
+    /// come up yet: a firewall may drop what is sent to them.
     pub fn look_after(&self, patience: Duration) {
         let now = monotonic_ns();
+        if self.out.waiting() == 0 {
+            self.state.change(|state| state.go_on(now, self.early));
+        }
         for number in self.state.change(|state| line::still(state.lines.iter(), now, patience)) {
             self.give_up(number);
         }

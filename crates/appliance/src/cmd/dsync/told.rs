@@ -3,13 +3,14 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
 use base::units;
 use serde_json::{Value, json};
 use sync::load::Progress;
 use sync::run::{Carried, Event};
-use sync::{About, Counts, Note};
+use sync::{About, Counts, Note, SyncError};
 
 use crate::cli::DsyncArgs;
 use crate::out::{Failure, offer};
@@ -143,6 +144,18 @@ impl Teller {
             std::io::stderr(),
             "plimsoll: a stream for data broke; what it carried goes over {way}"
         );
+    }
+
+    /// The connection broke, and the run begins again after some time.
+    pub fn again(&self, why: &SyncError, wait: Duration, left: u32) {
+        let (seconds, why) = (wait.as_secs_f64(), why.to_string());
+        if self.json {
+            let line = json!({ "event": "again", "why": why, "seconds": seconds, "left": left });
+            return self.line(&line);
+        }
+        self.clear();
+        // Without a standard error there is nobody to tell.
+        let _unread = writeln!(std::io::stderr(), "plimsoll: {why}; again in {seconds} s");
     }
 
     fn seconds(&self) -> f64 {

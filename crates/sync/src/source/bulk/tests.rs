@@ -39,6 +39,22 @@ fn what_is_early_does_not_count_once_there_are_streams() {
     assert_eq!(state.early, 10);
 }
 
+#[test]
+fn a_run_goes_on_while_nothing_lets_streams_come_up() {
+    let (awaited, long) = (DSYNC_AWAITED.as_nanos() as u64, 1 << 60);
+    let mut state = State { early: 1, awaited_ns: Some(5), ..State::default() };
+    state.go_on(5 + awaited - 1, 10);
+    assert_eq!(state.early, 1, "they may come up any moment");
+    state.go_on(5 + awaited, 10);
+    assert_eq!((state.way(10), state.way(1)), (Some(Way::Control), None));
+    state.carrier = Carrier::Streams;
+    state.go_on(long, 10);
+    assert_eq!(state.early, 0, "there are some");
+    let mut state = State { early: 1, ..State::default() };
+    state.go_on(long, 10);
+    assert_eq!(state.early, 1, "the other side has not answered yet");
+}
+
 /// Pieces on their way, and what was given to the control stream.
 struct Setup {
     bulk: Arc<Bulk>,
