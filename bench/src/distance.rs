@@ -73,7 +73,7 @@ pub struct Wanted {
     pub unpacked: Option<PathBuf>,
     /// Goes on with what the file of `--out` has of earlier runs on this machine with the same
     /// settings, and measures what it does not have.
-    #[arg(long, requires = "out")]
+    #[arg(long)]
     pub go_on: bool,
     /// Where the page with the charts goes.
     #[arg(long)]
@@ -139,6 +139,9 @@ impl Outcome {
 /// # Errors
 /// Something that all need is missing; a program that fails is a gap in the table.
 pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
+    if wanted.go_on && cli.out.is_none() {
+        return Err(io::Error::other("--go-on needs --out, a file that has what was measured"));
+    }
     leftovers::sweep(&cli.scratch);
     leftovers::watch(&cli.scratch)?;
     let base = leftovers::folder(&cli.scratch, std::process::id());

@@ -13,8 +13,6 @@ use super::*;
 struct Cli {
     #[command(flatten)]
     wanted: Wanted,
-    #[arg(long, id = "out")]
-    _out: Option<PathBuf>,
 }
 
 fn wanted(words: &[&str]) -> Wanted {
