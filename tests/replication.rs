@@ -363,9 +363,9 @@ fn a_machine_that_has_sshd_alone_takes_a_key() {
     let done = actions.go("back");
     assert_eq!(done["outcome"], "done", "{done}");
     assert_same(&from, &scene.dir.join("back"));
-    for file in ["replication.log", "config.json"] {
-        let text = fs::read_to_string(scene.state.join(file)).unwrap_or_default();
-        assert!(!text.contains("PRIVATE KEY"), "{file}");
+    for file in ["replication.log", "configuration/current.toml"] {
+        let text = fs::read_to_string(scene.state.join(file)).expect(file);
+        assert!(text.contains("site") && !text.contains("PRIVATE KEY"), "{file}");
     }
 }
 

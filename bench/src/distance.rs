@@ -34,9 +34,6 @@ use turn::{Figure, Scene};
 /// How often a turn is measured that the bridge condemns.
 const ATTEMPTS: usize = 3;
 
-/// What stands between why a program was given up and where.
-const NOT_BEGUN: &str = " over ";
-
 /// What is run and how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Wanted {
@@ -98,7 +95,7 @@ type Row = (usize, Job, &'static str);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Gap {
     why: String,
-    /// The program was not done in time, and so is not over a longer or worse link.
+    /// The program was let run and not done in time, and so is not over a longer or worse link.
     late: bool,
 }
 
@@ -264,18 +261,12 @@ fn hopeless(outcome: &Outcome, (n, job, program): &Row) -> Option<Gap> {
     let better = |point: &Point| {
         point.rtt_ms <= here.rtt_ms && (point.kind == Kind::Plain || point.kind == here.kind)
     };
-    let (point, gap) = outcome
-        .gaps
-        .iter()
-        .filter(|((_, of, name), gap)| of == job && name == program && gap.late)
-        .find_map(|((m, ..), gap)| {
-            outcome.points.get(*m).filter(|point| better(point)).map(|point| (point, gap))
-        })?;
-    let why = match gap.why.split_once(NOT_BEGUN) {
-        Some(_) => gap.why.clone(),
-        None => format!("{}{NOT_BEGUN}{} ms, {}", gap.why, point.rtt_ms, point.kind.name()),
-    };
-    Some(Gap { why, late: true })
+    let late =
+        outcome.gaps.iter().filter(|((_, of, name), gap)| of == job && name == program && gap.late);
+    let mut places = late.filter_map(|((m, ..), gap)| Some((outcome.points.get(*m)?, gap)));
+    let (point, gap) = places.find(|(point, _)| better(point))?;
+    let why = format!("{} over {} ms, {}", gap.why, point.rtt_ms, point.kind.name());
+    Some(Gap { why, late: false })
 }
 
 fn late(figure: &Figure) -> String {

@@ -49,9 +49,8 @@ const SAME: [&str; 3] = ["machine", "settings", "notes"];
 /// Everything, as it is written.
 pub fn as_json(wanted: &Wanted, outcome: &Outcome) -> Value {
     let of = |(n, job, program): &Row| {
-        let point = outcome.points.get(*n);
-        json!({"rtt_ms": point.map(|p| p.rtt_ms), "link": point.map(|p| p.kind), "job": job,
-            "program": program})
+        let Point { rtt_ms, kind: link } = outcome.points.get(*n)?.clone();
+        Some(Of { rtt_ms, link, job: *job, program: (*program).to_owned() })
     };
     let rows: Vec<_> =
         outcome.rows.iter().map(|(row, runs)| json!({"of": of(row), "runs": runs})).collect();

@@ -178,10 +178,9 @@ impl Run {
         shares: &[ShareStatus],
     ) -> Result<End, String> {
         let here = |e: io::Error| format!("this machine cannot start a run: {e}");
-        let source = Side::open(&plan.source, shares, false)?;
         // What may not be read has nothing made for it.
-        source.hides(&kit.state)?;
-        let destination = Side::open(&plan.destination, shares, true)?;
+        let source = Side::open(&plan.source, shares, &kit.state, false)?;
+        let destination = Side::open(&plan.destination, shares, &kit.state, true)?;
         let folder = kit.folder().map_err(here)?;
         let sides = [&source, &destination];
         let command = command(kit, plan, secrets, &folder, sides)?;
@@ -280,12 +279,18 @@ impl Inner {
 
 /// A side of a run.
 enum Side {
-    Here(Opened),
+    /// With the rule that leaves the state directory out, if that lies in it.
+    Here(Opened, Option<OsString>),
     Far(String),
 }
 
 impl Side {
-    fn open(place: &Place, shares: &[ShareStatus], change: bool) -> Result<Self, String> {
+    fn open(
+        place: &Place,
+        shares: &[ShareStatus],
+        state: &Path,
+        change: bool,
+    ) -> Result<Self, String> {
         let (name, path) = match place {
             Place::Far { url, .. } => return Ok(Self::Far(url.clone())),
             Place::Share { name, path } => (name, path),
@@ -297,34 +302,42 @@ impl Side {
             return Err(format!("the share {name} is read-only, and is the destination"));
         }
         let opened = Opened::below(Path::new(&share.dir), name, path, change);
-        opened.map(Self::Here).map_err(|e| e.to_string())
+        let opened = opened.map_err(|e| e.to_string())?;
+        let hides = hides(&opened, state)?;
+        Ok(Self::Here(opened, hides))
     }
 
     fn argument(&self) -> OsString {
         match self {
-            Self::Here(opened) => opened.name().into(),
+            Self::Here(opened, _) => opened.name().into(),
             Self::Far(url) => url.into(),
         }
     }
 
     fn fd(&self) -> Option<i32> {
         match self {
-            Self::Here(opened) => Some(opened.fd()),
+            Self::Here(opened, _) => Some(opened.fd()),
             Self::Far(_) => None,
         }
     }
 
-    /// The pattern of the state directory, if it lies in this side: its keys stay here, and nothing
-    /// takes them away.
-    fn hides(&self, state: &Path) -> Result<Option<OsString>, String> {
-        let Self::Here(opened) = self else { return Ok(None) };
-        let failed = |e: io::Error| format!("this machine does not say where a share is: {e}");
-        let (real, state) = (opened.real().map_err(failed)?, state.canonicalize().map_err(failed)?);
-        if real.starts_with(&state) {
-            return Err("the directory lies in the state directory, with its keys".to_owned());
+    fn hidden(&self) -> Option<&OsStr> {
+        match self {
+            Self::Here(_, hides) => hides.as_deref(),
+            Self::Far(_) => None,
         }
-        Ok(state.strip_prefix(&real).ok().map(|below| escaped(below.as_os_str())))
     }
+}
+
+/// The rule that leaves the state directory out, if it lies in a directory: its keys stay here, and
+/// nothing takes them away.
+fn hides(opened: &Opened, state: &Path) -> Result<Option<OsString>, String> {
+    let failed = |e: io::Error| format!("this machine does not say where a share is: {e}");
+    let (real, state) = (opened.real().map_err(failed)?, state.canonicalize().map_err(failed)?);
+    if real.starts_with(&state) {
+        return Err("the directory lies in the state directory, with its keys".to_owned());
+    }
+    Ok(state.strip_prefix(&real).ok().map(|below| escaped(below.as_os_str())))
 }
 
 /// A path from the top as a pattern that fits only it.
@@ -349,7 +362,7 @@ fn command(
     let mut command = Command::new(&kit.program);
     command.args(["dsync", "--json"]);
     for side in sides {
-        command.args(side.hides(&kit.state)?);
+        command.args(side.hidden());
     }
     if plan.host().is_some() {
         command.args(RETRY);
