@@ -39,6 +39,19 @@ pub fn sum(block: &[u8]) -> Sum {
     Sum { weak: Weak::of(block).value(), strong: strong(block) }
 }
 
+/// Bytes whose sum is made at once, without one waiting for the other.
+const GROUP: usize = 32;
+/// How often each of them is in the sum of the sums.
+const WEIGHTS: [i16; GROUP] = {
+    let mut weights = [0; GROUP];
+    let mut at = 0;
+    while at < GROUP {
+        weights[at] = (GROUP - at) as i16;
+        at += 1;
+    }
+    weights
+};
+
 /// A sum that moves on by a byte: the sum of the bytes, and the sum of those sums.
 #[derive(Clone, Copy)]
 struct Weak {
@@ -49,7 +62,17 @@ struct Weak {
 impl Weak {
     fn of(block: &[u8]) -> Self {
         let (mut a, mut b) = (0u32, 0u32);
-        for byte in block {
+        let (groups, rest) = block.as_chunks::<GROUP>();
+        for group in groups {
+            let (mut sum, mut weighted) = (0, 0);
+            for (byte, weight) in group.iter().zip(WEIGHTS) {
+                sum += i32::from(*byte);
+                weighted += i32::from(i16::from(*byte)) * i32::from(weight);
+            }
+            b = b.wrapping_add(a.wrapping_mul(GROUP as u32)).wrapping_add(weighted as u32);
+            a = a.wrapping_add(sum as u32);
+        }
+        for byte in rest {
             a = a.wrapping_add(u32::from(*byte));
             b = b.wrapping_add(a);
         }
@@ -74,6 +97,9 @@ pub struct Index {
     heads: Vec<u32>,
     next: Vec<u32>,
     shift: u32,
+    /// Of what weak sums there may be one: a bit each, few enough to stay near the processor while
+    /// it asks for every byte.
+    known: Vec<u64>,
 }
 
 impl Index {
@@ -86,6 +112,7 @@ impl Index {
             heads: vec![0; 1 << bits],
             next: vec![0; sums.len()],
             shift: 32 - bits,
+            known: vec![0; 1 << (KNOWN_BITS - 6)],
             sums,
         };
         // The last goes in first: the lists are in the order of the file.
@@ -93,12 +120,20 @@ impl Index {
             let bucket = index.bucket(index.sums[at].weak);
             index.next[at] = index.heads[bucket];
             index.heads[bucket] = at as u32 + 1;
+            let (word, bit) = Self::known(index.sums[at].weak);
+            index.known[word] |= bit;
         }
         index
     }
 
+    /// Where it says whether there may be such a weak sum.
+    fn known(weak: u32) -> (usize, u64) {
+        let at = weak.wrapping_mul(SPREAD) >> (32 - KNOWN_BITS);
+        (at as usize >> 6, 1 << (at & 63))
+    }
+
     fn bucket(&self, weak: u32) -> usize {
-        (weak.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
+        (weak.wrapping_mul(SPREAD) >> self.shift) as usize
     }
 
     /// Whether these bytes are that block.
@@ -106,9 +141,33 @@ impl Index {
         self.sums.get(which).is_some_and(|sum| sum.strong == strong(block))
     }
 
+    /// Moves a sum on over bytes until it is that of a block: how far, and which; or until no byte
+    /// is left that could come in.
+    fn next(
+        &self,
+        weak: &mut Weak,
+        bytes: &[u8],
+        like: impl Fn(usize) -> usize,
+    ) -> (usize, Option<usize>) {
+        let coming = bytes.get(self.block..).unwrap_or_default();
+        for (at, (out, new)) in bytes.iter().zip(coming).enumerate() {
+            weak.roll(self.block as u32, *out, *new);
+            let (word, bit) = Self::known(weak.value());
+            if self.known[word] & bit == 0 {
+                continue;
+            }
+            let here = at + 1;
+            let found = self.find(weak.value(), &bytes[here..here + self.block], || like(here));
+            if found.is_some() {
+                return (here, found);
+            }
+        }
+        (coming.len(), None)
+    }
+
     /// Which block these bytes are; `like` rather than another, since copies that follow each other
     /// become one.
-    fn find(&self, weak: u32, block: &[u8], like: usize) -> Option<usize> {
+    fn find(&self, weak: u32, block: &[u8], like: impl Fn() -> usize) -> Option<usize> {
         let mut at = self.heads[self.bucket(weak)];
         let mut hash = None;
         let mut found = None;
@@ -120,17 +179,22 @@ impl Index {
             if sum.weak != weak || sum.strong != *hash.get_or_insert_with(|| strong(block)) {
                 continue;
             }
-            if which == like {
+            if which == like() {
                 return Some(which);
             }
             found = found.or(Some(which));
         }
-        let hash = hash.filter(|_| found.is_some());
-        let liked = self.sums.get(like).filter(|sum| Some(sum.strong) == hash);
-        if liked.is_some() { Some(like) } else { found }
+        found?;
+        let liked = self.sums.get(like()).filter(|sum| Some(sum.strong) == hash);
+        if liked.is_some() { Some(like()) } else { found }
     }
 }
 
+/// Spreads sums over their highest bits: 2^32 divided by the golden section.
+const SPREAD: u32 = 0x9e37_79b1;
+/// How many bits, as a power of two, say what sums there may be: 128 KiB, a sixteenth of them set
+/// by a file of 4 GiB.
+const KNOWN_BITS: u32 = 20;
 /// Blocks of one bucket that are looked at.
 const LIST_MAX: usize = 64;
 
@@ -139,8 +203,8 @@ const LIST_MAX: usize = 64;
 pub enum Part<'a> {
     /// Bytes that the other side does not have.
     New(u64, &'a [u8]),
-    /// Bytes that it has: where they are here, where there, and how many.
-    Had(u64, u64, u32),
+    /// Blocks that it has: where they are here, where there, how many bytes, and their sums.
+    Had(u64, u64, u32, &'a [Sum]),
 }
 
 /// Walks over `start..end` of a file; tells of all parts in their order, none above
@@ -154,14 +218,17 @@ pub fn walk<E: From<io::Error>>(
     read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
     tell: impl FnMut(Part<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let buffer = Buffer { bytes: Vec::new(), from: start, end, read };
+    let buffer = Buffer { bytes: Vec::new(), have: 0, from: start, end, read };
     let mut walk = Walk { index, buffer, tell, copied: None };
     walk.run(start)
 }
 
 /// The part of the file that is in memory.
 struct Buffer<R> {
+    /// Room for it, which stays.
     bytes: Vec<u8>,
+    /// How much of it there is.
+    have: usize,
     /// Where the first of them lies.
     from: u64,
     /// Where the walk ends.
@@ -173,29 +240,30 @@ impl<R: FnMut(&mut [u8], u64) -> io::Result<usize>> Buffer<R> {
     /// So many bytes from `at` on, or all that there are.
     fn get(&mut self, at: u64, length: usize) -> io::Result<&[u8]> {
         let mut first = (at - self.from) as usize;
-        if self.bytes.len() < first + length && self.from + (self.bytes.len() as u64) < self.end {
-            self.bytes.drain(..first);
+        if self.have < first + length && self.from + (self.have as u64) < self.end {
+            self.bytes.copy_within(first..self.have, 0);
+            self.have -= first;
             (self.from, first) = (at, 0);
             self.fill(length)?;
         }
-        let rest = self.bytes.get(first..).unwrap_or_default();
+        let rest = self.bytes[..self.have].get(first..).unwrap_or_default();
         Ok(&rest[..rest.len().min(length)])
     }
 
     fn fill(&mut self, length: usize) -> io::Result<()> {
         let want = (length.max(READ) as u64).min(self.end - self.from) as usize;
-        let mut have = self.bytes.len();
-        self.bytes.resize(want.max(have), 0);
-        while have < want {
-            match (self.read)(&mut self.bytes[have..], self.from + have as u64)? {
+        if self.bytes.len() < want {
+            self.bytes.resize(want, 0);
+        }
+        while self.have < want {
+            match (self.read)(&mut self.bytes[self.have..want], self.from + self.have as u64)? {
                 0 => {
-                    self.end = self.from + have as u64;
+                    self.end = self.from + self.have as u64;
                     break;
                 }
-                n => have += n,
+                n => self.have += n,
             }
         }
-        self.bytes.truncate(have);
         Ok(())
     }
 }
@@ -222,35 +290,34 @@ where
         let mut weak: Option<Weak> = None;
         loop {
             let held = (at - literal) as usize;
-            // One byte beyond the block, which comes in when the sum moves on.
-            let bytes = self.buffer.get(literal, held + block + 1)?;
+            // What comes in when the sum moves on: by a byte, or until a piece is full.
+            let rolls = weak.is_some();
+            let ahead = if rolls { DSYNC_PIECE } else { held + 1 };
+            let bytes = self.buffer.get(literal, ahead + block)?;
             let Some(here) = bytes.get(held..held + block) else { break };
-            let like = self.copied.map_or(at / block as u64, |(_, from, length)| {
-                (from + u64::from(length)) / block as u64
-            }) as usize;
-            let found = match weak {
+            let after = self.copied.map(|(_, from, length)| from + u64::from(length));
+            // What follows what was told last, or lies where this lies.
+            let like = |on: usize| (after.unwrap_or(at + on as u64) / block as u64) as usize;
+            let (moved, found) = match &mut weak {
+                Some(weak) => self.index.next(weak, &bytes[held..], like),
                 // Mostly what follows a block is the next one, which one sum tells.
-                None if self.index.is_at(like, here) => Some(like),
-                _ => {
-                    let sum = *weak.get_or_insert_with(|| Weak::of(here));
-                    self.index.find(sum.value(), here, like)
+                None if self.index.is_at(like(0), here) => (0, Some(like(0))),
+                None => {
+                    let sum = weak.insert(Weak::of(here)).value();
+                    (0, self.index.find(sum, here, || like(0)))
                 }
             };
+            let over = rolls && bytes.len() < ahead + block;
+            at += moved as u64;
             if let Some(which) = found {
-                self.literal(literal, held)?;
+                self.literal(literal, held + moved)?;
                 self.had(at, (which * block) as u64)?;
                 at += block as u64;
                 (literal, weak) = (at, None);
-                continue;
-            }
-            let (out, new) = (here[0], bytes.get(held + block).copied());
-            weak = weak.zip(new).map(|(mut sum, new)| {
-                sum.roll(block as u32, out, new);
-                sum
-            });
-            at += 1;
-            if held + 1 >= DSYNC_PIECE {
-                self.literal(literal, held + 1)?;
+            } else if over {
+                break;
+            } else if held + moved >= DSYNC_PIECE {
+                self.literal(literal, held + moved)?;
                 literal = at;
             }
         }
@@ -294,9 +361,9 @@ where
     }
 
     fn told(&mut self) -> Result<(), E> {
-        match self.copied.take() {
-            Some((at, from, length)) => (self.tell)(Part::Had(at, from, length)),
-            None => Ok(()),
-        }
+        let Some((at, from, length)) = self.copied.take() else { return Ok(()) };
+        let (first, count) = (from as usize / self.index.block, length as usize / self.index.block);
+        let sums = self.index.sums.get(first..first + count).unwrap_or_default();
+        (self.tell)(Part::Had(at, from, length, sums))
     }
 }

@@ -28,6 +28,11 @@ impl Digest {
         self.add(piece(offset, bytes));
     }
 
+    /// Takes a block that the other side has, by its strong sum: that was made to find it.
+    pub fn block(&mut self, offset: u64, strong: &[u8; 16]) {
+        self.piece(offset, strong);
+    }
+
     /// Takes the hash of a piece, as [`piece`] gives it.
     pub fn add(&mut self, hash: [u8; 32]) {
         let mut carry = false;

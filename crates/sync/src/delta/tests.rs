@@ -27,10 +27,12 @@ fn rebuilt(old: &[u8], new: &[u8], block: usize, range: (u64, u64)) -> (Vec<u8>,
                 made.extend_from_slice(bytes);
                 sent += bytes.len();
             }
-            Part::Had(at, from, length) => {
+            Part::Had(at, from, length, sums) => {
                 assert_eq!(at as usize, made.len());
                 assert!(length as usize <= DSYNC_PIECE);
-                made.extend_from_slice(&old[from as usize..][..length as usize]);
+                let had = &old[from as usize..][..length as usize];
+                assert!(had.chunks(block).map(sum).eq(sums.iter().cloned()), "their sums");
+                made.extend_from_slice(had);
             }
         }
         Ok::<_, io::Error>(())

@@ -220,6 +220,7 @@ impl<T: Tree> Plan<T> {
             node: Arc::clone(&open.node),
             own: case.own,
             sums: all.len(),
+            block: basis.as_ref().map_or(0, |basis| basis.block as usize),
             kept: kept.as_ref().map_or(0, |kept| u64::from(kept.block) * u64::from(kept.count)),
             in_place,
             noted: hash.is_none(),

@@ -24,6 +24,8 @@ pub struct Job {
     pub own: Option<Seen>,
     /// Sums that were sent for it.
     pub sums: usize,
+    /// Bytes of a block of what it replaces, if those were sums of that.
+    pub block: usize,
     /// Bytes of what a broken run has left of it that were among them.
     pub kept: u64,
     /// Whether it is written where it lies.

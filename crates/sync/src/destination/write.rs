@@ -11,6 +11,7 @@ use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
 use super::tracker::Job;
 use super::{Shared, why};
+use crate::digest::strong;
 use crate::lends::How;
 use crate::link::lock;
 use crate::tree::aside::{aside_name, aside_of};
@@ -84,6 +85,10 @@ impl<T: Tree> Writer<T> {
             return broken("a copy that is longer than a piece");
         }
         let mut writing = lock(&file);
+        let block = writing.job.as_ref().map_or(0, |job| job.block);
+        if block == 0 {
+            return broken("a copy of what it was told no sums of");
+        }
         writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
         piece.resize(length, 0);
         if !shared.share_old(&mut writing, &copy, piece) {
@@ -97,7 +102,9 @@ impl<T: Tree> Writer<T> {
                 shared.tree.write(&aside.file, piece, copy.offset)
             });
         }
-        writing.digest.piece(copy.offset, piece);
+        for (at, block) in (copy.offset..).step_by(block).zip(piece.chunks(block)) {
+            writing.digest.block(at, &strong(block));
+        }
         shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
         shared.end_if_whole(copy.id, &mut writing)
     }
@@ -120,7 +127,7 @@ impl<T: Tree> Writer<T> {
             let whole = read_all(&shared.tree, &aside.file, piece, kept.offset);
             whole.map_err(|_| io::Error::other("what was kept of it is gone"))
         });
-        writing.digest.piece(kept.offset, piece);
+        writing.digest.block(kept.offset, &strong(piece));
         shared.tracker.count(|counts| counts.bytes_done += u64::from(kept.length));
         shared.end_if_whole(kept.id, &mut writing)
     }

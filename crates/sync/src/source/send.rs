@@ -96,8 +96,8 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         // What was changed in this very tick could be changed once more without being seen, where
         // the kernel is quick.
         let still = i128::from(wall_ns()) - before.ctime_ns >= DSYNC_STILL_NS;
-        let (file, lends, piece) = (&file, lends.is_some() && still, Vec::new());
-        let mut sending = Sending { shared, file, id, turn, digest, end: 0, count, piece, lends };
+        let (file, lends) = (&file, lends.is_some() && still);
+        let mut sending = Sending { shared, file, id, turn, digest, end: 0, count, lends };
         // What is beside its place there is lost when the file begins anew.
         let after = match kept.filter(|_| turn == 0) {
             Some(kept) => sending.kept(kept, before.meta.size, index.as_ref())?,
@@ -159,7 +159,6 @@ struct Sending<'a, T: Tree> {
     end: u64,
     /// Pieces that were sent, those of other turns included.
     count: &'a mut u64,
-    piece: Vec<u8>,
     /// Whether it is lent, as long as the destination takes what is.
     lends: bool,
 }
@@ -185,7 +184,7 @@ impl<T: Tree> Sending<'_, T> {
             let next = at + block as u64;
             if strong(&bytes) == sum.strong {
                 self.data((literal, at), index)?;
-                self.keep(at, &bytes)?;
+                self.keep(at, block, &sum.strong)?;
                 literal = next;
             }
             at = next;
@@ -195,16 +194,12 @@ impl<T: Tree> Sending<'_, T> {
     }
 
     /// Tells of a block that the other side has at its place.
-    fn keep(&mut self, offset: u64, block: &[u8]) -> Result<(), Failed> {
-        let mut at = offset;
-        for piece in block.chunks(DSYNC_PIECE) {
-            let (id, hole, length) = (self.id, at - self.end, piece.len() as u32);
-            self.digest.piece(at, piece);
-            *self.count += 1;
-            self.shared.out.send(&Message::Kept(Kept { id, hole, offset: at, length }))?;
-            at += piece.len() as u64;
-            self.end = at;
-        }
+    fn keep(&mut self, offset: u64, block: usize, strong: &[u8; 16]) -> Result<(), Failed> {
+        let (id, hole, length) = (self.id, offset - self.end, block as u32);
+        self.digest.block(offset, strong);
+        *self.count += 1;
+        self.shared.out.send(&Message::Kept(Kept { id, hole, offset, length }))?;
+        self.end = offset + block as u64;
         Ok(())
     }
 
@@ -261,21 +256,16 @@ impl<T: Tree> Sending<'_, T> {
                 self.digest.piece(offset, bytes);
                 self.shared.bulk.send(&Data { id, turn, hole, offset, unpacked: 0, bytes })?;
             }
-            Part::Had(offset, from, length) => {
+            Part::Had(offset, from, length, sums) => {
                 let hole = offset - self.end;
                 self.end = offset + u64::from(length);
-                self.had(offset, length)?;
+                let block = length as usize / sums.len().max(1);
+                for (at, sum) in (offset..self.end).step_by(block.max(1)).zip(sums) {
+                    self.digest.block(at, &sum.strong);
+                }
                 self.shared.out.send(&Message::Copy(Copy { id, hole, offset, from, length }))?;
             }
         }
-        Ok(())
-    }
-
-    /// The other side has the bytes, and hashes them; so must we.
-    fn had(&mut self, offset: u64, length: u32) -> Result<(), Failed> {
-        self.piece.resize(length as usize, 0);
-        fill(&self.shared.tree, self.file, &mut self.piece, offset)?;
-        self.digest.piece(offset, &self.piece);
         Ok(())
     }
 }
