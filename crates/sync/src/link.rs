@@ -12,7 +12,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
-use base::limits::{DSYNC_PAUSE_NS, DSYNC_SEND_BYTES, DSYNC_SEND_QUEUE};
+use base::limits::{
+    DSYNC_GATHER, DSYNC_GATHER_LOOK, DSYNC_PAUSE_NS, DSYNC_SEND_BYTES, DSYNC_SEND_QUEUE,
+};
 use wire::dsync::frame::{self, HEAD};
 use wire::dsync::{Bytes, Hello, MAGIC, Message, VERSION};
 
@@ -115,6 +117,8 @@ impl Stop {
 pub struct Watched<S> {
     state: Mutex<S>,
     changed: Condvar,
+    /// For threads of which any can do what comes: one is woken, and not all for each small file.
+    work: Condvar,
     stop: Arc<Stop>,
 }
 
@@ -122,13 +126,14 @@ impl<S: Send + 'static> Watched<S> {
     /// Watches a state.
     pub fn new(state: S, stop: &Arc<Stop>) -> Arc<Self> {
         let stop = Arc::clone(stop);
-        let watched = Arc::new(Self { state: Mutex::new(state), changed: Condvar::new(), stop });
+        let (changed, work) = (Condvar::new(), Condvar::new());
+        let watched = Arc::new(Self { state: Mutex::new(state), changed, work, stop });
         let weak = Arc::downgrade(&watched);
         watched.stop.on_fail(Box::new(move || {
             if let Some(watched) = weak.upgrade() {
                 // Whoever looks and then waits holds the lock between the two.
                 drop(lock(&watched.state));
-                watched.changed.notify_all();
+                watched.wake_all();
             }
         }));
         watched
@@ -137,26 +142,60 @@ impl<S: Send + 'static> Watched<S> {
     /// Changes the state.
     pub fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
         let result = change(&mut lock(&self.state));
-        self.changed.notify_all();
+        self.wake_all();
         result
     }
 
-    /// Waits until `ready` gives something; what it changes then is told to others who wait.
+    fn wake_all(&self) {
+        self.wake();
+        self.work.notify_all();
+    }
+
+    /// Wakes those who [`wait`](Self::wait): what they wait for may have come.
+    pub fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Wakes one of those who [`wait_for_work`](Self::wait_for_work): there is some.
+    pub fn wake_worker(&self) {
+        self.work.notify_one();
+    }
+
+    /// Looks at the state, or changes what nobody waits for: that wakes nobody.
+    pub fn look<R>(&self, look: impl FnOnce(&mut S) -> R) -> R {
+        look(&mut lock(&self.state))
+    }
+
+    /// Waits until `ready` gives something. Who waits for what that changes, the caller wakes.
     ///
     /// # Errors
     /// Why the run ends.
-    pub fn wait<R>(&self, mut ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
+    pub fn wait<R>(&self, ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
+        self.wait_on(&self.changed, ready)
+    }
+
+    /// As [`Watched::wait`], one of several threads of which any can do what comes.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub fn wait_for_work<R>(&self, ready: impl FnMut(&mut S) -> Option<R>) -> Result<R, Why> {
+        self.wait_on(&self.work, ready)
+    }
+
+    fn wait_on<R>(
+        &self,
+        woken: &Condvar,
+        mut ready: impl FnMut(&mut S) -> Option<R>,
+    ) -> Result<R, Why> {
         let mut state = lock(&self.state);
         loop {
             if let Some(why) = self.stop.why() {
                 return Err(why);
             }
             if let Some(result) = ready(&mut state) {
-                drop(state);
-                self.changed.notify_all();
                 return Ok(result);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = woken.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -180,7 +219,8 @@ impl<J: Send + 'static> Queue<J> {
 
     /// Adds one.
     pub fn push(&self, job: J) {
-        self.state.change(|(jobs, _)| jobs.push_back(job));
+        self.state.look(|(jobs, _)| jobs.push_back(job));
+        self.state.wake_worker();
     }
 
     /// There are no more.
@@ -194,7 +234,7 @@ impl<J: Send + 'static> Queue<J> {
             Some(job) => Some(Some(job)),
             None => ended.then_some(None),
         };
-        self.state.wait(next).ok().flatten()
+        self.state.wait_for_work(next).ok().flatten()
     }
 }
 
@@ -320,14 +360,26 @@ pub fn spawn(
     named.spawn(work).map_err(SyncError::Machine)
 }
 
+/// Waits a moment behind what was sent last, so that what is said of many small files leaves
+/// together: each write costs a turn of ssh's on both machines, and a packet.
+fn gather(waits: &AtomicUsize, sent_ns: u64) {
+    let gather = DSYNC_GATHER.as_nanos() as u64;
+    while monotonic_ns().saturating_sub(sent_ns) < gather
+        && waits.load(Ordering::Relaxed) < DSYNC_SEND_QUEUE / 2
+    {
+        thread::sleep(DSYNC_GATHER_LOOK);
+    }
+}
+
 fn send_all(
     mut write: Box<dyn Write + Send>,
     frames: &Receiver<Outgoing>,
     waits: &AtomicUsize,
     pace: &Pace,
 ) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
+    let (mut bytes, mut sent_ns) = (Vec::new(), 0);
     while let Ok(first) = frames.recv() {
+        gather(waits, sent_ns);
         let (mut next, mut flushed) = (Some(first), None);
         while let Some(outgoing) = next.take() {
             match outgoing {
@@ -345,6 +397,7 @@ fn send_all(
         }
         pace.write(&mut *write, &bytes)?;
         bytes.clear();
+        sent_ns = monotonic_ns();
         if let Some(done) = flushed {
             // Whoever asked may have given up.
             let _gone = done.send(());

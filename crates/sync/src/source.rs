@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::io::{BufReader, Read};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +19,9 @@ use crate::delta;
 use crate::error::{SyncError, Why};
 use crate::index;
 use crate::lends::Lends;
-use crate::link::{Link, Out, Pace, Queue, Stop, Ticker, Unanswered, Watched, read_frame, spawn};
+use crate::link::{
+    Link, Out, Pace, Queue, Stop, Ticker, Unanswered, Watched, lock, read_frame, spawn,
+};
 use crate::load::{Meter, is_full, of_process};
 use crate::owners;
 use crate::rules::Rules;
@@ -51,7 +53,7 @@ struct Shared<T> {
     /// Names of owners that were told.
     owners: owners::Told,
     /// What is asked for and has not ended.
-    asked: Arc<Watched<Asked>>,
+    asked: Mutex<Asked>,
 }
 
 /// What the other side may not have without limit.
@@ -119,7 +121,7 @@ pub fn run_ahead<T: Tree>(
         out,
         bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
-        asked: Watched::new(Asked::default(), &stop),
+        asked: Mutex::default(),
         owners: owners::Told::default(),
         lends,
         borrowed: Watched::new(HashMap::new(), &stop),
@@ -275,11 +277,12 @@ impl<T: Tree> Heard<'_, T> {
         let slot = index.and_then(|index| index.enter(&need.path.0));
         let job = Job { sums: Vec::new(), need, slot };
         let wanted = job.sums_wanted();
-        let fits = self.shared.asked.change(|asked| {
+        let fits = {
+            let mut asked = lock(&self.shared.asked);
             asked.needs += 1;
             asked.sums += wanted;
             asked.needs <= DSYNC_NEEDS_MAX && asked.sums <= DSYNC_BLOCKS_MAX
-        });
+        };
         if !fits {
             return Err(SyncError::Broken("more questions than may be open"));
         }

@@ -128,6 +128,11 @@ pub const DSYNC_THREADS: usize = 4;
 pub const DSYNC_WRITE_QUEUE: usize = 32;
 /// Frames that wait to be sent: the link is kept filled while a file is opened.
 pub const DSYNC_SEND_QUEUE: usize = 64;
+/// How long what is said waits for more, behind what was said last: far below the shortest round
+/// trip that matters, and long enough for what is to be said of tens of small files.
+pub const DSYNC_GATHER: Duration = Duration::from_millis(1);
+/// How often it is looked meanwhile whether enough waits: half of [`DSYNC_SEND_QUEUE`].
+pub const DSYNC_GATHER_LOOK: Duration = Duration::from_micros(250);
 /// Bytes of frames that go out in one write: small files leave many at a time.
 pub const DSYNC_SEND_BYTES: usize = 256 << 10;
 /// Size from which a file is lent by a source to a destination of the same process: below it, to

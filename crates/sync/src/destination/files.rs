@@ -73,13 +73,13 @@ impl<T: Tree> Files<T> {
 
     /// One that has begun.
     pub fn get(&self, id: u64) -> Option<Shelf<T>> {
-        self.state.change(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
+        self.state.look(|state| state.open.get(&id).map(|(_, file)| Arc::clone(file)))
     }
 
     /// One that has begun, and how often it began anew.
     fn get_turn(&self, id: u64) -> Option<(u32, Shelf<T>)> {
         let of = |(turn, file): &(u32, Shelf<T>)| (*turn, Arc::clone(file));
-        self.state.change(|state| state.open.get(&id).map(of))
+        self.state.look(|state| state.open.get(&id).map(of))
     }
 
     /// Enters one that begins.
@@ -222,7 +222,7 @@ impl<T: Tree> Shared<T> {
             _ => None,
         };
         // What has come is taken also when the run is ending, for the next one.
-        let found = match self.files.state.change(find) {
+        let found = match self.files.state.look(find) {
             Some(found) => found,
             None => self.files.state.wait(find)?,
         };

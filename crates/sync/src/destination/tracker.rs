@@ -86,20 +86,25 @@ impl Tracker {
 
     /// Takes a job out of the table; it stays under way.
     pub fn take(&self, id: u64) -> Option<Job> {
-        self.state.change(|state| state.jobs.get_mut(&id).and_then(Option::take))
+        self.state.look(|state| state.jobs.get_mut(&id).and_then(Option::take))
     }
 
     /// Whether a job is under way.
     pub fn knows(&self, id: u64) -> bool {
-        self.state.change(|state| state.jobs.contains_key(&id))
+        self.state.look(|state| state.jobs.contains_key(&id))
     }
 
     /// A job that was taken has ended.
     pub fn leave(&self, id: u64, sums: usize) {
-        self.state.change(|state| {
+        let left = self.state.look(|state| {
             state.jobs.remove(&id);
             state.sums -= sums;
+            state.jobs.len()
         });
+        // Who waits for room is woken for a good part of it, and not for each small file.
+        if sums > 0 || left.is_multiple_of(DSYNC_NEEDS_MAX / 4) {
+            self.state.wake();
+        }
     }
 
     /// Waits until nothing is under way.
@@ -110,7 +115,7 @@ impl Tracker {
     /// Counts.
     pub fn count(&self, count: impl FnOnce(&mut Counts)) {
         let now = monotonic_ns();
-        let progress = self.state.change(|state| {
+        let progress = self.state.look(|state| {
             count(&mut state.counts);
             let due = now.saturating_sub(state.told_ns) >= DSYNC_PROGRESS_NS;
             due.then(|| {
@@ -125,7 +130,7 @@ impl Tracker {
 
     /// What was counted.
     pub fn counts(&self) -> Counts {
-        self.state.change(|state| state.counts.clone())
+        self.state.look(|state| state.counts.clone())
     }
 
     /// Tells of something, and counts it.

@@ -205,19 +205,25 @@ impl Bulk {
         let length = data.bytes.len() as u64;
         frame::put(&Message::Data(data), &mut bytes);
         let mut bytes = Some(bytes);
-        let left = self.state.wait(|state| match state.way(length)? {
-            Way::Control => Some(bytes.take()),
+        let (left, none_up) = self.state.wait(|state| match state.way(length)? {
+            Way::Control => Some((bytes.take(), false)),
             Way::Stream => {
                 state.frames.extend(bytes.take());
-                Some(None)
+                Some((None, state.lines.is_empty()))
             }
         })?;
-        left.map_or(Ok(()), |bytes| self.out.send_frame(bytes))
+        match left {
+            Some(bytes) => return self.out.send_frame(bytes),
+            // Who sends the rest waits for that.
+            None if none_up => self.state.wake(),
+            None => self.state.wake_worker(),
+        }
+        Ok(())
     }
 
     /// Whether the link is the limit: pieces wait for it, and the processors have time.
     fn limits(&self) -> bool {
-        let waits = self.state.change(|state| match state.carrier {
+        let waits = self.state.look(|state| match state.carrier {
             // Little may leave yet.
             Carrier::Awaited => true,
             Carrier::Streams => state.frames.len() >= DSYNC_PACK_WAIT,
@@ -258,7 +264,7 @@ impl Bulk {
     /// The next frames for a stream, or for the control stream. `None` after the last, or for a
     /// stream that is given up.
     fn next(&self, number: Option<u32>) -> Option<Arc<Vec<u8>>> {
-        let next = self.state.wait(|state| {
+        let ready = |state: &mut State| {
             if state.ended {
                 return Some(None);
             }
@@ -276,7 +282,13 @@ impl Bulk {
                     Some(line.map(|line| line.give(bytes, monotonic_ns())))
                 }
             }
-        });
+        };
+        let next = match number {
+            None => self.state.wait(ready),
+            Some(_) => self.state.wait_for_work(ready),
+        };
+        // There is room again.
+        self.state.wake();
         next.ok().flatten()
     }
 

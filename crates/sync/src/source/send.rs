@@ -14,7 +14,7 @@ use crate::digest::{Digest, strong};
 use crate::error::Why;
 use crate::index;
 use crate::lends::Lends;
-use crate::link::sentence;
+use crate::link::{lock, sentence};
 use crate::tree::{Seen, Tree, split};
 
 /// How often a file is sent that changes while it is read.
@@ -57,10 +57,11 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         Err(Failed::Run(why)) => return Err(why),
     };
     // Before the other side hears of it, which may ask for the next at once.
-    shared.asked.change(|asked| {
+    {
+        let mut asked = lock(&shared.asked);
         asked.needs -= 1;
         asked.sums -= job.sums_wanted();
-    });
+    }
     let Ended { outcome, hash, meta } = ended;
     shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, pieces, meta, why }))
 }
