@@ -1,9 +1,11 @@
 //! What servers answer (draft-ietf-secsh-filexfer-02 §7), after the id of the request.
 
+use base::limits::SFTP_PACKET_MAX;
+
 use super::attrs::Attrs;
 use super::data::{Data, HandleBytes, Str};
 use super::names::Names;
-use super::packet::{PacketType, begin_packet, end_packet};
+use super::packet::{LENGTH_BYTES, PacketType, begin_packet, end_packet};
 use crate::xdr::{Decode, DecodeError, Encode, Item, Reader, Writer};
 
 xdr_enum! {
@@ -128,6 +130,17 @@ pub fn data_head(w: &mut Writer<'_>, id: u32, len: usize) {
 
 /// Bytes of what [`data_head`] writes.
 pub const DATA_HEAD: usize = 13;
+
+/// The id of the DATA packet that begins here, and how many bytes of data follow [`DATA_HEAD`], for
+/// who does not wait for its end. `None` for anything else, and for less than that much of it.
+pub fn data_begin(bytes: &[u8]) -> Option<(u32, usize)> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+    let r = &mut Reader::new(rest.strip_prefix(&[PacketType::DATA.0])?);
+    let (id, count) = (r.u32("id").ok()?, r.u32("count").ok()? as usize);
+    let length = u32::from_be_bytes(*length) as usize;
+    let is_one = length <= SFTP_PACKET_MAX && length + LENGTH_BYTES == DATA_HEAD + count;
+    is_one.then_some((id, count))
+}
 
 #[cfg(test)]
 impl<'a> crate::arb::Arb<'a> for Reply<'a> {

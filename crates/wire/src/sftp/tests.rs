@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::extended::{CopyData, UsersGroups};
 use super::packet::{Hello, cut};
-use super::reply::{DATA_HEAD, data_head};
+use super::reply::{DATA_HEAD, data_begin, data_head};
 use super::request::{Open, Read, Symlink};
 use super::*;
 use crate::arb::Gen;
@@ -114,6 +114,22 @@ fn the_longest_read_fits_a_packet() {
     let (kind, _, mut r) = open(&bytes);
     let reply = Reply::decode(kind, &mut r).expect("data");
     assert_eq!(reply, Some(Reply::Data(Data(&bytes[DATA_HEAD..]))));
+}
+
+#[test]
+fn data_is_known_by_its_begin() {
+    let mut bytes = Vec::new();
+    data_head(&mut Writer::new(&mut bytes), 9, SFTP_IO_MAX);
+    assert_eq!(data_begin(&bytes), Some((9, SFTP_IO_MAX)));
+    for short in 0..DATA_HEAD {
+        assert_eq!(data_begin(&bytes[..short]), None);
+    }
+    // Another kind, a length that is not that of the data, and one that is no packet's.
+    for (at, wrong) in [(4, PacketType::STATUS.0), (3, 0), (0, 1)] {
+        let mut other = bytes.clone();
+        other[at] = wrong;
+        assert_eq!(data_begin(&other), None, "byte {at}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod ftp_server;
 mod http_server;
 mod sftp_server;
 
-use super::at::ServiceAt;
+use super::at::{Scheme, ServiceAt};
 use super::client::{ServiceClient, read_full};
 use super::{Failure, Session, Shelf, open, tls};
 use crate::client::{Checker, Client, ClientError, Fault, FileSet, Op, Target, scratch};
@@ -350,6 +350,23 @@ fn a_folder_of_a_runs_own_is_made_and_removed() {
         scratch::clear(&target, "run", Duration::ZERO).unwrap();
         assert_eq!(store.names("/share").unwrap(), [""; 0], "{at}");
         assert!(Shelf::open(&at).is_ok());
+    }
+}
+
+#[test]
+fn what_is_left_of_an_answer_is_not_taken_for_the_next() {
+    let store = Store::new();
+    let whole = content(1 << 20);
+    store.files().insert("/share/f".to_owned(), whole.clone());
+    let at = targets(&store).into_iter().find(|at| at.scheme == Scheme::Sftp).unwrap();
+    let mut session = open(&at, None).unwrap();
+    for _ in 0..3 {
+        session.open_read("/share/f", 0, None).unwrap();
+        let mut front = [0; 10];
+        assert_eq!(session.read(&mut front).unwrap(), front.len());
+        assert_eq!(front, whole[..10]);
+        session.close_read().unwrap();
+        assert_eq!(got(session.as_mut(), "/share/f", (0, None)), whole);
     }
 }
 

@@ -11,7 +11,7 @@ use ssh::Channel;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, TcpStream};
 use wire::sftp::packet::{Hello, cut};
-use wire::sftp::reply::StatusCode;
+use wire::sftp::reply::{DATA_HEAD, StatusCode, data_begin};
 use wire::sftp::request::{OfHandle, OfPath, Open, Read, SetByPath};
 use wire::sftp::{Attrs, HandleBytes, OpenFlags, PacketType, PathBytes, Reply, Request};
 use wire::sftp::{SFTP_VERSION, Str, begin_packet, end_packet};
@@ -19,6 +19,9 @@ use wire::xdr::{Decode, Encode, Reader, Writer};
 
 /// Extension of OpenSSH that tells how large reads and writes may be (PROTOCOL, section 4.8).
 const LIMITS: &[u8] = b"limits@openssh.com";
+
+/// Bytes of an answer that nobody wants any more, taken at a time.
+const DISCARDED: usize = 4096;
 
 /// A connection that is signed in.
 pub struct SftpSession {
@@ -44,9 +47,11 @@ struct File {
     flight: VecDeque<(u32, u64, u32)>,
     /// Answers that came out of turn.
     early: HashMap<u32, Vec<u8>>,
-    /// What came and is not taken, from this byte on.
+    /// What came out of turn and is not taken, from this byte on.
     ready: Vec<u8>,
     ready_at: usize,
+    /// Bytes of the answer whose turn it is that are still to come on the channel, or there.
+    coming: usize,
     done: bool,
 }
 
@@ -61,9 +66,26 @@ impl File {
             early: HashMap::new(),
             ready: Vec::new(),
             ready_at: 0,
+            coming: 0,
             done: false,
         }
     }
+
+    /// What is left of an answer out of turn, or as much of it as there is room for.
+    fn take_ready(&mut self, into: &mut [u8]) -> usize {
+        let ready = self.ready.get(self.ready_at..).unwrap_or_default();
+        let n = copy_front(ready, into);
+        self.ready_at += n;
+        n
+    }
+}
+
+fn copy_front(from: &[u8], into: &mut [u8]) -> usize {
+    let n = from.len().min(into.len());
+    if let (Some(to), Some(from)) = (into.get_mut(..n), from.get(..n)) {
+        to.copy_from_slice(from);
+    }
+    n
 }
 
 /// A reply that has outlived its packet.
@@ -247,36 +269,26 @@ impl SftpSession {
         self.request(&Request::Read(Read { handle: HandleBytes(handle), offset, len }))
     }
 
-    /// The next piece of a file in its order becomes what is ready.
+    /// The next piece of a file in its order: what came early becomes what is ready, what comes now
+    /// is taken from the channel as it comes.
     fn next_piece(&mut self, file: &mut File) -> Result<(), Failure> {
         self.ask_ahead(file)?;
         let Some((id, offset, len)) = file.flight.pop_front() else {
             file.done = true;
             return Ok(());
         };
-        let data = match file.early.remove(&id) {
-            Some(data) => data,
-            None => loop {
-                let (of, told) = self.next()?;
-                let data = match told {
-                    Told::Data(data) => data,
-                    Told::Status(StatusCode::EOF, _) => Vec::new(),
-                    Told::Status(code, text) => return Err(answer("read a file", code, text)),
-                    _ => return Err(wrong("a reply of the wrong kind")),
-                };
-                if of == id {
-                    break data;
-                }
-                if !file.flight.iter().any(|f| f.0 == of) {
-                    return Err(wrong("a reply to nothing"));
-                }
-                file.early.insert(of, data);
-            },
+        let got = match file.early.remove(&id) {
+            Some(data) => {
+                (file.ready, file.ready_at) = (data, 0);
+                file.ready.len()
+            }
+            None => {
+                file.coming = self.begin_data(file, id)?;
+                file.coming
+            }
         };
-        let got = data.len() as u32;
-        if got > len {
-            return Err(wrong("more data than was asked for"));
-        }
+        let got = u32::try_from(got).ok().filter(|got| *got <= len);
+        let got = got.ok_or_else(|| wrong("more data than was asked for"))?;
         if got == 0 {
             file.done = true;
         } else if got < len {
@@ -285,8 +297,48 @@ impl SftpSession {
             let id = self.read_at(&file.handle, offset, len)?;
             file.flight.push_front((id, offset, len));
         }
-        (file.ready, file.ready_at) = (data, 0);
         Ok(())
+    }
+
+    /// Waits until the answer to a READ begins, and keeps those to others that come before it.
+    /// Returns how many bytes of data follow on the channel; none at the end of the file.
+    fn begin_data(&mut self, file: &mut File, id: u32) -> Result<usize, Failure> {
+        loop {
+            let held = self.channel.data();
+            if let Some((of, count)) = data_begin(held)
+                && of == id
+            {
+                self.channel.taken(DATA_HEAD)?;
+                return Ok(count);
+            }
+            if cut(held).map_err(wrong)?.is_err() {
+                self.channel.more()?;
+                continue;
+            }
+            match self.next()? {
+                (of, Told::Data(data)) if file.flight.iter().any(|f| f.0 == of) => {
+                    file.early.insert(of, data);
+                }
+                (of, Told::Status(StatusCode::EOF, _)) if of == id => return Ok(0),
+                (of, Told::Status(StatusCode::EOF, _)) if file.flight.iter().any(|f| f.0 == of) => {
+                    file.early.insert(of, Vec::new());
+                }
+                (_, Told::Status(code, text)) => return Err(answer("read a file", code, text)),
+                (_, Told::Data(_)) => return Err(wrong("a reply to nothing")),
+                _ => return Err(wrong("a reply of the wrong kind")),
+            }
+        }
+    }
+
+    /// What has come of the answer whose turn it is; waits for some of it.
+    fn take_coming(&mut self, most: usize, into: &mut [u8]) -> Result<usize, Failure> {
+        while self.channel.data().is_empty() {
+            self.channel.more()?;
+        }
+        let held = self.channel.data();
+        let n = copy_front(held.get(..most).unwrap_or(held), into);
+        self.channel.taken(n)?;
+        Ok(n)
     }
 
     /// The answers to writes that are in flight, until no more than `most` are.
@@ -423,19 +475,26 @@ impl Session for SftpSession {
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
         let mut file = self.file()?;
-        while file.ready_at == file.ready.len() && !file.done {
+        let n = loop {
+            let n = match file.coming {
+                0 => file.take_ready(into),
+                coming => self.take_coming(coming, into)?,
+            };
+            file.coming = file.coming.saturating_sub(n);
+            if n > 0 || file.done || into.is_empty() {
+                break n;
+            }
             self.next_piece(&mut file)?;
-        }
-        let ready = file.ready.get(file.ready_at..).unwrap_or_default();
-        let n = ready.len().min(into.len());
-        into[..n].copy_from_slice(&ready[..n]);
-        file.ready_at += n;
+        };
         self.open = Some(file);
         Ok(n)
     }
 
     fn close_read(&mut self) -> Result<(), Failure> {
         let mut file = self.file()?;
+        while file.coming > 0 {
+            file.coming -= self.take_coming(file.coming, &mut [0; DISCARDED])?;
+        }
         // Whatever was asked ahead is answered, wanted or not.
         let waiting = file.flight.iter().filter(|f| !file.early.contains_key(&f.0)).count();
         for _ in 0..waiting {
