@@ -272,6 +272,7 @@ fn receive<T: Tree>(
             | Message::ScanEnd(()) => None,
             Message::Begin(begin) => Some(begin.id),
             Message::Data(data) => Some(data.id),
+            Message::Whole(whole) => Some(whole.id),
             Message::Copy(copy) => Some(copy.id),
             Message::Kept(kept) => Some(kept.id),
             Message::Lent(lent) if shared.lends.is_some() => Some(lent.id),

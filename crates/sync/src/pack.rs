@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::sync::Mutex;
 
 use base::limits::{DSYNC_PACK_SAMPLE, DSYNC_PIECE};
-use wire::dsync::Data;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::error::SyncError;
@@ -51,14 +50,14 @@ fn sample(bytes: &[u8]) -> Option<&[u8]> {
 pub struct Unpacker(Mutex<Vec<Decompressor<'static>>>);
 
 impl Unpacker {
-    /// The bytes of a piece.
+    /// The bytes of a piece, of which there are so many if they came packed, and 0 if not.
     ///
     /// # Errors
     /// [`SyncError::Broken`]: they are not what it says; [`SyncError::Machine`].
-    pub fn bytes<'a>(&self, data: &Data<'a>) -> Result<Cow<'a, [u8]>, SyncError> {
-        let length = data.unpacked as usize;
+    pub fn bytes<'a>(&self, came: &'a [u8], unpacked: u32) -> Result<Cow<'a, [u8]>, SyncError> {
+        let length = unpacked as usize;
         if length == 0 {
-            return Ok(Cow::Borrowed(data.bytes));
+            return Ok(Cow::Borrowed(came));
         }
         if length > DSYNC_PIECE {
             return Err(SyncError::Broken("a piece that is longer than any when it is unpacked"));
@@ -69,7 +68,7 @@ impl Unpacker {
             None => Decompressor::new().map_err(SyncError::Machine)?,
         };
         // It never makes more than it is told.
-        let bytes = decompressor.decompress(data.bytes, length);
+        let bytes = decompressor.decompress(came, length);
         lock(&self.0).push(decompressor);
         match bytes {
             Ok(bytes) if bytes.len() == length => Ok(Cow::Owned(bytes)),

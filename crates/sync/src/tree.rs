@@ -45,6 +45,12 @@ pub trait Tree: Send + Sync + 'static {
     fn open(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// What an open file is now.
     fn look_open(&self, file: &Self::File) -> io::Result<Seen>;
+    /// Whether an open file is as it was. The time of change of its inode tells of everything, but
+    /// may be as coarse as a tick.
+    fn is_still(&self, file: &Self::File, before: &Seen) -> io::Result<bool> {
+        let of = |seen: &Seen| (seen.ctime_ns, seen.meta.size, seen.meta.mtime.clone());
+        Ok(of(before) == of(&self.look_open(file)?))
+    }
     /// Where the next data is from `offset` on: its begin and end. `None` after the last.
     fn next_data(&self, file: &Self::File, offset: u64) -> io::Result<Option<(u64, u64)>>;
     /// Reads some bytes; 0 at the end.

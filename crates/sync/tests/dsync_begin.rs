@@ -26,7 +26,7 @@ use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, source};
 use wire::dsync::{
     Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Need, Offer,
-    Outcome, Ready, Start, Wanted, Wish as Asks, frame,
+    Outcome, Ready, Start, Wanted, Whole, Wish as Asks, frame,
 };
 use wire::xdr::Seq;
 
@@ -75,6 +75,10 @@ impl Hand {
                 None
             }
             Message::End(end) => Some(end.outcome),
+            Message::Whole(whole) => {
+                bytes.extend_from_slice(whole.bytes);
+                Some(Outcome::WHOLE)
+            }
             _ => None,
         });
         (bytes, outcome)
@@ -112,6 +116,12 @@ fn file(id: u64) -> Vec<Message<'static>> {
     let data = Data { id, turn: 0, hole: 0, offset: 0, unpacked: 0, bytes: CONTENT };
     let meta = meta(Kind::FILE, CONTENT.len() as u64);
     vec![Message::Begin(Begin { id, meta }), Message::Data(data), Message::End(end)]
+}
+
+fn whole(id: u64) -> Vec<Message<'static>> {
+    let hash = blake3::hash(&[0u64.to_be_bytes().as_slice(), CONTENT].concat());
+    let (meta, hash) = (meta(Kind::FILE, CONTENT.len() as u64), *hash.as_bytes());
+    vec![Message::Whole(Whole { id, meta, hash, unpacked: 0, bytes: CONTENT })]
 }
 
 fn counts() -> Counts {
@@ -185,6 +195,11 @@ fn a_push_begins_with_the_walk_and_sends_at_the_first_answer() {
 
 #[test]
 fn a_side_that_writes_asks_and_is_done_in_one_flight_each() {
+    is_written(file);
+    is_written(whole);
+}
+
+fn is_written(file: fn(u64) -> Vec<Message<'static>>) {
     let scratch = Scratch::new("pushed");
     let to = scratch.join("to");
     let (mut hand, link) = Hand::new();

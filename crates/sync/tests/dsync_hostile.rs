@@ -18,7 +18,7 @@ use sync::tree::host::HostTree;
 use sync::{Counts, Options, SyncError, Why, source};
 use wire::dsync::{
     Basis, Begin, Bytes, Copy, Credit, Data, Directory, DirectoryEnd, End, Entries, Entry, Kept,
-    Kind, Message, Meta, Need, Outcome, Sum, Sums, Wish, frame,
+    Kind, Message, Meta, Need, Outcome, Sum, Sums, Whole, Wish, frame,
 };
 use wire::xdr::Seq;
 
@@ -50,6 +50,12 @@ fn hole(id: u64, hole: u64, offset: u64, bytes: &'static [u8]) -> Message<'stati
 
 fn piece(id: u64, offset: u64, bytes: &'static [u8]) -> Message<'static> {
     hole(id, 0, offset, bytes)
+}
+
+/// A file of one name and so many bytes, at once.
+fn whole(id: u64, kind: Kind, size: u64, bytes: &'static [u8]) -> Message<'static> {
+    let (meta, hash) = (meta(kind, size), [7; 32]);
+    Message::Whole(Whole { id, meta, hash, unpacked: 0, bytes })
 }
 
 fn copy(id: u64, length: u32) -> Message<'static> {
@@ -141,6 +147,10 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("before all was told", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
         ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file, 0) })]),
         ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir, 0) })]),
+        ("a file unasked", vec![top(), whole(7, file, 1, b"x")]),
+        ("what is no file", vec![top(), whole(7, dir, 1, b"x")]),
+        ("of another size", vec![top(), whole(7, file, 10, b"x")]),
+        ("of another size", vec![top(), whole(7, file, 0, b"x")]),
         ("data of no file", vec![top(), piece(7, 0, b"x")]),
         (
             "kept of no file",
@@ -174,7 +184,9 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let long = |id| vec![copy(id, 1 << 30)];
     let kept = |id| vec![Message::Kept(Kept { id, hole: 0, offset: 0, length: 2 })];
     let unsummed = |id| vec![copy(id, 2)];
-    let lies: [Lie<'_>; 12] = [
+    let again = |id| vec![whole(id, Kind::FILE, 2, b"xx")];
+    let lies: [Lie<'_>; 13] = [
+        ("a file unasked", &again),
         ("it was told no sums of", &unsummed),
         ("kept that it was not told of", &kept),
         ("beside its file", &beyond),
@@ -224,12 +236,14 @@ fn sent(
     destination.say(&Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta.clone())]) }));
     let id = destination.need().id;
     meanwhile();
-    destination.say(&Message::Begin(Begin { id, meta: meta.clone() }));
-    for message in pieces {
+    let (outcome, count, why) = (Outcome::WHOLE, pieces.len() as u64, Bytes(Vec::new()));
+    let begin = Message::Begin(Begin { id, meta: meta.clone() });
+    let ends = Message::End(End { id, outcome, hash, pieces: count, meta: None, why });
+    let at_once = matches!(pieces, [Message::Whole(_)]);
+    let around = |message| (!at_once).then_some(message);
+    for message in around(&begin).into_iter().chain(pieces).chain(around(&ends)) {
         destination.say(message);
     }
-    let (outcome, pieces, why) = (Outcome::WHOLE, pieces.len() as u64, Bytes(Vec::new()));
-    destination.say(&Message::End(End { id, outcome, hash, pieces, meta: None, why }));
     destination.say(&end());
     destination.say(&Message::ScanEnd(()));
     let counts = loop {
@@ -251,9 +265,11 @@ const FIRST: u64 = 1;
 fn what_is_not_what_was_sent_gets_no_name() {
     let scratch = Scratch::new("hash");
     let to = scratch.join("to");
-    let said = sent(&to, &meta(Kind::FILE, 1), &[piece(FIRST, 0, b"x")], [7; 32], || {});
-    assert!(said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
-    assert_eq!(fs::read_dir(&to).expect("it").count(), 0);
+    for message in [piece(FIRST, 0, b"x"), whole(FIRST, Kind::FILE, 1, b"x")] {
+        let said = sent(&to, &meta(Kind::FILE, 1), &[message], [7; 32], || {});
+        assert!(said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+        assert_eq!(fs::read_dir(&to).expect("it").count(), 0);
+    }
 }
 
 /// The hash of blocks of 4 KiB that are copied to where they were, as docs/protocols/dsync.md has
@@ -461,7 +477,9 @@ fn a_source_gives_nothing_that_lies_outside_or_is_left_out() {
                 assert_eq!(end.outcome, Outcome::FAILED, "{}", end.id);
                 failed += 1;
             }
-            Message::Begin(_) | Message::Data(_) => panic!("something is given"),
+            Message::Begin(_) | Message::Data(_) | Message::Whole(_) => {
+                panic!("something is given")
+            }
             _ => {}
         }
     }

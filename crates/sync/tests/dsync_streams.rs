@@ -267,7 +267,13 @@ fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
     };
     // What it is about, what comes over the stream, and whether the file has begun before.
     type Lie<'a> = (&'a str, &'a dyn Fn(u64) -> Vec<Message<'static>>);
-    let lies: [Lie<'_>; 6] = [
+    let whole = |id| {
+        let (meta, hash) = (meta(Kind::FILE, 1), [0; 32]);
+        Message::Whole(wire::dsync::Whole { id, meta, hash, unpacked: 0, bytes: b"x" })
+    };
+    let lies: [Lie<'_>; 8] = [
+        ("a file unasked", &|id| vec![whole(id)]),
+        ("a file unasked", &|id| vec![whole(id + 1)]),
         ("data of no file", &|id| vec![data(id + 1, 0, b"x")]),
         ("beside its file", &|id| vec![data(id, 9, b"xx")]),
         ("beside its file", &|id| vec![data(id, u64::MAX, b"xx")]),

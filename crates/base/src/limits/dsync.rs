@@ -121,6 +121,10 @@ pub const DSYNC_SCAN_WINDOW: u64 = 8 << 20;
 /// Files that are asked for and not yet whole: small files of 16 KiB fill 1 Gbit/s at a round trip
 /// of 200 ms with some 1 600 of them.
 pub const DSYNC_NEEDS_MAX: usize = 4_096;
+/// Of so many operations on files one is timed for what it waited, and counts for all: the clock
+/// of a thread costs as much as a small operation. A small file takes some ten: no divisor of that,
+/// so that each kind has its turn.
+pub const DSYNC_TIMED_EACH: u64 = 7;
 /// Threads that read files at the source, and that write them at the destination: enough to have
 /// a disk's queue filled, few enough for a small machine.
 pub const DSYNC_THREADS: usize = 4;

@@ -82,6 +82,14 @@ impl<T: Tree> Files<T> {
         self.state.look(|state| state.open.get(&id).map(of))
     }
 
+    /// That the run has not ended.
+    pub fn still_open(&self) -> Result<(), Failed> {
+        match self.state.look(|state| state.closed) {
+            false => Ok(()),
+            true => Err(Failed::Run(SyncError::Gone)),
+        }
+    }
+
     /// Enters one that begins.
     pub fn insert(&self, id: u64, writing: Writing<T>) -> Result<(), Failed> {
         let entered = self.state.change(|state| {
@@ -231,7 +239,7 @@ impl<T: Tree> Shared<T> {
     }
 
     fn piece(&self, file: &Mutex<Writing<T>>, data: &Data<'_>) -> Result<(), Failed> {
-        let bytes = &*self.unpacker.bytes(data)?;
+        let bytes = &*self.unpacker.bytes(data.bytes, data.unpacked)?;
         let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
         // Before anybody has to wait for it.
         let hash = digest::piece(data.offset, bytes);
@@ -314,6 +322,7 @@ fn take_all<T: Tree>(shared: &Shared<T>, mut stream: Stream) -> Result<(), Faile
         let bytes = (body.len() + HEAD) as u64;
         match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
             Message::Data(data) => shared.early(&data)?,
+            Message::Whole(whole) => shared.whole(whole)?,
             _ => return broken("what is no data over a stream of data"),
         }
         shared.took(number, bytes)?;

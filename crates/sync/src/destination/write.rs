@@ -5,7 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
+use wire::dsync::{
+    About, Begin, Borrowed, Bytes, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome, Whole,
+};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
@@ -36,6 +38,7 @@ impl<T: Tree> Writer<T> {
         match message {
             Message::Begin(begin) => self.begin(begin),
             Message::Data(data) => self.shared.data(&data),
+            Message::Whole(whole) => self.shared.whole(whole),
             Message::Copy(copy) => self.copy(copy),
             Message::Kept(kept) => self.kept(&kept),
             Message::Lent(lent) => self.shared.borrow(&lent),
@@ -45,13 +48,8 @@ impl<T: Tree> Writer<T> {
     }
 
     fn begin(&mut self, begin: Begin) -> Result<(), Failed> {
-        let Begin { id, meta } = begin;
-        check_meta(&meta)?;
-        if meta.kind != Kind::FILE {
-            return broken("the content of what is no file");
-        }
-        let shared = &self.shared;
-        let wanted = shared.wanted(meta);
+        let (id, shared) = (begin.id, &self.shared);
+        let wanted = shared.wanted_file(begin.meta)?;
         if self.begun.contains(&id)
             && let Some(file) = shared.files.get(id)
         {
@@ -67,12 +65,7 @@ impl<T: Tree> Writer<T> {
         if self.begun.len() >= DSYNC_THREADS {
             return broken("more files at once than it has threads");
         }
-        let Some(job) = shared.tracker.take(id) else { return broken("a file unasked") };
-        job.node.touch();
-        job.fate.set_new();
-        if !job.noted {
-            shared.note_other(&job, &wanted);
-        }
+        let job = shared.begun(id, &wanted)?;
         self.begun.insert(id);
         shared.files.insert(id, Writing::new(job, wanted))
     }
@@ -182,6 +175,55 @@ fn read_all<T: Tree>(tree: &T, file: &T::File, piece: &mut [u8], from: u64) -> i
 }
 
 impl<T: Tree> Shared<T> {
+    /// What a file that comes is to be here.
+    fn wanted_file(&self, meta: Meta) -> Result<Meta, Failed> {
+        check_meta(&meta)?;
+        match meta.kind {
+            Kind::FILE => Ok(self.wanted(meta)),
+            _ => broken("the content of what is no file"),
+        }
+    }
+
+    /// A file that was asked for begins.
+    fn begun(&self, id: u64, wanted: &Meta) -> Result<Job, Failed> {
+        let Some(job) = self.tracker.take(id) else { return broken("a file unasked") };
+        job.node.touch();
+        job.fate.set_new();
+        if !job.noted {
+            self.note_other(&job, wanted);
+        }
+        Ok(job)
+    }
+
+    /// A file begins, comes and ends.
+    pub(super) fn whole(&self, whole: Whole<'_>) -> Result<(), Failed> {
+        let Whole { id, meta, hash, unpacked, bytes: came } = whole;
+        let wanted = self.wanted_file(meta)?;
+        let bytes = &*self.unpacker.bytes(came, unpacked)?;
+        let length = bytes.len() as u64;
+        if length != wanted.size {
+            return broken("a whole file that is of another size");
+        }
+        self.files.still_open()?;
+        let mut writing = Writing::new(self.begun(id, &wanted)?, wanted);
+        if length > 0 {
+            writing.cover(0, 0, length)?;
+            writing.digest.piece(0, bytes);
+            self.try_aside(&mut writing, |aside| self.tree.write(&aside.file, bytes, 0));
+        }
+        self.tracker.count(|counts| {
+            counts.bytes_received += came.len() as u64;
+            counts.bytes_done += length;
+        });
+        let why = Bytes(Vec::new());
+        let end = End { id, outcome: Outcome::WHOLE, hash, pieces: 1, meta: None, why };
+        let failed = self.complete(&mut writing, &end);
+        if let Some(job) = writing.job {
+            self.conclude(id, &job, failed);
+        }
+        Ok(())
+    }
+
     /// The name beside its place under which a file of this size can be taken up again, if that is
     /// of use: a smaller one is sent as quickly, and between directories of one machine so is any.
     pub(super) fn aside_for(&self, name: &[u8], size: u64) -> Option<Vec<u8>> {

@@ -2,13 +2,8 @@
 
 use base::limits::DSYNC_PIECE;
 use base::random::{Random, SeededRandom};
-use wire::dsync::Data;
 
 use super::{Packer, Unpacker};
-
-fn data(bytes: &[u8], unpacked: u32) -> Data<'_> {
-    Data { id: 1, turn: 0, hole: 0, offset: 0, unpacked, bytes }
-}
 
 #[test]
 fn what_shrinks_is_packed_and_comes_back() {
@@ -24,7 +19,7 @@ fn what_shrinks_is_packed_and_comes_back() {
             continue;
         };
         assert!(packed.len() * 8 <= text.len() * 7, "{length}");
-        let back = unpacker.bytes(&data(&packed, length as u32)).expect("it");
+        let back = unpacker.bytes(&packed, length as u32).expect("it");
         assert_eq!(&*back, text);
     }
     // A sample that shrinks, of a piece that does not.
@@ -38,7 +33,7 @@ fn what_is_not_what_it_says_is_refused() {
     let (packer, unpacker) = (Packer::default(), Unpacker::default());
     let zeros = vec![0; DSYNC_PIECE];
     let packed = packer.pack(&zeros).expect("packed");
-    let says = |bytes: &[u8], length| unpacker.bytes(&data(bytes, length)).err();
+    let says = |bytes: &[u8], length| unpacker.bytes(bytes, length).err();
     assert!(says(&packed, DSYNC_PIECE as u32).is_none());
     assert!(says(&packed, DSYNC_PIECE as u32 - 1).is_some(), "less than there is");
     assert!(says(&packed, 1).is_some());

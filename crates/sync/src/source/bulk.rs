@@ -19,7 +19,7 @@ use base::limits::{
     DSYNC_AWAITED, DSYNC_BULK_QUEUE, DSYNC_EARLY, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES,
     DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
 };
-use wire::dsync::{Broken, Data, Message, Taken, frame};
+use wire::dsync::{Broken, Data, Message, Taken, Whole, frame};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Out, Pace, Stop, Watched, spawn};
@@ -188,22 +188,44 @@ impl Bulk {
     ///
     /// # Errors
     /// Why the run ends.
-    pub fn send(&self, data: &Data<'_>) -> Result<(), Why> {
-        waits(&self.room_ns, || self.queue(data))
+    pub fn send(&self, data: Data<'_>) -> Result<(), Why> {
+        let Data { id, turn, hole, offset, unpacked: _, bytes } = data;
+        let sent = || {
+            self.queue(bytes, |unpacked, bytes| {
+                Message::Data(Data { id, turn, hole, offset, unpacked, bytes })
+            })
+        };
+        waits(&self.room_ns, sent)
     }
 
-    fn queue(&self, data: &Data<'_>) -> Result<(), Why> {
-        let mut bytes = Vec::new();
-        let packed =
-            self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(data.bytes));
-        let data = match &packed {
-            Some(packed) => {
-                Data { unpacked: data.bytes.len() as u32, bytes: packed, ..data.clone() }
-            }
-            None => data.clone(),
+    /// Sends a small file.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub fn send_whole(&self, whole: Whole<'_>) -> Result<(), Why> {
+        let Whole { id, meta, hash, unpacked: _, bytes } = whole;
+        let sent = || {
+            self.queue(bytes, |unpacked, bytes| {
+                Message::Whole(Whole { id, meta, hash, unpacked, bytes })
+            })
         };
-        let length = data.bytes.len() as u64;
-        frame::put(&Message::Data(data), &mut bytes);
+        waits(&self.room_ns, sent)
+    }
+
+    /// Sends a message with these bytes, which are packed if that pays: then it says how many they
+    /// were.
+    fn queue(
+        &self,
+        content: &[u8],
+        message: impl for<'b> FnOnce(u32, &'b [u8]) -> Message<'b>,
+    ) -> Result<(), Why> {
+        let packed = self.packer.as_ref().filter(|_| self.limits()).and_then(|p| p.pack(content));
+        let (unpacked, content) = match &packed {
+            Some(packed) => (content.len() as u32, packed.as_slice()),
+            None => (0, content),
+        };
+        let (length, mut bytes) = (content.len() as u64, Vec::new());
+        frame::put(&message(unpacked, content), &mut bytes);
         let mut bytes = Some(bytes);
         let (left, none_up) = self.state.wait(|state| match state.way(length)? {
             Way::Control => Some((bytes.take(), false)),

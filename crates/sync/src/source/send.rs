@@ -5,7 +5,7 @@ use std::io;
 use base::clock::wall_ns;
 use base::limits::{DSYNC_LEND_MIN, DSYNC_LENT_MAX, DSYNC_PIECE, DSYNC_STILL_NS, DSYNC_TEXT_MAX};
 use wire::dsync::{
-    Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, Sum, Wish,
+    Begin, Bytes, Copy, Data, End, Kept, Lent, Message, Meta, Need, Outcome, Sum, Whole, Wish,
 };
 
 use super::{Job, Shared, scan};
@@ -38,6 +38,21 @@ impl From<io::Error> for Failed {
     }
 }
 
+/// What is left to be said of a file.
+enum Sent {
+    /// All of it.
+    Whole(Small),
+    /// That it ends.
+    Parts(Ended),
+}
+
+/// A file in one piece.
+struct Small {
+    meta: Meta,
+    hash: [u8; 32],
+    bytes: Vec<u8>,
+}
+
 /// How a file ends.
 struct Ended {
     outcome: Outcome,
@@ -47,12 +62,12 @@ struct Ended {
 
 /// Does what is asked; tells how it went.
 pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> {
-    let mut pieces = 0;
-    let (ended, why) = match send(shared, job, &mut pieces) {
-        Ok(ended) => (ended, Bytes(Vec::new())),
+    let (id, mut pieces) = (job.need.id, 0);
+    let (sent, why) = match send(shared, job, &mut pieces) {
+        Ok(sent) => (sent, Bytes(Vec::new())),
         Err(Failed::File(why)) => {
             let failed = Ended { outcome: Outcome::FAILED, hash: [0; 32], meta: None };
-            (failed, sentence::<DSYNC_TEXT_MAX>(&why))
+            (Sent::Parts(failed), sentence::<DSYNC_TEXT_MAX>(&why))
         }
         Err(Failed::Run(why)) => return Err(why),
     };
@@ -62,11 +77,17 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         asked.needs -= 1;
         asked.sums -= job.sums_wanted();
     }
-    let Ended { outcome, hash, meta } = ended;
-    shared.out.send(&Message::End(End { id: job.need.id, outcome, hash, pieces, meta, why }))
+    match sent {
+        Sent::Whole(Small { meta, hash, bytes }) => {
+            shared.bulk.send_whole(Whole { id, meta, hash, unpacked: 0, bytes: &bytes })
+        }
+        Sent::Parts(Ended { outcome, hash, meta }) => {
+            shared.out.send(&Message::End(End { id, outcome, hash, pieces, meta, why }))
+        }
+    }
 }
 
-fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended, Failed> {
+fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent, Failed> {
     let need = &job.need;
     if !shared.rules.carries_way(&need.path.0) {
         return Err(Failed::File("the rules leave it out".to_owned()));
@@ -80,7 +101,8 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         let same = need.hash == Some(sum);
         if same || need.wish == Wish::COMPARE {
             let outcome = if same { Outcome::SAME } else { Outcome::OTHER };
-            return Ok(Ended { outcome, hash: [0; 32], meta: Some(plain(shared, seen)?) });
+            let meta = Some(plain(shared, seen)?);
+            return Ok(Sent::Parts(Ended { outcome, hash: [0; 32], meta }));
         }
     }
     let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
@@ -88,6 +110,13 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
     let index = need.basis.as_ref().map(|basis| Index::new(basis.block as usize, old.to_vec()));
     let kept = need.kept.as_ref().map(|basis| (basis.block as usize, kept));
     let lends = lend(shared, need, &file)?;
+    if index.is_none()
+        && kept.is_none()
+        && lends.is_none()
+        && let Some(small) = small(shared, &file)?
+    {
+        return Ok(Sent::Whole(small));
+    }
     for turn in 0..TRIES {
         let before = shared.tree.look_open(&file)?;
         let meta = plain(shared, before.clone())?;
@@ -106,11 +135,41 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Ended
         };
         sending.pieces((after, before.meta.size), index.as_ref())?;
         let hash = sending.digest.finish();
-        if is_same(&before, &shared.tree.look_open(file)?) {
-            return Ok(Ended { outcome: Outcome::WHOLE, hash, meta: None });
+        if shared.tree.is_still(file, &before)? {
+            return Ok(Sent::Parts(Ended { outcome: Outcome::WHOLE, hash, meta: None }));
         }
     }
-    Err(Failed::File("it changes while it is read".to_owned()))
+    Err(changing())
+}
+
+fn changing() -> Failed {
+    Failed::File("it changes while it is read".to_owned())
+}
+
+/// All of a file that fits into one piece and has no holes.
+fn small<T: Tree>(shared: &Shared<T>, file: &T::File) -> Result<Option<Small>, Failed> {
+    for _ in 0..TRIES {
+        let before = shared.tree.look_open(file)?;
+        let size = before.meta.size;
+        if size > DSYNC_PIECE as u64 {
+            return Ok(None);
+        }
+        let data = if size > 0 { shared.tree.next_data(file, 0)? } else { Some((0, 0)) };
+        if data.is_none_or(|(start, end)| start > 0 || end < size) {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; size as usize];
+        let read = fill(&shared.tree, file, &mut bytes, 0)?;
+        if read == bytes.len() && shared.tree.is_still(file, &before)? {
+            let mut digest = Digest::default();
+            if !bytes.is_empty() {
+                digest.piece(0, &bytes);
+            }
+            let (meta, hash) = (plain(shared, before)?, digest.finish());
+            return Ok(Some(Small { meta, hash, bytes }));
+        }
+    }
+    Err(changing())
 }
 
 /// A file while it is lent.
@@ -140,13 +199,6 @@ fn lend<'a, T: Tree>(
 
 fn plain<T: Tree>(shared: &Shared<T>, seen: Seen) -> Result<Meta, Why> {
     Ok(Meta { link: None, ..scan::sent(shared, seen)? })
-}
-
-/// Whether a file is as it was. The time of change of its inode tells of everything, but may be as
-/// coarse as a tick.
-fn is_same(before: &Seen, after: &Seen) -> bool {
-    let of = |seen: &Seen| (seen.ctime_ns, seen.meta.size, seen.meta.mtime.clone());
-    of(before) == of(after)
 }
 
 /// A file that is being sent.
@@ -181,7 +233,9 @@ impl<T: Tree> Sending<'_, T> {
             if at + block as u64 > end {
                 break;
             }
-            fill(&self.shared.tree, self.file, &mut bytes, at)?;
+            if fill(&self.shared.tree, self.file, &mut bytes, at)? < block {
+                return Err(Failed::File("it has become shorter while it was read".to_owned()));
+            }
             let next = at + block as u64;
             if strong(&bytes) == sum.strong {
                 self.data((literal, at), index)?;
@@ -255,7 +309,7 @@ impl<T: Tree> Sending<'_, T> {
                 let hole = offset - self.end;
                 self.end = offset + bytes.len() as u64;
                 self.digest.piece(offset, bytes);
-                self.shared.bulk.send(&Data { id, turn, hole, offset, unpacked: 0, bytes })?;
+                self.shared.bulk.send(Data { id, turn, hole, offset, unpacked: 0, bytes })?;
             }
             Part::Had(offset, from, length, sums) => {
                 let hole = offset - self.end;
@@ -292,13 +346,14 @@ fn whole(
     Ok(())
 }
 
-fn fill<T: Tree>(tree: &T, file: &T::File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+/// Reads until there is no room or nothing more; how much that was.
+fn fill<T: Tree>(tree: &T, file: &T::File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < bytes.len() {
         match tree.read(file, &mut bytes[done..], offset + done as u64)? {
-            0 => return Err(io::Error::other("it has become shorter while it was read")),
+            0 => break,
             n => done += n,
         }
     }
-    Ok(())
+    Ok(done)
 }

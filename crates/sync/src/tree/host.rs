@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::limits::{DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
+use base::limits::{DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
@@ -35,6 +35,8 @@ pub struct HostTree {
     root: bool,
     /// How long its disk was waited for, in nanoseconds.
     waited_ns: AtomicU64,
+    /// Operations, of which some are timed.
+    worked: AtomicU64,
     /// Whether its file system was seen not to have files share what they have in common.
     no_sharing: AtomicBool,
     index: Option<index::Side>,
@@ -67,8 +69,9 @@ impl HostTree {
 
     fn new(top: Option<OwnedFd>, is_new: bool) -> Self {
         let root = sys::effective_user() == 0;
-        let (waited_ns, no_sharing) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { top, is_new, root, waited_ns, no_sharing, index: None }
+        let (waited_ns, worked) = Default::default();
+        let no_sharing = AtomicBool::new(false);
+        Self { top, is_new, root, waited_ns, worked, no_sharing, index: None }
     }
 
     /// The same tree, of which something is kept from one run to the next.
@@ -77,9 +80,15 @@ impl HostTree {
         Self { index, ..self }
     }
 
-    /// Does what may have to wait for a disk.
+    /// Does what may have to wait for a disk, as each file takes some of it.
     fn waits<R>(&self, work: impl FnOnce() -> R) -> R {
-        waits(&self.waited_ns, work)
+        if !self.worked.fetch_add(1, Ordering::Relaxed).is_multiple_of(DSYNC_TIMED_EACH) {
+            return work();
+        }
+        let waited_ns = AtomicU64::new(0);
+        let result = waits(&waited_ns, work);
+        self.waited_ns.fetch_add(waited_ns.into_inner() * DSYNC_TIMED_EACH, Ordering::Relaxed);
+        result
     }
 
     fn top(&self) -> io::Result<BorrowedFd<'_>> {
@@ -125,15 +134,14 @@ impl HostTree {
             uid: stat.st_uid,
             gid: stat.st_gid,
             size: if kind == Kind::FILE { stat.st_size as u64 } else { 0 },
-            mtime: Time { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 },
+            mtime: mtime(&stat),
             major,
             minor,
             target: Bytes(target),
             link: Some(FileId { device: stat.st_dev, inode: stat.st_ino }),
             xattrs: Seq(xattrs),
         };
-        let ctime_ns = i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec);
-        Ok(Seen { meta, names: stat.st_nlink, ctime_ns })
+        Ok(Seen { meta, names: stat.st_nlink, ctime_ns: ctime_ns(&stat) })
     }
 
     fn xattrs(&self, fd: BorrowedFd<'_>) -> io::Result<Vec<Xattr>> {
@@ -230,6 +238,14 @@ fn shown(place: &Path) -> String {
     place.display().to_string()
 }
 
+fn mtime(stat: &libc::stat) -> Time {
+    Time { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec as u32 }
+}
+
+fn ctime_ns(stat: &libc::stat) -> i128 {
+    i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec)
+}
+
 fn kind_of(mode: u32) -> Kind {
     match mode & libc::S_IFMT {
         libc::S_IFREG => Kind::FILE,
@@ -296,6 +312,15 @@ impl Tree for HostTree {
 
     fn look_open(&self, file: &OwnedFd) -> io::Result<Seen> {
         self.seen(file.as_fd())
+    }
+
+    fn is_still(&self, file: &OwnedFd, before: &Seen) -> io::Result<bool> {
+        // The inode's time of change tells of attributes, too: they are not listed again.
+        let stat = sys::stat(file.as_fd())?;
+        let as_before = ctime_ns(&stat) == before.ctime_ns
+            && stat.st_size as u64 == before.meta.size
+            && mtime(&stat) == before.meta.mtime;
+        Ok(as_before)
     }
 
     fn next_data(&self, file: &OwnedFd, offset: u64) -> io::Result<Option<(u64, u64)>> {
@@ -455,7 +480,7 @@ impl Tree for HostTree {
 
     fn flush(&self) -> io::Result<()> {
         let top = self.top()?;
-        self.waits(|| sys::sync_all(top))
+        waits(&self.waited_ns, || sys::sync_all(top))
     }
 
     fn is_new(&self) -> bool {

@@ -288,6 +288,23 @@ xdr_struct! {
 }
 
 xdr_struct! {
+    /// A small file at once, which has not begun: it begins, comes and ends with this. None of its
+    /// bytes lie in a hole.
+    pub struct Whole<'a> {
+        /// Which.
+        pub id: u64,
+        /// As it is.
+        pub meta: Meta,
+        /// As in [`End`]: its bytes are one piece, and none if there are none.
+        pub hash: [u8; 32],
+        /// As in [`Data`].
+        pub unpacked: u32,
+        /// All of its bytes.
+        pub bytes: &'a [u8],
+    }
+}
+
+xdr_struct! {
     /// A piece that the destination has.
     pub struct Copy {
         /// Of which file.
@@ -479,6 +496,7 @@ xdr_union! {
         16 Copy(Copy),
         17 End(End),
         18 Kept(Kept),
+        19 Whole(Whole<'a>),
         20 Credit(Credit),
         21 Need(Need),
         22 Sums(Sums),

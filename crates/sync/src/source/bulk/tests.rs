@@ -78,7 +78,7 @@ impl Setup {
         std::thread::spawn(move || {
             (0..PIECES).try_for_each(|id| {
                 let (bytes, turn) = (&vec![id as u8; PIECE][..], 0);
-                bulk.send(&Data { id, turn, hole: 0, offset: 0, unpacked: 0, bytes })
+                bulk.send(Data { id, turn, hole: 0, offset: 0, unpacked: 0, bytes })
             })
         })
     }
