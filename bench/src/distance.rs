@@ -3,11 +3,13 @@
 //!
 //! - [`data`]: what is carried. [`link`]: the namespaces and the bridge. [`far`]: sshd.
 //! - [`leftovers`]: what is put away when a run is ended before its end.
-//! - [`peers`]: the programs. [`turn`]: one turn. [`table`], [`chart`], [`record`]: the figures.
+//! - [`peers`]: the programs. [`turn`]: one turn. [`flow`]: its rate in between. [`table`],
+//!   [`chart`], [`record`]: the figures.
 
 mod chart;
 mod data;
 mod far;
+mod flow;
 mod leftovers;
 mod link;
 mod peers;

@@ -21,6 +21,8 @@ pub struct Middle {
     pub mb_s: f64,
     /// Share of the link's rate that the content had; of a change there is none.
     pub share: Option<f64>,
+    /// Share of the link's rate that whole packets had while they flowed, where that is known.
+    pub flow: Option<f64>,
     /// CPU time at the near and at the far end, seconds.
     pub cpu_s: (f64, f64),
     /// 10^6 bytes on the line, both ways together.
@@ -49,12 +51,19 @@ pub fn middle(outcome: &Outcome, row: &Row) -> Option<Middle> {
         spread: (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max)),
         mb_s: bytes / 1e6 / seconds,
         share: (row.1 != Job::Change).then_some(bytes * 8.0 / seconds / outcome.rate),
+        flow: flow(&runs).filter(|_| row.1 != Job::Change).map(|bits| bits / outcome.rate),
         cpu_s: (of(&|run| run.near_s), of(&|run| run.far_s)),
         line_mb: of(&|run| run.line_bytes.iter().sum::<u64>() as f64 / 1e6),
         late_p99_ms: of(&|run| run.late_p99_ms),
         stolen: of(&|run| run.stolen),
         condemned,
     })
+}
+
+/// The median of those that are known.
+fn flow(runs: &[&Figure]) -> Option<f64> {
+    let known: Vec<f64> = runs.iter().filter_map(|run| run.flow).collect();
+    (!known.is_empty()).then(|| median(&known))
 }
 
 /// Prints everything.
@@ -71,9 +80,9 @@ pub fn print(outcome: &Outcome) {
     );
     println!("- {} turns were condemned by the bridge and measured anew", outcome.condemned);
     println!(
-        "\n| RTT ms | link | job | program | s | spread | MB/s | of the link | CPU near s \
-         | CPU far s | line MB | late p99 ms | host took | to dsync |\n\
-         |---:|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        "\n| RTT ms | link | job | program | s | spread | MB/s | of the link | while it flows \
+         | CPU near s | CPU far s | line MB | late p99 ms | host took | to dsync |\n\
+         |---:|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     );
     for n in outcome.in_order() {
         for job in &outcome.jobs {
@@ -90,17 +99,19 @@ fn line(outcome: &Outcome, row: &Row) {
     let of = format!("| {} | {} | {} | {} |", point.rtt_ms, point.kind.name(), row.1.name(), row.2);
     let Some(mid) = middle(outcome, row) else {
         let why = outcome.gaps.get(row).map_or("", |gap| gap.why.as_str());
-        println!("{of} {} | | | | | | | | | |", why.replace(['|', '\n'], " "));
+        println!("{of} {} | | | | | | | | | | |", why.replace(['|', '\n'], " "));
         return;
     };
     let ours = middle(outcome, &(row.0, row.1, OURS)).filter(|_| row.2 != OURS);
     let ratio = ours.map_or_else(String::new, |ours| format!("{:.2}", mid.seconds / ours.seconds));
-    let share = mid.share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0));
+    let percent =
+        |of: Option<f64>| of.map_or_else(String::new, |of| format!("{:.1} %", of * 100.0));
+    let (share, flow) = (percent(mid.share), percent(mid.flow));
     let marked =
         if mid.condemned > 0 { format!(" ({} late)", mid.condemned) } else { String::new() };
     println!(
-        "{of} {:.2}{marked} | {:.2}-{:.2} | {:.1} | {share} | {:.2} | {:.2} | {:.1} | {:.2} \
-         | {:.0} % | {ratio} |",
+        "{of} {:.2}{marked} | {:.2}-{:.2} | {:.1} | {share} | {flow} | {:.2} | {:.2} | {:.1} \
+         | {:.2} | {:.0} % | {ratio} |",
         mid.seconds,
         mid.spread.0,
         mid.spread.1,

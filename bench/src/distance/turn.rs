@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::data::{Data, Job};
 use super::far::Far;
+use super::flow;
 use super::link::{Networks, Point};
 use super::peers::Peer;
 use crate::group::Group;
@@ -29,6 +30,9 @@ pub struct Figure {
     pub far_s: f64,
     /// Bytes of whole IP packets on the line, there and back.
     pub line_bytes: [u64; 2],
+    /// Bits per second of whole IP packets there, while they flow ([`flow::rate`]).
+    #[serde(default)]
+    pub flow: Option<f64>,
     /// How late 99 of 100 packets were at most, milliseconds, the worse way.
     pub late_p99_ms: f64,
     /// Share of the processor's time that the host gave to others meanwhile.
@@ -82,7 +86,8 @@ impl Scene<'_> {
         let log = self.data.base.join("log");
         let start = monotonic_ns();
         let mut group = Group::start(&words, &log, None)?;
-        let status = group.wait(self.most)?;
+        let (status, samples) = flow::watched(&link, || group.wait(self.most));
+        let status = status?;
         let seconds = (monotonic_ns() - start) as f64 / NS_PER_S as f64;
         if status.is_none() {
             group.kill();
@@ -105,7 +110,7 @@ impl Scene<'_> {
         }
         let mut figure = of_link(ended);
         (figure.seconds, figure.near_s, figure.far_s) = (seconds, near_s, far_s);
-        figure.stolen = stolen;
+        (figure.stolen, figure.flow) = (stolen, flow::rate(&samples));
         Ok(figure)
     }
 }
