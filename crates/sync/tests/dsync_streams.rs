@@ -304,6 +304,31 @@ fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
 }
 
 #[test]
+fn a_piece_does_not_wait_for_a_file_that_ends_without_a_begin() {
+    let gone = |id| {
+        let (outcome, why) = (wire::dsync::Outcome::FAILED, Bytes(Vec::new()));
+        Message::End(wire::dsync::End { id, outcome, hash: [0; 32], pieces: 0, meta: None, why })
+    };
+    let whole = |id| {
+        let (meta, hash) = (meta(Kind::FILE, 1), [0; 32]);
+        Message::Whole(wire::dsync::Whole { id, meta, hash, unpacked: 0, bytes: b"x" })
+    };
+    for ends in [&gone as &dyn Fn(u64) -> Message<'static>, &whole] {
+        let scratch = Scratch::new("in-vain");
+        let (answerer, offer) = open(1);
+        let (mut link, done) = destination_at(&scratch.join("to"), answerer);
+        let id = asked(&mut link).id;
+        let mut stream = connected(&offer).expect("a stream");
+        let bytes = b"x";
+        let data = Data { id, turn: 0, hole: 0, offset: 0, unpacked: 0, bytes };
+        write_now(&mut stream, &Message::Data(data)).expect("said");
+        write_now(&mut link.write, &ends(id)).expect("said");
+        let why = done.join().expect("no panic").expect_err("refused");
+        assert!(why.to_string().contains("data of no file"), "{why}");
+    }
+}
+
+#[test]
 fn a_piece_may_come_before_its_file_begins() {
     let scratch = Scratch::new("early");
     let (answerer, offer) = open(1);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use base::limits::DSYNC_GAPS_MAX;
 use wire::dsync::frame::HEAD;
-use wire::dsync::{Data, End, Message, Meta, frame};
+use wire::dsync::{Bytes, Data, End, Message, Meta, Outcome, Whole, frame};
 
 use super::extents::Extents;
 use super::plan::{Failed, broken};
@@ -112,7 +112,8 @@ impl<T: Tree> Files<T> {
         });
     }
 
-    fn remove(&self, id: u64) {
+    /// It has ended: a piece that waited for its begin waits in vain.
+    pub fn remove(&self, id: u64) {
         self.state.change(|state| state.open.remove(&id));
     }
 
@@ -238,6 +239,26 @@ impl<T: Tree> Shared<T> {
         self.piece(&file, data)
     }
 
+    /// Takes a file at once, from whichever stream.
+    pub(super) fn whole(&self, whole: Whole<'_>) -> Result<(), Failed> {
+        let Whole { id, meta, hash, unpacked, bytes } = whole;
+        let wanted = self.wanted_file(meta)?;
+        let length = if unpacked > 0 { u64::from(unpacked) } else { bytes.len() as u64 };
+        if length != wanted.size {
+            return broken("a whole file that is of another size");
+        }
+        self.files.still_open()?;
+        let (pieces, why) = (u64::from(length > 0), Bytes(Vec::new()));
+        let end = End { id, outcome: Outcome::WHOLE, hash, pieces, meta: None, why };
+        let job = self.begun(id, &wanted)?;
+        let writing = Writing { ended: Some(end), ..Writing::new(job, wanted) };
+        let file = Mutex::new(writing);
+        match length {
+            0 => self.end_if_whole(id, &mut lock(&file)),
+            _ => self.piece(&file, &Data { id, turn: 0, hole: 0, offset: 0, unpacked, bytes }),
+        }
+    }
+
     fn piece(&self, file: &Mutex<Writing<T>>, data: &Data<'_>) -> Result<(), Failed> {
         let bytes = &*self.unpacker.bytes(data.bytes, data.unpacked)?;
         let (came, length) = (data.bytes.len() as u64, bytes.len() as u64);
@@ -266,7 +287,6 @@ impl<T: Tree> Shared<T> {
         if let Some(job) = writing.job.take() {
             self.conclude(id, &job, failed);
         }
-        self.files.remove(id);
         Ok(())
     }
 

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{
-    About, Begin, Borrowed, Bytes, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome, Whole,
-};
+use wire::dsync::{About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
@@ -176,7 +174,7 @@ fn read_all<T: Tree>(tree: &T, file: &T::File, piece: &mut [u8], from: u64) -> i
 
 impl<T: Tree> Shared<T> {
     /// What a file that comes is to be here.
-    fn wanted_file(&self, meta: Meta) -> Result<Meta, Failed> {
+    pub(super) fn wanted_file(&self, meta: Meta) -> Result<Meta, Failed> {
         check_meta(&meta)?;
         match meta.kind {
             Kind::FILE => Ok(self.wanted(meta)),
@@ -185,7 +183,7 @@ impl<T: Tree> Shared<T> {
     }
 
     /// A file that was asked for begins.
-    fn begun(&self, id: u64, wanted: &Meta) -> Result<Job, Failed> {
+    pub(super) fn begun(&self, id: u64, wanted: &Meta) -> Result<Job, Failed> {
         let Some(job) = self.tracker.take(id) else { return broken("a file unasked") };
         job.node.touch();
         job.fate.set_new();
@@ -193,35 +191,6 @@ impl<T: Tree> Shared<T> {
             self.note_other(&job, wanted);
         }
         Ok(job)
-    }
-
-    /// A file begins, comes and ends.
-    pub(super) fn whole(&self, whole: Whole<'_>) -> Result<(), Failed> {
-        let Whole { id, meta, hash, unpacked, bytes: came } = whole;
-        let wanted = self.wanted_file(meta)?;
-        let bytes = &*self.unpacker.bytes(came, unpacked)?;
-        let length = bytes.len() as u64;
-        if length != wanted.size {
-            return broken("a whole file that is of another size");
-        }
-        self.files.still_open()?;
-        let mut writing = Writing::new(self.begun(id, &wanted)?, wanted);
-        if length > 0 {
-            writing.cover(0, 0, length)?;
-            writing.digest.piece(0, bytes);
-            self.try_aside(&mut writing, |aside| self.tree.write(&aside.file, bytes, 0));
-        }
-        self.tracker.count(|counts| {
-            counts.bytes_received += came.len() as u64;
-            counts.bytes_done += length;
-        });
-        let why = Bytes(Vec::new());
-        let end = End { id, outcome: Outcome::WHOLE, hash, pieces: 1, meta: None, why };
-        let failed = self.complete(&mut writing, &end);
-        if let Some(job) = writing.job {
-            self.conclude(id, &job, failed);
-        }
-        Ok(())
     }
 
     /// The name beside its place under which a file of this size can be taken up again, if that is
@@ -294,6 +263,7 @@ impl<T: Tree> Shared<T> {
         }
         self.release(&job.node);
         self.tracker.leave(id, job.sums);
+        self.files.remove(id);
     }
 
     /// What a file replaces, opened once.
