@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use base::limits::{NAME_MAX, PATH_MAX};
-use wire::dsync::{FileId, Kind, Meta};
+use wire::dsync::{FileId, Kind, Meta, Time};
 
 use crate::index;
 use crate::lends::How;
@@ -45,11 +45,9 @@ pub trait Tree: Send + Sync + 'static {
     fn open(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// What an open file is now.
     fn look_open(&self, file: &Self::File) -> io::Result<Seen>;
-    /// Whether an open file is as it was. The time of change of its inode tells of everything, but
-    /// may be as coarse as a tick.
-    fn is_still(&self, file: &Self::File, before: &Seen) -> io::Result<bool> {
-        let of = |seen: &Seen| (seen.ctime_ns, seen.meta.size, seen.meta.mtime.clone());
-        Ok(of(before) == of(&self.look_open(file)?))
+    /// What tells whether an open file is as it was.
+    fn stamp(&self, file: &Self::File) -> io::Result<Stamp> {
+        Ok(self.look_open(file)?.stamp())
     }
     /// Where the next data is from `offset` on: its begin and end. `None` after the last.
     fn next_data(&self, file: &Self::File, offset: u64) -> io::Result<Option<(u64, u64)>>;
@@ -134,6 +132,26 @@ pub struct Seen {
     pub names: u64,
     /// When anything of it was changed, in nanoseconds: tells that it was changed meanwhile.
     pub ctime_ns: i128,
+}
+
+impl Seen {
+    /// What is another when anything of it was changed.
+    pub fn stamp(&self) -> Stamp {
+        let (size, mtime) = (self.meta.size, self.meta.mtime.clone());
+        Stamp { ctime_ns: self.ctime_ns, size, mtime }
+    }
+}
+
+/// What tells of a change. The time of change of an inode tells of everything, but may be as coarse
+/// as a tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// As in [`Seen`].
+    pub ctime_ns: i128,
+    /// Bytes.
+    pub size: u64,
+    /// When the content was changed.
+    pub mtime: Time,
 }
 
 /// What is kept of a file's metadata.

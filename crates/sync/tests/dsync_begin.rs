@@ -25,8 +25,8 @@ use sync::streams::listen::Answerer;
 use sync::tree::host::HostTree;
 use sync::{Counts, Options, Role, source};
 use wire::dsync::{
-    Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Need, Offer,
-    Outcome, Ready, Start, Wanted, Whole, Wish as Asks, frame,
+    Begin, Bytes, Data, Directory, DirectoryEnd, End, Entries, Entry, Kind, Message, Meta, Need,
+    Offer, Outcome, Ready, Start, Wanted, Whole, Wish as Asks, frame,
 };
 use wire::xdr::Seq;
 
@@ -103,24 +103,22 @@ fn need() -> Message<'static> {
     Message::Need(Need { id: 1, path, wish, hash: None, basis: None, kept: None })
 }
 
-fn file(id: u64) -> Vec<Message<'static>> {
+/// What the file is, and its hash.
+fn told() -> (Meta, [u8; 32]) {
     let hash = blake3::hash(&[0u64.to_be_bytes().as_slice(), CONTENT].concat());
-    let end = End {
-        id,
-        outcome: Outcome::WHOLE,
-        hash: *hash.as_bytes(),
-        pieces: 1,
-        meta: None,
-        why: Bytes(Vec::new()),
-    };
+    (meta(Kind::FILE, CONTENT.len() as u64), *hash.as_bytes())
+}
+
+fn file(id: u64) -> Vec<Message<'static>> {
+    let (meta, hash) = told();
+    let (outcome, why) = (Outcome::WHOLE, Bytes(Vec::new()));
+    let end = End { id, outcome, hash, pieces: 1, meta: None, why };
     let data = Data { id, turn: 0, hole: 0, offset: 0, unpacked: 0, bytes: CONTENT };
-    let meta = meta(Kind::FILE, CONTENT.len() as u64);
     vec![Message::Begin(Begin { id, meta }), Message::Data(data), Message::End(end)]
 }
 
 fn whole(id: u64) -> Vec<Message<'static>> {
-    let hash = blake3::hash(&[0u64.to_be_bytes().as_slice(), CONTENT].concat());
-    let (meta, hash) = (meta(Kind::FILE, CONTENT.len() as u64), *hash.as_bytes());
+    let (meta, hash) = told();
     vec![Message::Whole(Whole { id, meta, hash, unpacked: 0, bytes: CONTENT })]
 }
 

@@ -19,7 +19,7 @@ use base::limits::{
     DSYNC_AWAITED, DSYNC_BULK_QUEUE, DSYNC_EARLY, DSYNC_PACK_WAIT, DSYNC_SEND_BYTES,
     DSYNC_STREAMS_EVER, DSYNC_UNTAKEN,
 };
-use wire::dsync::{Broken, Data, Message, Taken, Whole, frame};
+use wire::dsync::{Broken, Message, Taken, frame};
 
 use crate::error::{SyncError, Why};
 use crate::link::{Out, Pace, Stop, Watched, spawn};
@@ -184,36 +184,19 @@ impl Bulk {
         self.state.change(|state| state.ended = true);
     }
 
-    /// Sends a piece.
-    ///
-    /// # Errors
-    /// Why the run ends.
-    pub fn send(&self, data: Data<'_>) -> Result<(), Why> {
-        let Data { id, turn, hole, offset, unpacked: _, bytes } = data;
-        let sent = || {
-            self.queue(bytes, |unpacked, bytes| {
-                Message::Data(Data { id, turn, hole, offset, unpacked, bytes })
-            })
-        };
-        waits(&self.room_ns, sent)
-    }
-
-    /// Sends a small file.
-    ///
-    /// # Errors
-    /// Why the run ends.
-    pub fn send_whole(&self, whole: Whole<'_>) -> Result<(), Why> {
-        let Whole { id, meta, hash, unpacked: _, bytes } = whole;
-        let sent = || {
-            self.queue(bytes, |unpacked, bytes| {
-                Message::Whole(Whole { id, meta, hash, unpacked, bytes })
-            })
-        };
-        waits(&self.room_ns, sent)
-    }
-
     /// Sends a message with these bytes, which are packed if that pays: then it says how many they
     /// were.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub fn send(
+        &self,
+        content: &[u8],
+        message: impl for<'b> FnOnce(u32, &'b [u8]) -> Message<'b>,
+    ) -> Result<(), Why> {
+        waits(&self.room_ns, || self.queue(content, message))
+    }
+
     fn queue(
         &self,
         content: &[u8],

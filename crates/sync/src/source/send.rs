@@ -78,9 +78,9 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         asked.sums -= job.sums_wanted();
     }
     match sent {
-        Sent::Whole(Small { meta, hash, bytes }) => {
-            shared.bulk.send_whole(Whole { id, meta, hash, unpacked: 0, bytes: &bytes })
-        }
+        Sent::Whole(Small { meta, hash, bytes }) => shared.bulk.send(&bytes, |unpacked, bytes| {
+            Message::Whole(Whole { id, meta, hash, unpacked, bytes })
+        }),
         Sent::Parts(Ended { outcome, hash, meta }) => {
             shared.out.send(&Message::End(End { id, outcome, hash, pieces, meta, why }))
         }
@@ -135,7 +135,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         };
         sending.pieces((after, before.meta.size), index.as_ref())?;
         let hash = sending.digest.finish();
-        if shared.tree.is_still(file, &before)? {
+        if shared.tree.stamp(file)? == before.stamp() {
             return Ok(Sent::Parts(Ended { outcome: Outcome::WHOLE, hash, meta: None }));
         }
     }
@@ -160,7 +160,7 @@ fn small<T: Tree>(shared: &Shared<T>, file: &T::File) -> Result<Option<Small>, F
         }
         let mut bytes = vec![0; size as usize];
         let read = fill(&shared.tree, file, &mut bytes, 0)?;
-        if read == bytes.len() && shared.tree.is_still(file, &before)? {
+        if read == bytes.len() && shared.tree.stamp(file)? == before.stamp() {
             let mut digest = Digest::default();
             if !bytes.is_empty() {
                 digest.piece(0, &bytes);
@@ -309,7 +309,9 @@ impl<T: Tree> Sending<'_, T> {
                 let hole = offset - self.end;
                 self.end = offset + bytes.len() as u64;
                 self.digest.piece(offset, bytes);
-                self.shared.bulk.send(Data { id, turn, hole, offset, unpacked: 0, bytes })?;
+                self.shared.bulk.send(bytes, |unpacked, bytes| {
+                    Message::Data(Data { id, turn, hole, offset, unpacked, bytes })
+                })?;
             }
             Part::Had(offset, from, length, sums) => {
                 let hole = offset - self.end;

@@ -12,7 +12,7 @@ use base::limits::{DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
-use super::{Keep, Seen, Tree};
+use super::{Keep, Seen, Stamp, Tree};
 use crate::error::SyncError;
 use crate::index;
 use crate::lends::How;
@@ -314,13 +314,11 @@ impl Tree for HostTree {
         self.seen(file.as_fd())
     }
 
-    fn is_still(&self, file: &OwnedFd, before: &Seen) -> io::Result<bool> {
-        // The inode's time of change tells of attributes, too: they are not listed again.
+    fn stamp(&self, file: &OwnedFd) -> io::Result<Stamp> {
+        // Without the list of its attributes.
         let stat = sys::stat(file.as_fd())?;
-        let as_before = ctime_ns(&stat) == before.ctime_ns
-            && stat.st_size as u64 == before.meta.size
-            && mtime(&stat) == before.meta.mtime;
-        Ok(as_before)
+        let (size, mtime) = (stat.st_size as u64, mtime(&stat));
+        Ok(Stamp { ctime_ns: ctime_ns(&stat), size, mtime })
     }
 
     fn next_data(&self, file: &OwnedFd, offset: u64) -> io::Result<Option<(u64, u64)>> {

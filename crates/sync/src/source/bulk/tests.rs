@@ -5,6 +5,8 @@ use std::io::Cursor;
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
+use wire::dsync::Data;
+
 use super::*;
 use crate::link::tests::Kept;
 use crate::link::{lock, read_frame};
@@ -78,7 +80,9 @@ impl Setup {
         std::thread::spawn(move || {
             (0..PIECES).try_for_each(|id| {
                 let (bytes, turn) = (&vec![id as u8; PIECE][..], 0);
-                bulk.send(Data { id, turn, hole: 0, offset: 0, unpacked: 0, bytes })
+                bulk.send(bytes, |unpacked, bytes| {
+                    Message::Data(Data { id, turn, hole: 0, offset: 0, unpacked, bytes })
+                })
             })
         })
     }

@@ -277,15 +277,16 @@ impl SftpSession {
             file.done = true;
             return Ok(());
         };
-        let got = match file.early.remove(&id) {
-            Some(data) => {
+        let got = loop {
+            if let Some(data) = file.early.remove(&id) {
                 (file.ready, file.ready_at) = (data, 0);
-                file.ready.len()
+                break file.ready.len();
             }
-            None => {
-                file.coming = self.begin_data(file, id)?;
-                file.coming
+            if let Some(count) = self.begins(id)? {
+                file.coming = count;
+                break count;
             }
+            self.keep_next(file, id)?;
         };
         let got = u32::try_from(got).ok().filter(|got| *got <= len);
         let got = got.ok_or_else(|| wrong("more data than was asked for"))?;
@@ -300,44 +301,49 @@ impl SftpSession {
         Ok(())
     }
 
-    /// Waits until the answer to a READ begins, and keeps those to others that come before it.
-    /// Returns how many bytes of data follow on the channel; none at the end of the file.
-    fn begin_data(&mut self, file: &mut File, id: u32) -> Result<usize, Failure> {
+    /// Waits until it is known what comes next: the data of this READ, and how many bytes of it
+    /// follow on the channel, or a whole packet with anything else.
+    fn begins(&mut self, id: u32) -> Result<Option<usize>, Failure> {
         loop {
             let held = self.channel.data();
             if let Some((of, count)) = data_begin(held)
                 && of == id
             {
                 self.channel.taken(DATA_HEAD)?;
-                return Ok(count);
+                return Ok(Some(count));
             }
-            if cut(held).map_err(wrong)?.is_err() {
-                self.channel.more()?;
-                continue;
+            if cut(held).map_err(wrong)?.is_ok() {
+                return Ok(None);
             }
-            match self.next()? {
-                (of, Told::Data(data)) if file.flight.iter().any(|f| f.0 == of) => {
-                    file.early.insert(of, data);
-                }
-                (of, Told::Status(StatusCode::EOF, _)) if of == id => return Ok(0),
-                (of, Told::Status(StatusCode::EOF, _)) if file.flight.iter().any(|f| f.0 == of) => {
-                    file.early.insert(of, Vec::new());
-                }
-                (_, Told::Status(code, text)) => return Err(answer("read a file", code, text)),
-                (_, Told::Data(_)) => return Err(wrong("a reply to nothing")),
-                _ => return Err(wrong("a reply of the wrong kind")),
-            }
+            self.channel.more()?;
         }
     }
 
-    /// What has come of the answer whose turn it is; waits for some of it.
-    fn take_coming(&mut self, most: usize, into: &mut [u8]) -> Result<usize, Failure> {
+    /// Keeps the next answer, which must be to this READ or to one in flight.
+    fn keep_next(&mut self, file: &mut File, id: u32) -> Result<(), Failure> {
+        let (of, told) = self.next()?;
+        let data = match told {
+            Told::Data(data) => data,
+            Told::Status(StatusCode::EOF, _) => Vec::new(),
+            Told::Status(code, text) => return Err(answer("read a file", code, text)),
+            _ => return Err(wrong("a reply of the wrong kind")),
+        };
+        if of != id && !file.flight.iter().any(|f| f.0 == of) {
+            return Err(wrong("a reply to nothing"));
+        }
+        file.early.insert(of, data);
+        Ok(())
+    }
+
+    /// Takes what has come of the answer whose turn it is; waits for some of it.
+    fn take_coming(&mut self, file: &mut File, into: &mut [u8]) -> Result<usize, Failure> {
         while self.channel.data().is_empty() {
             self.channel.more()?;
         }
         let held = self.channel.data();
-        let n = copy_front(held.get(..most).unwrap_or(held), into);
+        let n = copy_front(held.get(..file.coming).unwrap_or(held), into);
         self.channel.taken(n)?;
+        file.coming -= n;
         Ok(n)
     }
 
@@ -478,9 +484,8 @@ impl Session for SftpSession {
         let n = loop {
             let n = match file.coming {
                 0 => file.take_ready(into),
-                coming => self.take_coming(coming, into)?,
+                _ => self.take_coming(&mut file, into)?,
             };
-            file.coming = file.coming.saturating_sub(n);
             if n > 0 || file.done || into.is_empty() {
                 break n;
             }
@@ -493,7 +498,7 @@ impl Session for SftpSession {
     fn close_read(&mut self) -> Result<(), Failure> {
         let mut file = self.file()?;
         while file.coming > 0 {
-            file.coming -= self.take_coming(file.coming, &mut [0; DISCARDED])?;
+            self.take_coming(&mut file, &mut [0; DISCARDED])?;
         }
         // Whatever was asked ahead is answered, wanted or not.
         let waiting = file.flight.iter().filter(|f| !file.early.contains_key(&f.0)).count();
