@@ -97,8 +97,8 @@ fn delay_is_what_is_set_under_load() {
         Ok(networks) => networks,
         Err(why) => skip!("bridge-loaded", "{why}"),
     };
-    let _iperf = Iperf::start(&networks);
     let load_and_ping = |_: &Bridge| {
+        let _iperf = Iperf::start(&networks);
         // Half of 1 Gbit/s, and no queue that would add to the delay.
         let mut load = Iperf::client(&networks, &["-t", "3", "-b", "500M"]);
         std::thread::scope(|scope| {
@@ -122,7 +122,6 @@ fn rate_is_what_is_set() {
         Ok(networks) => networks,
         Err(why) => skip!("bridge-rate", "{why}"),
     };
-    let _iperf = Iperf::start(&networks);
     for (rate, bits) in [("50Mbit", 50e6), ("1Gbit", 1e9)] {
         let (carried, _) = measured(&networks, &["--rtt", "10ms", "--rate", rate], |_| {
             let said = Iperf::run(&networks, &["-t", "3", "-O", "2"]);
@@ -164,7 +163,6 @@ fn what_is_sealed_is_carried_as_well() {
         Ok(networks) => networks,
         Err(why) => skip!("bridge-sealed", "{why}"),
     };
-    let _iperf = Iperf::start(&networks);
     let options = ["--rtt", "10ms", "--rate", "200Mbit", "--encrypt"];
     let measure = |_: &Bridge| {
         let times = ping(&networks, 200, "0.004");

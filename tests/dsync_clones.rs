@@ -7,11 +7,13 @@ use std::process::Command;
 
 use base::random::{Random, SeededRandom};
 use e2e::disk::Disk;
+use e2e::place::Memory;
 use e2e::process::{DEADLINE, run};
 use e2e::scratch::Scratch;
 use e2e::server::binary;
 use e2e::skip;
 use serde_json::Value;
+use sim::forget::{self, ForgetFs};
 
 /// Bytes of the large file, of which the second quarter is a hole.
 const SIZE: u64 = 4 << 20;
@@ -24,6 +26,16 @@ fn go(from: &str, to: &str, options: &[&str]) -> Value {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
+}
+
+/// A run whose other side is started as ssh would; what it counted.
+fn go_as_between_machines(scratch: &Path, from: &str, to: &str, more: &[&str]) -> Value {
+    let rsh = scratch.join("rsh");
+    fs::write(&rsh, "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n").expect("a script");
+    fs::set_permissions(&rsh, fs::Permissions::from_mode(0o755)).expect("making it runnable");
+    let (shell, program) = (rsh.display().to_string(), binary().display().to_string());
+    let options = ["--rsh", &shell, "--remote-program", &program, "--streams", "0"];
+    go(from, &format!("host:{to}"), &[&options, more].concat())
 }
 
 fn plant(from: &Path) {
@@ -108,13 +120,59 @@ fn what_two_files_have_in_common_is_shared_where_that_can_be() {
     let file = File::options().write(true).open(from.join("large")).expect("it");
     file.write_all_at(&[9; 70_000], SIZE * 3 / 4 + 1_000).expect("written");
     rest(&from);
-    let rsh = disk.path().join("rsh");
-    fs::write(&rsh, "#!/bin/sh\nshift\nexec sh -c \"exec $*\"\n").expect("a script");
-    fs::set_permissions(&rsh, fs::Permissions::from_mode(0o755)).expect("making it runnable");
-    let (shell, program) = (rsh.display().to_string(), binary().display().to_string());
-    let options = ["--rsh", &shell, "--remote-program", &program, "--streams", "0"];
-    let done = go(&one, &format!("host:{other}"), &options);
+    let done = go_as_between_machines(disk.path(), &one, &other, &[]);
     assert_same(&from, &to);
     assert!(number(&done, "bytes_cloned") >= SIZE / 2, "{done}");
     assert!(number(&done, "bytes_received") < SIZE / 4, "{done}");
+}
+
+#[test]
+fn a_file_with_holes_takes_the_place_of_a_dense_one_where_only_it_has_room() {
+    let memory = match Memory::new("size=8m") {
+        Ok(memory) => memory,
+        Err(why) => skip!("dsync-room", "{why}"),
+    };
+    let scratch = Scratch::new("dsync-room");
+    let (from, to) = (scratch.folder("from", None), memory.path().join("to"));
+    fs::create_dir(&to).expect("a folder");
+    let mut bytes = vec![0; 5 << 20];
+    SeededRandom::new(6).fill(&mut bytes);
+    fs::write(to.join("a"), &bytes).expect("a file");
+    let old = File::options().write(true).open(to.join("a")).expect("it");
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("its time");
+    // As much of it stays as fits beside it.
+    let file = File::create(from.join("a")).expect("a file");
+    file.write_all_at(&bytes[..1 << 20], 0).expect("its begin");
+    file.write_all_at(&[7; 1 << 20], 2 << 20).expect("its middle");
+    file.set_len(5 << 20).expect("its size");
+    let (one, other) = (from.display().to_string(), to.display().to_string());
+    let done = go_as_between_machines(scratch.path(), &one, &other, &[]);
+    let (from, to) = (from.join("a"), to.join("a"));
+    assert!(fs::read(&from).expect("it") == fs::read(&to).expect("it"), "{done}");
+    assert!(fs::metadata(&to).expect("it").blocks() * 512 <= 2 << 20, "its holes are some");
+    assert!(number(&done, "bytes_received") < 1_300_000, "its begin is not sent: {done}");
+}
+
+#[test]
+fn where_no_hole_can_be_made_there_are_zeros() {
+    if let Err(why) = forget::available() {
+        skip!("dsync-no-holes", "{why}");
+    }
+    let scratch = Scratch::new("dsync-no-holes");
+    let mount = ForgetFs::mount(&scratch.folder("mount", None)).expect("the mount");
+    let (from, to) = (scratch.folder("from", None), mount.path().join("to"));
+    fs::create_dir(&to).expect("a folder");
+    let bytes = vec![7; 1 << 20];
+    fs::write(to.join("a"), &bytes).expect("a file");
+    let old = File::options().write(true).open(to.join("a")).expect("it");
+    old.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("its time");
+    let file = File::create(from.join("a")).expect("a file");
+    file.write_all_at(&bytes[..1 << 18], 0).expect("its begin");
+    file.write_all_at(b"other", 3 << 18).expect("a part");
+    file.set_len(1 << 20).expect("its size");
+    let (one, other) = (from.display().to_string(), to.display().to_string());
+    let done = go_as_between_machines(scratch.path(), &one, &other, &["--in-place"]);
+    let (from, to) = (from.join("a"), to.join("a"));
+    assert!(fs::read(&from).expect("it") == fs::read(&to).expect("it"), "{done}");
+    assert!(number(&done, "bytes_received") < 1 << 17, "what stays is not sent: {done}");
 }

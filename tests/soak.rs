@@ -208,6 +208,19 @@ fn count(pid: u32, folder: &str) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count)
 }
 
+/// The statistics of the first second and minute are being written: their files are opened when
+/// there is something to write, not at the start.
+fn wait_for_statistics(state: &Path, pid: u32) {
+    wait_for("the files of statistics", GONE, || {
+        let folder = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        let open: Vec<_> =
+            folder.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect();
+        let has =
+            |part: &str| open.iter().any(|file| file.starts_with(state.join("stats").join(part)));
+        ["second", "minute"].iter().all(|part| has(part)).then_some(())
+    });
+}
+
 /// Nobody is there, nothing is held, nothing is under way.
 fn wait_for_nobody(api: &Api) {
     for what in ["clients", "opens", "locks"] {
@@ -245,6 +258,7 @@ fn nothing_grows_and_nothing_is_left() {
     };
     let mut server = Server::start(&options());
     let (api, pid) = (Api::new(&state), server.pid());
+    wait_for_statistics(&state, pid);
     let figures = || (count(pid, "fd"), count(pid, "task"));
     let (before, run) = (figures(), Run::new());
     let memory = run.run(&api, &server);

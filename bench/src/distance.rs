@@ -33,9 +33,6 @@ use link::{Kind, Networks, Point};
 use peers::Peer;
 use turn::{Figure, Scene};
 
-/// How often a turn is measured that the bridge condemns.
-const ATTEMPTS: usize = 3;
-
 /// What is run and how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Wanted {
@@ -66,6 +63,9 @@ pub struct Wanted {
     /// Seconds after which a turn is given up.
     #[arg(long, default_value_t = 900)]
     pub most: u64,
+    /// How often a turn is measured that the bridge condemns each time.
+    #[arg(long, default_value_t = 3)]
+    pub attempts: usize,
     /// A folder with Debian packages unpacked in it (`bench/unpack-peers`); what is not there is
     /// looked for on the machine.
     #[arg(long)]
@@ -165,7 +165,7 @@ pub fn run(cli: &Cli, wanted: &Wanted) -> io::Result<()> {
     for round in 0..wanted.rounds {
         for n in 0..points {
             for job in &jobs {
-                turns((n, *job, round), &scene, &peers, &mut outcome)?;
+                turns((n, *job, round), (&scene, wanted.attempts), &peers, &mut outcome)?;
                 // All takes hours, and what came so far is worth having.
                 write(cli, wanted, &outcome)?;
             }
@@ -215,7 +215,7 @@ fn prepared(
 /// The run was asked to end; what a program does wrong is a gap.
 fn turns(
     (n, job, round): (usize, Job, usize),
-    scene: &Scene,
+    (scene, attempts): (&Scene, usize),
     peers: &[Peer],
     outcome: &mut Outcome,
 ) -> io::Result<()> {
@@ -237,7 +237,7 @@ fn turns(
         }
         let at =
             format!("{} ms, {}, {}, {}", point.rtt_ms, point.kind.name(), job.name(), peer.name);
-        let figure = until_good(scene, &point, peer, job, &mut outcome.condemned);
+        let figure = until_good((scene, attempts), (&point, peer, job), &mut outcome.condemned);
         // How a turn went that was broken off does not matter.
         leftovers::ended()?;
         match figure {
@@ -280,14 +280,12 @@ fn late(figure: &Figure) -> String {
 
 /// A turn that the bridge has not spoiled, or the last that it has.
 fn until_good(
-    scene: &Scene,
-    point: &Point,
-    peer: &Peer,
-    job: Job,
+    (scene, attempts): (&Scene, usize),
+    (point, peer, job): (&Point, &Peer, Job),
     condemned: &mut usize,
 ) -> io::Result<Figure> {
     let mut figure = scene.turn(point, peer, job)?;
-    for _ in 1..ATTEMPTS {
+    for _ in 1..attempts {
         if figure.spoiled.is_empty() {
             break;
         }

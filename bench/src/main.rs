@@ -23,6 +23,7 @@ mod many;
 mod peers;
 mod poll;
 mod programs;
+mod room;
 mod servers;
 mod stats;
 

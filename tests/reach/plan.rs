@@ -116,6 +116,14 @@ const NOT_NOW: &[(&str, &str, &str)] = &[
     ("/configuration/replication/", "stop", "No run is under way"),
 ];
 
+/// Below which path an action is tried only when a property has a value again, and why.
+pub const AT_REST: &[(&str, &str, &str, &str)] = &[(
+    "/configuration/replication/",
+    "state",
+    "idle",
+    "a page does not offer a start while the run that another way has started goes on",
+)];
+
 /// Whether this is how a page says that it does not offer an action now.
 pub fn is_not_now(path: &str, action: &Value, why: &str) -> bool {
     let says = |(below, name, sentence): &(&str, &str, &str)| {

@@ -1,8 +1,9 @@
 //! The walk: at each node its settings, its actions, its items, and what is below.
 
 use std::fmt;
+use std::time::Duration;
 
-use e2e::api::Api;
+use e2e::api::{Api, wait_for};
 use serde_json::{Value, json};
 
 use crate::plan::{self, Given, World};
@@ -10,6 +11,9 @@ use crate::ways::{self, Field, Values, Way, properties};
 
 /// The name of the items that are walked into.
 const OWN: &str = "reach";
+/// The most that an action that was begun may take: names that nobody has are looked up for some
+/// seconds.
+const REST: Duration = Duration::from_secs(60);
 
 /// A value that others depend on.
 struct Branch {
@@ -230,10 +234,23 @@ impl Walk {
         let required = list(action, "parameters").any(|one| one["required"] == true);
         let ask = required || plan::is_only_asked_for(path, action);
         for way in 0..self.ways.len() {
+            self.wait_at_rest(path);
             let Err(why) = self.ways[way].act(path, action, ask) else { continue };
             if !plan::is_not_now(path, action, &why) {
                 self.miss(way, &format!("{path} {} ", name(action)), &why);
             }
+        }
+    }
+
+    /// Waits for the end of what an action that was done before has begun.
+    fn wait_at_rest(&self, path: &str) {
+        for (_, property, value, _) in plan::AT_REST.iter().filter(|(at, ..)| path.starts_with(at))
+        {
+            wait_for(&format!("{property} {value} of {path}"), REST, || {
+                let node = self.api.get(&format!("/api/v1/nodes{path}")).1;
+                let told = list(&node, "properties").find(|one| name(one) == *property)?;
+                (told["value"] == *value).then_some(())
+            });
         }
     }
 

@@ -274,11 +274,13 @@ impl Iperf {
         command
     }
 
-    /// Runs a client; what it says.
+    /// Runs a client, with a server of its own: one that has done a test is busy for a moment, and
+    /// then refuses the next. What the client says.
     ///
     /// # Panics
     /// When it fails.
     pub fn run(networks: &Networks, options: &[&str]) -> Value {
+        let _server = Self::start(networks);
         let out = process::succeed(&mut Self::client(networks, options));
         serde_json::from_slice(&out).expect("JSON of iperf3")
     }

@@ -15,6 +15,7 @@ use super::flow;
 use super::link::{Networks, Point};
 use super::peers::Peer;
 use crate::group::Group;
+use crate::room::Room;
 
 /// Characters of what a program said that are shown.
 const SAID_MAX: usize = 300;
@@ -74,6 +75,7 @@ impl Scene<'_> {
 
     fn carry(&self, point: &Point, peer: &Peer, job: Job) -> io::Result<Figure> {
         self.data.prepare(job, peer.shape)?;
+        let room = Room::hold_all()?;
         let command = peer.command(job, self.data, self.far)?;
         let mut words = Networks::within(&self.networks.near);
         words.extend(command);
@@ -82,6 +84,7 @@ impl Scene<'_> {
         // One of its own, so that each turn has a verdict of its own.
         let link = scene::Scene::between(self.plimsoll, places, &options);
         let link = link.map_err(io::Error::other)?;
+        let room = room.give_way()?;
         let (far, host) = (self.far.group.cpu_at_rest()?, stolen());
         let log = self.data.base.join("log");
         let start = monotonic_ns();
@@ -98,6 +101,7 @@ impl Scene<'_> {
         let said = fs::read_to_string(&log).unwrap_or_default();
         let said: String = said.trim().chars().take(SAID_MAX).collect();
         let ended = link.end().map_err(io::Error::other)?;
+        drop(room);
         match status {
             None => {
                 let why = format!("not done after {seconds:.0} s");

@@ -14,6 +14,7 @@ use super::case::{Case, Work};
 use super::peers::{Peer, Way};
 use super::tree::{Place, Tree};
 use crate::cpu;
+use crate::room::Room;
 
 /// How long small files are moved for the warm-up.
 const WARM_TIME: Duration = Duration::from_millis(200);
@@ -97,11 +98,14 @@ fn turn(
         made.map_err(io::Error::other)?.map_err(broken)?;
     }
     let time = if case.is_small() { time } else { NO_END };
+    let written = if case.work == Work::Upload { u64::from(case.files) * case.size } else { 0 };
+    let room = Room::hold(written)?;
     let mut sessions = Vec::new();
     for _ in 0..case.streams {
         sessions.push(service::open(&way.at, None).map_err(io::Error::other)?);
     }
     let job = Job { case, tree, place: &place, root: &way.at.path, time, look };
+    drop(room);
     let (before, own) = (peer.group.cpu_at_rest()?, cpu::own()?);
     let start = monotonic_ns();
     let done = job.all_streams(&mut sessions)?;

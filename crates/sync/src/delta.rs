@@ -39,18 +39,10 @@ pub fn sum(block: &[u8]) -> Sum {
     Sum { weak: Weak::of(block).value(), strong: strong(block) }
 }
 
-/// Bytes whose sum is made at once, without one waiting for the other.
-const GROUP: usize = 32;
-/// How often each of them is in the sum of the sums.
-const WEIGHTS: [i16; GROUP] = {
-    let mut weights = [0; GROUP];
-    let mut at = 0;
-    while at < GROUP {
-        weights[at] = (GROUP - at) as i16;
-        at += 1;
-    }
-    weights
-};
+/// Bytes that are added at once, each to the sum of its column: no column waits for another.
+const COLUMNS: usize = 32;
+/// Rows after which the columns are put together: their sums fit into 16 bits.
+const ROWS: usize = 128;
 
 /// A sum that moves on by a byte: the sum of the bytes, and the sum of those sums.
 #[derive(Clone, Copy)]
@@ -61,22 +53,36 @@ struct Weak {
 
 impl Weak {
     fn of(block: &[u8]) -> Self {
-        let (mut a, mut b) = (0u32, 0u32);
-        let (groups, rest) = block.as_chunks::<GROUP>();
-        for group in groups {
-            let (mut sum, mut weighted) = (0, 0);
-            for (byte, weight) in group.iter().zip(WEIGHTS) {
-                sum += i32::from(*byte);
-                weighted += i32::from(i16::from(*byte)) * i32::from(weight);
-            }
-            b = b.wrapping_add(a.wrapping_mul(GROUP as u32)).wrapping_add(weighted as u32);
-            a = a.wrapping_add(sum as u32);
-        }
+        let mut weak = Self { a: 0, b: 0 };
+        let (rows, rest) = block.as_chunks();
+        rows.chunks(ROWS).for_each(|rows| weak.rows(rows));
         for byte in rest {
-            a = a.wrapping_add(u32::from(*byte));
-            b = b.wrapping_add(a);
+            weak.a = weak.a.wrapping_add(u32::from(*byte));
+            weak.b = weak.b.wrapping_add(weak.a);
         }
-        Self { a, b }
+        weak
+    }
+
+    /// Takes some rows: a byte is in the sum of the sums as often as bytes come from it on, which
+    /// is by whole rows, and by its place in its own.
+    fn rows(&mut self, rows: &[[u8; COLUMNS]]) {
+        let (mut sums, mut before) = ([0u16; COLUMNS], [0u32; COLUMNS]);
+        for row in rows {
+            for (before, sum) in before.iter_mut().zip(sums) {
+                *before += u32::from(sum);
+            }
+            for (sum, byte) in sums.iter_mut().zip(row) {
+                *sum += u16::from(*byte);
+            }
+        }
+        let total = |values: &mut dyn Iterator<Item = u32>| values.fold(0, u32::wrapping_add);
+        let from_here = (1..=COLUMNS as u32).rev();
+        let placed = total(&mut sums.iter().zip(from_here).map(|(sum, n)| u32::from(*sum) * n));
+        let by_rows = total(&mut before.into_iter()).wrapping_mul(COLUMNS as u32);
+        let bytes = (rows.len() * COLUMNS) as u32;
+        self.b = self.b.wrapping_add(self.a.wrapping_mul(bytes)).wrapping_add(by_rows);
+        self.b = self.b.wrapping_add(placed);
+        self.a = self.a.wrapping_add(total(&mut sums.into_iter().map(u32::from)));
     }
 
     fn roll(&mut self, length: u32, out: u8, new: u8) {

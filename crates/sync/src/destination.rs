@@ -5,24 +5,20 @@
 //! wait for a disk stop the link, and the plan never does, because it may itself wait for files.
 
 use std::collections::HashSet;
-use std::io::{BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::clock::monotonic_ns;
-use base::limits::{
-    DSYNC_LINKS_MAX, DSYNC_SCAN_WINDOW, DSYNC_SEND_BYTES, DSYNC_THREADS, DSYNC_TICK,
-    DSYNC_WRITE_QUEUE,
-};
+use base::limits::{DSYNC_LINKS_MAX, DSYNC_THREADS, DSYNC_TICK, DSYNC_WRITE_QUEUE};
 use wire::dsync::{About, Counts, FileId, Kind, Message, Options, Role, frame};
 
 use crate::error::{SyncError, Why};
 use crate::index;
 use crate::lends::Lends;
-use crate::link::{Link, Out, Pace, Stop, Ticker, lock, read_frame, spawn};
+use crate::link::{Link, Out, Pace, Stop, Ticker, lock, spawn};
 use crate::load::{Meter, of_process};
 use crate::owners;
 use crate::pack::Unpacker;
@@ -36,16 +32,20 @@ mod decide;
 mod extents;
 mod files;
 mod intake;
+mod lay;
 mod links;
 mod node;
 mod plan;
+mod receive;
 mod remove;
+mod sums;
 mod tracker;
 mod write;
 
 use files::Files;
 use intake::Intake;
-use plan::Failed;
+use lay::Lays;
+use receive::Sorter;
 use tracker::{Show, Tracker};
 
 /// What all threads of this side share.
@@ -57,6 +57,8 @@ struct Shared<T: Tree> {
     out: Out,
     tracker: Tracker,
     files: Files<T>,
+    /// Of what is to be changed, what lies beside its place already.
+    lays: Lays<T>,
     /// What has come over streams for data.
     intake: Intake,
     unpacker: Unpacker,
@@ -155,6 +157,7 @@ pub fn run<T: Tree>(
         intake: Intake::default(),
         unpacker: Unpacker::default(),
         lends,
+        lays: Lays::default(),
         owners: owners::Known::default(),
         meter,
         report,
@@ -166,9 +169,10 @@ pub fn run<T: Tree>(
     let (queues, mut threads) = start_writers(&shared, &stop)?;
     // How many bytes are on their way to the plan.
     let ahead: Arc<AtomicU64> = Arc::default();
-    let (receives, counted, ends) = (Arc::clone(&shared), Arc::clone(&ahead), Arc::clone(&stop));
+    let mut sorter = Sorter::new(&shared, items, queues, &ahead);
+    let ends = Arc::clone(&stop);
     threads.push(spawn("receive", move || {
-        if let Err(e) = receive(&receives, read, &items, &queues, &counted) {
+        if let Err(e) = sorter.run(read) {
             e.stop(&ends);
         }
     })?);
@@ -252,68 +256,6 @@ fn start_writers<T: Tree>(
         })?);
     }
     Ok((queues, writers))
-}
-
-/// Takes what comes apart, until the link ends.
-fn receive<T: Tree>(
-    shared: &Shared<T>,
-    read: Box<dyn Read + Send>,
-    items: &Sender<Item>,
-    queues: &Queues,
-    ahead: &AtomicU64,
-) -> Result<(), Failed> {
-    let mut read = BufReader::with_capacity(DSYNC_SEND_BYTES, read);
-    while let Some(body) = read_frame(&mut read)? {
-        // What is about no file is for the plan.
-        let id = match frame::message(&body)? {
-            Message::Directory(_)
-            | Message::Entries(_)
-            | Message::DirectoryEnd(_)
-            | Message::ScanEnd(()) => None,
-            Message::Begin(begin) => Some(begin.id),
-            Message::Data(data) => Some(data.id),
-            Message::Whole(whole) => Some(whole.id),
-            Message::Copy(copy) => Some(copy.id),
-            Message::Kept(kept) => Some(kept.id),
-            Message::Lent(lent) if shared.lends.is_some() => Some(lent.id),
-            Message::End(end) => Some(end.id),
-            Message::Refused(refused) => {
-                let why = String::from_utf8_lossy(&refused.why.0).into_owned();
-                return Err(Failed::Run(SyncError::Refused(why)));
-            }
-            Message::Load(load) => {
-                shared.meter.tell(Role::SOURCE, load);
-                continue;
-            }
-            Message::Owner(owner) => {
-                if shared.keep.owners && shared.options.names {
-                    shared.owners.learn(&shared.tree, &owner)?;
-                }
-                continue;
-            }
-            Message::Broken(broken) => {
-                shared.given_up(broken.stream)?;
-                continue;
-            }
-            _ => return plan::broken("what only a destination sends"),
-        };
-        let Some(id) = id else {
-            let bytes = body.len() as u64;
-            if ahead.fetch_add(bytes, Ordering::AcqRel) + bytes > DSYNC_SCAN_WINDOW {
-                return plan::broken("more entries than it had credit for");
-            }
-            if items.send(Item::Told(body)).is_err() {
-                return Ok(());
-            }
-            continue;
-        };
-        // All of a file goes to one thread, in its order.
-        let queue = queues.get((id % DSYNC_THREADS as u64) as usize);
-        if queue.is_none_or(|queue| queue.send(body).is_err()) {
-            return Ok(());
-        }
-    }
-    Err(Failed::Run(SyncError::Gone))
 }
 
 /// A sentence of what failed, for a note.

@@ -30,10 +30,12 @@ use crate::streams::{Beside, Streams};
 use crate::tree::{Tree, is_path};
 
 mod bulk;
+mod coming;
 mod scan;
 mod send;
 
 use bulk::Bulk;
+use coming::Coming;
 
 /// What all threads of this side share.
 struct Shared<T> {
@@ -54,6 +56,8 @@ struct Shared<T> {
     owners: owners::Told,
     /// What is asked for and has not ended.
     asked: Mutex<Asked>,
+    /// Sums that are looked at as they come.
+    coming: Arc<Watched<Coming>>,
 }
 
 /// What the other side may not have without limit.
@@ -75,6 +79,12 @@ impl Job {
     fn sums_wanted(&self) -> usize {
         let count = |basis: &Option<Basis>| basis.as_ref().map_or(0, |basis| basis.count as usize);
         count(&self.need.basis) + count(&self.need.kept)
+    }
+
+    /// How the file is cut there, if it is sent while sums of that are on their way.
+    fn comes(&self) -> Option<&Basis> {
+        let at_once = self.need.wish == Wish::SEND && self.need.kept.is_none();
+        self.need.basis.as_ref().filter(|basis| at_once && basis.count > 0)
     }
 }
 
@@ -122,6 +132,7 @@ pub fn run_ahead<T: Tree>(
         bulk: Arc::clone(&bulk),
         credit: Watched::new(DSYNC_SCAN_WINDOW, &stop),
         asked: Mutex::default(),
+        coming: Watched::new(Coming::default(), &stop),
         owners: owners::Told::default(),
         lends,
         borrowed: Watched::new(HashMap::new(), &stop),
@@ -286,17 +297,30 @@ impl<T: Tree> Heard<'_, T> {
         if !fits {
             return Err(SyncError::Broken("more questions than may be open"));
         }
-        if wanted == 0 {
+        let id = job.need.id;
+        let is_new = if job.comes().is_some() {
+            let (is_new, ended) =
+                self.shared.coming.look(|coming| (coming.expect(id, wanted), coming.ended()));
+            if ended > DSYNC_NEEDS_MAX {
+                return Err(SyncError::Broken("more questions than may be open"));
+            }
             self.jobs.push(job);
-        } else if self.waits.insert(job.need.id, job).is_some() {
-            return Err(SyncError::Broken("two questions of one number"));
-        }
-        Ok(())
+            is_new
+        } else if wanted == 0 {
+            self.jobs.push(job);
+            true
+        } else {
+            self.waits.insert(id, job).is_none()
+        };
+        if is_new { Ok(()) } else { Err(SyncError::Broken("two questions of one number")) }
     }
 
     fn sums(&mut self, sums: Sums) -> Result<(), SyncError> {
         let unknown = SyncError::Broken("sums that nobody waits for");
-        let Some(job) = self.waits.get_mut(&sums.id) else { return Err(unknown) };
+        let Some(job) = self.waits.get_mut(&sums.id) else {
+            let Sums { id, sums } = sums;
+            return self.shared.coming.change(|all| all.add(id, sums.0)).unwrap_or(Err(unknown));
+        };
         job.sums.extend(sums.sums.0);
         let (have, wanted) = (job.sums.len(), job.sums_wanted());
         if have > wanted {

@@ -54,6 +54,8 @@ pub trait Tree: Send + Sync + 'static {
     /// Reads some bytes; 0 at the end.
     fn read(&self, file: &Self::File, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// Bytes that this process may still write in a directory.
+    fn room(&self, dir: &Self::Dir) -> io::Result<u64>;
     /// Makes an empty file for writing, whose name must be new.
     fn create(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Self::File>;
     /// Opens what [`Tree::create`] has made in a run that broke off, for reading and writing; an
@@ -71,6 +73,10 @@ pub trait Tree: Send + Sync + 'static {
     }
     /// Writes all bytes.
     fn write(&self, file: &Self::File, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes a hole of a range within a file; an error where that cannot be.
+    fn punch(&self, _file: &Self::File, _offset: u64, _length: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// An open file, for a destination in this process; nothing of a tree whose files cannot be.
     fn lend(&self, _file: &Self::File) -> io::Result<Option<OwnedFd>> {
         Ok(None)
@@ -188,6 +194,27 @@ pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),
     }
+}
+
+/// Reads until there is no room or nothing more: how much that was, and whether an error ended it.
+pub fn fill<T: Tree>(
+    tree: &T,
+    file: &T::File,
+    bytes: &mut [u8],
+    offset: u64,
+) -> (usize, io::Result<()>) {
+    let mut done = 0;
+    while done < bytes.len() {
+        let Some(at) = offset.checked_add(done as u64) else {
+            return (done, Err(io::ErrorKind::InvalidInput.into()));
+        };
+        match tree.read(file, &mut bytes[done..], at) {
+            Ok(0) => break,
+            Ok(n) => done += n,
+            Err(e) => return (done, Err(e)),
+        }
+    }
+    (done, Ok(()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -159,4 +160,99 @@ fn a_small_change_of_a_large_file_costs_little() {
     assert_same(&from, &to, "delta");
     assert!(counts.bytes_received < 64 << 10, "{}", counts.bytes_received);
     assert_eq!(counts.bytes_done, bytes.len() as u64);
+}
+
+/// Some bytes of a large file, and where it has holes: another one, made of it.
+fn changed(gardener: &mut Gardener, old: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
+    let (mut new, mut holes) = (old.to_vec(), Vec::new());
+    for _ in 0..gardener.below(5) {
+        let at = gardener.below(new.len() as u64) as usize;
+        let length = gardener.below(90_000) as usize;
+        let end = new.len().min(at + length);
+        match gardener.below(6) {
+            0 => new.truncate(at.max(1)),
+            1 => new.extend(vec![1; length]),
+            2 => drop(new.splice(at..at, vec![2; length % 5_000])),
+            3 => new[at..end].fill(3),
+            // A part of it moves.
+            4 => new.rotate_left(at),
+            _ => holes.push((at, end)),
+        }
+    }
+    let size = new.len();
+    holes.retain(|(start, end)| start < end && *end <= size);
+    holes.iter().for_each(|(start, end)| new[*start..*end].fill(0));
+    (new, holes)
+}
+
+fn punch(path: &Path, holes: &[(usize, usize)]) {
+    use std::os::fd::AsRawFd;
+    let file = fs::OpenOptions::new().write(true).open(path).expect("the file");
+    for (start, end) in holes {
+        let (mode, length) = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, end - start);
+        // SAFETY: no memory is involved.
+        let done = unsafe { libc::fallocate(file.as_raw_fd(), mode, *start as i64, length as i64) };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+    }
+}
+
+/// Where what was laid of the old file must go again, stay, or be written over.
+#[test]
+fn a_large_file_becomes_another_of_any_shape() {
+    for seed in 0..150 {
+        let scratch = Scratch::new("shape");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        let mut gardener = Gardener::new(2_000 + seed);
+        for dir in [&from, &to] {
+            fs::create_dir(dir).expect("a folder");
+        }
+        let mut old = vec![0; (70_000 + gardener.below(900_000)) as usize];
+        base::random::Random::fill(&mut gardener.random, &mut old);
+        for name in ["one", "two", "three"] {
+            fs::write(to.join(name), &old).expect("a file");
+            // Long ago: a change in the same tick would not be seen.
+            common::set_time(&to.join(name), 1_000, 0);
+            let (new, holes) = changed(&mut gardener, &old);
+            fs::write(from.join(name), &new).expect("a file");
+            punch(&from.join(name), &holes);
+        }
+        let way = gardener.pick(&WAYS);
+        if seed % 2 == 0 {
+            // One breaks off before.
+            let (mut near, far) = pair().expect("sockets");
+            let write = std::mem::replace(&mut near.write, Box::new(io::sink()));
+            let left = gardener.below(400_000) as usize;
+            near.write = Box::new(Breaks { write, left, sent: Arc::default() });
+            let _broke = over(Way::Push, (&from, &to), &plain(), (near, far), &notes().0);
+        }
+        let (counts, said) = go(way, &from, &to, &plain());
+        assert_eq!(counts.failures, 0, "seed {seed}: {said:?}");
+        assert_same(&from, &to, &format!("seed {seed}: {way:?}"));
+        for name in ["one", "two", "three"] {
+            let blocks = |dir: &Path| fs::metadata(dir.join(name)).expect("it").blocks();
+            let (one, other) = (blocks(&from), blocks(&to));
+            assert!(other <= one + 16, "seed {seed}: {name}: {other} blocks, {one} at the source");
+        }
+    }
+}
+
+/// Of which no block stays, in many parts with holes between them: fewer and fewer are looked at.
+#[test]
+fn a_large_file_of_many_parts_becomes_another_of_which_nothing_stays() {
+    const PART: usize = 48 << 10;
+    let scratch = Scratch::new("parts");
+    let (from, to) = (scratch.join("from"), scratch.join("to"));
+    let mut gardener = Gardener::new(9);
+    for dir in [&from, &to] {
+        fs::create_dir(dir).expect("a folder");
+        let mut bytes = vec![0; 200 * PART];
+        base::random::Random::fill(&mut gardener.random, &mut bytes);
+        fs::write(dir.join("parts"), bytes).expect("a file");
+    }
+    common::set_time(&to.join("parts"), 1_000, 0);
+    let holes: Vec<_> = (0..100).map(|n| (2 * n * PART, (2 * n + 1) * PART)).collect();
+    punch(&from.join("parts"), &holes);
+    let (counts, said) = go(Way::Push, &from, &to, &plain());
+    assert_eq!(counts.failures, 0, "{said:?}");
+    assert_same(&from, &to, "parts");
 }

@@ -59,7 +59,7 @@ fn whole(id: u64, kind: Kind, size: u64, bytes: &'static [u8]) -> Message<'stati
 }
 
 fn copy(id: u64, length: u32) -> Message<'static> {
-    Message::Copy(Copy { id, hole: 0, offset: 0, from: 0, length })
+    Message::Copy(Copy { id, turn: 0, hole: 0, offset: 0, from: 0, length })
 }
 
 /// The end of a file of which nothing was sent that counts.
@@ -195,7 +195,7 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
         ("lies on another", &holes),
         ("beside its file", &empty),
         ("more pieces", &more),
-        ("the end of no file", &late),
+        ("a second end of a file", &late),
         ("beside its file", &huge),
         ("does not fit", &odd),
         ("longer than a piece", &long),
@@ -234,9 +234,19 @@ fn sent(
     let mut destination = Destination { link, done };
     destination.say(&top());
     destination.say(&Message::Entries(Entries { entries: Seq(vec![entry(b"a", meta.clone())]) }));
-    let id = destination.need().id;
+    let (id, mut left) = {
+        let need = destination.need();
+        (need.id, need.basis.map_or(0, |basis| basis.count as usize))
+    };
+    while left > 0 {
+        let body = read_frame(&mut destination.link.read).expect("a frame").expect("one more");
+        if let Message::Sums(sums) = frame::message(&body).expect("a message") {
+            left -= sums.sums.0.len();
+        }
+    }
     meanwhile();
-    let (outcome, count, why) = (Outcome::WHOLE, pieces.len() as u64, Bytes(Vec::new()));
+    let count = pieces.iter().filter(|piece| !matches!(piece, Message::Begin(_))).count() as u64;
+    let (outcome, why) = (Outcome::WHOLE, Bytes(Vec::new()));
     let begin = Message::Begin(Begin { id, meta: meta.clone() });
     let ends = Message::End(End { id, outcome, hash, pieces: count, meta: None, why });
     let at_once = matches!(pieces, [Message::Whole(_)]);
@@ -258,6 +268,8 @@ fn sent(
     common::lines(&kept)
 }
 
+/// Bytes of a file that is replaced.
+const OLD: usize = 64 << 10;
 /// The number that a run gives its first question.
 const FIRST: u64 = 1;
 
@@ -275,10 +287,14 @@ fn what_is_not_what_was_sent_gets_no_name() {
 /// The hash of blocks of 4 KiB that are copied to where they were, as docs/protocols/dsync.md has
 /// it, put together by another way than the code's.
 fn hash_of_copies(bytes: &[u8]) -> [u8; 32] {
+    hash_of_copies_at(0, bytes)
+}
+
+fn hash_of_copies_at(first: u64, bytes: &[u8]) -> [u8; 32] {
     let mut sum = [0u8; 32];
     for (number, block) in bytes.chunks(4096).enumerate() {
         let strong = blake3::hash(block);
-        let offset = (number as u64 * 4096).to_be_bytes();
+        let offset = (first + number as u64 * 4096).to_be_bytes();
         let hash = blake3::hash(&[&offset[..], &strong.as_bytes()[..16]].concat());
         let mut carry = 0;
         for (place, byte) in sum.iter_mut().zip(hash.as_bytes()) {
@@ -289,25 +305,94 @@ fn hash_of_copies(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
+/// An old file of 64 KiB where a new one is to come, and its bytes.
+fn old_file(scratch: &Scratch) -> (std::path::PathBuf, Vec<u8>) {
+    let (to, old) = (scratch.join("to"), (0..OLD).map(|at| (at / 300) as u8).collect());
+    fs::create_dir(&to).expect("a directory");
+    fs::write(to.join("a"), &old).expect("a file");
+    (to, old)
+}
+
 #[test]
 fn a_copy_of_what_is_not_what_its_sums_said_gets_no_name() {
-    const SIZE: usize = 64 << 10;
-    let old: Vec<u8> = (0..SIZE).map(|at| (at / 300) as u8).collect();
-    let hash = hash_of_copies(&old);
+    let copy = |offset, from, length| {
+        Message::Copy(Copy { id: FIRST, turn: 0, hole: 0, offset, from, length })
+    };
     for changes in [false, true] {
         let scratch = Scratch::new("behind");
-        let to = scratch.join("to");
-        fs::create_dir(&to).expect("a directory");
-        fs::write(to.join("a"), &old).expect("a file");
+        let (to, old) = old_file(&scratch);
+        // The first block comes to the end, all others are moved down.
+        let mut moved = old.clone();
+        moved.rotate_left(4096);
+        let hash = hash_of_copies(&moved);
+        let rest = OLD as u64 - 4096;
         let mut new = old.clone();
         new[40_000] ^= u8::from(changes);
-        let wanted = meta(Kind::FILE, SIZE as u64);
+        let wanted = meta(Kind::FILE, OLD as u64);
         let change = || fs::write(to.join("a"), &new).expect("a file");
-        let said = sent(&to, &wanted, &[copy(FIRST, SIZE as u32)], hash, change);
+        let pieces = [copy(0, 4096, rest as u32), copy(rest, 0, 4096)];
+        let said = sent(&to, &wanted, &pieces, hash, change);
         let refused = said.iter().any(|line| line.contains("not what was sent"));
         assert_eq!(refused, changes, "{said:?}");
-        assert!(fs::read(to.join("a")).expect("a file") == new);
+        let is = if changes { &new } else { &moved };
+        assert!(fs::read(to.join("a")).expect("a file") == *is);
     }
+}
+
+#[test]
+fn what_stays_at_its_place_is_what_its_sums_said_whatever_becomes_of_the_old_file() {
+    let scratch = Scratch::new("stays");
+    let (to, old) = old_file(&scratch);
+    let wanted = meta(Kind::FILE, OLD as u64);
+    let change = || fs::write(to.join("a"), [7; OLD]).expect("a file");
+    let piece = [copy(FIRST, OLD as u32)];
+    let said = sent(&to, &wanted, &piece, hash_of_copies(&old), change);
+    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(fs::read(to.join("a")).expect("a file") == old);
+}
+
+#[test]
+fn what_a_source_leaves_out_is_a_hole_and_nothing_of_the_old_file() {
+    let old = vec![7; OLD];
+    // The second block is a hole by a piece that says so, and so is what follows the last piece.
+    let copy = |offset, hole| {
+        Message::Copy(Copy { id: FIRST, turn: 0, hole, offset, from: offset, length: 4096 })
+    };
+    let pieces = [copy(0, 0), copy(8192, 4096)];
+    let mut new = vec![0; OLD];
+    new[..4096].fill(7);
+    new[8192..12_288].fill(7);
+    let (mut hash, mut carry) = ([0u8; 32], 0);
+    let ways = [hash_of_copies_at(0, &old[..4096]), hash_of_copies_at(8192, &old[..4096])];
+    for (at, place) in hash.iter_mut().enumerate() {
+        carry += ways.iter().map(|way| u16::from(way[at])).sum::<u16>();
+        (*place, carry) = (carry as u8, carry >> 8);
+    }
+    let scratch = Scratch::new("left-out");
+    let to = scratch.join("to");
+    fs::create_dir(&to).expect("a directory");
+    fs::write(to.join("a"), &old).expect("a file");
+    let said = sent(&to, &meta(Kind::FILE, OLD as u64), &pieces, hash, || {});
+    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(fs::read(to.join("a")).expect("a file") == new);
+    let room = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(to.join("a")).expect("it"));
+    assert!(room * 512 < OLD as u64, "holes take no room: {room} blocks");
+}
+
+#[test]
+fn what_comes_late_of_a_file_that_began_anew_is_counted_only() {
+    let scratch = Scratch::new("anew");
+    let (to, old) = old_file(&scratch);
+    let wanted = meta(Kind::FILE, OLD as u64);
+    let late = copy(FIRST, OLD as u32);
+    let kept = Message::Kept(Kept { id: FIRST, hole: 0, offset: 0, length: 4096 });
+    let anew = Message::Begin(Begin { id: FIRST, meta: wanted.clone() });
+    let (id, offset, length) = (FIRST, 0, OLD as u32);
+    let now = Message::Copy(Copy { id, turn: 1, hole: 0, offset, from: 0, length });
+    let messages = [late.clone(), anew, late, kept, now];
+    let said = sent(&to, &wanted, &messages, hash_of_copies(&old), || {});
+    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(fs::read(to.join("a")).expect("a file") == old);
 }
 
 #[test]
@@ -406,6 +491,8 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
     let scratch = Scratch::new("asks");
     let from = scratch.join("from");
     fs::create_dir(&from).expect("a folder");
+    // It waits for the sums that were announced.
+    fs::write(from.join("a"), [7; 8192]).expect("a file");
     let basis = |block, count| {
         let path = Bytes(b"a".to_vec());
         let basis = Some(Basis { block, count });

@@ -6,6 +6,7 @@ mod common;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::random::Random;
 use common::broken::{Breaks, breaks};
-use common::{Gardener, Scratch, assert_same, lines, notes, plain};
+use common::{Gardener, Scratch, assert_same, lines, notes, plain, pushed};
 use sync::destination::{self, Tell};
 use sync::run::{answer, local, pair, start};
 use sync::streams::Beside;
@@ -51,7 +52,6 @@ fn go(
     left: usize,
     sent: &Arc<AtomicU64>,
 ) -> Result<Counts, Why> {
-    use std::os::unix::ffi::OsStrExt;
     let (mut near, mut far) = pair().expect("sockets");
     let reads = if role == Role::SOURCE { &mut near } else { &mut far };
     let write = std::mem::replace(&mut reads.write, Box::new(io::sink()));
@@ -99,11 +99,55 @@ fn what_was_sent_before_a_break_is_not_sent_again() {
         let sent = sent.load(Ordering::Relaxed);
         let most = SIZE as u64 + breaks * WINDOW;
         assert!(sent < most, "seed {seed}: {sent} bytes in {breaks} runs that broke");
-        let blocks = |path: &Path| fs::metadata(path.join("large")).expect("it").blocks();
-        assert!(blocks(&to) <= blocks(&from) + 64, "seed {seed}: the hole is one");
+        let (one, copy) = (blocks(&from.join("large")), blocks(&to.join("large")));
+        assert!(copy <= one + 64, "seed {seed}: the hole is one");
         assert_eq!(left_aside(&to), 0, "seed {seed}");
     }
     assert!(gained > 40, "only {gained} runs left something");
+}
+
+/// Blocks on the disk.
+fn blocks(path: &Path) -> u64 {
+    fs::metadata(path).expect("it").blocks()
+}
+
+#[test]
+fn what_a_run_has_left_without_holes_gets_those_of_the_source() {
+    const BLOCK: usize = 4096;
+    for in_place in [false, true] {
+        let scratch = Scratch::new("resume-holes");
+        let (from, to) = (scratch.join("from"), scratch.join("to"));
+        let mut gardener = Gardener::new(77);
+        [&from, &to].iter().for_each(|dir| fs::create_dir(dir).expect("a folder"));
+        let mut bytes = vec![0; 256 * BLOCK];
+        gardener.random.fill(&mut bytes);
+        // A hole of some blocks where there are zeros, another where there is something else, a
+        // block of which half is none, and the end.
+        let holes = [(10, 30, 0), (50, 60, 9), (100, 101, 0), (240, 256, 5)];
+        let mut left = bytes.clone();
+        for (first, last, there) in holes {
+            bytes[first * BLOCK..last * BLOCK].fill(0);
+            left[first * BLOCK..last * BLOCK].fill(there);
+        }
+        let file = File::create(from.join("large")).expect("a file");
+        let mut at = 0;
+        for (first, last, _) in holes {
+            file.write_all_at(&bytes[at * BLOCK..first * BLOCK], (at * BLOCK) as u64)
+                .expect("data");
+            at = last;
+        }
+        file.set_len(bytes.len() as u64).expect("its size");
+        let name = if in_place { b"large".to_vec() } else { aside_of(b"large") };
+        let place = to.join(std::ffi::OsStr::from_bytes(&name));
+        fs::write(&place, &left).expect("a file");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).expect("its mode");
+        common::set_time(&place, 1_000, 0);
+        let counts = pushed(&from, &to, &sync::Options { in_place, ..plain() });
+        assert_same(&from, &to, &format!("in place: {in_place}"));
+        let (one, copy) = (blocks(&from.join("large")), blocks(&to.join("large")));
+        assert!(copy <= one, "in place: {in_place}: {copy} blocks, {one} at the source");
+        assert!(counts.bytes_received < 10 * BLOCK as u64, "{counts:?}");
+    }
 }
 
 /// Breaks off when the streams do.

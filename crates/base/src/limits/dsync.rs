@@ -177,11 +177,26 @@ pub const DSYNC_PAUSE_NS: u64 = 100_000_000;
 /// Size from which a changed file is sent by differences: below it, sums and answers cost as much
 /// as the file.
 pub const DSYNC_DELTA_MIN: u64 = 64 << 10;
+/// Files of which blocks are laid beside their places before it is known whether they stay: one
+/// that is compared, and the next one, each of which may take its room on the disk once more.
+pub const DSYNC_LAID_MAX: usize = 2;
+/// Blocks in a row that are not at their places, after which some are not looked at: a file in
+/// which something was put in has none any more behind that.
+pub const DSYNC_MISSES: u64 = 64;
+/// Bytes of a part between blocks at their places that is sent before it can be known whether it
+/// was moved there: what one write changes.
+pub const DSYNC_EARLY_MAX: u64 = 1 << 20;
+/// Of a file one byte in so many may be sent like that, which is lost if all of it has moved.
+pub const DSYNC_EARLY_OF: u64 = 32;
+/// Parts of a file that may be left between blocks at their places: each is a gap at the other side
+/// until it comes, which has room for as many again out of streams, and of those that are sent
+/// early half of these. Behind them nothing is looked for at its place.
+pub const DSYNC_LEFT_MAX: usize = DSYNC_GAPS_MAX / 2;
 /// Smallest block that is compared.
 pub const DSYNC_BLOCK_MIN: u64 = 4 << 10;
 /// Largest block: it is held in memory, and sent whole when a byte of it has changed.
 pub const DSYNC_BLOCK_MAX: u64 = 128 << 10;
-/// Blocks whose sums are made by one thread at least: 2 MiB and more, for less none is started.
+/// Blocks for each of which a thread makes sums: 2 MiB and more, for less none is started.
 pub const DSYNC_SUMS_EACH: usize = 512;
 /// Most blocks of a file whose sums are sent; beyond 128 GiB a file is sent whole.
 pub const DSYNC_BLOCKS_MAX: usize = 1 << 20;

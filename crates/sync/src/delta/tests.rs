@@ -131,6 +131,23 @@ fn a_weak_sum_moves_on() {
 }
 
 #[test]
+fn a_weak_sum_is_the_sum_of_the_sums() {
+    let whole = ROWS * COLUMNS;
+    let bytes = random_bytes(&mut SeededRandom::new(10), 5 * whole);
+    for length in [0, 1, COLUMNS, whole - 1, whole, whole + COLUMNS + 1, 5 * whole] {
+        let (mut a, mut b) = (0u32, 0u32);
+        for byte in &bytes[..length] {
+            a = a.wrapping_add(u32::from(*byte));
+            b = b.wrapping_add(a);
+        }
+        let weak = Weak::of(&bytes[..length]);
+        assert_eq!((weak.a, weak.b), (a, b), "{length}");
+    }
+    let full = Weak::of(&vec![u8::MAX; whole]);
+    assert_eq!(full.a, 255 * whole as u32, "what fits no more would be lost");
+}
+
+#[test]
 fn files_are_cut_within_limits() {
     assert_eq!(basis(1000), None);
     assert_eq!(basis(64 << 10), Some(Basis { block: 4096, count: 16 }));

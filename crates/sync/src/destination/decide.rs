@@ -1,16 +1,13 @@
 //! What is to be done about an entry.
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
 
-use base::limits::{
-    DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_SUMS_EACH, DSYNC_SUMS_MAX, DSYNC_THREADS,
-};
+use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
 use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
 use wire::xdr::Seq;
 
 use super::compare::is_same_node;
+use super::lay::Laid;
 use super::links::Fate;
 use super::node::Here;
 use super::plan::{Failed, Open, Plan};
@@ -200,14 +197,16 @@ impl<T: Tree> Plan<T> {
         let at = |meta: &Meta| meta.mtime.clone();
         let alike = case.own.as_ref().is_some_and(|own| at(&own.meta) == at(&case.wanted));
         let none = in_place || (hash.is_some() && alike);
-        let (basis, sums) = if none { None } else { shared.sums(open, &case) }.unzip();
-        let mut all: Vec<Sum> = sums.unwrap_or_default();
-        let kept = own.or_else(|| shared.kept(open, &case)).filter(|(_, sums)| {
-            // A file with more sums than may be open would be waited for without end.
-            all.len() + sums.len() <= DSYNC_BLOCKS_MAX
-        });
-        let (kept, sums) = kept.unzip();
-        all.extend(sums.unwrap_or_default());
+        let (kept, sums) = own.or_else(|| shared.kept(open, &case)).unzip();
+        let sums: Vec<Sum> = sums.unwrap_or_default();
+        let old = if none { None } else { shared.basis(open, &case) };
+        // A file with more sums than may be open would be waited for without end. What a run has
+        // left has what is at its place in the old one, too.
+        let fits = |basis: &Basis| basis.count as usize + sums.len() <= DSYNC_BLOCKS_MAX;
+        let old = old.filter(|(basis, _)| fits(basis));
+        let count = old.as_ref().map_or(0, |(basis, _)| basis.count as usize);
+        let lays = old.as_ref().filter(|_| wish == Wish::SEND && kept.is_none());
+        let laid = lays.and_then(|(basis, old)| shared.lay(open, &case, (basis, old)));
         open.node.hold();
         let size = case.wanted.size;
         shared.tracker.count(|counts| {
@@ -215,22 +214,30 @@ impl<T: Tree> Plan<T> {
             counts.bytes += size;
         });
         let path = Bytes(case.path.clone());
+        let basis = old.as_ref().map(|(basis, _)| basis.clone());
         let id = shared.tracker.enter(Job {
             path: case.path,
             node: Arc::clone(&open.node),
             own: case.own,
-            sums: all.len(),
+            sums: count + sums.len(),
             block: basis.as_ref().map_or(0, |basis| basis.block as usize),
             kept: kept.as_ref().map_or(0, |kept| u64::from(kept.block) * u64::from(kept.count)),
             in_place,
             noted: hash.is_none(),
             fate: case.fate,
         })?;
-        shared.out.send(&Message::Need(Need { id, path, wish, hash, basis, kept }))?;
-        for part in all.chunks(DSYNC_SUMS_MAX) {
-            shared.out.send(&Message::Sums(Sums { id, sums: Seq(part.to_vec()) }))?;
+        if let Some(laid) = &laid {
+            shared.lays.insert(id, laid);
+            if !shared.tracker.knows(id) {
+                // A source that did not wait for the question has ended it already.
+                shared.lays.take(id).iter().for_each(|laid| shared.sweep_laid(laid));
+            }
         }
-        Ok(())
+        shared.out.send(&Message::Need(Need { id, path, wish, hash, basis, kept }))?;
+        if let Some(old) = &old {
+            shared.tell_sums(id, old, laid.as_deref())?;
+        }
+        shared.tell_all(id, &sums)
     }
 }
 
@@ -293,15 +300,38 @@ impl<T: Tree> Shared<T> {
         renamed
     }
 
-    /// The sums of what is here, if differences are worth it.
-    fn sums(&self, open: &Open<T>, case: &Case) -> Option<(Basis, Vec<Sum>)> {
+    /// What is here, and how it is cut, if differences are worth it.
+    fn basis(&self, open: &Open<T>, case: &Case) -> Option<(Basis, T::File)> {
         let own = case.own.as_ref().filter(|own| own.meta.kind == Kind::FILE)?;
         if !self.delta || self.options.dry_run || case.wanted.size < DSYNC_DELTA_MIN {
             return None;
         }
         let basis = delta::basis(own.meta.size)?;
         let file = self.tree.open(open.dir.as_ref()?, &case.name).ok()?;
-        self.sums_of(&file, basis)
+        Some((basis, file))
+    }
+
+    /// Tells the sums that were announced of what is here. What cannot be read has those of
+    /// nothing.
+    fn tell_sums(
+        &self,
+        id: u64,
+        (basis, old): &(Basis, T::File),
+        laid: Option<&Laid<T>>,
+    ) -> Result<(), Why> {
+        let mut left = basis.count as usize;
+        self.each_sum(old, basis, laid, |sums| {
+            left -= sums.len();
+            self.tell_all(id, sums)
+        })?;
+        let nothing = vec![Sum { weak: 0, strong: [0; 16] }; left];
+        self.tell_all(id, &nothing)
+    }
+
+    fn tell_all(&self, id: u64, sums: &[Sum]) -> Result<(), Why> {
+        sums.chunks(DSYNC_SUMS_MAX).try_for_each(|part| {
+            self.out.send(&Message::Sums(Sums { id, sums: Seq(part.to_vec()) }))
+        })
     }
 
     /// The sums of what is here, if it shall be written where it lies, and may: nobody has it under
@@ -337,60 +367,5 @@ impl<T: Tree> Shared<T> {
         let blocks = u32::try_from(end.div_ceil(u64::from(basis.block))).unwrap_or(u32::MAX);
         basis.count = basis.count.min(blocks);
         self.sums_of(&file, basis)
-    }
-
-    /// The sums of a file's blocks, by several threads: the source waits for all of them.
-    fn sums_of(&self, file: &T::File, mut basis: Basis) -> Option<(Basis, Vec<Sum>)> {
-        let (block, count) = (basis.block as usize, basis.count as usize);
-        let each = count.div_ceil(DSYNC_THREADS).max(DSYNC_SUMS_EACH);
-        let parts: Vec<_> =
-            (0..count).step_by(each).map(|first| first..count.min(first + each)).collect();
-        let mut sums = Vec::with_capacity(count);
-        thread::scope(|scope| {
-            let of = |part: Range<usize>| move || self.sums_in(file, block, part);
-            // This thread has the last part, and those for which no other can be had.
-            let begin = |part: &Range<usize>| match part.end < count {
-                true => thread::Builder::new().spawn_scoped(scope, of(part.clone())).ok(),
-                false => None,
-            };
-            let begun: Vec<_> = parts.iter().map(begin).collect();
-            for (part, thread) in parts.iter().cloned().zip(begun) {
-                let wanted = part.len();
-                let done = match thread {
-                    Some(thread) => thread.join().unwrap_or_default(),
-                    None => of(part)(),
-                };
-                let short = done.len() < wanted;
-                sums.extend(done);
-                if short {
-                    // It has become shorter: what was read is what is here.
-                    break;
-                }
-            }
-        });
-        basis.count = sums.len() as u32;
-        (!sums.is_empty()).then_some((basis, sums))
-    }
-
-    /// The sums of some blocks, as far as they can be read.
-    fn sums_in(&self, file: &T::File, block: usize, blocks: Range<usize>) -> Vec<Sum> {
-        let at_once = (DSYNC_PIECE / block).max(1);
-        let (mut bytes, mut sums) = (vec![0; block * at_once], Vec::with_capacity(blocks.len()));
-        for first in blocks.clone().step_by(at_once) {
-            let (at, wanted) =
-                (first as u64 * block as u64, block * at_once.min(blocks.end - first));
-            let mut done = 0;
-            while done < wanted {
-                match self.tree.read(file, &mut bytes[done..wanted], at + done as u64) {
-                    Ok(0) | Err(_) => break,
-                    Ok(n) => done += n,
-                }
-            }
-            sums.extend(bytes[..done].chunks_exact(block).map(delta::sum));
-            if done < wanted {
-                break;
-            }
-        }
-        sums
     }
 }

@@ -32,6 +32,19 @@ impl Extents {
         true
     }
 
+    /// What of the bytes before `end` lies in none.
+    pub fn gaps(&self, end: u64) -> Vec<(u64, u64)> {
+        let (mut at, mut gaps) = (0, Vec::new());
+        for (start, next) in self.0.iter().map(|(start, next)| (*start, *next)).chain([(end, end)])
+        {
+            if at < start {
+                gaps.push((at, start));
+            }
+            at = next;
+        }
+        gaps
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()

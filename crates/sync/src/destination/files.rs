@@ -10,6 +10,7 @@ use wire::dsync::frame::HEAD;
 use wire::dsync::{Bytes, Data, End, Message, Meta, Outcome, Whole, frame};
 
 use super::extents::Extents;
+use super::lay::Laid;
 use super::plan::{Failed, broken};
 use super::tracker::Job;
 use super::{Shared, why};
@@ -27,13 +28,15 @@ pub struct Writing<T: Tree> {
     /// What it is to be.
     pub wanted: Meta,
     /// Where it is written, once there is something to write.
-    pub aside: Option<Aside<T>>,
+    pub aside: Option<Arc<Aside<T>>>,
+    /// What was laid there of the old file, until it begins anew.
+    pub laid: Option<Arc<Laid<T>>>,
     /// Why it cannot be.
     pub failed: Option<String>,
     /// What it replaces, once something is taken of that.
-    pub old: Option<T::File>,
+    pub old: Option<Arc<T::File>>,
     /// How often it has begun anew.
-    turn: u32,
+    pub turn: u32,
     pub digest: Digest,
     /// What has come of it since it began last.
     covered: Extents,
@@ -133,6 +136,7 @@ impl<T: Tree> Writing<T> {
             job: Some(job),
             wanted,
             aside: None,
+            laid: None,
             failed: None,
             old: None,
             turn: 0,
@@ -147,6 +151,7 @@ impl<T: Tree> Writing<T> {
     pub fn restart(&mut self, wanted: Meta) -> u32 {
         (self.wanted, self.digest, self.covered) = (wanted, Digest::default(), Extents::default());
         self.turn = self.turn.saturating_add(1);
+        self.laid = None;
         if let Some(job) = &mut self.job {
             job.kept = 0;
         }
@@ -165,6 +170,18 @@ impl<T: Tree> Writing<T> {
         self.count()
     }
 
+    /// Up to where there may be something that has not come: of the old file, or of what a run
+    /// has left.
+    pub fn had(&self) -> u64 {
+        let kept = self.job.as_ref().map_or(0, |job| job.kept);
+        if self.laid.is_some() { self.wanted.size } else { kept }
+    }
+
+    /// What nothing has come of.
+    pub fn gaps(&self) -> Vec<(u64, u64)> {
+        self.covered.gaps(self.wanted.size)
+    }
+
     /// What a piece covers, which must lie within the file.
     pub fn within(&self, hole: u64, offset: u64, length: u64) -> Result<(u64, u64), Failed> {
         let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
@@ -173,7 +190,7 @@ impl<T: Tree> Writing<T> {
     }
 
     /// Counts a piece that has come.
-    fn count(&mut self) -> Result<(), Failed> {
+    pub fn count(&mut self) -> Result<(), Failed> {
         self.pieces += 1;
         match &self.ended {
             _ if self.job.is_none() => broken("a piece of a file that has ended"),
@@ -205,7 +222,7 @@ impl<T: Tree> Shared<T> {
         let Some(job) = &writing.job else { return };
         if writing.aside.is_none() {
             match self.create(job, &writing.wanted) {
-                Ok(aside) => writing.aside = Some(aside),
+                Ok(aside) => writing.aside = Some(Arc::new(aside)),
                 Err(e) => writing.failed = Some(why(&e)),
             }
         }
@@ -269,6 +286,7 @@ impl<T: Tree> Shared<T> {
         if data.turn == writing.turn {
             writing.cover(data.hole, data.offset, length)?;
             writing.digest.add(hash);
+            self.clear(&mut writing, (data.offset - data.hole, data.offset));
             self.try_aside(&mut writing, |aside| self.tree.write(&aside.file, bytes, data.offset));
         } else {
             writing.count()?;
@@ -297,7 +315,7 @@ impl<T: Tree> Shared<T> {
             let mut writing = lock(&file);
             let Some(job) = writing.job.take() else { continue };
             let left = self.aside_for(split(&job.path).1, writing.wanted.size);
-            let stays = |aside: &Aside<T>| left.as_ref() == Some(&aside.name);
+            let stays = |aside: &Arc<Aside<T>>| left.as_ref() == Some(&aside.name);
             if writing.failed.is_some() || !writing.aside.as_ref().is_some_and(stays) {
                 self.give_up(&mut writing);
             }

@@ -1,40 +1,36 @@
 //! Files that come: written beside, and given their name when they are whole.
 
-use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE, DSYNC_THREADS};
-use wire::dsync::{About, Begin, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
+use base::limits::{DSYNC_DELTA_MIN, DSYNC_PIECE};
+use wire::dsync::{About, Borrowed, Copy, End, Kept, Kind, Lent, Message, Meta, Outcome};
 
 use super::files::{Aside, Writing};
 use super::plan::{Failed, broken, check_meta};
 use super::tracker::Job;
 use super::{Shared, why};
-use crate::digest::strong;
+use crate::digest::{Digest, strong};
 use crate::lends::How;
 use crate::link::lock;
 use crate::tree::aside::{aside_name, aside_of};
-use crate::tree::{Tree, split};
+use crate::tree::{Tree, fill, split};
 
 /// One of the threads that take what the control stream says of files.
 pub struct Writer<T: Tree> {
     shared: Arc<Shared<T>>,
-    /// Files that have begun and not ended.
-    begun: HashSet<u64>,
     piece: Vec<u8>,
 }
 
 impl<T: Tree> Writer<T> {
     /// Nothing has come.
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
-        Self { shared, begun: HashSet::new(), piece: Vec::new() }
+        Self { shared, piece: Vec::new() }
     }
 
     /// Takes what came of a file.
     pub(super) fn take(&mut self, message: Message<'_>) -> Result<(), Failed> {
         match message {
-            Message::Begin(begin) => self.begin(begin),
             Message::Data(data) => self.shared.data(&data),
             Message::Whole(whole) => self.shared.whole(whole),
             Message::Copy(copy) => self.copy(copy),
@@ -45,29 +41,7 @@ impl<T: Tree> Writer<T> {
         }
     }
 
-    fn begin(&mut self, begin: Begin) -> Result<(), Failed> {
-        let (id, shared) = (begin.id, &self.shared);
-        let wanted = shared.wanted_file(begin.meta)?;
-        if self.begun.contains(&id)
-            && let Some(file) = shared.files.get(id)
-        {
-            // It has changed while it was read, and comes anew.
-            let mut writing = lock(&file);
-            let turn = writing.restart(wanted);
-            let size = writing.wanted.size;
-            shared.try_aside(&mut writing, |aside| shared.tree.set_size(&aside.file, size));
-            drop(writing);
-            shared.files.turn(id, turn);
-            return Ok(());
-        }
-        if self.begun.len() >= DSYNC_THREADS {
-            return broken("more files at once than it has threads");
-        }
-        let job = shared.begun(id, &wanted)?;
-        self.begun.insert(id);
-        shared.files.insert(id, Writing::new(job, wanted))
-    }
-
+    /// Reads and hashes while others write to the file.
     fn copy(&mut self, copy: Copy) -> Result<(), Failed> {
         let (shared, piece) = (&self.shared, &mut self.piece);
         let Some(file) = shared.files.get(copy.id) else { return broken("a copy of no file") };
@@ -75,26 +49,52 @@ impl<T: Tree> Writer<T> {
         if length > DSYNC_PIECE {
             return broken("a copy that is longer than a piece");
         }
+        piece.resize(length, 0);
         let mut writing = lock(&file);
         let block = writing.job.as_ref().map_or(0, |job| job.block);
         if block == 0 {
             return broken("a copy of what it was told no sums of");
         }
-        writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
-        piece.resize(length, 0);
-        if !shared.share_old(&mut writing, &copy, piece) {
-            let Writing { old, job, .. } = &mut *writing;
-            let read = match job {
-                Some(job) => shared.read_old(old, job, copy.from, piece),
-                None => Ok(()),
-            };
-            shared.try_aside(&mut writing, |aside| {
-                read?;
-                shared.tree.write(&aside.file, piece, copy.offset)
-            });
+        if copy.turn != writing.turn {
+            // It has begun anew since.
+            writing.count()?;
+            shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
+            return shared.end_if_whole(copy.id, &mut writing);
         }
+        writing.within(copy.hole, copy.offset, u64::from(copy.length))?;
+        if let Some((digest, cloned)) = writing.laid.as_ref().and_then(|laid| laid.has(&copy)) {
+            writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
+            shared.clear(&mut writing, (copy.offset - copy.hole, copy.offset));
+            writing.digest.add(digest.finish());
+            shared.tracker.count(|counts| {
+                counts.bytes_done += u64::from(copy.length);
+                counts.bytes_cloned += cloned;
+            });
+            return shared.end_if_whole(copy.id, &mut writing);
+        }
+        let is_shared = shared.share_old(&mut writing, &copy, piece);
+        let old = if is_shared { None } else { Some(shared.old(&mut writing)) };
+        drop(writing);
+        let read = match old {
+            None => Ok(()),
+            Some(old) => old.and_then(|old| read_all(&shared.tree, &old, piece, copy.from)),
+        };
+        let mut digest = Digest::default();
         for (at, block) in (copy.offset..).step_by(block).zip(piece.chunks(block)) {
-            writing.digest.block(at, &strong(block));
+            digest.block(at, &strong(block));
+        }
+        let mut writing = lock(&file);
+        // It may have begun anew meanwhile.
+        if copy.turn == writing.turn {
+            writing.cover(copy.hole, copy.offset, u64::from(copy.length))?;
+            shared.clear(&mut writing, (copy.offset - copy.hole, copy.offset));
+            writing.digest.add(digest.finish());
+            shared.try_aside(&mut writing, |aside| match is_shared {
+                true => Ok(()),
+                false => read.and_then(|()| shared.tree.write(&aside.file, piece, copy.offset)),
+            });
+        } else {
+            writing.count()?;
         }
         shared.tracker.count(|counts| counts.bytes_done += u64::from(copy.length));
         shared.end_if_whole(copy.id, &mut writing)
@@ -108,11 +108,17 @@ impl<T: Tree> Writer<T> {
         };
         let length = kept.length as usize;
         let mut writing = lock(&file);
+        if writing.turn > 0 {
+            // It has begun anew since, and then nothing of it is kept.
+            writing.count()?;
+            return shared.end_if_whole(kept.id, &mut writing);
+        }
         writing.cover(kept.hole, kept.offset, u64::from(kept.length))?;
         let had = writing.job.as_ref().map_or(0, |job| job.kept);
         if length > DSYNC_PIECE || kept.offset + u64::from(kept.length) > had {
             return broken("a piece as kept that it was not told of");
         }
+        shared.clear(&mut writing, (kept.offset - kept.hole, kept.offset));
         piece.resize(length, 0);
         shared.try_aside(&mut writing, |aside| {
             let whole = read_all(&shared.tree, &aside.file, piece, kept.offset);
@@ -125,13 +131,14 @@ impl<T: Tree> Writer<T> {
 
     fn end(&mut self, end: End) -> Result<(), Failed> {
         let (id, shared) = (end.id, &self.shared);
-        if self.begun.remove(&id) {
-            let Some(file) = shared.files.get(id) else { return broken("the end of no file") };
+        if let Some(file) = shared.files.get(id) {
             if !matches!(end.outcome, Outcome::WHOLE | Outcome::FAILED) {
                 return broken("an end that does not fit its file");
             }
             let mut writing = lock(&file);
-            writing.ended = Some(end);
+            if writing.ended.replace(end).is_some() {
+                return broken("a second end of a file");
+            }
             return shared.end_if_whole(id, &mut writing);
         }
         let Some(job) = shared.tracker.take(id) else { return broken("the end of no file") };
@@ -161,15 +168,12 @@ fn at_source(end: &End) -> String {
 
 /// Reads what must be there.
 fn read_all<T: Tree>(tree: &T, file: &T::File, piece: &mut [u8], from: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < piece.len() {
-        let at = from.checked_add(done as u64).ok_or(io::ErrorKind::InvalidInput)?;
-        match tree.read(file, &mut piece[done..], at)? {
-            0 => return Err(io::Error::other("what is here was changed meanwhile")),
-            n => done += n,
-        }
+    let (read, ended) = fill(tree, file, piece, from);
+    ended?;
+    match read == piece.len() {
+        true => Ok(()),
+        false => Err(io::Error::other("what is here was changed meanwhile")),
     }
-    Ok(())
 }
 
 impl<T: Tree> Shared<T> {
@@ -205,17 +209,25 @@ impl<T: Tree> Shared<T> {
         if job.in_place {
             return self.at_its_place(dir, job, wanted);
         }
-        let fixed = self.aside_for(split(&job.path).1, size);
-        let name = fixed.clone().unwrap_or_else(aside_name);
-        if job.kept > 0 && fixed.is_some() {
-            let file = self.tree.take_up(&dir, &name)?;
-            self.tree.cut(&file, job.kept, size)?;
-            return Ok(Aside { dir, name, file, in_place: false });
+        match self.aside_for(split(&job.path).1, size) {
+            Some(name) if job.kept > 0 => {
+                let file = self.tree.take_up(&dir, &name)?;
+                self.tree.cut(&file, job.kept, size)?;
+                Ok(Aside { dir, name, file, in_place: false })
+            }
+            Some(name) => self.new_aside(dir, name, size),
+            None => self.empty_aside(dir, aside_name(), size),
         }
-        if fixed.is_some() {
-            // What was left under this name could not be taken up; mostly there is nothing.
-            let _none = self.tree.remove(&dir, &name, Kind::FILE);
-        }
+    }
+
+    /// Makes a file beside its place that can be taken up again.
+    pub(super) fn new_aside(&self, dir: T::Dir, name: Vec<u8>, size: u64) -> io::Result<Aside<T>> {
+        // What was left under this name could not be taken up; mostly there is nothing.
+        let _none = self.tree.remove(&dir, &name, Kind::FILE);
+        self.empty_aside(dir, name, size)
+    }
+
+    fn empty_aside(&self, dir: T::Dir, name: Vec<u8>, size: u64) -> io::Result<Aside<T>> {
         let file = self.tree.create(&dir, &name)?;
         let aside = Aside { dir, name, file, in_place: false };
         match self.tree.set_size(&aside.file, size) {
@@ -237,7 +249,8 @@ impl<T: Tree> Shared<T> {
         Ok(Aside { dir, name, file, in_place: true })
     }
 
-    fn sweep_aside(&self, aside: &Aside<T>) {
+    /// Takes a file beside its place away.
+    pub(super) fn sweep_aside(&self, aside: &Aside<T>) {
         if aside.in_place {
             return;
         }
@@ -247,6 +260,9 @@ impl<T: Tree> Shared<T> {
 
     /// Takes away what was written.
     pub(super) fn give_up(&self, writing: &mut Writing<T>) {
+        if let Some(laid) = writing.laid.take() {
+            laid.give_up();
+        }
         if let Some(aside) = writing.aside.take() {
             self.sweep_aside(&aside);
         }
@@ -261,45 +277,35 @@ impl<T: Tree> Shared<T> {
             }
             None => self.tracker.count(|counts| counts.files_done += 1),
         }
+        if let Some(laid) = self.lays.take(id) {
+            self.sweep_laid(&laid);
+        }
         self.release(&job.node);
         self.tracker.leave(id, job.sums);
         self.files.remove(id);
     }
 
     /// What a file replaces, opened once.
-    fn old(&self, old: &mut Option<T::File>, job: &Job) -> io::Result<T::File> {
-        let (dir, name) = split(&job.path);
-        match old.take() {
-            Some(file) => Ok(file),
-            None => self.tree.open(&self.tree.dir(dir)?, name),
+    fn old(&self, writing: &mut Writing<T>) -> io::Result<Arc<T::File>> {
+        let Writing { old, job, .. } = writing;
+        let Some(job) = job else { return Err(io::ErrorKind::NotFound.into()) };
+        if let Some(file) = old {
+            return Ok(Arc::clone(file));
         }
-    }
-
-    /// Reads from what a file replaces.
-    fn read_old(
-        &self,
-        old: &mut Option<T::File>,
-        job: &Job,
-        from: u64,
-        piece: &mut [u8],
-    ) -> io::Result<()> {
-        let file = self.old(old, job)?;
-        read_all(&self.tree, &file, piece, from)?;
-        *old = Some(file);
-        Ok(())
+        let (dir, name) = split(&job.path);
+        let file = Arc::new(self.tree.open(&self.tree.dir(dir)?, name)?);
+        Ok(Arc::clone(old.insert(file)))
     }
 
     /// Lets a piece share its place with what a file replaces, if the file system can; then `piece`
     /// is what is there.
     fn share_old(&self, writing: &mut Writing<T>, copy: &Copy, piece: &mut [u8]) -> bool {
-        let Writing { old, job, .. } = &mut *writing;
-        let Some(file) = job.as_ref().and_then(|job| self.old(old, job).ok()) else { return false };
+        let Ok(file) = self.old(writing) else { return false };
         let (length, mut shared) = (u64::from(copy.length), false);
         self.try_aside(writing, |aside| {
             shared = self.tree.share((&file, copy.from), (&aside.file, copy.offset), length);
             if shared { read_all(&self.tree, &aside.file, piece, copy.offset) } else { Ok(()) }
         });
-        writing.old = Some(file);
         if shared {
             self.tracker.count(|counts| counts.bytes_cloned += length);
         }
@@ -354,6 +360,8 @@ impl<T: Tree> Shared<T> {
         }
         // What is nothing but a hole has not been made yet.
         self.try_aside(writing, |_| Ok(()));
+        let gaps = if writing.had() > 0 { writing.gaps() } else { Vec::new() };
+        gaps.into_iter().for_each(|gap| self.clear(writing, gap));
         if writing.failed.is_some() {
             self.give_up(writing);
             return writing.failed.clone();

@@ -15,7 +15,9 @@ use crate::error::Why;
 use crate::index;
 use crate::lends::Lends;
 use crate::link::{lock, sentence};
-use crate::tree::{Seen, Tree, split};
+use crate::tree::{Seen, Tree, fill, split};
+
+mod place;
 
 /// How often a file is sent that changes while it is read.
 const TRIES: u32 = 2;
@@ -71,6 +73,9 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
         }
         Err(Failed::Run(why)) => return Err(why),
     };
+    if job.comes().is_some() {
+        shared.coming.look(|coming| coming.end(id));
+    }
     // Before the other side hears of it, which may ask for the next at once.
     {
         let mut asked = lock(&shared.asked);
@@ -107,10 +112,12 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
     }
     let old = need.basis.as_ref().map_or(0, |basis| basis.count as usize);
     let (old, kept) = job.sums.split_at_checked(old).unwrap_or_default();
-    let index = need.basis.as_ref().map(|basis| Index::new(basis.block as usize, old.to_vec()));
+    let comes = job.comes();
+    let basis = need.basis.as_ref().filter(|_| comes.is_none());
+    let mut index = basis.map(|basis| Index::new(basis.block as usize, old.to_vec()));
     let kept = need.kept.as_ref().map(|basis| (basis.block as usize, kept));
     let lends = lend(shared, need, &file)?;
-    if index.is_none()
+    if need.basis.is_none()
         && kept.is_none()
         && lends.is_none()
         && let Some(small) = small(shared, &file)?
@@ -128,12 +135,17 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
         let still = i128::from(wall_ns()) - before.ctime_ns >= DSYNC_STILL_NS;
         let (file, lends) = (&file, lends.is_some() && still);
         let mut sending = Sending { shared, file, id, turn, digest, end: 0, count, lends };
-        // What is beside its place there is lost when the file begins anew.
-        let after = match kept.filter(|_| turn == 0) {
-            Some(kept) => sending.kept(kept, before.meta.size, index.as_ref())?,
-            None => 0,
-        };
-        sending.pieces((after, before.meta.size), index.as_ref())?;
+        let size = before.meta.size;
+        if let Some(basis) = comes.filter(|_| turn == 0) {
+            index = Some(sending.differences(basis, size)?);
+        } else {
+            // What is beside its place there is lost when the file begins anew.
+            let after = match kept.filter(|_| turn == 0) {
+                Some(kept) => sending.kept(kept, size, index.as_ref())?,
+                None => 0,
+            };
+            sending.pieces((after, size), index.as_ref())?;
+        }
         let hash = sending.digest.finish();
         if shared.tree.stamp(file)? == before.stamp() {
             return Ok(Sent::Parts(Ended { outcome: Outcome::WHOLE, hash, meta: None }));
@@ -159,7 +171,7 @@ fn small<T: Tree>(shared: &Shared<T>, file: &T::File) -> Result<Option<Small>, F
             return Ok(None);
         }
         let mut bytes = vec![0; size as usize];
-        let read = fill(&shared.tree, file, &mut bytes, 0)?;
+        let read = filled(&shared.tree, file, &mut bytes, 0)?;
         if read == bytes.len() && shared.tree.stamp(file)? == before.stamp() {
             let mut digest = Digest::default();
             if !bytes.is_empty() {
@@ -217,8 +229,8 @@ struct Sending<'a, T: Tree> {
 }
 
 impl<T: Tree> Sending<'_, T> {
-    /// Sends what the other side has not kept of the blocks at the begin of a file, holes there as
-    /// zeros; where that ends.
+    /// Sends what the other side has not kept of the blocks at the begin of a file; where that
+    /// ends. Of a block that it has only the data is told, so that a hole in it becomes one there.
     fn kept(
         &mut self,
         (block, sums): (usize, &[Sum]),
@@ -227,34 +239,60 @@ impl<T: Tree> Sending<'_, T> {
     ) -> Result<u64, Failed> {
         let end = size.min(sums.len() as u64 * block as u64);
         let mut bytes = vec![0; block];
-        // Where what is to be sent begins.
-        let (mut literal, mut at) = (0, 0);
-        for sum in sums {
-            if at + block as u64 > end {
+        // Where what is to be sent begins, and the data that was found last.
+        let (mut literal, mut data) = (0, (0, 0));
+        for (at, sum) in (0..).step_by(block).zip(sums) {
+            let next = at + block as u64;
+            if next > end {
                 break;
             }
-            if fill(&self.shared.tree, self.file, &mut bytes, at)? < block {
-                return Err(Failed::File("it has become shorter while it was read".to_owned()));
+            let parts = self.data_within(&mut data, (at, next))?;
+            if parts.is_empty() {
+                continue;
             }
-            let next = at + block as u64;
+            if filled(&self.shared.tree, self.file, &mut bytes, at)? < block {
+                // It has become shorter, which is seen at its end.
+                break;
+            }
             if strong(&bytes) == sum.strong {
-                self.data((literal, at), index)?;
-                self.keep(at, block, &sum.strong)?;
+                self.pieces((literal, at), index)?;
+                for (start, end) in parts {
+                    self.keep(start, &bytes[(start - at) as usize..(end - at) as usize])?;
+                }
                 literal = next;
             }
-            at = next;
         }
-        self.data((literal, end), index)?;
-        Ok(end)
+        Ok(literal)
     }
 
-    /// Tells of a block that the other side has at its place.
-    fn keep(&mut self, offset: u64, block: usize, strong: &[u8; 16]) -> Result<(), Failed> {
-        let (id, hole, length) = (self.id, offset - self.end, block as u32);
-        self.digest.block(offset, strong);
+    /// The data within a range that lies behind those asked for before.
+    fn data_within(
+        &self,
+        found: &mut (u64, u64),
+        (start, end): (u64, u64),
+    ) -> io::Result<Vec<(u64, u64)>> {
+        let (mut parts, mut at) = (Vec::new(), start);
+        while at < end {
+            if found.1 <= at {
+                let none = (u64::MAX, u64::MAX);
+                *found = self.shared.tree.next_data(self.file, at)?.unwrap_or(none);
+            }
+            let part = (found.0.max(at), found.1.min(end));
+            if part.0 < part.1 {
+                parts.push(part);
+            }
+            at = part.1.max(at.saturating_add(1));
+        }
+        Ok(parts)
+    }
+
+    /// Tells of what the other side has at its place.
+    fn keep(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Failed> {
+        let (id, hole, length) = (self.id, offset - self.end, bytes.len() as u32);
+        self.digest.block(offset, &strong(bytes));
         *self.count += 1;
         self.shared.out.send(&Message::Kept(Kept { id, hole, offset, length }))?;
-        self.end = offset + block as u64;
+        self.end = offset + bytes.len() as u64;
         Ok(())
     }
 
@@ -320,7 +358,8 @@ impl<T: Tree> Sending<'_, T> {
                 for (at, sum) in (offset..self.end).step_by(block.max(1)).zip(sums) {
                     self.digest.block(at, &sum.strong);
                 }
-                self.shared.out.send(&Message::Copy(Copy { id, hole, offset, from, length }))?;
+                let copy = Copy { id, turn, hole, offset, from, length };
+                self.shared.out.send(&Message::Copy(copy))?;
             }
         }
         Ok(())
@@ -349,13 +388,7 @@ fn whole(
 }
 
 /// Reads until there is no room or nothing more; how much that was.
-fn fill<T: Tree>(tree: &T, file: &T::File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0;
-    while done < bytes.len() {
-        match tree.read(file, &mut bytes[done..], offset + done as u64)? {
-            0 => break,
-            n => done += n,
-        }
-    }
-    Ok(done)
+fn filled<T: Tree>(tree: &T, file: &T::File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let (read, ended) = fill(tree, file, bytes, at);
+    ended.map(|()| read)
 }

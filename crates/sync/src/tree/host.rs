@@ -322,8 +322,10 @@ impl Tree for HostTree {
     }
 
     fn next_data(&self, file: &OwnedFd, offset: u64) -> io::Result<Option<(u64, u64)>> {
-        match sys::seek(file.as_fd(), offset, false) {
-            Ok(start) => Ok(Some((start, sys::seek(file.as_fd(), start, true)?))),
+        let data = |start| Ok((start, sys::seek(file.as_fd(), start, true)?));
+        match sys::seek(file.as_fd(), offset, false).and_then(data) {
+            Ok(data) => Ok(Some(data)),
+            // Behind the last, or it has become shorter meanwhile.
             Err(e) if e.raw_os_error() == Some(libc::ENXIO) => Ok(None),
             // A file system that does not know holes: all is data.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
@@ -382,6 +384,14 @@ impl Tree for HostTree {
             offset += done as u64;
         }
         Ok(())
+    }
+
+    fn room(&self, dir: &OwnedFd) -> io::Result<u64> {
+        self.waits(|| sys::room(dir.as_fd()))
+    }
+
+    fn punch(&self, file: &OwnedFd, offset: u64, length: u64) -> io::Result<()> {
+        self.waits(|| sys::punch(file.as_fd(), offset, length))
     }
 
     fn lend(&self, file: &OwnedFd) -> io::Result<Option<OwnedFd>> {

@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::random::{Random, SeededRandom};
-use sync::run::{Event, Report};
-use sync::{Note, Options};
+use sync::run::{Event, Report, answer, pair, start};
+use sync::streams::connect::Calling;
+use sync::{Counts, Note, Options, Role};
 use wire::dsync::{Bytes, Kind, Meta, Time};
 use wire::xdr::Seq;
 
@@ -93,6 +94,16 @@ pub fn notes() -> (Report, Arc<Mutex<Vec<Note>>>) {
         }
     });
     (report, kept)
+}
+
+/// A run between two sides that speak over a link without streams; what it counted.
+pub fn pushed(from: &Path, to: &Path, options: &Options) -> Counts {
+    let (near, far) = pair().expect("sockets");
+    let other = std::thread::spawn(move || answer(far, None));
+    let ends = (from, to.as_os_str().as_bytes());
+    let done = start(near, Role::SOURCE, ends, options, &Calling::none(), &notes().0);
+    other.join().expect("no panic").expect("the other side");
+    done.expect("a run")
 }
 
 /// The notes as lines, in an order of their own: several threads tell them.

@@ -310,6 +310,8 @@ xdr_struct! {
         /// Of which file.
         pub id: u64,
         /// As in [`Data`].
+        pub turn: u32,
+        /// As in [`Data`].
         pub hole: u64,
         /// Where it begins.
         pub offset: u64,

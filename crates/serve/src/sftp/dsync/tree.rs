@@ -426,6 +426,18 @@ impl Tree for ShareTree {
         self.resize(file, kept.min(size)).and_then(|()| self.resize(file, size)).map_err(error)
     }
 
+    fn room(&self, dir: &Handle) -> io::Result<u64> {
+        let space = |fs: &dyn FileSystem, cx: Context<'_>| fs.space(cx);
+        let space = self.looked(Op::Look, self.id(dir), space).map_err(error)?;
+        Ok(space.avail_bytes)
+    }
+
+    fn punch(&self, file: &ShareFile, offset: u64, length: u64) -> io::Result<()> {
+        let hole =
+            |fs: &dyn FileSystem, cx: Context<'_>| fs.deallocate(cx, &file.handle, offset, length);
+        self.changed(Op::SetAttr, file.id, hole).map_err(error)
+    }
+
     fn write(&self, file: &ShareFile, bytes: &[u8], offset: u64) -> io::Result<()> {
         let (since, asked) = (stamp(), bytes.len());
         let done = self.write_all(file, bytes, offset);

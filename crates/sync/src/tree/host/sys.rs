@@ -212,6 +212,26 @@ pub fn truncate(fd: BorrowedFd<'_>, size: u64) -> io::Result<()> {
     check(unsafe { libc::ftruncate(fd.as_raw_fd(), off(size)?) }).map(drop)
 }
 
+/// fallocate(2) that makes a hole, with the size as it was.
+pub fn punch(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: no memory is involved.
+    let done = unsafe { libc::fallocate(fd.as_raw_fd(), mode, off(offset)?, off(length)?) };
+    check(done).map(drop)
+}
+
+/// Bytes that the caller may still write, by fstatvfs(3).
+pub fn room(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut said = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the kernel fills the structure, or says that it did not.
+    let said = unsafe {
+        check(libc::fstatvfs(fd.as_raw_fd(), said.as_mut_ptr()))?;
+        said.assume_init()
+    };
+    // One that tells no size has no limit of its own.
+    Ok(if said.f_blocks == 0 { u64::MAX } else { said.f_bavail.saturating_mul(said.f_frsize) })
+}
+
 /// `/proc/self/fd/N`: for calls that take no O_PATH descriptor.
 fn proc_path(fd: BorrowedFd<'_>) -> CString {
     CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default()

@@ -1,0 +1,110 @@
+//! Memory for what a turn will write, had from the machine beforehand.
+//!
+//! A virtual machine whose host takes back what is free pays for each page when it is first written
+//! again: the same upload into tmpfs then takes one time or four, by chance. A file of the turn's
+//! size, made before the clock starts and removed just before it does, leaves as many pages that
+//! the machine has.
+//!
+//! Where the host is told every second or two what is free, so that it takes that back before it is
+//! used, all of the memory is held, and given back little by little.
+
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::FromRawFd;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes that are written at once.
+const PIECE: usize = 1 << 20;
+/// What the file is called.
+const NAME: &CStr = c"room";
+/// How often it is looked how much is free.
+const LOOK: Duration = Duration::from_millis(5);
+/// Bytes that are free for others, of which they can take no more between two looks.
+const FREE: u64 = 384 << 20;
+/// Bytes that are given back at once.
+const STEP: u64 = 16 << 20;
+
+/// Pages that are held; free for others when it goes. They are of a file without a name, which
+/// takes no room where the turn writes.
+pub struct Room {
+    file: File,
+    bytes: u64,
+}
+
+impl Room {
+    /// Holds `bytes`.
+    ///
+    /// # Errors
+    /// When there are not so many.
+    pub fn hold(bytes: u64) -> io::Result<Self> {
+        let (mut room, piece) = (Self { file: unnamed()?, bytes: 0 }, vec![1; PIECE]);
+        while room.bytes < bytes {
+            let left = usize::try_from(bytes - room.bytes).unwrap_or(usize::MAX);
+            let here = piece.get(..left.min(PIECE)).unwrap_or_default();
+            room.file.write_all(here)?;
+            room.bytes += here.len() as u64;
+        }
+        Ok(room)
+    }
+
+    /// Holds all that is free.
+    ///
+    /// # Errors
+    /// When there are not so many any more.
+    pub fn hold_all() -> io::Result<Self> {
+        Self::hold(free()?.saturating_sub(FREE))
+    }
+
+    /// Gives the pages back as others need some, the rest when what is returned goes.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn give_way(mut self) -> io::Result<GivesWay> {
+        let (stop, stopped) = channel();
+        let gives = move || {
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                let missing = FREE.saturating_sub(free().unwrap_or(FREE));
+                let left = self.bytes.saturating_sub(missing);
+                if missing >= STEP && self.file.set_len(left).is_ok() {
+                    self.bytes = left;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("room".to_owned()).spawn(gives)?;
+        Ok(GivesWay { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+fn unnamed() -> io::Result<File> {
+    // SAFETY: the name ends with NUL.
+    let fd = unsafe { libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given this descriptor to us and to nobody else.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Pages that are given back little by little.
+pub struct GivesWay {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for GivesWay {
+    fn drop(&mut self) {
+        self.stop = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Bytes that nobody has.
+fn free() -> io::Result<u64> {
+    let said = fs::read_to_string("/proc/meminfo")?;
+    let line = said.lines().find_map(|line| line.strip_prefix("MemFree:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    number.map(|kib| kib << 10).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
