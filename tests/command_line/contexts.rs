@@ -6,7 +6,7 @@ use std::fmt::Write;
 use e2e::api::Api;
 use serde_json::Value;
 
-use crate::{Scene, compare, golden, same};
+use super::{Scene, compare, golden, same};
 
 /// Makes one item of each kind that the tree has, where none is there from the start.
 const ITEMS: &str = "\

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use e2e::process;
 
-use crate::Scene;
+use super::Scene;
 
 /// How long the shell may take to end.
 const END: Duration = e2e::patience(20);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Scene, compare, golden, same};
+use super::{Scene, compare, golden, same};
 
 #[test]
 fn transcripts_are_as_agreed() {

@@ -15,7 +15,7 @@ use e2e::server::{Server, binary};
 use serde_json::{Value, json};
 use sim::forget::Image;
 
-use crate::run::{Run, SECRET, options};
+use super::run::{Run, SECRET, options};
 
 /// What is left, where a server can be started from it.
 pub struct Left {

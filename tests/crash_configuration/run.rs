@@ -12,7 +12,7 @@ use e2e::server::{Options, Server};
 use serde_json::{Value, json};
 use sim::forget::{Choose, ForgetFs, Image};
 
-use crate::left;
+use super::left;
 
 /// What every password and token of a run begins with.
 pub const SECRET: &str = "correct-horse-";

@@ -12,8 +12,8 @@ use e2e::tree::{code, said};
 use e2e::{has, skip};
 use sim::forget;
 
-use crate::cases::{NEW, USER, big};
-use crate::world::World;
+use super::cases::{NEW, USER, big};
+use super::world::World;
 
 /// What is carried: some that fits into one message, and some that does not.
 const FILES: [(&str, bool); 3] = [("copy/f", false), ("copy/big", true), ("copy/d/f", false)];

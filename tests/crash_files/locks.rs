@@ -9,8 +9,8 @@ use e2e::server::binary;
 use e2e::{http, skip};
 use sim::forget::{self, ForgetFs};
 
-use crate::cases::USER;
-use crate::world::{World, on_disk};
+use super::cases::USER;
+use super::world::{World, on_disk};
 
 /// Locks that are taken and ended until their file is written anew, at most.
 const CYCLES: usize = 600;

@@ -8,8 +8,8 @@ use e2e::scratch::{Scratch, make_folder};
 use e2e::server::{Options, Server};
 use e2e::{http, skip};
 
-use crate::cases::USER;
-use crate::world::serve_plain;
+use super::cases::USER;
+use super::world::serve_plain;
 
 /// The kind of file system: its journal is written when somebody asks for it, or half a minute
 /// later.

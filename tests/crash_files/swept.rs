@@ -14,8 +14,8 @@ use e2e::tcp::HERE;
 use sim::forget;
 use wire::sftp::StatusCode;
 
-use crate::cases::{Case, OLD, REPLACE, Speakers, Thing, USER};
-use crate::world::World;
+use super::cases::{Case, OLD, REPLACE, Speakers, Thing, USER};
+use super::world::World;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Uploads that are under way at once.

@@ -10,7 +10,7 @@ use e2e::server::{Options, Server};
 use serde_json::json;
 use sim::forget::{ForgetFs, Mounted};
 
-use crate::cases::{Case, Speakers, Thing};
+use super::cases::{Case, Speakers, Thing};
 
 /// A share on such a file system; the state is beside it, or on it too.
 pub struct World {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use e2e::process::succeed;
 
-use crate::scene::{PASSWORD, Place, USER, escaped, line};
-use crate::several::Args;
-use crate::tasks::{Task, all};
+use super::scene::{PASSWORD, Place, USER, escaped, line};
+use super::several::Args;
+use super::tasks::{Task, all};
 
 #[test]
 fn ncftp() {

@@ -12,8 +12,8 @@ use e2e::process::succeed;
 use e2e::{browser, skip};
 use serde_json::{Value, json};
 
-use crate::scene::{PASSWORD, Place, USER, escaped, line, quoted, quoted_path};
-use crate::tasks::{Task, all};
+use super::scene::{PASSWORD, Place, USER, escaped, line, quoted, quoted_path};
+use super::tasks::{Task, all};
 
 /// What a shell does where the share is mounted.
 pub fn mounted(at: &Path, task: Task<'_>) -> Option<Vec<u8>> {

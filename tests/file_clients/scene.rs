@@ -16,7 +16,7 @@ use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use serde_json::json;
 
-use crate::tasks::{ENTRIES, SPARSE};
+use super::tasks::{ENTRIES, SPARSE};
 
 /// Who signs in.
 pub const USER: &str = "anna";

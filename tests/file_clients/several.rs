@@ -8,8 +8,8 @@ use std::process::Command;
 
 use e2e::process::succeed;
 
-use crate::scene::{PASSWORD, Place, USER, escaped, quoted, quoted_path};
-use crate::tasks::{Task, all};
+use super::scene::{PASSWORD, Place, USER, escaped, quoted, quoted_path};
+use super::tasks::{Task, all};
 
 /// What a program is given besides what it always has.
 pub type Args<'a> = &'a mut dyn for<'c> FnMut(&'c mut Command) -> &'c mut Command;

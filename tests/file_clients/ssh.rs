@@ -16,9 +16,9 @@ use e2e::api::Api;
 use e2e::process::{DEADLINE, run, succeed};
 use e2e::{has, is_root, skip};
 
-use crate::http::mounted;
-use crate::scene::{PASSWORD, Place, USER, line, quoted, quoted_path};
-use crate::tasks::{Task, all};
+use super::http::mounted;
+use super::scene::{PASSWORD, Place, USER, line, quoted, quoted_path};
+use super::tasks::{Task, all};
 
 /// What programs of OpenSSH are told: anna's key, and nothing of this machine.
 const OPTIONS: [&str; 5] = [

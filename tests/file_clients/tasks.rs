@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::scene::Place;
+use super::scene::Place;
 
 /// Entries of the large directory.
 pub const ENTRIES: usize = 50_000;

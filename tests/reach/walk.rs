@@ -6,8 +6,8 @@ use std::time::Duration;
 use e2e::api::{Api, wait_for};
 use serde_json::{Value, json};
 
-use crate::plan::{self, Given, World};
-use crate::ways::{self, Field, Values, Way, properties};
+use super::plan::{self, Given, World};
+use super::ways::{self, Field, Values, Way, properties};
 
 /// The name of the items that are walked into.
 const OWN: &str = "reach";

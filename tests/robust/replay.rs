@@ -6,7 +6,7 @@ use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
 use wire::nfs3::{CreateHow, DiropArgs, Fh3, Filename3, Nfsstat3, Proc, RemoveArgs, RenameArgs};
 
-use crate::mode;
+use super::mode;
 
 #[test]
 fn a_repeated_removal_over_a_new_connection_is_not_done_twice() {

@@ -11,7 +11,7 @@ use e2e::nfs3::Client;
 use e2e::server::Server;
 use wire::nfs3::{CreateHow, StableHow};
 
-use crate::mode;
+use super::mode;
 
 /// Its file: so many blocks of so many bytes.
 const BLOCKS: u64 = 64;

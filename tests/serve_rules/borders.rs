@@ -10,7 +10,7 @@ use e2e::process::succeed;
 use e2e::server::{Options, Server};
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 const SECRET: &str = "not for clients";
 

@@ -10,7 +10,7 @@ use wire::nfs3::{CreateHow, Fh3, Nfsstat3, Proc, StableHow, WriteArgs, WriteRes}
 use wire::rpc::ReplyHeader;
 use wire::xdr::{Decode, Reader};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 /// Writes that are sent at once: together less than the server receives at once.
 const IN_FLIGHT: usize = 12;

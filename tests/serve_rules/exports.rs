@@ -9,7 +9,7 @@ use e2e::process;
 use e2e::server::{Options, Server, binary};
 use wire::nfs3::{CreateHow, Nfsstat3};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 /// Waits for an event that the server does not announce.
 fn until(what: &str, mut happened: impl FnMut() -> bool) {

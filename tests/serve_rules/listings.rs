@@ -10,7 +10,7 @@ use e2e::nfs3::{Client, Handle};
 use e2e::server::Server;
 use wire::nfs3::{CreateHow, Nfsstat3, StableHow};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 /// Of so many pages one is followed by changes; 100 000 entries are some 300 pages.
 const CHANGE_EVERY: usize = 3;

@@ -11,7 +11,7 @@ use e2e::server::Server;
 use e2e::{NOBODY, is_root, skip};
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 const OWNER: u32 = 4_001;
 const STRANGER: u32 = 4_002;

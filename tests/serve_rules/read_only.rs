@@ -9,7 +9,7 @@ use e2e::nfs3::Client;
 use e2e::server::{Options, Server};
 use wire::nfs3::{CreateHow, Nfsstat3, Sattr3, StableHow};
 
-use crate::{Scene, mode, status};
+use super::{Scene, mode, status};
 
 /// Bits of ACCESS (RFC 1813 §3.3.4): MODIFY, EXTEND, DELETE.
 const CHANGES: u32 = 4 | 8 | 16;

@@ -222,11 +222,16 @@ fn command(options: &Options<'_>, offset: u16) -> Command {
 }
 
 /// The binary under test: `PLIMSOLL_BIN`, or the one that this build left in the target folder. It
-/// is copied to where an ordinary user can run it.
+/// is copied to where an ordinary user can run it, unless `PLIMSOLL_BIN_SHARED` names such a copy.
 ///
 /// # Panics
 /// When there is none, or it cannot be copied.
 pub fn binary() -> &'static Path {
+    static SHARED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let shared = || std::env::var_os("PLIMSOLL_BIN_SHARED").map(PathBuf::from);
+    if let Some(path) = SHARED.get_or_init(shared) {
+        return path;
+    }
     let (_, path) = COPY.get_or_init(|| {
         let built = std::env::var_os("PLIMSOLL_BIN").map_or_else(in_target, PathBuf::from);
         let scratch = Scratch::new("binary");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use e2e::process;
 use e2e::server::{Server, binary};
 
-use crate::{Scene, Steps};
+use super::{Scene, Steps};
 
 /// The password of the documents.
 pub const SECRET: &str = "correct horse battery";

@@ -10,7 +10,7 @@ use e2e::server::{Server, binary};
 use e2e::{process, skip};
 use serde_json::{Value, json};
 
-use crate::{Scene, lines::SECRET};
+use super::{Scene, lines::SECRET};
 
 /// The command line on a server, as who has a token, or as who is on the machine.
 fn cli(scene: &Scene, server: &Server, token: Option<&str>, line: &str) -> (i32, String) {

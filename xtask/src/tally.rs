@@ -1,7 +1,7 @@
 //! Adds up what test runners printed, and compares the list of skipped checks with a golden file.
 //!
-//! Understands cargo's `test result:` lines, node's `# pass` and `# fail`, and our own
-//! `SKIP name: reason`.
+//! Understands nextest's `Summary`, cargo's `test result:` lines (documentation tests), node's
+//! `# pass` and `# fail`, and our own `CHECK` and `SKIP name: reason`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,10 +48,24 @@ pub fn run(logs: &[&str]) -> Result<(), String> {
 /// Sums of a log.
 pub fn add_up(log: &str) -> Tally {
     let mut tally = Tally::default();
-    for line in log.lines().map(str::trim) {
+    for line in log.lines() {
+        // nextest indents what a test printed, the sums of its runner of one test included.
+        let indented = line.starts_with("    ") && !line.trim_start().starts_with("Summary [");
+        let line = line.trim();
+        if line.starts_with("SKIP ") {
+            tally.skips.insert(line.to_owned());
+        }
+        if indented {
+            continue;
+        }
         if let Some(rest) = line.strip_prefix("test result: ") {
             tally.passed += before(rest, " passed");
             tally.failed += before(rest, " failed");
+        } else if let Some(rest) = line.strip_prefix("Summary [") {
+            // What did not run to its end did not pass.
+            let bad = [" failed", " timed out", " exec failed"];
+            tally.passed += before(rest, " passed");
+            tally.failed += bad.iter().map(|word| counted(rest, word)).sum::<u64>();
         } else if let Some(n) = node(line, "pass ") {
             tally.passed += n;
         } else if let Some(n) = node(line, "fail ") {
@@ -61,8 +75,6 @@ pub fn add_up(log: &str) -> Tally {
             tally.passed += u64::from(!rest.is_empty());
         } else if line.starts_with("CHECK FAILED ") {
             tally.failed += 1;
-        } else if line.starts_with("SKIP ") {
-            tally.skips.insert(line.to_owned());
         }
     }
     tally
@@ -78,6 +90,11 @@ fn node(line: &str, word: &str) -> Option<u64> {
 fn before(text: &str, word: &str) -> u64 {
     let head = text.split(word).next().unwrap_or_default();
     head.rsplit(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// The number that stands before `word`, which may be left out.
+fn counted(text: &str, word: &str) -> u64 {
+    if text.contains(word) { before(text, word) } else { 0 }
 }
 
 /// Skips that are new and golden ones that are gone; reasons may differ, names may not. What

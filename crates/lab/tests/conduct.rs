@@ -24,12 +24,30 @@ fn main() -> ExitCode {
         ("a_killed_client_rebases_the_step", killed_rebase),
         ("a_paused_client_is_noticed", paused),
     ];
-    for (name, test) in tests {
-        eprintln!("test {name}");
-        test();
-    }
-    println!("test result: ok. {} passed; 0 failed", tests.len());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    run_tests(&tests, &args);
     ExitCode::SUCCESS
+}
+
+/// Lists or runs the tests as libtest does, as far as cargo and nextest ask for it.
+fn run_tests(tests: &[(&str, fn())], args: &[String]) {
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    // None of them is marked as ignored.
+    let chosen: Vec<_> = tests
+        .iter()
+        .filter(|(name, _)| !has("--ignored") && (!has("--exact") || has(name)))
+        .collect();
+    for (name, test) in &chosen {
+        if has("--list") {
+            println!("{name}: test");
+        } else {
+            eprintln!("test {name}");
+            test();
+        }
+    }
+    if !has("--list") {
+        println!("test result: ok. {} passed; 0 failed", chosen.len());
+    }
 }
 
 fn job(kind: &str, schedule: &str) -> Job {

@@ -1,0 +1,24 @@
+//! Administration: command line, API, browser, certificates, alerts, services, package.
+
+#[path = "../acme.rs"]
+mod acme;
+#[path = "../alerts.rs"]
+mod alerts;
+#[path = "../browser.rs"]
+mod browser;
+#[path = "../command_line.rs"]
+mod command_line;
+#[path = "../openapi.rs"]
+mod openapi;
+#[path = "../package.rs"]
+mod package;
+#[path = "../reach.rs"]
+mod reach;
+#[path = "../secrets.rs"]
+mod secrets;
+#[path = "../services.rs"]
+mod services;
+#[path = "../shares_live.rs"]
+mod shares_live;
+#[path = "../story.rs"]
+mod story;

@@ -1,0 +1,12 @@
+//! What was acknowledged survives a crash, and what fails reaches whoever must know.
+
+#[path = "../crash.rs"]
+mod crash;
+#[path = "../crash_configuration.rs"]
+mod crash_configuration;
+#[path = "../crash_files.rs"]
+mod crash_files;
+#[path = "../crash_v4.rs"]
+mod crash_v4;
+#[path = "../faults.rs"]
+mod faults;

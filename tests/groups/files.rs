@@ -1,0 +1,18 @@
+//! FTP, SFTP, HTTP and WebDAV with the clients of today.
+
+#[path = "../accounting.rs"]
+mod accounting;
+#[path = "../file_clients.rs"]
+mod file_clients;
+#[path = "../file_services.rs"]
+mod file_services;
+#[path = "../ftp_clients.rs"]
+mod ftp_clients;
+#[path = "../secure_protocols.rs"]
+mod secure_protocols;
+#[path = "../sftp_subsystem.rs"]
+mod sftp_subsystem;
+#[path = "../transfer_log.rs"]
+mod transfer_log;
+#[path = "../webdav.rs"]
+mod webdav;

@@ -1,0 +1,18 @@
+//! Linux kernel clients (User Mode Linux) against the real binary.
+
+#[path = "../kernel_client.rs"]
+mod kernel_client;
+#[path = "../kernel_delegations.rs"]
+mod kernel_delegations;
+#[path = "../kernel_locks.rs"]
+mod kernel_locks;
+#[path = "../kernel_read_plus.rs"]
+mod kernel_read_plus;
+#[path = "../kernel_services.rs"]
+mod kernel_services;
+#[path = "../kernel_v4.rs"]
+mod kernel_v4;
+#[path = "../kernel_v4_features.rs"]
+mod kernel_v4_features;
+#[path = "../kernel_v4_random.rs"]
+mod kernel_v4_random;

@@ -1,0 +1,12 @@
+//! The laboratory: planted limits, sweeps, the emulated link.
+
+#[path = "../bridge.rs"]
+mod bridge;
+#[path = "../lab_runs.rs"]
+mod lab_runs;
+#[path = "../planted_clients.rs"]
+mod planted_clients;
+#[path = "../planted_limits.rs"]
+mod planted_limits;
+#[path = "../sweep.rs"]
+mod sweep;
