@@ -14,5 +14,7 @@ mod kernel_services;
 mod kernel_v4;
 #[path = "../kernel_v4_features.rs"]
 mod kernel_v4_features;
+#[path = "../kernel_v4_files.rs"]
+mod kernel_v4_files;
 #[path = "../kernel_v4_random.rs"]
 mod kernel_v4_random;

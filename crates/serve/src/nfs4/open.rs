@@ -9,7 +9,8 @@ use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::nfs4::{
     Bitmap4, ChangeInfo4, CloseArgs4, Createhow4, Nfsstat4, OpenArgs4, OpenClaim4,
-    OpenConfirmArgs4, OpenDowngradeArgs4, OpenResOk4, Openflag4, StateidResOk4, open4, share4,
+    OpenConfirmArgs4, OpenDowngradeArgs4, OpenResOk4, Openflag4, StateidResOk4, attr4, open4,
+    share4,
 };
 
 use super::acl;
@@ -22,9 +23,9 @@ use super::run::{Fail, Handled, Run};
 use super::state::Client;
 use super::stateful::{InTurn, Stateful, check_regular, regular};
 
-/// Times, in which an exclusive create keeps its verifier: TIME_ACCESS and TIME_MODIFY. A client
-/// sets them afterwards (RFC 8881 §18.16.3).
-const VERIFIER_ATTRS: [u32; 2] = [47, 53];
+/// Times, in which an exclusive create keeps its verifier. A client sets them afterwards if they
+/// are in `attrset` (RFC 8881 §18.16.3), and otherwise leaves the verifier there for good.
+const VERIFIER_ATTRS: [u32; 2] = [attr4::TIME_ACCESS, attr4::TIME_MODIFY];
 
 /// A file that OPEN has found or made.
 struct Found {
@@ -215,6 +216,7 @@ fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found,
             if aces.is_some() {
                 return Err(Nfsstat4::INVAL.into());
             }
+            let attrset = attrset.or(&Bitmap4::of(&VERIFIER_ATTRS));
             let found = made(run, &dir, name, CreateHow::Exclusive(how.verf), attrset)?;
             let then = (set != SetAttr::default()).then_some(set);
             Ok(Found { then, ..found })

@@ -152,3 +152,40 @@ fn a_list_that_cannot_be_kept_makes_no_file() {
     assert_eq!(world.at_root(&[open_as(id, 1, both, how)]).0, Nfsstat4::ATTRNOTSUPP);
     assert_eq!(world.at_root(&[file()]).0, Nfsstat4::NOENT);
 }
+
+/// A Linux client sets a new file's times only if `attrset` says that the verifier took their
+/// place (RFC 8881 §18.16.3).
+#[test]
+fn an_exclusive_create_names_the_attributes_that_hold_its_verifier() {
+    let world = World::new(Vec::new());
+    let times = [attr4::TIME_ACCESS, attr4::TIME_MODIFY];
+    let attrset = |(status, results): (Nfsstat4, Vec<ResOp<'static>>)| {
+        assert_eq!(status, Nfsstat4::OK);
+        match results.last() {
+            Some(ResOp::Open(Res4::Ok(ok))) => ok.attrset,
+            other => panic!("{other:?}"),
+        }
+    };
+    let both = (share4::ACCESS_BOTH, 0);
+    let id = world.client40(b"a");
+    let how = || Openflag4::Create(Createhow4::Exclusive(*b"verifier"));
+    let made = attrset(world.at_root(&[open_as(id, 1, both, how())]));
+    assert_eq!(made, Bitmap4::of(&times), "4.0");
+    let remove = ArgOp::Remove(RemoveArgs4 { target: Component4(b"f") });
+    assert_eq!(world.at_root(&[remove]).0, Nfsstat4::OK);
+
+    let session = world.session(b"b");
+    let done = ArgOp::ReclaimComplete(ReclaimCompleteArgs4 { one_fs: false });
+    assert_eq!(world.run(1, &[sequence(session, 1), done]).0, Nfsstat4::OK);
+    for (seq, minor) in [(2, 1), (3, 2)] {
+        // The second is a retry of the first, with the same verifier.
+        let attrs = attrs_of(&Attrs4 { mode: Some(0o640), ..Attrs4::default() });
+        let how = Createhow4::Exclusive41(Creatverfattr { verf: *b"verifier", attrs });
+        let op = open_as(0, 0, both, Openflag4::Create(how));
+        let ops = [&[sequence(session, seq)], &ROOT[..], &[op]].concat();
+        let made = attrset(world.run(minor, &ops));
+        let union = Bitmap4::of(&[&times[..], &[attr4::MODE]].concat());
+        assert_eq!(made, union, "4.{minor}");
+        assert_eq!(size_and_mode(&world).1, Some(0o640), "4.{minor}");
+    }
+}
