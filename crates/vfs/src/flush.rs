@@ -4,10 +4,14 @@
 //! that arrived before it started is released by it, everything later waits for the next. No
 //! caller's thread waits: the completion runs on a flusher thread.
 //!
+//! A panic in a target or a completion costs no thread and no other caller anything: whoever waits
+//! for that target gets [`Status::Fault`], and it is counted.
+//!
 //! [`FlushSite`] names every place that asks for a flush, so that a test can leave one out and
 //! show that it was needed.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -237,6 +241,11 @@ impl Ticket {
     fn target(&self) -> Option<&Arc<dyn Durable>> {
         self.flush.targets.get(self.at)
     }
+
+    /// The key of the target that it has come to; `None` if there is none left.
+    fn key(&self, shared: &Shared) -> Result<Option<u64>> {
+        self.target().map(|target| shared.contained(|| target.key())).transpose()
+    }
 }
 
 /// Tickets of one key: those waiting, and whether a flush is under way.
@@ -261,6 +270,20 @@ struct Shared {
     flushes: AtomicU64,
     released: AtomicU64,
     failed: AtomicU64,
+    panics: AtomicU64,
+}
+
+impl Shared {
+    /// Runs code of a target or a caller. A panic in it is counted.
+    ///
+    /// # Errors
+    /// [`Status::Fault`] if it panics.
+    fn contained<T>(&self, run: impl FnOnce() -> T) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(run)).map_err(|_| {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+            Status::Fault
+        })
+    }
 }
 
 /// What the group has done since it started, for statistics.
@@ -272,6 +295,8 @@ pub struct FlushCounts {
     pub released: u64,
     /// Flushes that failed.
     pub failed: u64,
+    /// Panics in targets and completions.
+    pub panics: u64,
     /// Callers waiting now.
     pub waiting: u64,
 }
@@ -301,18 +326,22 @@ impl FlushGroup {
     }
 
     /// Brings all targets of `flush` to disk in their order, then calls `done`: on a flusher
-    /// thread, or here and now if there is nothing to flush. [`Status::Busy`] if too many wait.
+    /// thread, or here and now if there is nothing to flush. [`Status::Busy`] if too many wait,
+    /// [`Status::Fault`] if a target panics.
     pub fn submit(&self, flush: Flush, done: Completion) {
-        if flush.is_empty() {
-            return done(Ok(()));
-        }
+        let ticket = Ticket { flush, at: 0, done };
+        let key = match ticket.key(&self.shared) {
+            Ok(Some(key)) => key,
+            Ok(None) => return (ticket.done)(Ok(())),
+            Err(status) => return (ticket.done)(Err(status)),
+        };
         let mut queue = lock(&self.shared.queue);
         if queue.waiting >= FLUSH_WAITING_MAX {
             drop(queue);
-            return done(Err(Status::Busy));
+            return (ticket.done)(Err(Status::Busy));
         }
         queue.waiting += 1;
-        enqueue(&mut queue, Ticket { flush, at: 0, done });
+        enqueue(&mut queue, key, ticket);
         drop(queue);
         self.shared.work.notify_one();
     }
@@ -323,6 +352,7 @@ impl FlushGroup {
             flushes: self.shared.flushes.load(Ordering::Relaxed),
             released: self.shared.released.load(Ordering::Relaxed),
             failed: self.shared.failed.load(Ordering::Relaxed),
+            panics: self.shared.panics.load(Ordering::Relaxed),
             waiting: lock(&self.shared.queue).waiting as u64,
         }
     }
@@ -333,7 +363,7 @@ impl Drop for FlushGroup {
         lock(&self.shared.queue).closing = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // A flusher that panicked has told its callers nothing, which they take as no reply.
+            // Panics are contained before they end a thread.
             let _ = thread.join();
         }
     }
@@ -344,9 +374,9 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts a ticket before the target it has come to, and wakes the key if nobody flushes it.
-fn enqueue(queue: &mut Queue, ticket: Ticket) {
-    let Some(id) = ticket.target().map(|target| target.key()) else { return };
+/// Puts a ticket before the target it has come to, whose key is `id`, and wakes the key if nobody
+/// flushes it.
+fn enqueue(queue: &mut Queue, id: u64, ticket: Ticket) {
     let key = queue.keys.entry(id).or_default();
     if !key.running && key.waiting.is_empty() {
         queue.ready.push_back(id);
@@ -382,9 +412,9 @@ fn flush_batch(shared: &Shared, batch: &[Ticket]) -> Vec<Result<()>> {
     let each = batch.iter().enumerate().map(|(n, ticket)| match ticket.target() {
         Some(target) => {
             if n == 0 {
-                outcome = target.flush();
+                outcome = shared.contained(|| target.flush()).unwrap_or_else(Err);
             }
-            target.covered(outcome)
+            shared.contained(|| target.covered(outcome)).unwrap_or_else(Err)
         }
         None => Ok(()),
     });
@@ -402,7 +432,15 @@ fn release<'a>(
     batch: Vec<Ticket>,
     results: Vec<Result<()>>,
 ) -> MutexGuard<'a, Queue> {
-    let mut finished = Vec::with_capacity(batch.len());
+    let (mut onward, mut finished) = (Vec::new(), Vec::with_capacity(batch.len()));
+    for (mut ticket, result) in batch.into_iter().zip(results) {
+        ticket.at += 1;
+        match result.and_then(|()| ticket.key(shared)) {
+            Ok(Some(next)) => onward.push((next, ticket)),
+            Ok(None) => finished.push((ticket, Ok(()))),
+            Err(status) => finished.push((ticket, Err(status))),
+        }
+    }
     let mut queue = lock(&shared.queue);
     if let Some(key) = queue.keys.get_mut(&id) {
         key.running = false;
@@ -412,20 +450,19 @@ fn release<'a>(
             queue.ready.push_back(id);
         }
     }
-    for (mut ticket, result) in batch.into_iter().zip(results) {
-        ticket.at += 1;
-        if result.is_ok() && ticket.target().is_some() {
-            enqueue(&mut queue, ticket);
-        } else {
-            finished.push((ticket.done, result));
-        }
-    }
+    onward.into_iter().for_each(|(next, ticket)| enqueue(&mut queue, next, ticket));
     let more = queue.ready.len();
     drop(queue);
     // This thread takes one key itself; the others get the rest.
     (1..more).for_each(|_| shared.work.notify_one());
     let count = finished.len();
-    finished.into_iter().for_each(|(done, result)| done(result));
+    for (ticket, result) in finished {
+        // Whoever is behind a completion that panics has contained that itself, or sees it dropped.
+        let _ = shared.contained(move || {
+            let Ticket { done, .. } = ticket;
+            done(result);
+        });
+    }
     let mut queue = lock(&shared.queue);
     queue.waiting -= count;
     queue

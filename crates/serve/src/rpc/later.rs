@@ -186,7 +186,12 @@ impl Later {
         let done = move |outcome: Result<(), Status>| match (settle, outcome) {
             (Some(settle), outcome) => {
                 let mut results = reply.split_off(RESULTS.min(reply.len()));
-                settle.settle(outcome, &mut results, &mut self.more);
+                let settled = catch_unwind(AssertUnwindSafe(|| {
+                    settle.settle(outcome, &mut results, &mut self.more);
+                }));
+                if settled.is_err() {
+                    return self.give_up(key);
+                }
                 reply.append(&mut results);
                 mark_again(&mut reply);
                 self.answer(key, reply);

@@ -105,6 +105,23 @@ fn a_repeat_waits_for_the_flush() {
 }
 
 #[test]
+fn a_flush_that_panics_fails_its_operation_and_no_later_one() {
+    let (server, script) = Server::scripted();
+    let (mut client, root) = server.client();
+    let file = create(&mut client, &root, "f");
+    script.flushes.store(true, SeqCst);
+    script.flush_panics.store(true, SeqCst);
+    for expected in [Nfsstat3::SERVERFAULT, Nfsstat3::OK] {
+        let commit = CommitArgs { file: Fh3(&file), offset: 0, count: 0 };
+        let reply = client.call(Proc::COMMIT, &commit);
+        assert_eq!(reply.results::<CommitRes>().status(), expected);
+    }
+    crate::server::wait_for("the panic is shown", || {
+        (server.hub.gauges().panics.get() == 1).then_some(())
+    });
+}
+
+#[test]
 fn a_failed_flush_is_a_failed_operation() {
     let (server, script) = Server::scripted();
     let (mut client, root) = server.client();

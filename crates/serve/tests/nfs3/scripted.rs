@@ -21,6 +21,8 @@ pub struct Scripted {
     pub flushes: AtomicBool,
     /// Flushes fail.
     pub flush_fails: Arc<AtomicBool>,
+    /// The next flush panics.
+    pub flush_panics: Arc<AtomicBool>,
     /// Flushes done.
     pub flushed: Arc<AtomicUsize>,
     /// Operations that have begun on the pool.
@@ -31,6 +33,7 @@ pub struct Scripted {
 
 struct Target {
     fails: Arc<AtomicBool>,
+    panics: Arc<AtomicBool>,
     flushed: Arc<AtomicUsize>,
 }
 
@@ -40,6 +43,7 @@ impl Durable for Target {
     }
     fn flush(&self) -> Result<()> {
         self.flushed.fetch_add(1, SeqCst);
+        assert!(!self.panics.swap(false, SeqCst), "planted");
         if self.fails.load(SeqCst) { Err(Status::Io) } else { Ok(()) }
     }
 }
@@ -52,6 +56,7 @@ impl Scripted {
             blocks: AtomicBool::new(false),
             flushes: AtomicBool::new(false),
             flush_fails: Arc::default(),
+            flush_panics: Arc::default(),
             flushed: Arc::default(),
             begun: Mutex::new(0),
             closed: Mutex::new(false),
@@ -100,6 +105,7 @@ impl Scripted {
             if self.flushes.load(SeqCst) {
                 changed.flush.targets.push(Arc::new(Target {
                     fails: Arc::clone(&self.flush_fails),
+                    panics: Arc::clone(&self.flush_panics),
                     flushed: Arc::clone(&self.flushed),
                 }));
             }

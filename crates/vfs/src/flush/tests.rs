@@ -172,6 +172,87 @@ fn dropping_the_group_finishes_what_is_queued() {
     assert_eq!(released, [1, 2]);
 }
 
+/// A target that panics where it is told to, once.
+#[derive(Default)]
+struct Faulty {
+    in_key: AtomicUsize,
+    in_flush: AtomicUsize,
+    in_covered: AtomicUsize,
+}
+
+/// Panics when `at` comes down to 0.
+fn falter(at: &AtomicUsize) {
+    let left = at.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    assert_ne!(left, Ok(1), "a planted panic");
+}
+
+impl Durable for Faulty {
+    fn key(&self) -> u64 {
+        falter(&self.in_key);
+        9
+    }
+    fn flush(&self) -> Result<()> {
+        falter(&self.in_flush);
+        Ok(())
+    }
+    fn covered(&self, outcome: Result<()>) -> Result<()> {
+        falter(&self.in_covered);
+        outcome
+    }
+}
+
+/// Submits once, and then a second time with a target of the same key, after which the only thread
+/// and the key must be as good as new.
+fn survives(faulty: Faulty) -> (Released, Released, FlushCounts) {
+    let bench = Bench { group: FlushGroup::with_threads(1).expect("a thread"), ..Bench::new() };
+    let faulty = Arc::new(faulty);
+    let mut released = [1, 2].into_iter().map(|id| {
+        let done = bench.done.0.clone();
+        let tell = Box::new(move |result| done.send((id, result)).expect("the test listens"));
+        let (first, target) = (Arc::clone(&faulty), Arc::clone(&faulty));
+        bench.group.submit(Flush { targets: vec![first, target] }, tell);
+        bench.done()
+    });
+    let (first, second) = (released.next().expect("one"), released.next().expect("two"));
+    (first, second, bench.group.counts())
+}
+
+#[test]
+fn a_panic_in_a_target_is_an_error_to_its_waiter_and_to_nobody_else() {
+    let once = || AtomicUsize::new(1);
+    let none = Faulty::default;
+    let cases = [
+        ("flush", Faulty { in_flush: once(), ..none() }),
+        ("covered", Faulty { in_covered: once(), ..none() }),
+        ("the first key", Faulty { in_key: once(), ..none() }),
+        ("the second key", Faulty { in_key: AtomicUsize::new(2), ..none() }),
+    ];
+    for (place, faulty) in cases {
+        let (first, second, counts) = survives(faulty);
+        assert_eq!((first, second), ((1, Err(Status::Fault)), (2, Ok(()))), "{place}");
+        assert_eq!(counts.panics, 1, "{place}");
+    }
+}
+
+#[test]
+fn a_panic_in_a_completion_holds_up_nobody() {
+    let bench = Bench { group: FlushGroup::with_threads(1).expect("a thread"), ..Bench::new() };
+    let (target, go) = bench.target(7, Ok(()));
+    bench.submit(0, &[&target]);
+    bench.started();
+    let targets = vec![Arc::clone(&target) as Arc<dyn Durable>];
+    bench.group.submit(Flush { targets }, Box::new(|_| panic!("a planted panic")));
+    bench.submit(1, &[&target]);
+    (0..3).for_each(|_| go.send(Ok(())).expect("listening"));
+    assert_eq!(bench.done_sorted(2), [(0, Ok(())), (1, Ok(()))]);
+    bench.submit(2, &[&target]);
+    assert_eq!(bench.done(), (2, Ok(())));
+
+    assert_eq!(bench.group.counts().panics, 1);
+    // Ends only when nobody waits any more.
+    drop(bench.group);
+}
+
 #[test]
 fn sites_have_names_and_can_be_left_out() {
     let names: std::collections::HashSet<_> = FlushSite::ALL.iter().map(|s| s.name()).collect();
