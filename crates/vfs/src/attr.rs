@@ -63,6 +63,10 @@ pub struct Attr {
     pub fsid: u64,
     /// Inode number.
     pub fileid: u64,
+    /// Tells files apart that have had the same inode number one after the other: made of the
+    /// inode's generation where the kernel tells one (in its file handle), otherwise of its time
+    /// of birth. 0 where the file system has neither.
+    pub generation: u64,
     /// Last access.
     pub atime: Time,
     /// Last change of the data.
@@ -92,6 +96,7 @@ impl Attr {
             rdev: (0, 0),
             fsid: 0,
             fileid: 0,
+            generation: 0,
             atime: time,
             mtime: time,
             ctime: time,

@@ -180,6 +180,8 @@ impl State {
             rdev: (0, 0),
             fsid: 1,
             fileid: ino,
+            // Numbers are not used again.
+            generation: 0,
             atime: now,
             mtime: now,
             ctime: now,

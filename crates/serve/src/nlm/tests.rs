@@ -10,7 +10,7 @@ use super::*;
 
 mod sim;
 
-const KEY: FileKey = FileKey { fsid: 1, fileid: 2 };
+const KEY: FileKey = FileKey { fsid: 1, fileid: 2, generation: 0 };
 
 fn wanted(host: &Host, start: u64) -> Wanted {
     let owner = host.owner(7, b"oh").unwrap();

@@ -322,7 +322,7 @@ impl Session {
     /// A number for a directory that is listed.
     pub(super) fn dir_key(&self) -> FileKey {
         let fileid = self.dirs.replace(self.dirs.get() + 1);
-        FileKey { fsid: u64::MAX, fileid }
+        FileKey { fsid: u64::MAX, fileid, generation: 0 }
     }
 
     /// A file that is on its way to this path: nobody else sees it there.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{As, Bench, done, root, user};
-use crate::fs::{FileName, FileSystem};
+use super::{As, Bench, done, mode, root, user};
+use crate::fs::{CreateHow, FileName, FileSystem};
 use crate::handle::Handle;
 use crate::locks::FileKey;
 use crate::status::Status;
@@ -57,6 +57,18 @@ fn keys(bench: &Bench) {
     for handle in [me.create(&dir, "a", 0o644), me.create(&dir, "b", 0o644), dir] {
         let attr = me.fs.getattr(me.cx(), &handle).expect("attributes");
         assert_eq!(me.fs.file_key(me.cx(), &handle), Ok(FileKey::from(&attr)));
+    }
+    // Whichever operation tells the attributes.
+    let made = done(me.fs.create(me.cx(), &dir, b"c", CreateHow::Guarded(mode(0o644))));
+    let below = done(me.fs.mkdir(me.cx(), &dir, b"d", &mode(0o755)));
+    let link = done(me.fs.symlink(me.cx(), &dir, b"e", b"c", &mode(0o777)));
+    for (name, entry) in [("c", made), ("d", below), ("e", link)] {
+        let key = me.fs.file_key(me.cx(), &entry.handle).expect("a key");
+        let met = me.lookup(&dir, name.as_bytes()).expect("there");
+        let (_, asked) = me.fs.access(me.cx(), &entry.handle, 0).expect("attributes");
+        for attr in [entry.attr, met.attr, asked] {
+            assert_eq!(FileKey::from(&attr), key, "{name}");
+        }
     }
     let nobodys = Handle::new(&[0xff; 64]).expect("64 bytes");
     assert_eq!(me.fs.file_key(me.cx(), &nobodys), Err(Status::BadHandle));

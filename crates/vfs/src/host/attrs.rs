@@ -1,4 +1,5 @@
-//! The kernel's attributes as ours.
+//! The kernel's attributes as ours. It does not tell the generation among them: that is of the
+//! file's [`Ident`](crate::host::ids::Ident), and whoever knows that completes them.
 
 use crate::attr::{Attr, FileType, Time};
 use crate::host::sys;
@@ -31,6 +32,7 @@ pub fn from_stat(st: &libc::stat, fsid: u64) -> Attr {
         rdev: if st.st_rdev == 0 { (0, 0) } else { sys::device_parts(st.st_rdev) },
         fsid,
         fileid: st.st_ino,
+        generation: 0,
         atime: time(st.st_atime, st.st_atime_nsec),
         mtime: time(st.st_mtime, st.st_mtime_nsec),
         ctime: time(st.st_ctime, st.st_ctime_nsec),
@@ -53,6 +55,7 @@ pub fn from_statx(sx: &libc::statx, fsid: u64) -> Attr {
         rdev: (sx.stx_rdev_major, sx.stx_rdev_minor),
         fsid,
         fileid: sx.stx_ino,
+        generation: 0,
         atime: time(&sx.stx_atime),
         mtime: time(&sx.stx_mtime),
         ctime: time(&sx.stx_ctime),

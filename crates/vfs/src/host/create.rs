@@ -106,7 +106,7 @@ impl HostFs {
         self.files.keep(&node, OpenFile::new(Arc::clone(&fd), Mode::BOTH, self.who(cx), &attr));
         applied?;
         let flush = self.flush_new(place, &node, Some(fd));
-        Ok((Entry { handle: node.handle, attr }, flush))
+        Ok((Entry { handle: node.handle, attr: node.completed(attr) }, flush))
     }
 
     /// The O_PATH descriptor and the attributes of a new file. By its name, which is much quicker
@@ -254,6 +254,7 @@ impl HostFs {
         drop(caller);
         let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
         let node = self.met(place, name, fd, &attr)?;
+        let attr = node.completed(attr);
         let changed = applied?;
         let mut flush = Flush::NONE;
         let site = match what {

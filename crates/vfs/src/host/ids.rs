@@ -1,7 +1,10 @@
 //! The bytes of a host handle: made, checked and taken apart. `docs/formats/handles.md` has the
 //! layout and why it is so.
 
+use std::hash::Hasher;
+
 use crate::handle::Handle;
+use crate::host::node::Spread;
 use crate::host::sys::KernelHandle;
 use crate::status::Status;
 
@@ -34,6 +37,19 @@ impl Ident {
         let mut out = Vec::with_capacity(24);
         self.put(&mut out);
         out
+    }
+
+    /// What tells the file from others that have had its inode number ([`crate::attr::Attr`]): the
+    /// same over restarts. The kernel's handle has the inode's generation in it.
+    pub fn generation(&self) -> u64 {
+        match self {
+            Self::Kernel(handle) => {
+                let mut all = Spread::default();
+                all.write(handle.bytes());
+                all.finish()
+            }
+            Self::Inode { birth, .. } => *birth,
+        }
     }
 
     fn put(&self, out: &mut Vec<u8>) {

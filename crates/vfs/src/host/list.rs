@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::limits::{DIR_BUFFER, DIR_STREAMS_PER_NODE};
 
-use crate::attr::{FileType, Time};
+use crate::attr::{Attr, FileType, Time};
 use crate::fs::{Context, DirEntry, Entry, ListDone, Result};
 use crate::handle::Handle;
 use crate::host::node::{Counted, Node, lock};
@@ -210,6 +210,7 @@ impl HostFs {
             Some(node) => (node.handle, node.completed(attr)),
             None => {
                 let ident = self.identify(at, name.as_cstr(), attr.fileid, birth).ok()?;
+                let attr = Attr { generation: ident.generation(), ..attr };
                 (self.seal(ident, attr.kind, Some((dir, raw))).ok()?, attr)
             }
         };

@@ -381,6 +381,11 @@ impl HostFs {
         if switch { Acting::as_server_or(cx.cred) } else { Ok(Acting::unchanged()) }
     }
 
+    /// By what opens and locks know a file.
+    fn key_of(&self, node: &Node) -> FileKey {
+        FileKey { fsid: self.fsid, fileid: node.ino, generation: node.generation }
+    }
+
     fn hidden(&self, ino: u64) -> bool {
         self.hide.contains(&ino)
     }
@@ -474,7 +479,7 @@ impl FileSystem for HostFs {
         if ids::tag_of(handle) == ids::tag_of(&self.root.handle) { ids::file_id(handle) } else { 0 }
     }
     fn file_key(&self, cx: Context<'_>, file: &Handle) -> Result<FileKey> {
-        Ok(FileKey { fsid: self.fsid, fileid: self.node(cx, file)?.ino })
+        Ok(self.key_of(&*self.node(cx, file)?))
     }
     fn flush_failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
@@ -688,7 +693,9 @@ impl FileSystem for HostFs {
         self.watch_file(cx, file)
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
-        let path = || self.path_of(self.nodes.by_ino(key.fileid)?.id).map(FileName::Path);
+        let same = |node: &Arc<Node>| node.generation == key.generation;
+        let node = || self.nodes.by_ino(key.fileid).filter(same);
+        let path = || self.path_of(node()?.id).map(FileName::Path);
         (key.fsid == self.fsid).then(|| path().unwrap_or(FileName::Inode(key.fileid)))
     }
 }

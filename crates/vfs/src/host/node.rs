@@ -61,6 +61,8 @@ pub struct Node {
     pub handle: Handle,
     /// What identifies it, for handles of files in it (a directory) and for the tables.
     pub ident: Ident,
+    /// What tells it from others that had its inode number ([`Attr::generation`]).
+    pub generation: u64,
     /// The statistics' id.
     pub id: FileId,
     /// Descriptors for reading and writing.
@@ -91,6 +93,7 @@ impl Node {
             kind,
             handle,
             ident,
+            generation: ident.generation(),
             id: ids::file_id(&handle),
             files: Mutex::default(),
             streams: Mutex::default(),
@@ -115,7 +118,8 @@ impl Node {
     #[inline]
     pub fn completed(&self, attr: Attr) -> Attr {
         let birth = attr.birth.or_else(|| self.birth.get().copied().flatten());
-        Attr { change: self.changes.value(attr.change), birth, ..attr }
+        let (change, generation) = (self.changes.value(attr.change), self.generation);
+        Attr { change, birth, generation, ..attr }
     }
 
     /// Never forgotten.

@@ -10,12 +10,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, Weak};
 
 use base::limits::{NAME_SETTLED, NAMES_RECENT_MAX};
+use probe::op::FileId;
 
 use crate::attr::Time;
 use crate::host::node::{Node, lock};
 
 struct Seen {
-    dir: u64,
+    /// The directory: not by its inode number, which another may get.
+    dir: FileId,
     ctime: Time,
     name: Box<[u8]>,
     node: Weak<Node>,
@@ -37,7 +39,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    fn slot(&self, dir: u64, name: &[u8]) -> &Mutex<Option<Seen>> {
+    fn slot(&self, dir: FileId, name: &[u8]) -> &Mutex<Option<Seen>> {
         let at = self.hash.hash_one((dir, name)) as usize % self.slots.len();
         &self.slots[at]
     }
@@ -45,9 +47,9 @@ impl Recent {
     /// The file of a name in a directory whose change time is `ctime`.
     #[inline]
     pub fn get(&self, dir: &Node, ctime: Time, name: &[u8]) -> Option<Arc<Node>> {
-        let slot = lock(self.slot(dir.ino, name));
+        let slot = lock(self.slot(dir.id, name));
         let seen = slot.as_ref()?;
-        let same = seen.dir == dir.ino && seen.ctime == ctime && *seen.name == *name;
+        let same = seen.dir == dir.id && seen.ctime == ctime && *seen.name == *name;
         if same { seen.node.upgrade() } else { None }
     }
 
@@ -60,7 +62,7 @@ impl Recent {
             .and_then(|ns| ns.checked_add(u64::from(ctime.nsec)));
         let settled = NAME_SETTLED.as_nanos() as u64;
         if changed.is_some_and(|changed| changed.saturating_add(settled) < now) {
-            let (dir, node) = (dir.ino, Arc::downgrade(node));
+            let (dir, node) = (dir.id, Arc::downgrade(node));
             *lock(self.slot(dir, name)) = Some(Seen { dir, ctime, name: name.into(), node });
         }
     }

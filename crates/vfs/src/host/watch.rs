@@ -185,7 +185,7 @@ impl HostFs {
             return Err(Status::WouldBlock);
         }
         let node = self.node(cx, file)?;
-        let key = FileKey { fsid: self.fsid, fileid: node.ino };
+        let key = self.key_of(&node);
         let _server = self.as_server(cx)?;
         // Whatever the reason, it cannot be watched.
         let guard = self.watcher.watch(node.fd(), key).map_err(|_| Status::NotSupported)?;

@@ -11,14 +11,16 @@ use crate::attr::Attr;
 pub struct FileKey {
     /// File system.
     pub fsid: u64,
-    /// Inode number. If a removed file's is used again while somebody still holds an open or a lock
-    /// on the old file, the new one has these until he lets go: too strict, never too lax.
+    /// Inode number.
     pub fileid: u64,
+    /// What tells the file from a removed one that had the same inode number; see
+    /// [`Attr::generation`].
+    pub generation: u64,
 }
 
 impl From<&Attr> for FileKey {
     fn from(attr: &Attr) -> Self {
-        Self { fsid: attr.fsid, fileid: attr.fileid }
+        Self { fsid: attr.fsid, fileid: attr.fileid, generation: attr.generation }
     }
 }
 

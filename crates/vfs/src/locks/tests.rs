@@ -7,7 +7,7 @@ use super::waits::Asked;
 use super::*;
 use crate::attr::{Attr, FileType, Time};
 
-const KEY: FileKey = FileKey { fsid: 7, fileid: 42 };
+const KEY: FileKey = FileKey { fsid: 7, fileid: 42, generation: 3 };
 const READ: Share = Share { access: SHARE_READ, deny: 0 };
 const WRITE: Share = Share { access: SHARE_WRITE, deny: 0 };
 const BOTH: Share = Share { access: SHARE_READ | SHARE_WRITE, deny: 0 };
@@ -36,6 +36,7 @@ fn attr(nlink: u32) -> Attr {
         rdev: (0, 0),
         fsid: KEY.fsid,
         fileid: KEY.fileid,
+        generation: KEY.generation,
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),

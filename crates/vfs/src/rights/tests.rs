@@ -16,6 +16,7 @@ fn file(kind: FileType, mode: u32) -> Attr {
         rdev: (0, 0),
         fsid: 1,
         fileid: 1,
+        generation: 0,
         atime: time,
         mtime: time,
         ctime: time,

@@ -14,9 +14,14 @@ use vfs::cred::Cred;
 use vfs::fs::{Context, CreateHow, Durable, Extent, FileName, FileSystem, Flush, Special, Stable};
 use vfs::handle::Handle;
 use vfs::host::{HostFs, HostOptions};
+use vfs::locks::FileKey;
 use vfs::status::Status;
 
 use super::{Scratch, disk, memory};
+
+/// Files made until one gets the number of the one before it: ext4 gives it at once where nobody
+/// else makes files.
+const NUMBERS_TRIED: usize = 1_000;
 
 fn mode(mode: u32) -> SetAttr {
     SetAttr { mode: Some(mode), ..SetAttr::default() }
@@ -339,4 +344,43 @@ fn nobody_is_sent_what_he_may_not_read() {
     assert!(fs.extent(theirs, &file, 0, 100_000).is_none());
     assert_eq!(fs.stretch(cx(&other), &file, 0, 100_000).err(), Some(Status::Access));
     fs.read(cx(&other), &file, 0, &mut [0; 10]).expect_err("not any more");
+}
+
+/// Removes and makes a file until the new one has the old one's inode number; gives both handles
+/// and both keys. `None` on a file system that does not use numbers again.
+fn same_number(fs: &HostFs) -> Option<[(Handle, FileKey); 2]> {
+    let me = root();
+    let make = || {
+        let file = create(fs, &fs.root(), "again");
+        let attr = fs.getattr(cx(&me), &file).expect("attributes");
+        assert_eq!(fs.file_key(cx(&me), &file), Ok(FileKey::from(&attr)));
+        (file, FileKey::from(&attr))
+    };
+    let mut old = make();
+    for _ in 0..NUMBERS_TRIED {
+        assert!(fs.remove(cx(&me), &fs.root(), b"again").is_ok());
+        let new = make();
+        if new.1.fileid == old.1.fileid {
+            return Some([old, new]);
+        }
+        old = new;
+    }
+    None
+}
+
+/// What is held on a removed file must not be met by another that gets its inode number.
+#[test]
+fn a_new_file_with_an_old_number_is_another_file_to_locks() {
+    for (name, kernel_handles) in [("number-kernel", true), ("number-birth", false)] {
+        let scratch = Scratch::new(&disk(), name);
+        let fs = scratch.open(kernel_handles);
+        let Some([(old, gone), (new, there)]) = same_number(&fs) else {
+            println!("SKIP {name}: this file system does not use inode numbers again at once");
+            continue;
+        };
+        assert_ne!(old, new);
+        assert_ne!(gone, there, "{name}");
+        assert!(matches!(fs.describe_key(there), Some(FileName::Path(_))));
+        assert!(matches!(fs.describe_key(gone), Some(FileName::Inode(_))), "{name}: it is gone");
+    }
 }

@@ -37,6 +37,7 @@ pub fn encode(lock: &Lock) -> Vec<u8> {
     text(lock.owner.as_bytes());
     text(lock.client.as_bytes());
     out.extend(lock.since_s.to_le_bytes());
+    out.extend(lock.file.generation.to_le_bytes());
     out
 }
 
@@ -48,28 +49,36 @@ fn text(rest: &mut &[u8]) -> Option<Vec<u8>> {
     Some(text.to_vec())
 }
 
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let (bytes, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*bytes))
+}
+
 /// The lock of a record; `None` if it is none.
 pub fn decode(token: &[u8], value: &[u8]) -> Option<Lock> {
     let (flags, mut rest) = value.split_first()?;
     let mut numbers = [0; 4];
-    for number in &mut numbers {
-        let (bytes, after) = rest.split_first_chunk()?;
-        (*number, rest) = (u64::from_le_bytes(*bytes), after);
+    for value in &mut numbers {
+        *value = number(&mut rest)?;
     }
     let (root, user, owner) = (text(&mut rest)?, text(&mut rest)?, text(&mut rest)?);
-    let (mut client, mut since_s) = (Vec::new(), 0);
+    let (mut client, mut since_s, mut generation) = (Vec::new(), 0, 0);
     // Records of before say neither where from nor since when.
     if !rest.is_empty() {
         client = text(&mut rest)?;
-        let (bytes, after) = rest.split_first_chunk()?;
-        (since_s, rest) = (u64::from_le_bytes(*bytes), after);
+        since_s = number(&mut rest)?;
+    }
+    // Later ones did not say which of the files with this inode number it is.
+    if !rest.is_empty() {
+        generation = number(&mut rest)?;
     }
     let whole = rest.is_empty() && root.starts_with(b"/");
     let [fsid, fileid, timeout_s, expires_s] = numbers;
     let lock = Lock {
         token: String::from_utf8(token.to_vec()).ok()?,
         root,
-        file: FileKey { fsid, fileid },
+        file: FileKey { fsid, fileid, generation },
         user: String::from_utf8(user).ok()?,
         client: String::from_utf8(client).ok()?,
         since_s,

@@ -22,7 +22,7 @@ impl State {
 }
 
 const LEASE: u64 = 90 * NS_PER_S;
-const KEY: FileKey = FileKey { fsid: 1, fileid: 7 };
+const KEY: FileKey = FileKey { fsid: 1, fileid: 7, generation: 0 };
 const READ: Share = Share { access: 1, deny: 0 };
 const BOTH: Share = Share { access: 3, deny: 0 };
 
@@ -270,7 +270,7 @@ fn stateids_are_old_bad_or_stale_by_the_rules_of_their_minor_version() {
     let mut stale = second;
     stale.other[0] ^= 1;
     assert_eq!(check(stale, 1), Err(Nfsstat4::STALE_STATEID));
-    let elsewhere = FileKey { fileid: 8, ..KEY };
+    let elsewhere = FileKey { generation: 1, ..KEY };
     assert_eq!(state.check_io(&client, &second, elsewhere, 1), Err(Nfsstat4::BAD_STATEID));
 
     let (newer, _) = client41(&state, b"c", 0);

@@ -7,7 +7,7 @@ fn path(text: &str) -> Rc<VPath> {
 }
 
 fn part(file: u64, at: &str, start: u64, end: u64, write: bool) -> Footprint {
-    let file = FileKey { fsid: 1, fileid: file };
+    let file = FileKey { fsid: 1, fileid: file, generation: 0 };
     Footprint::file(FileUse { file, path: path(at), start, end, write })
 }
 

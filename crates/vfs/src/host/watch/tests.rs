@@ -46,7 +46,7 @@ fn watcher() -> (Arc<Watcher>, Receiver<FileKey>) {
 }
 
 fn key(fileid: u64) -> FileKey {
-    FileKey { fsid: 1, fileid }
+    FileKey { fsid: 1, fileid, generation: 0 }
 }
 
 fn watch(watcher: &Arc<Watcher>, path: &Path, n: u64) -> Guard {

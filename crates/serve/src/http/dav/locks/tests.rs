@@ -47,7 +47,7 @@ impl Drop for Scene {
 }
 
 fn key(fileid: u64) -> FileKey {
-    FileKey { fsid: 7, fileid }
+    FileKey { fsid: 7, fileid, generation: 0 }
 }
 
 fn wanted(root: &str, file: u64) -> Wanted {

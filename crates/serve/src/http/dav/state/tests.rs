@@ -6,7 +6,7 @@ fn lock(token: &str, root: &str, exclusive: bool, deep: bool) -> Lock {
     Lock {
         token: token.into(),
         root: root.as_bytes().to_vec(),
-        file: FileKey { fsid: 1, fileid: 1 },
+        file: FileKey { fsid: 1, fileid: 1, generation: 0 },
         user: "anna".into(),
         client: "192.0.2.7".into(),
         since_s: 0,

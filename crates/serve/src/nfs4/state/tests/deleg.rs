@@ -57,6 +57,7 @@ pub(super) fn attr_of(key: FileKey) -> Attr {
         rdev: (0, 0),
         fsid: key.fsid,
         fileid: key.fileid,
+        generation: key.generation,
         atime: zero,
         mtime: zero,
         ctime: zero,

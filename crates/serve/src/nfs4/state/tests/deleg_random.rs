@@ -110,7 +110,7 @@ impl Sim {
 
     fn step(&mut self) {
         let who = self.dice.roll(3) as usize;
-        let key = FileKey { fsid: 1, fileid: self.dice.roll(3) };
+        let key = FileKey { fsid: 1, fileid: self.dice.roll(3), generation: 0 };
         match self.dice.roll(12) {
             0..=3 => self.delegate(who, key),
             4..=6 => self.open(who, key),

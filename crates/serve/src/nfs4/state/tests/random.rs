@@ -43,7 +43,7 @@ impl Sim {
     fn step(&mut self) {
         let who = self.dice.roll(3) as usize;
         let client = Arc::clone(&self.clients[who]);
-        let key = FileKey { fsid: 1, fileid: self.dice.roll(3) };
+        let key = FileKey { fsid: 1, fileid: self.dice.roll(3), generation: 0 };
         match self.dice.roll(10) {
             0..=3 => {
                 let (access, deny) = (1 + self.dice.roll(3) as u8, self.dice.roll(6) as u8 / 4);
