@@ -1,9 +1,10 @@
 //! What a program on a real Linux client of NFSv4 sees of files that it opens: a file that it
-//! makes exclusively has the times of now.
+//! makes exclusively has the times of now; a file that it has open goes on being usable when
+//! somebody else removes or replaces it, and its room is free when it is closed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use e2e::netns::{HOST, Namespace};
 use e2e::scratch::Scratch;
@@ -15,6 +16,9 @@ use e2e::uml::{self, Guest};
 const MOUNTS: [(&str, &str); 3] = [("4.0", "v40"), ("4.1", "v41"), ("4.2", "v42")];
 /// Seconds that a time may differ from the clock: a guest has a clock of its own.
 const CLOCKS_APART: i64 = 120;
+/// How long the room of a closed file may take to be free, and how often it is looked at.
+const PATIENCE: Duration = e2e::patience(60);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A guest that has mounted the share by each version, and the share as the host sees it.
 struct Stage {
@@ -60,6 +64,44 @@ fn exclusive_creates_have_current_times(stage: &mut Stage) {
     }
 }
 
+/// Files of this folder that the server has open and that have no name any more.
+fn removed_but_open(stage: &Stage) -> usize {
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", stage.server.pid())).expect("its own");
+    let links = fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+    let gone = |to: &PathBuf| to.to_string_lossy().ends_with(" (deleted)");
+    links.filter(|to| to.starts_with(&stage.dir) && gone(to)).count()
+}
+
+fn open_files_outlive_their_names(stage: &mut Stage) {
+    stage.guest.install("keeper");
+    stage.guest.run("mkfifo /tmp/go");
+    for (version, mount) in MOUNTS {
+        for replaced in [false, true] {
+            let file = stage.dir.join("kept");
+            let task = stage.guest.begin(&format!("keeper /mnt/{mount}/kept /tmp/go"));
+            stage.guest.event("keeper open");
+            if replaced {
+                std::fs::write(stage.dir.join("new"), b"new").expect("written");
+                std::fs::rename(stage.dir.join("new"), &file).expect("replaced");
+            } else {
+                std::fs::remove_file(&file).expect("removed");
+            }
+            stage.guest.run("echo >/tmp/go");
+            let (status, log) = stage.guest.end(&task);
+            assert_eq!(status, 0, "{version}, replaced: {replaced}\n{log}");
+            // A client may close a while after its program.
+            let end = Instant::now() + PATIENCE;
+            while removed_but_open(stage) > 0 {
+                assert!(Instant::now() < end, "{version}: the room of the file is not free");
+                std::thread::sleep(LOOK);
+            }
+            let left = std::fs::read(&file).ok();
+            assert_eq!(left, replaced.then(|| b"new".to_vec()), "{version}: the other file");
+            stage.guest.run(&format!("rm -f /mnt/{mount}/kept"));
+        }
+    }
+}
+
 #[test]
 fn files_that_a_linux_client_opens() {
     if let Some(why) = uml::unavailable() {
@@ -71,5 +113,6 @@ fn files_that_a_linux_client_opens() {
         Err(why) => skip!("kernel-v4-files", "{why}"),
     };
     exclusive_creates_have_current_times(&mut stage);
+    open_files_outlive_their_names(&mut stage);
     assert!(stage.server.stop().success(), "SIGTERM ends it cleanly");
 }

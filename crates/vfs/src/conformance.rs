@@ -19,6 +19,7 @@ mod inline_first;
 mod listing;
 mod names;
 mod owners;
+mod retain;
 
 pub use inline_first::InlineFirst;
 
@@ -39,6 +40,7 @@ pub fn run(bench: &Bench) {
     owners::run(bench);
     listing::run(bench);
     handles::run(bench);
+    retain::run(bench);
     extras::run(bench);
 }
 

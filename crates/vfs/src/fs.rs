@@ -55,6 +55,24 @@ impl std::fmt::Debug for Watch {
     }
 }
 
+/// A file is retained as long as this lives: [`FileSystem::retain`].
+pub struct Retained {
+    _guard: Box<dyn Any + Send + Sync>,
+}
+
+impl Retained {
+    /// Retained until `guard` is dropped.
+    pub fn by(guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Box::new(guard) }
+    }
+}
+
+impl std::fmt::Debug for Retained {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Retained").finish_non_exhaustive()
+    }
+}
+
 /// A file found or made.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
@@ -622,6 +640,18 @@ pub trait FileSystem: Send + Sync + 'static {
     /// # Errors
     /// [`Status::NotSupported`] where such changes cannot be seen.
     fn watch(&self, _cx: Context<'_>, _file: &Handle) -> Result<Watch> {
+        Err(Status::NotSupported)
+    }
+
+    /// Retains a file: while the answer lives, its handles lead to it although its last name is
+    /// removed, as a descriptor leads a local program to its file. Its room is free soon after
+    /// nobody retains it any more.
+    ///
+    /// # Errors
+    /// [`Status::Busy`] if as many are retained as the budget of descriptors allows;
+    /// [`Status::NotSupported`] where it cannot be done; otherwise as
+    /// [`getattr`](FileSystem::getattr).
+    fn retain(&self, _cx: Context<'_>, _file: &Handle) -> Result<Retained> {
         Err(Status::NotSupported)
     }
 

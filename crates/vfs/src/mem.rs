@@ -30,6 +30,8 @@ struct Inode {
     body: Body,
     /// Directories that it is in, for the way up; meaningful for directories.
     parent: u64,
+    /// By how many it is retained: it stays while it is, also without a name.
+    retained: usize,
     /// Extended attributes of users.
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -57,7 +59,7 @@ struct State {
 /// A tree of files in memory.
 pub struct MemFs {
     keys: Keys,
-    state: RwLock<State>,
+    state: Arc<RwLock<State>>,
     paths: Paths,
     root: Handle,
 }
@@ -84,7 +86,7 @@ impl MemFs {
         };
         let body = Body::Directory(Directory::default());
         state.add(body, FileType::Directory, 0o777, &Cred::root(), ROOT);
-        Arc::new(Self { keys, state: RwLock::new(state), paths: Paths::default(), root })
+        Arc::new(Self { keys, state: Arc::new(RwLock::new(state)), paths: Paths::default(), root })
     }
 
     fn read_state(&self) -> RwLockReadGuard<'_, State> {
@@ -131,6 +133,30 @@ impl MemFs {
 
     fn id(&self, handle: &Handle) -> FileId {
         if ids::tag_of(handle) == ids::tag_of(&self.root) { ids::file_id(handle) } else { 0 }
+    }
+}
+
+/// Retains a file as long as it lives.
+struct Guard {
+    state: Arc<RwLock<State>>,
+    ino: u64,
+}
+
+impl Guard {
+    fn new(fs: &MemFs, ino: u64) -> Result<Self> {
+        fs.write_state().get_mut(ino)?.retained += 1;
+        Ok(Self { state: Arc::clone(&fs.state), ino })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let Ok(inode) = state.get_mut(self.ino) else { return };
+        inode.retained -= 1;
+        if inode.retained == 0 && inode.attr.nlink == 0 {
+            state.take_away(self.ino);
+        }
     }
 }
 
@@ -189,7 +215,8 @@ impl State {
             change: now.ns(),
             birth: Some(now),
         };
-        self.inodes.insert(ino, Inode { attr, body, parent, xattrs: BTreeMap::new() });
+        let xattrs = BTreeMap::new();
+        self.inodes.insert(ino, Inode { attr, body, parent, retained: 0, xattrs });
         ino
     }
 
@@ -253,10 +280,14 @@ impl State {
         inode.changed(now);
         inode.attr.nlink -= 1;
         let gone = inode.attr.nlink == 0 || inode.attr.kind == FileType::Directory;
-        if gone {
-            self.used -= self.inodes.remove(&ino).map_or(0, |inode| inode.attr.used);
+        if gone && inode.retained == 0 {
+            self.take_away(ino);
         }
         Ok(())
+    }
+
+    fn take_away(&mut self, ino: u64) {
+        self.used -= self.inodes.remove(&ino).map_or(0, |inode| inode.attr.used);
     }
 
     fn set(&mut self, ino: u64, set: &SetAttr, cred: &Cred) -> Result<()> {

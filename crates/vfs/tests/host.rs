@@ -135,6 +135,8 @@ mod lists;
 mod media;
 #[path = "host/nobody.rs"]
 mod nobody;
+#[path = "host/retain.rs"]
+mod retain;
 #[path = "host/turns.rs"]
 mod turns;
 #[path = "host/upkeep.rs"]

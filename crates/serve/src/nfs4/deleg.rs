@@ -12,6 +12,7 @@ use wire::nfs4::{
 };
 
 use super::fh::{Place, Target};
+use super::open;
 use super::run::{Fail, Handled, Run};
 use super::state::Client;
 use super::state::deleg::Wanted;
@@ -65,7 +66,9 @@ fn give(
     let watch = watch.map_err(|_| why_no_delegation4::RESOURCE)?;
     let stateid = keeper.state.delegate(client, wanted, LeaseKind::Read)?;
     if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
-        deleg.set_watch(watch);
+        // Its client opens the file without asking us, and reads it under the delegation.
+        let retained = open::retain(run, target).ok().flatten();
+        deleg.keep(watch, retained);
     }
     Ok(stateid)
 }

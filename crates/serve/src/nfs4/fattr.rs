@@ -172,7 +172,9 @@ impl About<'_> {
             a::FILEHANDLE => Fh4(self.handle.as_bytes()).encode(w),
             a::FILEID => w.u64(attr.fileid),
             a::MODE => w.u32(attr.mode),
-            a::NUMLINKS => w.u32(attr.nlink),
+            // A removed file that is open has none, which Linux (6.1) takes for a stale handle:
+            // fstat(2) of a program that has it open would fail.
+            a::NUMLINKS => w.u32(attr.nlink.max(1)),
             a::OWNER => self.idmap.put(w, Whose::User, attr.uid),
             a::OWNER_GROUP => self.idmap.put(w, Whose::Group, attr.gid),
             a::RAWDEV => {

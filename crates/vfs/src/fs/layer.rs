@@ -37,6 +37,9 @@ macro_rules! about_inner {
         fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
             self.inner.watch(cx, file)
         }
+        fn retain(&self, cx: Context<'_>, file: &Handle) -> Result<$crate::fs::Retained> {
+            self.inner.retain(cx, file)
+        }
         fn describe_key(&self, key: FileKey) -> Option<FileName> {
             self.inner.describe_key(key)
         }

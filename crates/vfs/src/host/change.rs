@@ -259,7 +259,10 @@ impl HostFs {
         self.forget(gone);
         match &gone.node {
             // If somebody has linked it meanwhile it is found again by its handle.
-            Some(node) if gone.last => self.nodes.forget(node),
+            Some(node) if gone.last => {
+                node.touched();
+                self.nodes.forget(node);
+            }
             // Taking the attributes of a removed file lets it go.
             Some(node) => {
                 node.touched();

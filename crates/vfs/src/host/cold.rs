@@ -60,10 +60,20 @@ impl HostFs {
             // Made under another form: with privilege that is gone, or before it came.
             _ => Err(Status::Stale),
         };
+        // One that is removed and has nothing but its inode left is found by that.
+        let found = match found {
+            Ok((_, attr)) if attr.nlink == 0 => Err(Status::Stale),
+            other => other,
+        };
+        if found.is_err()
+            && let Some(node) = self.retained(&parsed.ident)
+        {
+            return Ok(node);
+        }
         let counter = if found.is_ok() { &self.cold_found } else { &self.cold_stale };
         counter.fetch_add(1, Ordering::Relaxed);
         let (fd, attr) = found?;
-        if attr.nlink == 0 || self.hidden(attr.fileid) {
+        if self.hidden(attr.fileid) {
             return Err(Status::Stale);
         }
         let kind = attr.kind;

@@ -5,7 +5,8 @@
 //! - [`ids`]: the bytes of a handle; [`table`]: the durable memory that keeps handles valid;
 //!   [`cold`]: finding the file of a handle that we hold no descriptor on.
 //! - [`node`]: files we hold a descriptor on; [`open`]: descriptors for reading and writing.
-//! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs.
+//! - [`recent`]: names looked up lately; [`sweep`]: letting go of what nobody needs; [`retain`]:
+//!   files that are open and stay usable when they are removed.
 //! - [`read`], [`list`], [`create`], [`change`], [`extents`], [`xattr`]: the operations;
 //!   [`durable`]: their flushes.
 //!
@@ -26,6 +27,7 @@ pub(crate) mod node;
 pub(crate) mod open;
 mod read;
 mod recent;
+mod retain;
 mod sweep;
 pub mod sys;
 mod table;
@@ -53,7 +55,8 @@ use crate::attr::{Attr, FileType, SetAttr, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Extent, Failed, Features, FileName,
-    FileSystem, ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Stretch, Watch,
+    FileSystem, ListDone, ReadDone, Result, Retained, Seek, SetXattr, Space, Special, Stable,
+    Stretch, Watch,
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
@@ -162,6 +165,8 @@ impl Inline {
 pub struct HostCounts {
     /// Files held.
     pub nodes: u64,
+    /// Files of these that are retained because they are open.
+    pub retained: u64,
     /// Files given up for room.
     pub nodes_forgotten: u64,
     /// Descriptors kept for reading and writing.
@@ -190,6 +195,7 @@ impl HostCounts {
     pub fn and(self, other: &Self) -> Self {
         Self {
             nodes: self.nodes + other.nodes,
+            retained: self.retained + other.retained,
             nodes_forgotten: self.nodes_forgotten + other.nodes_forgotten,
             open_files: self.open_files + other.open_files,
             cold_found: self.cold_found + other.cold_found,
@@ -332,6 +338,7 @@ impl HostFs {
     pub fn counts(&self) -> HostCounts {
         HostCounts {
             nodes: self.nodes.len() as u64,
+            retained: self.nodes.retained() as u64,
             nodes_forgotten: self.nodes.forgotten(),
             open_files: self.files.len() as u64,
             cold_found: self.cold_found.load(Ordering::Relaxed),
@@ -349,6 +356,7 @@ impl HostFs {
     /// since the last time. A thread does it anyway, a part at a time; this is for those who
     /// cannot wait. Returns how many files there were.
     pub fn sweep(&self) -> usize {
+        drop(self.nodes.released.take());
         (0..NODE_SHARDS).map(|shard| sweep::sweep(&self.nodes, shard, self.switches)).sum()
     }
 
@@ -691,6 +699,9 @@ impl FileSystem for HostFs {
     }
     fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
         self.watch_file(cx, file)
+    }
+    fn retain(&self, cx: Context<'_>, file: &Handle) -> Result<Retained> {
+        self.retain_file(cx, file)
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
         let same = |node: &Arc<Node>| node.generation == key.generation;

@@ -14,12 +14,15 @@ use base::limits::NODE_SHARDS;
 use probe::op::FileId;
 
 use crate::attr::{Attr, FileType, Time};
+use crate::fs::Result;
 use crate::handle::Handle;
 use crate::host::durable::FlushState;
 use crate::host::ids::{self, Ident};
 use crate::host::list::Stream;
 use crate::host::open::OpenFile;
+use crate::host::retain::{self, Guard, Released};
 use crate::host::sys;
+use crate::status::Status;
 use crate::turn;
 
 /// One descriptor in the count of all that the back ends of this process hold: several shares
@@ -81,6 +84,12 @@ pub struct Node {
     pub birth: OnceLock<Option<Time>>,
     used: AtomicBool,
     pinned: bool,
+    /// By how many it is retained; changed under the lock of its part.
+    retained: AtomicUsize,
+    /// As which it counts then.
+    retained_as: Mutex<Option<retain::Counted>>,
+    /// Whether it was found to have no name any more while it was retained.
+    removed: AtomicBool,
     _counted: Counted,
 }
 
@@ -104,6 +113,9 @@ impl Node {
             birth: OnceLock::new(),
             used: AtomicBool::new(false),
             pinned: false,
+            retained: AtomicUsize::new(0),
+            retained_as: Mutex::default(),
+            removed: AtomicBool::new(false),
             _counted: Counted::new(),
         }
     }
@@ -126,6 +138,11 @@ impl Node {
     pub fn pinned(mut self) -> Self {
         self.pinned = true;
         self
+    }
+
+    /// Whether it stays usable when its last name is removed.
+    pub fn is_retained(&self) -> bool {
+        self.retained.load(Ordering::Acquire) > 0
     }
 
     /// The O_PATH descriptor.
@@ -234,6 +251,11 @@ pub struct Nodes {
     by_ino: Vec<Mutex<Map<u64>>>,
     per_shard: usize,
     forgotten: AtomicU64,
+    /// Those that are retained, and how many may be.
+    retained: AtomicUsize,
+    retained_max: usize,
+    /// Removed ones that are not retained any more.
+    pub released: Released,
 }
 
 impl Nodes {
@@ -244,6 +266,9 @@ impl Nodes {
             by_ino: (0..NODE_SHARDS).map(|_| Mutex::default()).collect(),
             per_shard: (capacity / NODE_SHARDS).max(1),
             forgotten: AtomicU64::new(0),
+            retained: AtomicUsize::new(0),
+            retained_max: capacity / 2,
+            released: Released::default(),
         }
     }
 
@@ -303,18 +328,64 @@ impl Nodes {
         node
     }
 
-    /// Forgets a node whose file is gone, so that its space is given back.
-    pub fn forget(&self, node: &Arc<Node>) {
+    /// Forgets a node whose file is gone, so that its space is given back; once nobody retains it
+    /// any more if somebody does. Tells whether it was forgotten.
+    pub fn forget(&self, node: &Arc<Node>) -> bool {
         if node.pinned {
-            return;
+            return false;
         }
         let mut shard = self.handle_shard(&node.handle);
+        if node.is_retained() {
+            node.removed.store(true, Ordering::Relaxed);
+            return false;
+        }
         shard.nodes.remove(&Key(node.handle));
         shard.tidy();
         drop(shard);
         self.drop_ino(node);
         lock(&node.files).clear();
         lock(&node.streams).clear();
+        true
+    }
+
+    /// Retains a node's file; `None` if the node is not in the table any more.
+    ///
+    /// # Errors
+    /// [`Status::Busy`] if no more may be retained.
+    pub fn retain(self: &Arc<Self>, node: &Arc<Node>) -> Result<Option<Guard>> {
+        let shard = self.handle_shard(&node.handle);
+        let held = shard.nodes.get(&Key(node.handle));
+        if !held.is_some_and(|held| Arc::ptr_eq(held, node)) {
+            return Ok(None);
+        }
+        if !node.is_retained() {
+            let counted = retain::Counted::new().ok_or(Status::Busy)?;
+            let room = |count: usize| (count < self.retained_max).then_some(count + 1);
+            let more = self.retained.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+            more.map_err(|_| Status::Busy)?;
+            *lock(&node.retained_as) = Some(counted);
+        }
+        node.retained.fetch_add(1, Ordering::AcqRel);
+        Ok(Some(Guard::new(node, self)))
+    }
+
+    /// One fewer retains a node's file.
+    pub fn release(&self, node: &Arc<Node>) {
+        let shard = self.handle_shard(&node.handle);
+        if node.retained.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        *lock(&node.retained_as) = None;
+        drop(shard);
+        self.retained.fetch_sub(1, Ordering::Relaxed);
+        if node.removed.load(Ordering::Relaxed) {
+            self.released.add(node);
+        }
+    }
+
+    /// Files that are retained, for statistics.
+    pub fn retained(&self) -> usize {
+        self.retained.load(Ordering::Relaxed)
     }
 
     fn drop_ino(&self, node: &Arc<Node>) {

@@ -23,13 +23,15 @@ use crate::turn::{self, Seen};
 const FAST_LINK_MAX: u64 = 59;
 
 impl HostFs {
-    /// Attributes of a file that we hold; a removed one is let go and stale.
+    /// Attributes of a file that we hold; a removed one that nobody retains is let go and stale.
     #[inline]
     pub(super) fn attr(&self, node: &Arc<Node>) -> Result<Attr> {
         let attr = attrs::from_stat(&sys::stat(node.fd())?, self.fsid);
         if attr.nlink == 0 {
             self.nodes.forget(node);
-            return Err(Status::Stale);
+            if !node.is_retained() {
+                return Err(Status::Stale);
+            }
         }
         Ok(node.completed(attr))
     }

@@ -2,12 +2,13 @@
 //! behind our back, whose space would never be given back, and descriptors that nobody uses any
 //! more. A thread of the back end's own does it, a part of the table at a time.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use base::clock::Deadline;
 use base::limits::{NODE_SHARDS, SWEEP_EVERY};
 
-use crate::host::node::{Nodes, lock};
+use crate::host::node::{Node, Nodes, lock};
 use crate::host::open::OpenFiles;
 use crate::host::sys;
 
@@ -16,37 +17,42 @@ const OWNER_BITS: u32 = 0o600;
 
 /// The thread, until it is told to end.
 pub struct Sweeper {
-    ending: Arc<(Mutex<bool>, Condvar)>,
+    nodes: Arc<Nodes>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sweeper {
     /// Sweeps `nodes`; with `privileged` a descriptor that was given up can always be had again.
     pub fn start(nodes: Arc<Nodes>, privileged: bool) -> std::io::Result<Self> {
-        let ending = Arc::<(Mutex<bool>, Condvar)>::default();
-        let told = Arc::clone(&ending);
+        let swept = Arc::clone(&nodes);
         let thread = std::thread::Builder::new().name("sweep".into()).spawn(move || {
             for shard in (0..NODE_SHARDS).cycle() {
-                let end = lock(&told.0);
-                let waited = told.1.wait_timeout_while(end, SWEEP_EVERY, |end| !*end);
-                if waited.map_or(true, |(end, _)| *end) {
-                    return;
+                let due = Deadline::after(SWEEP_EVERY);
+                while !due.passed() {
+                    let Some(released) = swept.released.wait(due) else { return };
+                    released.iter().for_each(|node| let_go(&swept, node));
                 }
-                sweep(&nodes, shard, privileged);
+                sweep(&swept, shard, privileged);
             }
         })?;
-        Ok(Self { ending, thread: Some(thread) })
+        Ok(Self { nodes, thread: Some(thread) })
     }
 }
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
-        *lock(&self.ending.0) = true;
-        self.ending.1.notify_all();
+        self.nodes.released.end();
         if let Some(thread) = self.thread.take() {
             // Nothing depends on what a sweeper that panicked has left undone.
             let _ = thread.join();
         }
+    }
+}
+
+/// Lets go of a file that was retained, if it is removed.
+fn let_go(nodes: &Nodes, node: &Arc<Node>) {
+    if sys::stat(node.fd()).is_ok_and(|st| st.st_nlink == 0) {
+        nodes.forget(node);
     }
 }
 
@@ -56,8 +62,7 @@ pub fn sweep(nodes: &Nodes, shard: usize, privileged: bool) -> usize {
     for node in nodes.of_shard(shard) {
         let Ok(st) = sys::stat(node.fd()) else { continue };
         if st.st_nlink == 0 {
-            nodes.forget(&node);
-            gone += 1;
+            gone += usize::from(nodes.forget(&node));
         } else if privileged || st.st_mode & OWNER_BITS == OWNER_BITS {
             OpenFiles::give_up_idle(&node);
         }

@@ -3,12 +3,12 @@
 use probe::op::FileId;
 
 use super::body::{Body, Directory, Pages};
-use super::{MemFs, ROOT, State, abilities, seal};
+use super::{Guard, MemFs, ROOT, State, abilities, seal};
 use crate::attr::{Attr, Before, FileType, SetAttr, SetTime, Time, Wcc};
 use crate::cred::Cred;
 use crate::fs::{
     Abilities, Change, Context, CreateHow, DirEntry, Entry, Failed, Features, FileName, FileSystem,
-    ListDone, ReadDone, Result, Seek, SetXattr, Space, Special, Stable, Watch,
+    ListDone, ReadDone, Result, Retained, Seek, SetXattr, Space, Special, Stable, Watch,
 };
 use crate::handle::Handle;
 use crate::locks::FileKey;
@@ -489,6 +489,9 @@ impl FileSystem for MemFs {
     }
     fn watch(&self, _cx: Context<'_>, _file: &Handle) -> Result<Watch> {
         Ok(Watch::NEEDLESS)
+    }
+    fn retain(&self, _cx: Context<'_>, file: &Handle) -> Result<Retained> {
+        Ok(Retained::by(Guard::new(self, self.ino(file)?)?))
     }
     fn describe_key(&self, key: FileKey) -> Option<FileName> {
         let attr = self.read_state().get(key.fileid).ok()?.attr;

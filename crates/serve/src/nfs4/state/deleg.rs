@@ -14,7 +14,7 @@ use base::limits::{
 };
 use probe::op::FileId;
 use vfs::attr::Attr;
-use vfs::fs::Watch;
+use vfs::fs::{Retained, Watch};
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, LeaseKind, Owner, Recall};
 use wire::nfs4::{Nfsstat4, Stateid4, why_no_delegation4};
@@ -56,15 +56,18 @@ pub struct Deleg {
     /// What for.
     pub kind: LeaseKind,
     recall: Mutex<(Phase, u64)>,
-    /// Sees to it that changes by others than this server are heard of.
-    watch: OnceLock<Watch>,
+    /// Sees to it that changes by others than this server are heard of, and that the file stays
+    /// usable when it is removed.
+    kept: Mutex<Option<(Watch, Option<Retained>)>>,
 }
 
 impl Deleg {
-    /// Keeps `watch` as long as the delegation is.
-    pub fn set_watch(&self, watch: Watch) {
-        // There is one for each.
-        let _ = self.watch.set(watch);
+    /// Keeps `watch` and `retained` as long as the delegation is held.
+    pub fn keep(&self, watch: Watch, retained: Option<Retained>) {
+        // It may have been taken away in this very moment.
+        if self.phase() != Phase::Ended {
+            *lock(&self.kept) = Some((watch, retained));
+        }
     }
 
     /// How far its recall has got.
@@ -217,7 +220,7 @@ impl State {
                 stateid,
                 kind,
                 recall: Mutex::new((Phase::Held, 0)),
-                watch: OnceLock::new(),
+                kept: Mutex::default(),
             })
         });
         let deleg = deleg.map_err(|_| why_no_delegation4::RESOURCE)?;
@@ -275,6 +278,7 @@ impl State {
     /// Takes a delegation out of the table of all protocols.
     pub(super) fn let_go(&self, client: &Client, deleg: &Deleg) {
         deleg.set_phase(Phase::Ended);
+        drop(lock(&deleg.kept).take());
         if let Ok(owner) = client.owner(OWNER) {
             self.locks.end_lease(deleg.key, &owner);
         }

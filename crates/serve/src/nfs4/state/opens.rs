@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use vfs::fs::Retained;
 use vfs::handle::Handle;
 use vfs::locks::{FileKey, Held as HeldLock, Kind, Owner, Protocol, Range, Refused, Share};
 use vfs::share::tag_of;
@@ -93,9 +94,16 @@ impl State {
         Err(Nfsstat4::DELAY)
     }
 
-    /// An open was made through the share that this handle is of.
-    pub fn opened_through(&self, client: &Client, id: &Stateid4, handle: &Handle) {
-        lock(&client.held).opened_through(id, tag_of(handle));
+    /// An open was made through the share that this handle is of; `retained` keeps its file usable
+    /// until it ends.
+    pub fn opened_through(
+        &self,
+        client: &Client,
+        id: &Stateid4,
+        handle: &Handle,
+        retained: Option<Retained>,
+    ) {
+        lock(&client.held).opened_through(id, tag_of(handle), retained);
     }
 
     /// Ends the opens, locks and delegations that clients have through the share with this tag,

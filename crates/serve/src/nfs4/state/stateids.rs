@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use base::limits::{NFS4_CLOSED_MAX, NFS4_STATES_PER_CLIENT_MAX};
+use vfs::fs::Retained;
 use vfs::locks::{FileKey, LeaseKind, Owner, SHARE_READ, SHARE_WRITE, Share};
 use vfs::share::tag_of;
 use wire::nfs4::{Nfsstat4, Stateid4};
@@ -78,6 +79,8 @@ pub struct Held {
     opens: HashMap<(FileKey, Owner), u32>,
     locks: HashMap<(u32, Owner), u32>,
     delegs: HashMap<FileKey, u32>,
+    /// What keeps the files of opens, by their numbers, usable after they were removed.
+    retained: HashMap<u32, Retained>,
     /// Owners of the opens closed last, so that a CLOSE can be repeated.
     closed: VecDeque<(u32, Owner)>,
 }
@@ -118,6 +121,7 @@ impl Held {
             opens: HashMap::new(),
             locks: HashMap::new(),
             delegs: HashMap::new(),
+            retained: HashMap::new(),
             closed: VecDeque::new(),
         }
     }
@@ -134,6 +138,7 @@ impl Held {
         self.opens.clear();
         self.locks.clear();
         self.delegs.clear();
+        self.retained.clear();
     }
 
     /// Whether another state may be added.
@@ -309,10 +314,15 @@ impl Held {
         Ok(self.bump(number))
     }
 
-    /// An open was made through the share with this tag.
-    pub fn opened_through(&mut self, id: &Stateid4, tag: Option<u32>) {
-        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(&parts(id).2) {
+    /// An open was made through the share with this tag; its file is `retained` until it ends.
+    pub fn opened_through(&mut self, id: &Stateid4, tag: Option<u32>, retained: Option<Retained>) {
+        let number = parts(id).2;
+        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(&number) {
             open.through = tag;
+            // Once is enough, and one that was retained before stays so.
+            if let Some(retained) = retained {
+                self.retained.insert(number, retained);
+            }
         }
     }
 
@@ -363,6 +373,7 @@ impl Held {
     /// Ends an open and the lock stateids under it; tells whose locks on the file end with it.
     pub fn closed(&mut self, number: u32) -> Vec<Owner> {
         let Some(entry) = self.states.remove(&number) else { return Vec::new() };
+        self.retained.remove(&number);
         if self.closed.len() >= NFS4_CLOSED_MAX {
             self.closed.pop_front();
         }

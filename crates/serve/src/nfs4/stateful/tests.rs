@@ -24,6 +24,7 @@ mod answers;
 mod extents;
 mod grace;
 mod records;
+mod removed;
 
 const LEASE_S: u64 = 90;
 

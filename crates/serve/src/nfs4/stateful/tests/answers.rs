@@ -102,8 +102,9 @@ fn a_lock_owner_of_another_client_is_refused_in_40() {
     assert_eq!(world.at_root(&[file(), lock_new(id, stateid, 3)]).0, Nfsstat4::OK);
 }
 
+/// What a local program may do with a descriptor, a client may do with its open.
 #[test]
-fn a_file_that_is_gone_can_still_be_unlocked_and_closed() {
+fn a_file_that_is_removed_is_there_for_who_has_it_open() {
     let world = World::new(Vec::new());
     let id = world.client40(b"a");
     let stateid = open_confirmed(&world, id);
@@ -116,7 +117,8 @@ fn a_file_that_is_gone_can_still_be_unlocked_and_closed() {
     assert_eq!(world.at_root(&[remove]).0, Nfsstat4::OK);
     let putfh = ArgOp::Putfh(PutfhArgs4 { object: fh.object });
     let size = ArgOp::Getattr(GetattrArgs4 { attr_request: Bitmap4::of(&[attr4::SIZE]) });
-    assert_eq!(world.run(0, &[putfh.clone(), size]).0, Nfsstat4::STALE);
+    let used = [putfh.clone(), size.clone(), write(stateid), size.clone()];
+    assert_eq!(world.run(0, &used).0, Nfsstat4::OK);
     let unlock = ArgOp::Locku(LockuArgs4 {
         locktype: locktype4::WRITE,
         seqid: 2,
@@ -126,7 +128,8 @@ fn a_file_that_is_gone_can_still_be_unlocked_and_closed() {
     });
     assert_eq!(world.run(0, &[putfh.clone(), unlock]).0, Nfsstat4::OK);
     let close = ArgOp::Close(CloseArgs4 { seqid: 4, open_stateid: stateid });
-    assert_eq!(world.run(0, &[putfh, close]).0, Nfsstat4::OK);
+    assert_eq!(world.run(0, &[putfh.clone(), close]).0, Nfsstat4::OK);
+    assert_eq!(world.run(0, &[putfh, size]).0, Nfsstat4::STALE);
 }
 
 #[test]

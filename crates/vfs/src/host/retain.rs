@@ -1,0 +1,140 @@
+//! Files that are retained: somebody has them open by a protocol with open state, so their handles
+//! lead to them also when their last name is gone, as a descriptor leads a local program to its
+//! file ([`crate::fs::FileSystem::retain`]).
+//!
+//! What is retained is the node, whose O_PATH descriptor keeps the inode. The thread that sweeps
+//! lets go of a removed file that nobody retains any more: closing its last descriptor frees its
+//! room, which takes long for a large file, and whoever released it must not wait for that.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+
+use base::clock::Deadline;
+use base::limits::{RETAIN_TRIES, RETAINED_PART};
+
+use crate::fs::{Context, Result, Retained};
+use crate::handle::Handle;
+use crate::host::ids::Ident;
+use crate::host::node::{Node, Nodes, lock};
+use crate::host::{HostFs, sys};
+use crate::status::Status;
+
+/// One file in the count of those that all back ends of this process retain.
+pub struct Counted(());
+
+static RETAINED: AtomicUsize = AtomicUsize::new(0);
+
+impl Counted {
+    /// One more; `None` if there are as many as there may be.
+    pub fn new() -> Option<Self> {
+        static MOST: OnceLock<usize> = OnceLock::new();
+        let most = *MOST.get_or_init(|| sys::descriptor_limit() / RETAINED_PART);
+        let more = |count: usize| (count < most).then_some(count + 1);
+        RETAINED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self(()))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RETAINED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Retains a file as long as it lives.
+pub struct Guard {
+    node: Arc<Node>,
+    /// Not the nodes themselves: an open that outlives its share must not keep all its files.
+    nodes: Weak<Nodes>,
+}
+
+impl Guard {
+    /// Of a node that has just been counted as retained.
+    pub fn new(node: &Arc<Node>, nodes: &Arc<Nodes>) -> Self {
+        Self { node: Arc::clone(node), nodes: Arc::downgrade(nodes) }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(nodes) = self.nodes.upgrade() {
+            nodes.release(&self.node);
+        }
+    }
+}
+
+/// Removed files that nobody retains any more, for the thread that sweeps.
+#[derive(Default)]
+pub struct Released {
+    state: Mutex<Waiting>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Each was retained, so there are no more than may be.
+    nodes: Vec<Arc<Node>>,
+    ending: bool,
+}
+
+impl Released {
+    /// A removed file has been released.
+    pub fn add(&self, node: &Arc<Node>) {
+        lock(&self.state).nodes.push(Arc::clone(node));
+        self.wake.notify_one();
+    }
+
+    /// Takes all that there are.
+    pub fn take(&self) -> Vec<Arc<Node>> {
+        std::mem::take(&mut lock(&self.state).nodes)
+    }
+
+    /// The thread that waits is to end.
+    pub fn end(&self) {
+        lock(&self.state).ending = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits until some were released, or until `due`; `None` at the end.
+    pub fn wait(&self, due: Deadline) -> Option<Vec<Arc<Node>>> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.ending {
+                return None;
+            }
+            let left = match due.left() {
+                Some(left) if state.nodes.is_empty() => left,
+                _ => return Some(std::mem::take(&mut state.nodes)),
+            };
+            let waited = self.wake.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl HostFs {
+    pub(super) fn retain_file(&self, cx: Context<'_>, file: &Handle) -> Result<Retained> {
+        for _ in 0..RETAIN_TRIES {
+            let node = self.node(cx, file)?;
+            if let Some(guard) = self.nodes.retain(&node)? {
+                return Ok(Retained::by(guard));
+            }
+            // It was let go of in this moment; its handle says whether it is there.
+        }
+        Err(Status::Busy)
+    }
+
+    /// The removed file that somebody retains, by another handle than the one it is held under.
+    pub(super) fn retained(&self, ident: &Ident) -> Option<Arc<Node>> {
+        let ino = match ident {
+            Ident::Inode { ino, .. } => *ino,
+            Ident::Kernel(kernel) => {
+                let mount = self.mount.as_fd();
+                let fd = sys::open_by_handle(mount, kernel, libc::O_PATH).ok()?;
+                sys::stat(fd.as_fd()).ok()?.st_ino
+            }
+        };
+        self.nodes.by_ino(ino).filter(|node| node.ident == *ident && node.is_retained())
+    }
+}
