@@ -175,6 +175,8 @@ pub const TURN_TIME_MAX: Duration = Duration::from_micros(200);
 /// Operations of one connection that may wait for the pool or a flush at once; a kernel client
 /// keeps 64 to 128 calls under way, a load client up to 256.
 pub const CONNECTION_REQUESTS_MAX: usize = 256;
+/// Bytes of an RPC reply without data: attributes, a handle, a path at most.
+pub const REPLY_SMALL: usize = 4 << 10;
 /// Operations waiting for the pool or a flush at once, over all connections: each holds its record
 /// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
 pub const REQUESTS_MAX: usize = 16_384;

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use base::limits::{IO_SIZE_MAX, READDIR_REPLY_MAX, REPLY_SMALL};
 use probe::op::Protocol;
 use vfs::handle::Handle;
 use vfs::share::Shares;
 use vfs::share::rules::Access;
 use vfs::status::Status;
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
-use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Nfsstat3, Proc};
+use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Nfsstat3, Proc, ReadArgs};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::call::{Call, Handled, Outcome};
@@ -98,6 +99,18 @@ impl Program for Nfs3 {
         }
     }
 
+    fn reply_max(&self, procedure: Procedure, args: &Reader<'_>) -> usize {
+        let data = match Proc(procedure.number) {
+            Proc::READ => {
+                let asked = ReadArgs::decode(&mut args.clone()).map_or(0, |args| args.count);
+                asked.min(IO_SIZE_MAX) as usize
+            }
+            Proc::READDIR | Proc::READDIRPLUS => READDIR_REPLY_MAX as usize,
+            _ => 0,
+        };
+        data + REPLY_SMALL
+    }
+
     fn handle(&self, procedure: Procedure, call: &mut rpc::Call<'_>) -> rpc::Handled {
         self.0.run(nfs_operation(procedure.number).map(|(handler, _)| handler), call)
     }
@@ -126,6 +139,11 @@ impl Program for Mount3 {
 
     fn procedure(&self, number: u32) -> Option<Procedure> {
         mount_operation(number).map(|_| Procedure { number, once: false })
+    }
+
+    /// Its lists are made on the connection's thread.
+    fn reply_max(&self, _: Procedure, _: &Reader<'_>) -> usize {
+        REPLY_SMALL
     }
 
     fn handle(&self, procedure: Procedure, call: &mut rpc::Call<'_>) -> rpc::Handled {

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use base::limits::NFS4_OPS_MAX;
+use base::limits::{
+    ACL_ENTRIES_MAX, IO_SIZE_MAX, NFS4_OPS_MAX, NFS4_READDIR_MAX, NFS4_REPLY_MAX, PATH_MAX,
+    READ_PLUS_PIECES, REPLY_SMALL, XATTR_LIST_MAX, XATTR_VALUE_MAX,
+};
 use probe::op::{OpRecord, Protocol};
 use vfs::status::Status;
-use wire::nfs4::{ArgOp, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4};
+use wire::nfs4::{ArgOp, Bitmap4, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4, attr4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::dispatch::{Done, Progress, Start};
@@ -21,6 +24,15 @@ const NULL: u32 = 0;
 const COMPOUND: u32 = 1;
 /// The operation that NULL is counted as.
 const NULL_OP: u8 = 1;
+
+/// Bytes of a result without data: the attributes of a file with its names of owners, or the owner
+/// of a lock that is in the way (1 024).
+const RESULT_SMALL: usize = 2 << 10;
+/// Bytes before a piece of READ_PLUS: what it is, where, how long, and padding.
+const PIECE_HEAD: usize = 24;
+/// Bytes of an access control list: each entry of a POSIX list is told by two at most, of three
+/// numbers and a name.
+const ACL_RESULT_MAX: usize = 2 * ACL_ENTRIES_MAX * 128;
 
 /// The program.
 pub(super) struct Compounds(pub(super) Arc<Nfs4>);
@@ -48,6 +60,10 @@ impl Program for Compounds {
         let changing = (procedure.number == COMPOUND).then(|| first_change(args.clone())).flatten();
         facts.op = changing.map_or(facts.op, |op| op.0 as u8);
         changing.is_some()
+    }
+
+    fn reply_max(&self, _: Procedure, args: &Reader<'_>) -> usize {
+        results_max(args.clone())
     }
 
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
@@ -90,6 +106,32 @@ fn first_change(mut r: Reader<'_>) -> Option<Opnum4> {
             Opnum4::CREATE | Opnum4::LINK | Opnum4::REMOVE | Opnum4::RENAME | Opnum4::SETATTR
         )
     })
+}
+
+/// Most bytes of the results of a compound, by what its operations ask for.
+fn results_max(mut r: Reader<'_>) -> usize {
+    let Ok(args) = CompoundArgs::decode(&mut r) else { return REPLY_SMALL };
+    let ops = (0..args.count.min(NFS4_OPS_MAX)).map_while(|_| ArgOp::decode(&mut r).ok());
+    let all: usize = ops.map(|op| result_max(&op)).sum();
+    all.saturating_add(REPLY_SMALL).min(NFS4_REPLY_MAX)
+}
+
+/// Most bytes of an operation's result; small ones have [`RESULT_SMALL`].
+fn result_max(op: &ArgOp<'_>) -> usize {
+    let has_acl = |wanted: &Bitmap4| if wanted.has(attr4::ACL) { ACL_RESULT_MAX } else { 0 };
+    let more = match op {
+        ArgOp::Read(args) => args.count.min(IO_SIZE_MAX) as usize,
+        ArgOp::ReadPlus(args) => {
+            args.count.min(IO_SIZE_MAX) as usize + READ_PLUS_PIECES as usize * PIECE_HEAD
+        }
+        ArgOp::Readdir(args) => args.maxcount.min(NFS4_READDIR_MAX) as usize,
+        ArgOp::Getattr(args) => has_acl(&args.attr_request),
+        ArgOp::Readlink(()) => PATH_MAX,
+        ArgOp::Getxattr(_) => XATTR_VALUE_MAX,
+        ArgOp::Listxattrs(args) => (args.maxcount as usize).min(2 * XATTR_LIST_MAX),
+        _ => 0,
+    };
+    more + RESULT_SMALL
 }
 
 /// A compound under way.

@@ -84,6 +84,10 @@ impl Program for Nlm4 {
         Ok(())
     }
 
+    fn reply_max(&self, _: Procedure, _: &Reader<'_>) -> usize {
+        base::limits::REPLY_SMALL
+    }
+
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         let proc = Proc(procedure.number);
         let mut request = Request {

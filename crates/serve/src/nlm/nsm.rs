@@ -80,6 +80,10 @@ impl Program for Nsm {
         known(number).then_some(Procedure { number, once: false })
     }
 
+    fn reply_max(&self, _: Procedure, _: &Reader<'_>) -> usize {
+        base::limits::REPLY_SMALL
+    }
+
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         call.facts.op = NSM_OPS_AT + procedure.number as u8;
         let nlm = &self.0;

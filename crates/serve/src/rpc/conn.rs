@@ -21,14 +21,13 @@ use std::time::Duration;
 
 use base::clock::stamp;
 use base::limits::{
-    CONNECTION_REQUESTS_MAX, IO_SIZE_MAX, LARGE_RECORD, READDIR_REPLY_MAX, RECORD_LOOK,
-    RECORD_TIME_MAX, SEND_BATCH_MAX, STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
+    CONNECTION_REQUESTS_MAX, LARGE_RECORD, RECORD_LOOK, RECORD_TIME_MAX, SEND_BATCH_MAX,
+    STALL_PAUSE, TURN_OPS_MAX, TURN_TIME_MAX,
 };
-use probe::op::{OpRecord, Protocol};
+use probe::op::OpRecord;
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use vfs::fs::Extent;
-use wire::nfs3::Proc;
 use wire::rpc::{CallError, RecordError};
 
 pub use self::dial::dial;
@@ -126,6 +125,8 @@ pub(super) struct Conn {
     /// Bytes of that data.
     extent_bytes: usize,
     spans: Vec<Span>,
+    /// Bytes of the budget that are given back when the replies at hand have been sent.
+    unsent: usize,
     /// Facts of further operations of the call at hand.
     more: Vec<OpRecord>,
     letters: Vec<Letter>,
@@ -163,6 +164,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         extents: Vec::new(),
         extent_bytes: 0,
         spans: Vec::new(),
+        unsent: 0,
         more: Vec::new(),
         letters: Vec::new(),
         in_flight: 0,
@@ -308,7 +310,7 @@ impl Conn {
             }
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
-            self.core.budget.give_bytes(letter.held());
+            self.unsent += letter.held();
             match letter {
                 Letter::Reply { reply, span, more, .. } => {
                     if span.facts.protocol != 0 {
@@ -403,8 +405,8 @@ impl Conn {
                     self.take_up(0);
                 }
             }
-            Step::Pool(key, resume) => {
-                return Ok(self.hand_to_pool(span, key, resume));
+            Step::Pool { key, resume, reply_max } => {
+                return Ok(self.hand_to_pool(span, key, resume, reply_max));
             }
             Step::Durable { flush, settle, key, start } => {
                 let reply = self.out.split_off(start);
@@ -427,16 +429,17 @@ impl Conn {
         span: Span,
         key: Option<Key>,
         resume: Option<Box<dyn Resume>>,
+        reply_max: usize,
     ) -> bool {
         let service = &self.core.service;
-        let size = self.input.message().len() + reply_size(&span.facts);
+        let size = self.input.message().len() + reply_max;
         if !self.core.budget.has_room(size) {
             return false;
         }
         let Some(slot) = service.pool.reserve(self.caller.queue()) else { return false };
         let service = Arc::clone(service);
         let (record, at) = self.input.take_record(&self.core);
-        let held = record.capacity() + reply_size(&span.facts);
+        let held = record.capacity() + reply_max;
         let done = (span, std::mem::take(&mut self.more));
         let later = Later::new(service, &self.mailbox, &self.caller, done, held);
         self.take_up(held);
@@ -483,10 +486,15 @@ impl Conn {
             self.core.budget.count_moved(head.len() + extent.count + pad.len());
         }
         self.extent_bytes = 0;
+        self.give_unsent();
         if !self.spans.is_empty() {
             self.core.finish(&mut self.spans);
         }
         Ok(())
+    }
+
+    fn give_unsent(&mut self) {
+        self.core.budget.give_bytes(std::mem::take(&mut self.unsent));
     }
 
     fn count(&self, ended: Option<&Ended>) {
@@ -515,22 +523,11 @@ impl Conn {
             self.spans.clear();
             self.large.clear();
             self.extents.clear();
+            self.give_unsent();
             if self.in_flight == 0 {
                 return;
             }
             poll_fn(|cx| self.mailbox.poll(cx, true).map(drop)).await;
         }
-    }
-}
-
-/// Room that the reply of a pooled operation may need, beyond a little.
-fn reply_size(facts: &OpRecord) -> usize {
-    if facts.protocol != Protocol::Nfs3 as u8 {
-        return 0;
-    }
-    match Proc(u32::from(facts.op)) {
-        Proc::READ => facts.size.min(IO_SIZE_MAX) as usize,
-        Proc::READDIR | Proc::READDIRPLUS => READDIR_REPLY_MAX as usize,
-        _ => 0,
     }
 }

@@ -49,8 +49,15 @@ pub(super) enum Step {
     },
     /// A repeat of a call that is being done.
     Repeat(Key),
-    /// It must go to the pool, under this key if it may be repeated; from the start, or to go on.
-    Pool(Option<Key>, Option<Box<dyn Resume>>),
+    /// It must go to the pool.
+    Pool {
+        /// Its key, if it may be repeated.
+        key: Option<Key>,
+        /// To go on with; from the start without it.
+        resume: Option<Box<dyn Resume>>,
+        /// Most bytes of its reply.
+        reply_max: usize,
+    },
     /// The reply is written from `start` on, up to its data.
     Extent {
         /// Where the data is.
@@ -143,8 +150,14 @@ impl Service {
                 }
                 Step::Answered
             }
-            Some(Outcome::WouldBlock) => Step::Pool(key, None),
-            Some(Outcome::Suspended(resume)) => Step::Pool(key, Some(resume)),
+            Some(Outcome::WouldBlock) => {
+                let reply_max = program.reply_max(procedure, &opened.args);
+                Step::Pool { key, resume: None, reply_max }
+            }
+            Some(Outcome::Suspended(resume)) => {
+                let reply_max = program.reply_max(procedure, &opened.args);
+                Step::Pool { key, resume: Some(resume), reply_max }
+            }
             Some(Outcome::Durable(flush)) => Step::Durable { flush, settle: None, key, start },
             Some(Outcome::Settled(flush, settle)) => {
                 Step::Durable { flush, settle: Some(settle), key, start }

@@ -209,6 +209,7 @@ impl Later {
     }
 
     fn answer(self, key: Option<Key>, reply: Vec<u8>) {
+        debug_assert!(reply.len() <= self.held, "a program promises fewer bytes than it answers");
         if let Some(key) = key {
             let waiters = self.service.replays.of(&key).finish(key, &reply, stamp());
             for Waiter { mailbox, mut span } in waiters {

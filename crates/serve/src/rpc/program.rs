@@ -40,6 +40,10 @@ pub trait Program: Send + Sync {
         Ok(())
     }
 
+    /// Most bytes that the reply to a call with these arguments may have: so much of the budget is
+    /// taken when it is handed to the pool, and given back when its reply has been sent.
+    fn reply_max(&self, procedure: Procedure, args: &Reader<'_>) -> usize;
+
     /// Does a call.
     ///
     /// # Errors

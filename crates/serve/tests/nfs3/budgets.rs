@@ -79,6 +79,46 @@ fn few_requests_and_bytes_in_all_delay_and_lose_nothing() {
     wait_for("nothing is held", || ((budgets.requests(), budgets.bytes()) == (0, 0)).then_some(()));
 }
 
+/// Whatever the program, a reply that a pooled call will have is in the budget before it is made.
+#[test]
+fn pooled_reads_of_each_version_take_room_for_their_replies() {
+    const COUNT: u32 = 512 << 10;
+    for version in [3, 4] {
+        let limits = Limits { bytes: 8 << 20, ..Limits::default() };
+        let script = Scripted::over(directory());
+        let options = Options { limits, ..Options::default() };
+        let server = Server::start(Arc::clone(&script) as _, options);
+        let (mut client, root) = server.client();
+        let file = create(&mut client, &root, "f");
+        crate::procedures::write(&mut client, &file, 0, &vec![1; COUNT as usize]);
+        script.blocks.store(true, SeqCst);
+        script.close_gate();
+        let mut bytes = Vec::new();
+        for _ in 0..40 {
+            bytes.extend(match version {
+                3 => {
+                    let file = Fh3(&file);
+                    client.nfs(Proc::READ, &ReadArgs { file, offset: 0, count: COUNT })
+                }
+                _ => crate::compounds::read_record(&mut client, &file, COUNT),
+            });
+        }
+        client.send(&bytes);
+        let budgets = server.service().budgets();
+        wait_for("the connection stalls", || (budgets.stalls.load(Relaxed) > 0).then_some(()));
+        let taken = wait_for("they are shown", || Some(budgets.requests()).filter(|n| *n > 0));
+        assert!(taken <= 16, "version {version}: {taken} calls were taken");
+        script.open_gate();
+        for _ in 0..40 {
+            let reply = client.receive();
+            assert!(reply.bytes.len() > COUNT as usize, "version {version}: all of the data");
+        }
+        wait_for("nothing is held", || {
+            ((budgets.requests(), budgets.bytes()) == (0, 0)).then_some(())
+        });
+    }
+}
+
 #[test]
 fn draining_answers_what_was_taken_and_closes() {
     let script = Scripted::over(directory());

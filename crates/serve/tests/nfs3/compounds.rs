@@ -26,6 +26,13 @@ fn record(client: &mut Client, ops: &[ArgOp<'_>]) -> Vec<u8> {
     client.record(NFS4_PROGRAM, NFS_V4, COMPOUND, &Compound(0, ops))
 }
 
+/// READ of a file from its start.
+pub fn read_record(client: &mut Client, file: &[u8], count: u32) -> Vec<u8> {
+    let stateid = Stateid4::ANONYMOUS;
+    let read = ArgOp::Read(ReadArgs4 { stateid, offset: 0, count });
+    record(client, &[ArgOp::Putfh(PutfhArgs4 { object: Fh4(file) }), read])
+}
+
 fn status(reply: &Reply) -> Nfsstat4 {
     let (_, mut rest) = reply.open();
     CompoundRes::decode(&mut rest).expect("a head").status
