@@ -126,9 +126,11 @@ impl Service {
             failure(program, xid, status, sheet.out, sheet.facts);
             return Ok(Step::Answered);
         }
-        let key = program
-            .once(procedure, &opened.args, sheet.facts)
-            .then(|| Key::new(caller.address, xid, procedure.number, opened.args.rest()));
+        let key = program.once(procedure, &opened.args, sheet.facts).then(|| {
+            let who = (caller.address, caller.claimed());
+            let proc = (program.number(), program.version(), procedure.number);
+            Key::new(who, xid, proc, opened.args.rest())
+        });
         if let Some(key) = key {
             match self.replays.of(&key).look(&key, stamp()) {
                 Seen::New => {}

@@ -2,9 +2,10 @@
 //!
 //! A client that loses its connection sends its unanswered calls again over a new one. For CREATE,
 //! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo
-//! what came between. So a call that changes something is known by (client address, xid,
-//! procedure, checksum of its arguments), not by its connection; its repeat waits for the first or
-//! gets the first one's reply, byte for byte.
+//! what came between. So a call that changes something is known by (client address, identity, xid,
+//! program, procedure, checksum of its arguments), not by its connection; its repeat waits for the
+//! first or gets the first one's reply, byte for byte. Hosts behind one address, and users of one
+//! host, may choose the same number at the same time.
 //!
 //! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
 
@@ -16,40 +17,58 @@ use base::limits::{
     REPLAY_AGE_MAX, REPLAY_BYTES_MAX, REPLAY_CHECKSUM_BYTES, REPLAY_ENTRIES_MAX, REPLAY_SHARDS,
     REPLAY_WAITERS_MAX,
 };
+use vfs::cred::Cred;
 
 /// What makes two calls the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The client's address, without its port: that changes with each connection.
     pub client: IpAddr,
+    /// User and group that the call claims.
+    pub user: (u32, u32),
+    /// Checksum of the groups that it claims.
+    pub groups: u64,
     /// The call's number, chosen by the client.
     pub xid: u32,
-    /// The procedure.
-    pub proc: u32,
+    /// Program, version and procedure.
+    pub proc: (u32, u32, u32),
     /// Checksum of the arguments, as clients reuse numbers after a restart.
     pub checksum: u64,
 }
 
 impl Key {
-    /// The key of a call with these encoded arguments.
-    pub fn new(client: IpAddr, xid: u32, proc: u32, args: &[u8]) -> Self {
-        Self { client, xid, proc, checksum: checksum(args) }
+    /// The key of a call of `who` at `client` with these encoded arguments. Of a credential only
+    /// the identity counts: a client may stamp it anew when it repeats a call.
+    pub fn new(
+        (client, who): (IpAddr, &Cred),
+        xid: u32,
+        proc: (u32, u32, u32),
+        args: &[u8],
+    ) -> Self {
+        let words = who.groups.iter().map(|group| u64::from(*group));
+        let groups = mix(who.groups.len(), words);
+        Self { client, user: (who.uid, who.gid), groups, xid, proc, checksum: checksum(args) }
     }
 }
 
 /// FNV-1a over 64-bit words of the length and the first [`REPLAY_CHECKSUM_BYTES`] bytes. Chance,
-/// not malice, is what it guards against: a client can only confuse its own calls.
+/// not malice, is what it guards against: a user can only confuse its own calls.
 fn checksum(args: &[u8]) -> u64 {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
     let head = args.get(..REPLAY_CHECKSUM_BYTES).unwrap_or(args);
-    let mut sum = 0xcbf2_9ce4_8422_2325_u64 ^ args.len() as u64;
-    for chunk in head.chunks(8) {
+    let words = head.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
-        sum = (sum ^ u64::from_le_bytes(word)).wrapping_mul(PRIME);
-        sum ^= sum >> 29;
-    }
-    sum
+        u64::from_le_bytes(word)
+    });
+    mix(args.len(), words)
+}
+
+fn mix(length: usize, words: impl Iterator<Item = u64>) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    words.fold(0xcbf2_9ce4_8422_2325_u64 ^ length as u64, |sum, word| {
+        let sum = (sum ^ word).wrapping_mul(PRIME);
+        sum ^ sum >> 29
+    })
 }
 
 /// What is known of a call.

@@ -54,6 +54,20 @@ fn the_same_number_with_other_arguments_is_another_call() {
 }
 
 #[test]
+fn the_same_number_of_another_user_is_another_call() {
+    let server = Server::fresh();
+    let (mut client, root) = server.client();
+    let (mut other, _) = server.client();
+    other.uid = 1000;
+    for (one, expected) in [(&mut client, Nfsstat3::OK), (&mut other, Nfsstat3::EXIST)] {
+        one.xid = 1000;
+        let record = create_record(one, &root, "f");
+        one.send(&record);
+        assert_eq!(one.receive().results::<CreateRes<'_>>().status(), expected);
+    }
+}
+
+#[test]
 fn a_failure_is_replayed_too() {
     let server = Server::fresh();
     let (mut client, root) = server.client();

@@ -4,8 +4,12 @@ use super::*;
 
 const LIMITS: ReplayLimits = ReplayLimits { entries: 3, bytes: 100, age_ns: 1000, waiters: 2 };
 
+const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+/// CREATE of NFSv3.
+const CREATE: (u32, u32, u32) = (100_003, 3, 8);
+
 fn key(xid: u32) -> Key {
-    Key::new([127, 0, 0, 1].into(), xid, 8, b"arguments")
+    Key::new((LOCAL, &Cred::root()), xid, CREATE, b"arguments")
 }
 
 fn table() -> ReplayTable<&'static str> {
@@ -31,9 +35,14 @@ fn other_calls_are_other_calls() {
     let others = [
         Key { client: [127, 0, 0, 2].into(), ..same },
         Key { xid: 2, ..same },
-        Key { proc: 9, ..same },
-        Key::new(same.client, 1, 8, b"argumentz"),
-        Key::new(same.client, 1, 8, b"arguments\0"),
+        Key { proc: (CREATE.0, CREATE.1, 9), ..same },
+        Key { proc: (CREATE.0 + 1, CREATE.1, CREATE.2), ..same },
+        Key { proc: (CREATE.0, 4, CREATE.2), ..same },
+        Key::new((LOCAL, &Cred::root()), 1, CREATE, b"argumentz"),
+        Key::new((LOCAL, &Cred::root()), 1, CREATE, b"arguments\0"),
+        Key::new((LOCAL, &Cred { uid: 1, ..Cred::root() }), 1, CREATE, b"arguments"),
+        Key::new((LOCAL, &Cred { gid: 1, ..Cred::root() }), 1, CREATE, b"arguments"),
+        Key::new((LOCAL, &Cred { groups: vec![0], ..Cred::root() }), 1, CREATE, b"arguments"),
     ];
     for other in others {
         assert_eq!(table.look(&other, 0), Seen::New, "{other:?}");
