@@ -475,6 +475,9 @@ pub const CLIENT_RECORDS_FILE_MAX: u64 = 128 << 20;
 
 /// Clients at once, confirmed or not: some kilobytes each.
 pub const NFS4_CLIENTS_MAX: usize = 65_536;
+/// Those of one address: one host for each client is the rule, and behind an address that many
+/// hosts share there are hundreds of them; it takes 16 addresses to fill the table.
+pub const NFS4_CLIENTS_PER_ADDRESS_MAX: usize = NFS4_CLIENTS_MAX / 16;
 /// Sessions of one client: Linux makes one for each transport trunk, a few in all.
 pub const NFS4_SESSIONS_PER_CLIENT_MAX: usize = 64;
 /// Slots of a session: Linux asks for 64, and more has shown no gain.

@@ -11,8 +11,8 @@ use wire::nfs4::{
 use wire::xdr::Encode;
 
 use super::run::{Fail, Handled, Run};
-use super::state::State;
 use super::state::back::Callback;
+use super::state::{By, State};
 use super::stateful::Stateful;
 
 /// What may end a client strikes it out of the records: not on a connection's thread.
@@ -20,14 +20,18 @@ pub(super) fn wait_for_records(run: &Run<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
 
+fn by(run: &Run<'_>) -> By {
+    By { principal: run.peer.cred.uid, address: run.peer.address.0 }
+}
+
 pub(super) fn setclientid(
     keeper: &Stateful,
     run: &mut Run<'_>,
     args: &SetclientidArgs4<'_>,
 ) -> Handled {
-    let (principal, now) = (run.peer.cred.uid, keeper.now());
+    let now = keeper.now();
     let (id, verifier) = (args.client.id.0, args.client.verifier);
-    match keeper.state.setclientid(id, verifier, principal, now) {
+    match keeper.state.setclientid(id, verifier, by(run), now) {
         Ok((clientid, confirm)) => {
             let address = callback_address(&args.callback.location, run.peer.address.0);
             let (program, ident) = (args.callback.program, args.callback_ident);
@@ -98,9 +102,8 @@ pub(super) fn exchange_id(
     }
     let update = args.flags & exchgid4::UPD_CONFIRMED_REC_A != 0;
     let owner = &args.clientowner;
-    let (principal, now) = (run.peer.cred.uid, keeper.now());
-    let answer =
-        keeper.state.exchange_id(owner.ownerid.0, owner.verifier, update, principal, now)?;
+    let (by, now) = (by(run), keeper.now());
+    let answer = keeper.state.exchange_id(owner.ownerid.0, owner.verifier, update, by, now)?;
     let (client, was_confirmed) = answer;
     let confirmed = if was_confirmed { exchgid4::CONFIRMED_R } else { 0 };
     let server = Opaque4(&keeper.server_owner);

@@ -2,10 +2,11 @@
 //! cases (RFC 8881 §18.35.4), CREATE_SESSION with its replay (§18.36), leases.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::limits::{NFS4_CLIENTS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
+use base::limits::{NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
@@ -14,6 +15,7 @@ use super::back::WayBack;
 use super::grace::{Identity, Name};
 use super::lock;
 use super::owners::Sequence;
+use super::quota::{Quota, Room};
 use super::stateids::Held;
 
 /// One client.
@@ -118,11 +120,23 @@ struct Record {
     pending: Option<Pending>,
 }
 
+/// Whether a number stands for a client that has not confirmed.
+fn is_unconfirmed(
+    records: &HashMap<Name, Record>,
+    names: &HashMap<u64, (Name, IpAddr)>,
+    id: u64,
+) -> bool {
+    let record = names.get(&id).and_then(|(name, _)| records.get(name));
+    let confirmed = record.and_then(|record| record.confirmed.as_ref());
+    record.is_some() && confirmed.is_none_or(|(client, _)| client.id != id)
+}
+
 /// All clients by name.
-#[derive(Default)]
 pub struct Clients {
     records: HashMap<Name, Record>,
-    names: HashMap<u64, Name>,
+    /// What each calls itself, and where it was made from.
+    names: HashMap<u64, (Name, IpAddr)>,
+    quota: Quota,
     boot: u32,
     next: u32,
     confirms: u64,
@@ -133,6 +147,8 @@ pub struct Clients {
 pub struct Asked {
     /// The user that it authenticates as.
     pub principal: u32,
+    /// Where a client that is made now is made from: [`super::quota::origin`].
+    pub origin: IpAddr,
     /// The time.
     pub now_ns: u64,
     /// A client not heard of for longer than this has no say.
@@ -152,7 +168,29 @@ pub struct Settled {
 impl Clients {
     /// None yet; `boot` tells this start from others.
     pub fn new(boot: u32) -> Self {
-        Self { boot, ..Self::default() }
+        let quota = Quota::new(NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX);
+        let (records, names) = (HashMap::new(), HashMap::new());
+        Self { records, names, quota, boot, next: 0, confirms: 0 }
+    }
+
+    /// Makes room for a record; one that was never confirmed may have to go.
+    fn make_room(&mut self, origin: IpAddr) -> Result<(), Nfsstat4> {
+        let (records, names) = (&self.records, &self.names);
+        match self.quota.room(origin, |id| is_unconfirmed(records, names, id)) {
+            Room::Free => Ok(()),
+            Room::None => Err(Nfsstat4::DELAY),
+            Room::Instead(id) => {
+                self.remove(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// A number is nobody's any more; whose it was.
+    fn forget(&mut self, id: u64) -> Option<Name> {
+        let (name, origin) = self.names.remove(&id)?;
+        self.quota.remove(origin);
+        Some(name)
     }
 
     fn make(
@@ -161,12 +199,12 @@ impl Clients {
         verifier: [u8; 8],
         asked: Asked,
     ) -> Result<Arc<Client>, Nfsstat4> {
-        if self.names.len() >= NFS4_CLIENTS_MAX {
-            return Err(Nfsstat4::DELAY);
-        }
+        self.make_room(asked.origin)?;
         self.next += 1;
         let id = u64::from(self.boot) << 32 | u64::from(self.next);
-        self.names.insert(id, name.clone());
+        self.names.insert(id, (name.clone(), asked.origin));
+        let (records, names) = (&self.records, &self.names);
+        self.quota.add(id, asked.origin, |id| is_unconfirmed(records, names, id));
         Ok(Arc::new(Client {
             id,
             name: name.clone(),
@@ -201,7 +239,7 @@ impl Clients {
         {
             let kept = record.pending.as_ref().is_some_and(|p| p.client.id == old.client.id);
             if !kept {
-                self.names.remove(&old.client.id);
+                self.forget(old.client.id);
             }
         }
         confirm
@@ -241,7 +279,7 @@ impl Clients {
         confirm: [u8; 8],
         asked: Asked,
     ) -> Result<Settled, Nfsstat4> {
-        let name = self.names.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let (name, _) = self.names.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let record = self.records.get_mut(name).ok_or(Nfsstat4::STALE_CLIENTID)?;
         match &record.pending {
             Some(p) if p.client.id == id && p.confirm == confirm => {
@@ -263,13 +301,13 @@ impl Clients {
 
     /// What is pending becomes confirmed, and ends what was.
     fn settle(&mut self, id: u64) -> Option<Settled> {
-        let record = self.records.get_mut(self.names.get(&id)?)?;
+        let record = self.records.get_mut(&self.names.get(&id)?.0)?;
         let Pending { client, confirm, .. } = record.pending.take()?;
         let before = record.confirmed.replace((Arc::clone(&client), confirm)).map(|(c, _)| c);
         let was_confirmed = before.as_ref().is_some_and(|before| before.id == id);
         let ended = before.filter(|before| before.id != id);
         if let Some(ended) = &ended {
-            self.names.remove(&ended.id);
+            self.forget(ended.id);
         }
         Some(Settled { client, ended, was_confirmed })
     }
@@ -330,7 +368,7 @@ impl Clients {
 
     /// A client, confirmed or not.
     pub fn get(&self, id: u64) -> Option<Arc<Client>> {
-        let record = self.records.get(self.names.get(&id)?)?;
+        let record = self.records.get(&self.names.get(&id)?.0)?;
         let confirmed = record.confirmed.as_ref().map(|(c, _)| c);
         let pending = record.pending.as_ref().map(|p| &p.client);
         confirmed.into_iter().chain(pending).find(|c| c.id == id).cloned()
@@ -338,13 +376,13 @@ impl Clients {
 
     /// Whether a client has confirmed.
     pub fn is_confirmed(&self, id: u64) -> bool {
-        let record = self.names.get(&id).and_then(|name| self.records.get(name));
+        let record = self.names.get(&id).and_then(|(name, _)| self.records.get(name));
         record.and_then(|r| r.confirmed.as_ref()).is_some_and(|(c, _)| c.id == id)
     }
 
     /// Takes a client out.
     pub fn remove(&mut self, id: u64) {
-        let Some(name) = self.names.remove(&id) else { return };
+        let Some(name) = self.forget(id) else { return };
         let Some(record) = self.records.get_mut(&name) else { return };
         record.confirmed.take_if(|(c, _)| c.id == id);
         record.pending.take_if(|p| p.client.id == id);

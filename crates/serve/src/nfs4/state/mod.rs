@@ -16,13 +16,14 @@ pub mod deleg;
 mod grace;
 mod opens;
 mod owners;
+mod quota;
 mod records;
 mod sessions;
 mod shards;
 mod stateids;
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +90,29 @@ pub struct State {
     grace: Mutex<Grace>,
     /// False for good once the grace period is over.
     grace_is_on: AtomicBool,
+}
+
+/// Who makes a client.
+#[derive(Debug, Clone, Copy)]
+pub struct By {
+    /// The user that it authenticates as.
+    pub principal: u32,
+    /// Where it calls from.
+    pub address: IpAddr,
+}
+
+impl By {
+    /// A user, from wherever.
+    const fn user(principal: u32) -> Self {
+        Self { principal, address: IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
+    }
+}
+
+#[cfg(test)]
+impl From<u32> for By {
+    fn from(principal: u32) -> Self {
+        Self::user(principal)
+    }
 }
 
 /// What CREATE_SESSION asks for.
@@ -173,8 +197,9 @@ impl State {
     }
 
     /// Who asks, in the terms of the table of clients.
-    fn asked(&self, principal: u32, now_ns: u64) -> Asked {
-        Asked { principal, now_ns, lease_ns: self.lease_ns }
+    fn asked(&self, by: By, now_ns: u64) -> Asked {
+        let By { principal, address } = by;
+        Asked { principal, origin: quota::origin(address), now_ns, lease_ns: self.lease_ns }
     }
 
     // --- clients ------------------------------------------------------------------------------
@@ -187,10 +212,10 @@ impl State {
         &self,
         id: &[u8],
         verifier: [u8; 8],
-        principal: u32,
+        by: impl Into<By>,
         now_ns: u64,
     ) -> Result<(u64, [u8; 8]), Nfsstat4> {
-        lock(&self.names).setclientid(id, verifier, self.asked(principal, now_ns))
+        lock(&self.names).setclientid(id, verifier, self.asked(by.into(), now_ns))
     }
 
     /// SETCLIENTID_CONFIRM (RFC 7530 §16.34).
@@ -204,7 +229,8 @@ impl State {
         principal: u32,
         now_ns: u64,
     ) -> Result<(), Nfsstat4> {
-        let settled = lock(&self.names).confirm(id, confirm, self.asked(principal, now_ns))?;
+        let settled =
+            lock(&self.names).confirm(id, confirm, self.asked(By::user(principal), now_ns))?;
         self.settled(&settled, now_ns);
         Ok(())
     }
@@ -218,10 +244,10 @@ impl State {
         owner: &[u8],
         verifier: [u8; 8],
         update: bool,
-        principal: u32,
+        by: impl Into<By>,
         now_ns: u64,
     ) -> Result<(Arc<Client>, bool), Nfsstat4> {
-        let asked = self.asked(principal, now_ns);
+        let asked = self.asked(by.into(), now_ns);
         let settled = lock(&self.names).exchange_id(owner, verifier, update, asked)?;
         self.replaced(&settled);
         Ok((settled.client, settled.was_confirmed))
@@ -379,7 +405,7 @@ impl State {
         if lock(&client.sessions).len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
             return Err(Nfsstat4::NOSPC);
         }
-        let asked = self.asked(principal, now_ns);
+        let asked = self.asked(By::user(principal), now_ns);
         let settled = names.confirm_by_session(new.clientid, asked)?;
         let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
+use base::limits::NFS4_CLIENTS_PER_ADDRESS_MAX;
 use base::random::SeededRandom;
 use vfs::locks::{FileKey, Kind, LockTable, Range, Share};
 use wire::nfs4::{ChannelAttrs4, Nfsstat4, SequenceArgs4, Stateid4};
@@ -406,4 +407,26 @@ fn an_owners_requests_are_numbered_and_the_last_is_repeated() {
     assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Next));
     owner.done(8, Nfsstat4::DENIED, b"counted");
     assert_eq!(owner.turn(8, true), Ok(OwnerTurn::Again(b"counted".to_vec())));
+}
+
+// --- limits -------------------------------------------------------------------------------------
+
+/// One host cannot take the records that others need, and loses none that it has confirmed.
+#[test]
+fn an_address_has_a_part_of_the_records_and_unconfirmed_ones_go_first() {
+    let state = state();
+    let by = |host: u8| By { principal: 0, address: [192, 0, 2, host].into() };
+    let exchange = |name: &[u8], host| state.exchange_id(name, [1; 8], false, by(host), 0);
+    let (kept, _) = exchange(b"confirmed", 1).unwrap();
+    state.create_session(&new_session(kept.id, 1), 0, 0).unwrap();
+    let (first, _) = exchange(b"first", 1).unwrap();
+    for n in 2..NFS4_CLIENTS_PER_ADDRESS_MAX + 10 {
+        exchange(&n.to_be_bytes(), 1).unwrap();
+    }
+    let known = lock(&state.names).known();
+    assert_eq!(known, NFS4_CLIENTS_PER_ADDRESS_MAX);
+    let gone = state.create_session(&new_session(first.id, 1), 0, 0);
+    assert_eq!(gone.err(), Some(Nfsstat4::STALE_CLIENTID), "the oldest had to go");
+    assert!(state.renew(kept.id, 0).is_ok(), "it is confirmed");
+    assert!(exchange(b"other", 2).is_ok());
 }
