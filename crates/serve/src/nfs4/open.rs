@@ -163,6 +163,10 @@ fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail
         want |= access::READ;
     }
     if share.access & SHARE_WRITE != 0 {
+        // Nobody may, whatever the file's own rights are.
+        if target.share.read_only {
+            return Err(Nfsstat4::ROFS.into());
+        }
         want |= access::MODIFY;
     }
     let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;

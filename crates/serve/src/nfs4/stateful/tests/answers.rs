@@ -192,3 +192,25 @@ fn an_exclusive_create_names_the_attributes_that_hold_its_verifier() {
         assert_eq!(size_and_mode(&world).1, Some(0o640), "4.{minor}");
     }
 }
+
+/// What a share refuses to everybody is told as such: a user who gets ACCESS looks for rights.
+#[test]
+fn a_file_of_a_read_only_share_is_not_opened_for_writing() {
+    let world = World::new(Vec::new());
+    let id = world.client40(b"a");
+    let inner = MemFs::new(tag("s"), 1 << 30);
+    let how = CreateHow::Guarded(SetAttr { mode: Some(0o644), ..SetAttr::default() });
+    let root = vfs::fs::FileSystem::root(&*inner);
+    assert!(vfs::fs::FileSystem::create(&*inner, cx(&world.cred), &root, b"f", how).is_ok());
+    let mut shares = ShareTable::default();
+    shares.add("s", inner, true).expect("a share");
+    world.nfs.shares.replace(shares);
+    let (read, write) = ((share4::ACCESS_READ, 0), (share4::ACCESS_WRITE, 0));
+    let opening = |seqid, share, how| world.at_root(&[open_as(id, seqid, share, how)]).0;
+    let there = || Openflag4::Nocreate(());
+    let make = || unchecked(&Attrs4::default());
+    assert_eq!(opening(1, write, there()), Nfsstat4::ROFS);
+    assert_eq!(opening(2, (share4::ACCESS_BOTH, 0), there()), Nfsstat4::ROFS);
+    assert_eq!(opening(3, write, make()), Nfsstat4::ROFS, "it is there");
+    assert_eq!(opening(4, read, there()), Nfsstat4::OK);
+}
