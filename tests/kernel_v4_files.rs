@@ -1,6 +1,7 @@
 //! What a program on a real Linux client of NFSv4 sees of files that it opens: a file that it
 //! makes exclusively has the times of now; a file that it has open goes on being usable when
-//! somebody else removes or replaces it, and its room is free when it is closed.
+//! somebody else removes or replaces it, and its room is free when it is closed; a program runs
+//! that its user may only execute.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -64,6 +65,19 @@ fn exclusive_creates_have_current_times(stage: &mut Stage) {
     }
 }
 
+/// To run a program, a client's kernel reads it, also for a user who may not.
+fn programs_run_that_may_only_be_executed(stage: &mut Stage) {
+    let user = "setpriv --reuid=1000 --regid=1000 --clear-groups";
+    for (version, mount) in MOUNTS {
+        let program = format!("/mnt/{mount}/only-run-{mount}");
+        let script = format!("cp /bin/true {program}; chmod 711 {program}; {user} {program}");
+        stage.guest.run(&script);
+        let read = stage.guest.begin(&format!("{user} cat {program}"));
+        let (status, log) = stage.guest.end(&read);
+        assert!(status != 0, "{version}: the client knows that it may not be read: {log}");
+    }
+}
+
 /// Files of this folder that the server has open and that have no name any more.
 fn removed_but_open(stage: &Stage) -> usize {
     let fds = std::fs::read_dir(format!("/proc/{}/fd", stage.server.pid())).expect("its own");
@@ -113,6 +127,7 @@ fn files_that_a_linux_client_opens() {
         Err(why) => skip!("kernel-v4-files", "{why}"),
     };
     exclusive_creates_have_current_times(&mut stage);
+    programs_run_that_may_only_be_executed(&mut stage);
     open_files_outlive_their_names(&mut stage);
     assert!(stage.server.stop().success(), "SIGTERM ends it cleanly");
 }

@@ -11,7 +11,7 @@ use wire::nfs3::{
 
 use super::call::{Call, Handled, Outcome, Target};
 use super::convert::{fattr, wcc};
-use crate::rpc::from_file;
+use crate::rpc::{from_file, read_or_run};
 
 pub(super) fn readlink(call: &mut Call<'_>) -> Handled {
     let args: ReadlinkArgs<'_> = call.decode()?;
@@ -69,7 +69,8 @@ fn read_into_reply(
     let data = call.out.extend_stale(count);
     debug_assert_eq!(data, start + READ_HEAD);
     let room = call.out.vec().get_mut(data..).unwrap_or_default();
-    let ReadDone { count, eof, attr } = match target.fs.read(cx, &target.handle, offset, room) {
+    let file = (target.fs, &target.handle);
+    let ReadDone { count, eof, attr } = match read_or_run(file, cx, offset, room) {
         Ok(done) => done,
         Err(status) => {
             call.out.truncate(start);

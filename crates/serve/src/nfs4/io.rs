@@ -14,7 +14,7 @@ use wire::xdr::{Encode, Writer, padding};
 
 use super::fh::Target;
 use super::run::{Fail, Handled, Run, context};
-use crate::rpc::from_file;
+use crate::rpc::{from_file, read_or_run};
 
 /// The current file, which must hold data.
 pub(super) fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
@@ -96,7 +96,8 @@ fn data_into_reply(
     let at = run.out.extend_stale(count);
     let cx = context(run.progress, &run.peer, run.may_block);
     let room = run.out.vec().get_mut(at..).unwrap_or_default();
-    let ReadDone { count, eof, .. } = match target.share.fs.read(cx, &target.handle, offset, room) {
+    let file = (&*target.share.fs, &target.handle);
+    let ReadDone { count, eof, .. } = match read_or_run(file, cx, offset, room) {
         Ok(done) => done,
         Err(status) => return Err(refine(run, target, status)),
     };

@@ -157,20 +157,19 @@ fn check_kind(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
     }
 }
 
+/// Who may execute a file may open it for reading, as a client must to run it (RFC 1813 §4.4).
 fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail> {
-    let mut want = 0;
-    if share.access & SHARE_READ != 0 {
-        want |= access::READ;
+    let (reads, writes) = (share.access & SHARE_READ != 0, share.access & SHARE_WRITE != 0);
+    // Nobody may write there, whatever the file's own rights are.
+    if writes && target.share.read_only {
+        return Err(Nfsstat4::ROFS.into());
     }
-    if share.access & SHARE_WRITE != 0 {
-        // Nobody may, whatever the file's own rights are.
-        if target.share.read_only {
-            return Err(Nfsstat4::ROFS.into());
-        }
-        want |= access::MODIFY;
-    }
-    let (granted, _) = target.share.fs.access(run.cx(), &target.handle, want)?;
-    if granted & want == want { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
+    let asked = access::READ | access::MODIFY | access::EXECUTE;
+    let (granted, _) = target.share.fs.access(run.cx(), &target.handle, asked)?;
+    let may_read = granted & (access::READ | access::EXECUTE) != 0;
+    let may_write = granted & access::MODIFY != 0;
+    let may = (may_read || !reads) && (may_write || !writes);
+    if may { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
 }
 
 fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {

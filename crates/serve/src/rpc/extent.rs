@@ -1,9 +1,13 @@
-//! Large data of a READ: sent from the file itself where that costs less than copying it.
+//! Data of a READ: large data is sent from the file itself where that costs less than copying it;
+//! who may execute a file may read it.
 
 use base::limits::{IO_SIZE_MAX, SEND_FILE_MIN};
-use vfs::fs::{Context, Extent, FileSystem};
+use vfs::attr::FileType;
+use vfs::cred::Cred;
+use vfs::fs::{Context, Extent, FileSystem, ReadDone, access};
 use vfs::handle::Handle;
 use vfs::share::rules::Transport;
+use vfs::status::Status;
 
 /// What of `count` bytes from `offset` on to send from the file. For small reads that costs more
 /// than copying does, and on the pool the copy is what brings the data into memory. What is
@@ -20,4 +24,28 @@ pub(crate) fn from_file(
     }
     let extent = fs.extent(cx, handle, offset, count)?;
     (extent.count >= SEND_FILE_MIN).then_some(extent)
+}
+
+/// Reads a file for a client that may want to run it: for that it must read it, and a server cannot
+/// tell the two apart (RFC 1813 §4.4). So the right to execute a regular file is one to read it.
+///
+/// # Errors
+/// As of [`FileSystem::read`].
+pub(crate) fn read_or_run(
+    (fs, handle): (&dyn FileSystem, &Handle),
+    cx: Context<'_>,
+    offset: u64,
+    room: &mut [u8],
+) -> Result<ReadDone, Status> {
+    match fs.read(cx, handle, offset, room) {
+        Err(Status::Access) => {
+            let (granted, attr) = fs.access(cx, handle, access::EXECUTE)?;
+            if granted & access::EXECUTE == 0 || attr.kind != FileType::Regular {
+                return Err(Status::Access);
+            }
+            let server = Cred::root();
+            fs.read(Context { cred: &server, ..cx }, handle, offset, room)
+        }
+        other => other,
+    }
 }

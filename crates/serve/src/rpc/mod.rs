@@ -5,7 +5,7 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`node`]: the service in the tree of administration.
-//! - [`later`]: calls on the pool and in the flush group. [`extent`]: data sent from files.
+//! - [`later`]: calls on the pool and in the flush group. [`extent`]: data of READs.
 //! - [`back`]: calls to the peers of connections, also of one made for that ([`dial`]).
 //! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
@@ -36,7 +36,7 @@ pub use self::caller::Caller;
 pub use self::conn::dial;
 use self::core::Core;
 use self::dispatch::Service;
-pub(crate) use self::extent::from_file;
+pub(crate) use self::extent::{from_file, read_or_run};
 pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
 use self::replay::{ReplayCache, ReplayLimits};
 use crate::pool::Pool;

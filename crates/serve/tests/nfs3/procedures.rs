@@ -425,3 +425,29 @@ fn operations_are_written_down() {
     assert_ne!(nfs[1].status, 0);
     assert!(records.iter().any(|r| r.protocol == 2 && r.op == 1));
 }
+
+/// A client reads a program to run it, and only its own kernel knows why it reads (RFC 1813 §4.4).
+#[test]
+fn who_may_execute_a_file_may_read_it() {
+    /// `ACCESS3_READ` and `ACCESS3_EXECUTE`.
+    const READ: u32 = 1;
+    const EXECUTE: u32 = 0x20;
+    let fs = vfs::mem::MemFs::new(vfs::share::tag("t"), 1 << 30);
+    let server = Server::start(fs, crate::server::Options::default());
+    let (mut client, root) = server.client();
+    for (name, bits, expected) in [("run", 0o711, Nfsstat3::OK), ("no", 0o600, Nfsstat3::ACCES)] {
+        client.uid = 0;
+        let how = CreateHow::Guarded(mode(bits));
+        let args = CreateArgs { where_: at(&root, name), how };
+        let made = client.call(Proc::CREATE, &args);
+        let made = made.results::<CreateRes<'_>>().into_result().expect("made");
+        let file = made.obj.expect("a handle");
+        client.uid = 1000;
+        let reply = client.call(Proc::READ, &ReadArgs { file, offset: 0, count: 10 });
+        assert_eq!(reply.results::<ReadRes<'_>>().status(), expected, "{name}");
+        let asked = AccessArgs { object: file, access: READ | EXECUTE };
+        let reply = client.call(Proc::ACCESS, &asked);
+        let told = reply.results::<AccessRes>().into_result().expect("an answer").access;
+        assert_eq!(told & READ, 0, "{name}: what it may is told as it is");
+    }
+}

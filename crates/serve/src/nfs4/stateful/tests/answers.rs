@@ -214,3 +214,29 @@ fn a_file_of_a_read_only_share_is_not_opened_for_writing() {
     assert_eq!(opening(3, write, make()), Nfsstat4::ROFS, "it is there");
     assert_eq!(opening(4, read, there()), Nfsstat4::OK);
 }
+
+/// A client reads a program to run it, and only its own kernel knows why it reads (RFC 1813 §4.4).
+#[test]
+fn who_may_execute_a_file_may_open_and_read_it() {
+    let mut world = World::new(Vec::new());
+    for (seqid, mode, expected) in [(1, 0o711, Nfsstat4::OK), (5, 0o600, Nfsstat4::ACCESS)] {
+        world.cred = Cred::root();
+        let maker = world.client40(b"maker");
+        let how = unchecked(&Attrs4 { mode: Some(mode), ..Attrs4::default() });
+        let making = open_as(maker, seqid, (share4::ACCESS_BOTH, 0), how);
+        assert_eq!(world.at_root(&[making]).0, Nfsstat4::OK, "{mode:o}");
+        world.cred = vfs::conformance::user(1000, 1000);
+        let reader = world.client40(b"reader");
+        let there = || Openflag4::Nocreate(());
+        let both = open_as(reader, seqid, (share4::ACCESS_BOTH, 0), there());
+        assert_eq!(world.at_root(&[both]).0, Nfsstat4::ACCESS, "{mode:o}");
+        let read = open_as(reader, seqid + 1, (share4::ACCESS_READ, 0), there());
+        assert_eq!(world.at_root(&[read]).0, expected, "{mode:o}");
+        let (stateid, offset, count) = (Stateid4::ANONYMOUS, 0, 10);
+        let read = ArgOp::Read(ReadArgs4 { stateid, offset, count });
+        assert_eq!(world.at_root(&[file(), read]).0, expected, "{mode:o}");
+        world.cred = Cred::root();
+        let remove = ArgOp::Remove(RemoveArgs4 { target: Component4(b"f") });
+        assert_eq!(world.at_root(&[remove]).0, Nfsstat4::OK);
+    }
+}
