@@ -597,6 +597,9 @@ pub const NLM_RETRY_MAX: Duration = Duration::from_secs(10);
 pub const NLM_GRANT_TIME_MAX: Duration = Duration::from_secs(75);
 /// A host that cannot be told of our restart is given up after this time, as sm-notify does.
 pub const NSM_NOTIFY_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+/// Ports below this are for privileged programs of a host alone (`IPPORT_RESERVED`): from others
+/// nobody is believed that the host has restarted. Linux's sm-notify takes one of these.
+pub const RESERVED_PORTS_END: u16 = 1_024;
 /// Clients of other protocols that have gone away and are cleared out of one request's way.
 pub const NLM_WAY_MAX: usize = 16;
 /// How often hosts that hold nothing any more are looked for.

@@ -213,7 +213,8 @@ impl Request<'_> {
             }
             Proc::FREE_ALL => {
                 let args: NotifyArgs<'_> = arguments(r)?;
-                self.nlm.restarted(self.caller.address, args.name.0, self.may_block)
+                let from = (self.caller.address, self.caller.port());
+                self.nlm.restarted(from, args.name.0, self.may_block)
             }
             // NULL, and answers to calls that we do not make.
             _ => Ok(Nlm4Stat::GRANTED),

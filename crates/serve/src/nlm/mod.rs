@@ -74,6 +74,9 @@ pub struct Config {
     /// How long a host that cannot be reached may keep a lock that it waited for:
     /// [`NLM_GRANT_TIME_MAX`](base::limits::NLM_GRANT_TIME_MAX) but in tests.
     pub grant_time: Duration,
+    /// Whether a host is believed that it has restarted only from a reserved port, which none but
+    /// its privileged programs have: always but in tests, which need not be root.
+    pub reserved_ports: bool,
 }
 
 /// The service.
@@ -86,6 +89,7 @@ pub struct Nlm {
     name: String,
     portmap_port: u16,
     grant_time: Duration,
+    reserved_ports: bool,
     grace_until_ns: u64,
     grace_may_be_on: AtomicBool,
     /// Our NSM state: odd, another one after each start.
@@ -172,6 +176,7 @@ impl Nlm {
             name,
             portmap_port: config.portmap_port,
             grant_time: config.grant_time,
+            reserved_ports: config.reserved_ports,
             grace_until_ns: config.grace_until_ns,
             grace_may_be_on: AtomicBool::new(!addresses.is_empty()),
             state,

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock::NS_PER_S;
+use base::limits::RESERVED_PORTS_END;
 use probe::labels::NSM_OPS_AT;
 use probe::op::Protocol;
 use vfs::recovery::{ClientId, ClientRecords, RecordError};
@@ -89,7 +90,8 @@ impl Program for Nsm {
         let nlm = &self.0;
         let told = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
         let Some(name) = told else { return Ok(Outcome::Done) };
-        Ok(match nlm.restarted(call.caller.address, &name, call.may_block) {
+        let from = (call.caller.address, call.caller.port());
+        Ok(match nlm.restarted(from, &name, call.may_block) {
             Err(Refusal::WouldBlock) => Outcome::WouldBlock,
             _ => Outcome::Done,
         })
@@ -119,7 +121,7 @@ impl Answers for Datagrams {
                 let nlm = Arc::clone(&self.0);
                 Answer::Later(Box::new(move || {
                     // Where it may block it does not fail.
-                    let _ = nlm.restarted(origin.address, &name, true);
+                    let _ = nlm.restarted((origin.address, origin.port), &name, true);
                     reply
                 }))
             }
@@ -165,13 +167,21 @@ impl Nlm {
 
     /// A host at this address has restarted: nothing that it held is held any more, and there is
     /// nothing that it might reclaim. Where only one host is known at the address its name does not
-    /// matter: it may have another one than when it took its locks.
+    /// matter: it may have another one than when it took its locks. Any user of the host can say so
+    /// from a port that is not reserved, and is not believed; nor told, as the answer says nothing.
     pub(super) fn restarted(
         &self,
-        address: IpAddr,
+        (address, port): (IpAddr, u16),
         name: &[u8],
         may_block: bool,
     ) -> Result<Nlm4Stat, Refusal> {
+        if self.reserved_ports && port >= RESERVED_PORTS_END {
+            base::debug!(
+                crate::rpc::node::NODE.name,
+                "{address} is not believed that it has restarted: it says so from port {port}"
+            );
+            return Ok(Nlm4Stat::GRANTED);
+        }
         if !may_block {
             return Err(Refusal::WouldBlock);
         }

@@ -7,7 +7,7 @@ use super::*;
 
 const NLM: u32 = 100_021;
 const STREAM: Origin =
-    Origin { address: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), connected: true };
+    Origin { address: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), port: 40_000, connected: true };
 const DATAGRAM: Origin = Origin { connected: false, ..STREAM };
 
 fn map(address: &str) -> PortMap {

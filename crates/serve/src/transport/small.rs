@@ -24,6 +24,8 @@ use wire::xdr::Writer;
 pub struct Origin {
     /// Who asks, unmapped from v6.
     pub address: IpAddr,
+    /// From which port.
+    pub port: u16,
     /// Whether it came over a connection: then the address is no one else's.
     pub connected: bool,
 }
@@ -84,7 +86,8 @@ pub async fn datagrams(socket: std::net::UdpSocket, service: Arc<dyn Answers>) -
         let Some(message) = message.get(..len).filter(|m| m.len() <= SMALL_RECORD_MAX) else {
             continue;
         };
-        let origin = Origin { address: from.ip().to_canonical(), connected: false };
+        let (address, port) = (from.ip().to_canonical(), from.port());
+        let origin = Origin { address, port, connected: false };
         // Whoever does not get its answer asks again: sending may fail.
         match service.answer(message, origin) {
             Answer::Nothing => {}
@@ -119,18 +122,19 @@ pub async fn connections(
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (service, address) = (Arc::clone(&service), peer.ip().to_canonical());
+        let service = Arc::clone(&service);
         tokio::task::spawn_local(async move {
             // How it ended is of no interest: the client asks again over another one.
-            let _ended = serve(stream, address, &*service).await;
+            let _ended = serve(stream, peer, &*service).await;
             drop(place);
         });
     }
 }
 
-async fn serve(mut stream: TcpStream, address: IpAddr, service: &dyn Answers) -> io::Result<()> {
+async fn serve(mut stream: TcpStream, peer: SocketAddr, service: &dyn Answers) -> io::Result<()> {
     let (mut framer, mut input) = (Framer::new(), Vec::new());
-    let origin = Origin { address, connected: true };
+    let (address, port) = (peer.ip().to_canonical(), peer.port());
+    let origin = Origin { address, port, connected: true };
     loop {
         let record = timeout(SMALL_IDLE_MAX, read_record(&mut stream, &mut framer, &mut input));
         let Some(record) = record.await?? else { return Ok(()) };

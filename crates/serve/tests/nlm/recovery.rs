@@ -46,6 +46,21 @@ fn a_host_that_has_restarted_holds_nothing() {
     assert_eq!(server.locks.counts().opens, 0);
 }
 
+/// Any user of a host can send what its programs send, but not from a reserved port.
+#[test]
+fn nobody_is_believed_from_a_port_that_is_not_reserved() {
+    let mut world = World::new(1);
+    world.reserved_ports = true;
+    let (server, file) = (Server::start(&world), world.file("f", 0o644));
+    let mut one = Host::new(server.addr, "one.example");
+    one.lock(&file, 0, 10);
+    notify_by_datagram(server.udp, "one");
+    one.notify("one");
+    let args = NotifyArgs { name: HostName(b"one.example"), state: 0 };
+    one.call(Proc::FREE_ALL, &args).results::<()>();
+    assert_eq!(server.locks.counts().locks, 1);
+}
+
 #[test]
 fn free_all_is_the_same() {
     let (_world, server, file) = alone();

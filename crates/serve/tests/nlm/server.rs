@@ -38,6 +38,8 @@ pub struct World {
     folder: PathBuf,
     /// The port of the hosts' port mappers.
     pub portmap: u16,
+    /// Whether hosts are believed from reserved ports alone.
+    pub reserved_ports: bool,
 }
 
 impl World {
@@ -47,7 +49,8 @@ impl World {
         let name = format!("serve-nlm-{}-{count}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).unwrap();
-        Self { fs: MemFs::new(vfs::share::tag("t"), 1 << 20), folder, portmap }
+        let fs = MemFs::new(vfs::share::tag("t"), 1 << 20);
+        Self { fs, folder, portmap, reserved_ports: false }
     }
 
     /// A file of root's with this mode, made if it is not there.
@@ -127,6 +130,7 @@ impl Server {
             name: "server.example".into(),
             portmap_port: world.portmap,
             grant_time: Duration::from_millis(600),
+            reserved_ports: world.reserved_ports,
         };
         let nlm = Nlm::start(config, &runtimes).unwrap();
         let service = RpcService::start(RpcConfig {

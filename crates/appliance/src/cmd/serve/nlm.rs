@@ -45,6 +45,7 @@ pub fn start(
         name: machine_name(),
         portmap_port: PORTMAP_PORT,
         grant_time: NLM_GRANT_TIME_MAX,
+        reserved_ports: true,
     };
     Nlm::start(config, runtimes).map_err(failure)
 }

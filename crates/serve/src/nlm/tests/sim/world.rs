@@ -167,6 +167,7 @@ fn start(
         name: "server".into(),
         portmap_port: 0,
         grant_time: Duration::ZERO,
+        reserved_ports: false,
     };
     let (nlm, messages) = Nlm::new(config).unwrap();
     (nlm, locks, messages)
