@@ -50,7 +50,7 @@ const FULL: [&str; 2] = ["server.known_files", "server.drc_entries"];
 const GONE: Duration = Duration::from_secs(60);
 /// Budgets of what is under way or kept for somebody, and of what is kept of files: those of the
 /// clients are gone.
-const IDLE: [&str; 8] = [
+const IDLE: [&str; 9] = [
     "server.connections",
     "server.requests_in_flight",
     "server.bytes_in_flight",
@@ -58,6 +58,7 @@ const IDLE: [&str; 8] = [
     "server.pool_busy",
     "server.flush_waiters",
     "server.open_files",
+    "server.retained_files",
     "server.known_handles",
 ];
 /// What clients hold.

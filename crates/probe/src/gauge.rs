@@ -76,6 +76,7 @@ gauges! {
     pool_queue = "server.pool_queue", "Operations waiting for a pool thread now.";
     pool_busy = "server.pool_busy", "Pool threads at work now.";
     open_files = "server.open_files", "Files in the cache of open files now.";
+    retained_files = "server.retained_files", "Files that stay usable if they are removed now.";
     known_files = "server.known_files", "Entries of the table from file to path now.";
     known_handles = "server.known_handles", "Entries of the durable handle table now.";
     stale_handles = "server.stale_handles", "Handles answered with STALE, ever.";

@@ -412,6 +412,7 @@ impl Sampler for Keeper {
         gauges.connections.set(places.taken() as u64);
         gauges.open_files.set(files.open_files);
         gauges.open_files.set_limit(files.open_files_max);
+        gauges.retained_files.set(files.retained);
         gauges.known_files.set(files.names);
         gauges.known_handles.set(files.handles);
         gauges.stale_handles.set(files.cold_stale);
