@@ -79,7 +79,7 @@ impl Scene {
         };
         let keys: Vec<_> = keys.iter().map(|line| line.trim()).collect();
         let anna = json!({"create": "/configuration/users", "name": USER, "properties":
-            {"kind": "administrator", "roles": ["operator"], "password": PASSWORD,
+            {"kind": "administrator", "roles": ["administrator"], "password": PASSWORD,
              "ssh_keys": keys}});
         let http = "/configuration/services/http";
         let sftp = "/configuration/services/sftp";

@@ -143,6 +143,15 @@ pub struct Accounts {
     decoy: String,
 }
 
+/// A user who may sign in to services.
+struct Caller {
+    user: User,
+    /// What its roles permit in the administration.
+    rights: Rights,
+    /// Another number when how the user is let in, or as whom, has changed.
+    version: u64,
+}
+
 #[derive(Default)]
 struct Inner {
     table: Table,
@@ -286,11 +295,12 @@ impl Accounts {
         user.and_then(|user| user.password.as_deref()).unwrap_or(&self.decoy)
     }
 
-    /// A user who may be let in, and the number of how he is now.
-    fn caller(&self, name: &str) -> Option<(User, u64)> {
+    /// A user who may sign in to services, as it is configured now.
+    fn caller(&self, name: &str) -> Option<Caller> {
         let inner = self.read();
-        let user = inner.user(name).filter(|user| user.enabled)?;
-        Some((user.clone(), *inner.versions.get(name)?))
+        let user = inner.user(name).filter(|user| user.enabled)?.clone();
+        let rights = inner.table.rights(&user.roles);
+        Some(Caller { user, rights, version: *inner.versions.get(name)? })
     }
 
     /// Another number whenever something about users has changed.

@@ -1,11 +1,15 @@
-//! As whom users act at the file system: by numbers that are configured, as the account of their
-//! name on this machine, or as the server itself.
+//! The identity under which users read and write files: numbers that are configured, the account
+//! of their name on this machine, or the server's own identity.
 
 use vfs::cred::Cred;
 use vfs::share::rules::NOBODY;
 
 use super::machine::{Account, Machine};
 use super::{Kind, User};
+use crate::access::{Level, Rights};
+
+/// The superuser's uid.
+const ROOT: u32 = 0;
 
 /// What is configured of a user at the file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,20 +24,24 @@ pub struct Owner {
     pub home: Option<String>,
 }
 
-/// The identity of `user`, who signs in as `name`; `server` is the one that this program runs as.
+/// The identity of `user`, who signs in as `name` and has these `rights` in the administration;
+/// `server` is the identity that this program runs as.
 ///
-/// A number that is set decides. Without one it is the account of that name, for an administrator
-/// without an account the server's own identity, and for anybody else nobody's.
-pub fn cred(name: &str, user: &User, machine: &Machine, server: &Cred) -> Cred {
+/// A configured uid decides. Without one it is the account of that name, then the server's own
+/// identity for those who may change everything, and nobody's for all others. The superuser's
+/// account and the server's are never found by name: a user who only happens to be called `root`
+/// would be superuser.
+pub fn cred(name: &str, user: &User, rights: &Rights, machine: &Machine, server: &Cred) -> Cred {
     let Owner { uid, gid, groups, .. } = &user.owner;
+    let privileged = |account: &Account| account.uid == ROOT || account.uid == server.uid;
     let account = match uid {
         Some(uid) => machine.by_uid(*uid),
-        None => machine.by_name(name),
+        None => machine.by_name(name).filter(|account| !privileged(account)),
     };
     let base = match (&account, uid) {
         (Some(account), _) => of_account(account, machine),
         (None, Some(uid)) => Cred { uid: *uid, gid: NOBODY, groups: Vec::new() },
-        (None, None) if user.kind == Kind::Administrator => server.clone(),
+        (None, None) if may_change_everything(user, rights) => server.clone(),
         (None, None) => Cred { uid: NOBODY, gid: NOBODY, groups: Vec::new() },
     };
     Cred {
@@ -41,6 +49,12 @@ pub fn cred(name: &str, user: &User, machine: &Machine, server: &Cred) -> Cred {
         gid: gid.unwrap_or(base.gid),
         groups: if groups.is_empty() { base.groups } else { groups.clone() },
     }
+}
+
+/// The server can read and write whatever it serves, and its own configuration: its identity is
+/// only for those who could get as far through the administration.
+fn may_change_everything(user: &User, rights: &Rights) -> bool {
+    user.kind == Kind::Administrator && rights.may("*", Level::Change)
 }
 
 fn of_account(account: &Account, machine: &Machine) -> Cred {

@@ -15,7 +15,7 @@ use vfs::identity::{Identity, Person, Refused};
 use vfs::share::rules::NOBODY;
 
 use super::machine::Machine;
-use super::{Accounts, Verdict, acting};
+use super::{Accounts, Caller, Verdict, acting};
 
 /// By what name those act who do not sign in (RFC 1635).
 const ANONYMOUS: &str = "anonymous";
@@ -98,7 +98,7 @@ impl Identity for Users {
     }
 
     fn keys(&self, name: &str) -> Vec<String> {
-        self.accounts.caller(name).map(|(user, _)| user.ssh_keys).unwrap_or_default()
+        self.accounts.caller(name).map(|caller| caller.user.ssh_keys).unwrap_or_default()
     }
 
     fn authorities(&self) -> Vec<String> {
@@ -114,11 +114,11 @@ impl Identity for Users {
     }
 
     fn person(&self, name: &str) -> Option<Arc<Person>> {
-        let Some((user, version)) = self.accounts.caller(name) else {
+        let Some(Caller { user, rights, version }) = self.accounts.caller(name) else {
             lock(&self.known).remove(name);
             return None;
         };
-        let cred = acting::cred(name, &user, &self.machine, &self.server);
+        let cred = acting::cred(name, &user, &rights, &self.machine, &self.server);
         let home = user.owner.home.map(String::into_bytes);
         let person = Person { name: name.to_owned(), cred, home, anonymous: false };
         let mut known = lock(&self.known);

@@ -94,8 +94,9 @@ static USER: Context = Context::new(
         ID,
         Default::None,
         "As whom the user reads and writes files over FTP, SFTP and HTTP. Without it: as the \
-         account of that name on this machine; without an account, as the server if the user \
-         administers, and as nobody (65534) otherwise.",
+         account of that name on this machine, unless that is the superuser's or the server's; \
+         without an account, as the server if the roles permit to change everything, and as \
+         nobody (65534) otherwise.",
     )
     .example("1000"),
     Property::setting(

@@ -6,6 +6,7 @@ use base::clock::ManualClock;
 use base::limits::{SIGN_IN_FREE_FAILURES, SIGN_IN_WAIT_MAX};
 
 use super::*;
+use crate::access::Permission;
 use crate::accounts::{Kind, Owner, Table, User, password};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
@@ -137,6 +138,37 @@ fn a_user_of_the_command_line_acts_as_the_server_and_stays() {
     assert_eq!(person.cred.uid, 900);
     accounts.replace(Table::default());
     assert!(users.stands(&person));
+}
+
+/// A role that no longer permits everything takes the server's identity from whoever is signed in.
+#[test]
+fn the_servers_identity_ends_with_the_role() {
+    let Scene { accounts, users, .. } = scene();
+    let olga = |roles: &[&str]| User {
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+        ..User::administrator(Some(password::hash("open").unwrap()))
+    };
+    let with = |roles: &[&str], permission: &str| {
+        let mut table = table(anna());
+        let permissions = vec![Permission::parse(permission).unwrap()];
+        table.roles.insert("own".to_owned(), permissions);
+        table.users.insert("olga".to_owned(), olga(roles));
+        table
+    };
+    let ends: [(&[&str], &str, &[&str], &str); 3] = [
+        (&["administrator"], "*", &["operator"], "*"),
+        (&["own"], "*", &["own"], "shares:change"),
+        (&["operator", "own"], "*", &["operator"], "*"),
+    ];
+    for (before, permits, after, still_permits) in ends {
+        accounts.replace(with(before, permits));
+        let person = users.password(PEER, "olga", "open").unwrap();
+        assert_eq!(person.cred.uid, 900, "{before:?} {permits}");
+        accounts.replace(with(after, still_permits));
+        assert!(!users.stands(&person), "{after:?} {still_permits}");
+        let person = users.password(PEER, "olga", "open").unwrap();
+        assert_eq!(person.cred.uid, NOBODY, "{after:?} {still_permits}");
+    }
 }
 
 #[test]
