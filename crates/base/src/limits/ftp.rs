@@ -18,6 +18,11 @@ pub const FTP_COMMANDS_PER_TURN: usize = 64;
 /// keep the connection alive, once or twice a minute.
 pub const FTP_COMMANDS_HELD: usize = 64;
 
+/// How often an upload whose client seems to have gone lets the control connection be read before
+/// it is given up: what came before the end may be QUIT. One look receives all that is there; a
+/// client whose commands fill what may be held is not read, and has gone.
+pub const FTP_END_LOOKS_MAX: usize = 64;
+
 /// Connections at once, and from one address: what vsftpd and ProFTPD are set to where they are
 /// limited at all, times ten; each costs a few KiB when idle.
 pub const FTP_CONNECTIONS_MAX: usize = 5_000;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use base::random::{Random, SystemRandom};
@@ -115,10 +115,87 @@ pub enum How {
     New(SetAttr),
 }
 
+/// Asked on a thread of the pool right before an upload takes its final name; if it is false, the
+/// upload does not take it.
+pub type Condition = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// The condition of uploads that are complete when all their data has come.
+fn always() -> Condition {
+    Arc::new(|| true)
+}
+
+/// What became of an upload whose data is on disk.
+pub enum Finished {
+    /// It has its final name.
+    Named(Box<Node>),
+    /// The condition did not hold: it has its temporary name. Dropped, it is removed.
+    Withheld(Box<Upload>),
+}
+
+impl Finished {
+    /// The file.
+    ///
+    /// # Errors
+    /// [`Status::Fault`] if the name was withheld.
+    fn named(self) -> Result<Node> {
+        match self {
+            Self::Named(node) => Ok(*node),
+            Self::Withheld(_) => Err(Status::Fault),
+        }
+    }
+}
+
 /// Another name, until the end.
 struct Aside {
     spot: Spot,
     temporary: Temporary,
+    /// Whether the file is to be removed. The operation that makes it may be under way on the pool
+    /// when nobody waits for it any more: it removes what it has made then.
+    abandoned: Arc<AtomicBool>,
+}
+
+/// Removes the temporary file if it is dropped while there is one.
+struct Removal {
+    core: Rc<Core>,
+    who: Caller,
+    aside: Option<Aside>,
+}
+
+impl Removal {
+    fn new(core: &Rc<Core>, who: &Caller, spot: &Spot) -> Self {
+        let (temporary, abandoned) = (Temporary::new(), Arc::default());
+        let aside = Some(Aside { spot: spot.clone(), temporary, abandoned });
+        Self { core: Rc::clone(core), who: who.clone(), aside }
+    }
+
+    /// There is none: the file is written in place.
+    fn none(core: &Rc<Core>, who: &Caller) -> Self {
+        Self { core: Rc::clone(core), who: who.clone(), aside: None }
+    }
+
+    /// The temporary file, for an operation on the pool.
+    fn making(&self) -> Option<Making> {
+        let aside = self.aside.as_ref()?;
+        let (spot, name) = (aside.spot.clone(), aside.temporary.name.clone());
+        Some(Making { spot, name, abandoned: Arc::clone(&aside.abandoned) })
+    }
+}
+
+/// A temporary file as an operation on the pool knows it.
+struct Making {
+    spot: Spot,
+    name: Vec<u8>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Making {
+    /// Removes the file if nobody wants it any more. Called after it was made: whoever abandons it
+    /// sets the mark first and removes it then, so that one of the two finds it.
+    fn if_abandoned(&self, fs: &dyn FileSystem, cx: Context<'_>) {
+        if self.abandoned.load(Ordering::SeqCst) {
+            let _ = fs.remove(cx, &self.spot.dir, &self.name);
+        }
+    }
 }
 
 /// A file opened for writing. Dropped before [`Upload::finish`], a whole upload leaves nothing, one
@@ -127,7 +204,7 @@ pub struct Upload {
     core: Rc<Core>,
     who: Caller,
     node: Node,
-    aside: Option<Aside>,
+    removal: Removal,
     _opened: Vec<Opened>,
 }
 
@@ -210,25 +287,28 @@ impl Core {
             self.may_write(who, spot, &there).await?;
             opened.push(self.open(who, FileKey::from(&there.attr), true).await?);
         }
-        let (entry, aside) = match how {
+        let in_place = || Removal::none(self, who);
+        let (entry, removal) = match how {
             How::Whole(set) => match self.begin_aside(who, spot, set).await {
                 Err(Status::Access) if spot.entry.is_some() => {
                     let cut = SetAttr { size: Some(0), ..set };
-                    (self.begin_in_place(who, spot, CreateHow::Unchecked(cut)).await?, None)
+                    (self.begin_in_place(who, spot, CreateHow::Unchecked(cut)).await?, in_place())
                 }
-                begun => begun.map(|(entry, aside)| (entry, Some(aside)))?,
+                begun => begun?,
             },
             How::InPlace(set) => {
-                (self.begin_in_place(who, spot, CreateHow::Unchecked(set)).await?, None)
+                (self.begin_in_place(who, spot, CreateHow::Unchecked(set)).await?, in_place())
             }
-            How::New(set) => (self.begin_in_place(who, spot, CreateHow::Guarded(set)).await?, None),
+            How::New(set) => {
+                (self.begin_in_place(who, spot, CreateHow::Guarded(set)).await?, in_place())
+            }
         };
-        if spot.entry.is_none() || aside.is_some() {
+        if spot.entry.is_none() || removal.aside.is_some() {
             opened.push(self.open(who, FileKey::from(&entry.attr), true).await?);
         }
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
         let core = Rc::clone(self);
-        Ok(Upload { core, who: who.clone(), node, aside, _opened: opened })
+        Ok(Upload { core, who: who.clone(), node, removal, _opened: opened })
     }
 
     /// Whether a file may be put at a place, as far as that is known before any of its data is.
@@ -277,11 +357,26 @@ impl Core {
         self.alter(who, &node.reached, give).await
     }
 
-    async fn begin_aside(&self, who: &Caller, spot: &Spot, set: SetAttr) -> Result<(Entry, Aside)> {
-        let aside = Aside { spot: spot.clone(), temporary: Temporary::new() };
-        let (at, name) = (spot.clone(), aside.temporary.name.clone());
-        let make = move |fs: &dyn FileSystem, cx: Context<'_>| make_aside(fs, cx, &at, &name, set);
-        Ok((self.alter(who, &spot.reached, make).await?, aside))
+    async fn begin_aside(
+        self: &Rc<Self>,
+        who: &Caller,
+        spot: &Spot,
+        set: SetAttr,
+    ) -> Result<(Entry, Removal)> {
+        let mut removal = Removal::new(self, who, spot);
+        let making = removal.making().ok_or(Status::Fault)?;
+        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+            let made = make_aside(fs, cx, &making.spot, &making.name, set)?;
+            making.if_abandoned(fs, cx);
+            Ok(made)
+        };
+        match self.alter(who, &spot.reached, make).await {
+            Ok(entry) => Ok((entry, removal)),
+            Err(status) => {
+                removal.aside = None;
+                Err(status)
+            }
+        }
     }
 
     async fn begin_in_place(&self, who: &Caller, spot: &Spot, how: CreateHow) -> Result<Entry> {
@@ -299,58 +394,85 @@ impl Core {
         self: &Rc<Self>,
         who: &Caller,
         spot: &Spot,
-        (data, set): (Vec<u8>, SetAttr),
+        data: (Vec<u8>, SetAttr),
     ) -> Result<Node> {
+        self.put_if(who, spot, data, &always()).await?.named()
+    }
+
+    /// As [`Core::put`]; the file takes its name if the condition holds then.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn put_if(
+        self: &Rc<Self>,
+        who: &Caller,
+        spot: &Spot,
+        (data, set): (Vec<u8>, SetAttr),
+        condition: &Condition,
+    ) -> Result<Finished> {
         spot.reached.for_change()?;
         let mut opened = None;
         if let Some(there) = spot.entry {
             self.may_write(who, spot, &there).await?;
             opened = Some(self.open(who, FileKey::from(&there.attr), true).await?);
         }
-        let aside = Aside { spot: spot.clone(), temporary: Temporary::new() };
-        let (at, name) = (spot.clone(), aside.temporary.name.clone());
-        let data = Arc::new(data);
+        let mut removal = Removal::new(self, who, spot);
+        let making = removal.making().ok_or(Status::Fault)?;
+        let (data, holds) = (Arc::new(data), Arc::clone(condition));
         let shared = Arc::clone(&data);
         let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
-            let made = make_aside(fs, cx, &at, &name, set)?;
-            let handle = made.value.handle;
-            let mut flush = made.flush;
-            if let Some(old) = &at.entry {
-                flush.targets.extend(inherit(fs, cx, old, &handle).targets);
-            }
-            let named = write_all(fs, cx, &handle, (0, &shared), Stable::FileSync)
-                .and_then(|written| {
-                    flush.targets.extend(written.flush.targets);
-                    // What has to be on disk before gets its name in a second step.
-                    let whole = flush.is_empty();
-                    if whole {
-                        flush = take_final(fs, cx, &at, &name)?.flush;
-                    }
-                    Ok(whole)
-                })
-                .inspect_err(|_| drop(fs.remove(cx, &at.dir, &name)))?;
-            Ok(Changed { value: (made.value, named), wcc: made.wcc, flush })
+            let made = put_aside(fs, cx, (&making, set), &shared, &holds);
+            making.if_abandoned(fs, cx);
+            made
         };
         let (entry, named) = match self.alter(who, &spot.reached, make).await {
             Err(Status::Access) if spot.entry.is_some() => {
                 drop(opened);
+                removal.aside = None;
                 let cut = SetAttr { size: Some(0), ..set };
                 let mut upload = self.upload(who, spot, How::InPlace(cut)).await?;
                 upload.write(0, data.to_vec()).await?;
-                return upload.finish(SetAttr::default()).await;
+                return upload.finish_if(SetAttr::default(), condition).await;
             }
             made => made?,
         };
+        if named {
+            removal.aside = None;
+        }
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
-        let upload = Upload {
-            core: Rc::clone(self),
-            who: who.clone(),
-            node,
-            aside: Some(aside).filter(|_| !named),
-            _opened: opened.into_iter().collect(),
-        };
-        upload.rename().await
+        let (core, opened) = (Rc::clone(self), opened.into_iter().collect());
+        let upload = Upload { core, who: who.clone(), node, removal, _opened: opened };
+        upload.name_if(condition).await
     }
+}
+
+/// Makes a file of this data; whether it has its final name already.
+fn put_aside(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    (making, set): (&Making, SetAttr),
+    data: &[u8],
+    condition: &Condition,
+) -> Change<(Entry, bool)> {
+    let Making { spot, name, .. } = making;
+    let made = make_aside(fs, cx, spot, name, set)?;
+    let handle = made.value.handle;
+    let mut flush = made.flush;
+    if let Some(old) = &spot.entry {
+        flush.targets.extend(inherit(fs, cx, old, &handle).targets);
+    }
+    let named = write_all(fs, cx, &handle, (0, data), Stable::FileSync)
+        .and_then(|written| {
+            flush.targets.extend(written.flush.targets);
+            // What has to be on disk before gets its name in a second step.
+            let whole = flush.is_empty() && condition();
+            if whole {
+                flush = take_final(fs, cx, spot, name)?.flush;
+            }
+            Ok(whole)
+        })
+        .inspect_err(|_| drop(fs.remove(cx, &spot.dir, name)))?;
+    Ok(Changed { value: (made.value, named), wcc: made.wcc, flush })
 }
 
 impl Core {
@@ -419,7 +541,7 @@ impl Upload {
 
     /// Whether nothing is at the final name yet, or what was before.
     pub fn is_aside(&self) -> bool {
-        self.aside.is_some()
+        self.removal.aside.is_some()
     }
 
     /// Writes at `offset`; the buffer comes back, to be filled again. It is not on disk before
@@ -436,19 +558,26 @@ impl Upload {
     /// # Errors
     /// As of RENAME.
     pub async fn publish(&mut self) -> Result<()> {
-        if let Some(Aside { spot: Spot { entry: Some(old), .. }, .. }) = &self.aside {
+        if let Some(Aside { spot: Spot { entry: Some(old), .. }, .. }) = &self.removal.aside {
             let (old, file) = (*old, self.node.handle);
             let give = move |fs: &dyn FileSystem, cx: Context<'_>| Ok(given(fs, cx, &old, &file));
             self.core.alter(&self.who, &self.node.reached, give).await?;
         }
-        self.take_name().await
+        self.take_name(&always()).await
     }
 
-    async fn take_name(&mut self) -> Result<()> {
-        if let Some(Aside { spot, temporary }) = &self.aside {
-            let from = Spot { name: temporary.name.clone(), ..spot.clone() };
-            self.core.rename(&self.who, &from, spot).await?;
-            self.aside = None;
+    /// Takes the final name if the condition holds.
+    async fn take_name(&mut self, condition: &Condition) -> Result<()> {
+        let Some(Making { spot, name, .. }) = self.removal.making() else { return Ok(()) };
+        let holds = Arc::clone(condition);
+        let rename =
+            move |fs: &dyn FileSystem, cx: Context<'_>| match holds() {
+                true => take_final(fs, cx, &spot, &name)
+                    .map(|Changed { wcc, flush, .. }| Changed { value: true, wcc, flush }),
+                false => Ok(Changed { value: false, wcc: Wcc::default(), flush: Flush::NONE }),
+            };
+        if self.core.alter(&self.who, &self.node.reached, rename).await? {
+            self.removal.aside = None;
         }
         Ok(())
     }
@@ -457,13 +586,20 @@ impl Upload {
     ///
     /// # Errors
     /// As of COMMIT, SETATTR and RENAME; nothing is left then of what was to be whole.
-    pub async fn finish(mut self, set: SetAttr) -> Result<Node> {
+    pub async fn finish(self, set: SetAttr) -> Result<Node> {
+        self.finish_if(set, &always()).await?.named()
+    }
+
+    /// As [`Upload::finish`]; the file takes its name if the condition holds then.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn finish_if(mut self, set: SetAttr, condition: &Condition) -> Result<Finished> {
         let file = self.node.handle;
-        let aside = self.aside.as_ref();
-        let aside = aside.map(|aside| (aside.spot.clone(), aside.temporary.name.clone()));
+        let (aside, holds) = (self.removal.making(), Arc::clone(condition));
         let commit = move |fs: &dyn FileSystem, cx: Context<'_>| {
             let mut flush = Flush::NONE;
-            if let Some((Spot { entry: Some(old), .. }, _)) = &aside {
+            if let Some(Making { spot: Spot { entry: Some(old), .. }, .. }) = &aside {
                 flush.targets.extend(inherit(fs, cx, old, &file).targets);
             }
             if set != SetAttr::default() {
@@ -472,7 +608,7 @@ impl Upload {
             let committed = fs.commit(cx, &file)?;
             flush.targets.extend(committed.flush.targets);
             let named = match &aside {
-                Some((spot, name)) if flush.is_empty() => {
+                Some(Making { spot, name, .. }) if flush.is_empty() && holds() => {
                     flush = take_final(fs, cx, spot, name)?.flush;
                     true
                 }
@@ -481,22 +617,29 @@ impl Upload {
             Ok(Changed { value: named, wcc: committed.wcc, flush })
         };
         if self.core.alter(&self.who, &self.node.reached, commit).await? {
-            self.aside = None;
+            self.removal.aside = None;
         }
-        self.rename().await
+        self.name_if(condition).await
     }
 
-    /// Gives the file its final name.
-    async fn rename(mut self) -> Result<Node> {
-        self.take_name().await?;
+    /// Gives a file whose data is on disk its final name, if the condition holds then.
+    ///
+    /// # Errors
+    /// As of RENAME.
+    pub async fn name_if(mut self, condition: &Condition) -> Result<Finished> {
+        self.take_name(condition).await?;
+        if self.is_aside() {
+            return Ok(Finished::Withheld(Box::new(self)));
+        }
         let attr = self.core.attr(&self.who, &self.node).await?;
-        Ok(Node { attr, ..self.node.clone() })
+        Ok(Finished::Named(Box::new(Node { attr, ..self.node.clone() })))
     }
 }
 
-impl Drop for Upload {
+impl Drop for Removal {
     fn drop(&mut self) {
-        let Some(Aside { spot, temporary }) = self.aside.take() else { return };
+        let Some(Aside { spot, temporary, abandoned }) = self.aside.take() else { return };
+        abandoned.store(true, Ordering::SeqCst);
         let (fs, cred) = (Arc::clone(&spot.reached.share.fs), Arc::clone(&spot.reached.cred));
         let remove = move |cx: Context<'_>| drop(fs.remove(cx, &spot.dir, &temporary.name));
         // If it cannot be now, a listing does it.

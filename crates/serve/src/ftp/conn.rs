@@ -295,18 +295,24 @@ impl Conn {
             Err(answer) => return self.finish(&answer).await,
         };
         let Ok(who) = s.who().cloned() else { return Err(Gone) };
+        // Without it an upload whose client has gone could not be told from one that is complete.
+        let Ok(ear) = self.control.link.ear() else {
+            return self.finish(&Answer::of(425, "Too many open files; try again later.")).await;
+        };
         self.control.answer(&job.opening).await?;
         let transfer = std::mem::take(&mut self.session.transfer);
-        let flow = Flow::new(&core, (span, transfer), self.control.link.ear().ok());
+        let flow = Flow::new(&core, (span, transfer), ear);
+        let mut abort = false;
         let outcome = {
             let mut run = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
             loop {
                 tokio::select! {
                     biased;
                     said = self.control.meanwhile(), if self.control.listens() => match said? {
-                        Said::Abort => break None,
+                        Said::Abort if flow.give_up() => break None,
+                        Said::Abort => abort = true,
                         Said::Status => self.control.answer(&progress(&flow)).await?,
-                        Said::Later if !self.control.listens() => flow.may_leave(),
+                        Said::Later if self.control.has_quit() => flow.may_leave(),
                         Said::Later => {}
                     },
                     answer = &mut run => break Some(answer),
@@ -316,18 +322,27 @@ impl Conn {
         match outcome {
             Some(answer) => {
                 flow.ends(&answer);
-                self.finish(&answer).await
+                self.finish(&answer).await?;
             }
             None => {
                 let aborted = Answer::of(426, "Transfer aborted.");
                 flow.ends(&aborted);
                 self.finish(&aborted).await?;
-                let abort = dispatch::op(Some(Verb::Abor));
-                self.session.span = core.begin(self.session.client, abort);
-                self.session.span.by(&who);
-                self.finish(&Answer::of(226, "ABOR done.")).await
+                abort = true;
             }
         }
+        match abort {
+            true => self.answer_abort(&who).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The reply to ABOR, behind that of the transfer (RFC 959 §4.1.3).
+    async fn answer_abort(&mut self, who: &Caller) -> Result<(), Gone> {
+        let abort = dispatch::op(Some(Verb::Abor));
+        self.session.span = self.session.core.begin(self.session.client, abort);
+        self.session.span.by(who);
+        self.finish(&Answer::of(226, "ABOR done.")).await
     }
 }
 
@@ -344,8 +359,13 @@ enum Said {
 impl Control {
     /// Whether it has room for what is done later. After QUIT nothing more can be of interest.
     fn listens(&self) -> bool {
+        self.held.len() < FTP_COMMANDS_HELD && !self.has_quit()
+    }
+
+    /// Whether QUIT is to be done later.
+    fn has_quit(&self) -> bool {
         let is_quit = |line: &Line| line.as_ref().is_ok_and(|l| l.eq_ignore_ascii_case(b"QUIT"));
-        self.held.len() < FTP_COMMANDS_HELD && !self.held.iter().any(is_quit)
+        self.held.iter().any(is_quit)
     }
 
     /// What is said now. The end of the connection is the end of the transfer (RFC 959 §4.1.1,

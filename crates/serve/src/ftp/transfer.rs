@@ -22,7 +22,7 @@ use super::session::Session;
 use super::settings::Uploads;
 use crate::files::reader::Reader;
 use crate::files::transfer::Direction;
-use crate::files::upload::{How, Upload};
+use crate::files::upload::{Finished, How, Upload};
 use crate::files::{Caller, Core, Links, Spot};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::Link;
@@ -355,16 +355,6 @@ async fn receive(
     }
 }
 
-impl Flow {
-    /// That whoever sends a file is there at its end.
-    fn has_client(&self) -> Result<(), Answer> {
-        match self.has_lost_client() {
-            true => Err(Answer::of(426, "The client has gone.")),
-            false => Ok(()),
-        }
-    }
-}
-
 impl Incoming {
     /// Takes everything that comes. Unless it comes to its end, nothing is there, or in place as
     /// much as had come.
@@ -388,10 +378,12 @@ impl Incoming {
                 // A small file is made, written and named with fewer steps.
                 let data = convert(&mut ends, piece.into_data(), true);
                 let count = data.len();
-                flow.has_client()?;
-                core.put(who, &spot, (data, set)).await.map_err(midway)?;
-                flow.moved((0, count), true, since_ns);
-                return Ok(DONE);
+                flow.has_client().await?;
+                let put = core.put_if(who, &spot, (data, set), &flow.condition()).await;
+                if put.is_ok() {
+                    flow.moved((0, count), true, since_ns);
+                }
+                return named(put, flow).await;
             }
             None if filled.is_err() => return filled.map(|_| DONE),
             None => (core.upload(who, &spot, How::Whole(set)).await.map_err(midway)?, 0),
@@ -420,10 +412,20 @@ impl Incoming {
         core.files.large.give(upload.write(offset, data).await.map_err(midway)?);
         flow.moved((offset, count), true, since_ns);
         filled?;
-        flow.has_client()?;
-        upload.finish(SetAttr::default()).await.map_err(midway)?;
-        Ok(DONE)
+        flow.has_client().await?;
+        named(upload.finish_if(SetAttr::default(), &flow.condition()).await, flow).await
     }
+}
+
+/// Waits until an upload has its name. If that was withheld because the client seemed to have gone,
+/// it is found out whether it has.
+async fn named(finished: vfs::fs::Result<Finished>, flow: &Flow) -> Result<Answer, Answer> {
+    let mut finished = finished.map_err(midway)?;
+    while let Finished::Withheld(upload) = finished {
+        flow.has_client().await?;
+        finished = upload.name_if(&flow.condition()).await.map_err(midway)?;
+    }
+    Ok(DONE)
 }
 
 /// As it goes into the file.

@@ -1,10 +1,17 @@
 //! FTP through the real codec: a service in this process, and a client that says what it is told.
 
+// The contract's own failures, passed on.
+#![allow(clippy::result_large_err)]
+
 mod client;
+mod cut;
 mod hostile;
 mod listings;
 #[path = "../files/scene.rs"]
 mod scene;
+#[path = "../nfs3/scripted.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod scripted;
 mod sent;
 mod sessions;
 mod slow;
