@@ -205,6 +205,8 @@ pub struct Upload {
     who: Caller,
     node: Node,
     removal: Removal,
+    /// Why a write failed: what is missing then cannot be told from a hole.
+    failed: Option<Status>,
     _opened: Vec<Opened>,
 }
 
@@ -308,7 +310,7 @@ impl Core {
         }
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
         let core = Rc::clone(self);
-        Ok(Upload { core, who: who.clone(), node, removal, _opened: opened })
+        Ok(Upload { core, who: who.clone(), node, removal, failed: None, _opened: opened })
     }
 
     /// Whether a file may be put at a place, as far as that is known before any of its data is.
@@ -441,7 +443,8 @@ impl Core {
         }
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
         let (core, opened) = (Rc::clone(self), opened.into_iter().collect());
-        let upload = Upload { core, who: who.clone(), node, removal, _opened: opened };
+        let failed = None;
+        let upload = Upload { core, who: who.clone(), node, removal, failed, _opened: opened };
         upload.name_if(condition).await
     }
 }
@@ -550,7 +553,17 @@ impl Upload {
     /// # Errors
     /// As of WRITE.
     pub async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<Vec<u8>> {
-        self.core.write_at(&self.who, &self.node, offset, data).await
+        let written = self.core.write_at(&self.who, &self.node, offset, data).await;
+        if let Err(status) = &written {
+            self.fails(*status);
+        }
+        written
+    }
+
+    /// Something of it could not be written: a whole upload never takes its name then, and
+    /// [`Upload::finish`] fails.
+    pub fn fails(&mut self, why: Status) {
+        self.failed.get_or_insert(why);
     }
 
     /// Gives the file its final name before it is whole: somebody wants to use it.
@@ -558,6 +571,7 @@ impl Upload {
     /// # Errors
     /// As of RENAME.
     pub async fn publish(&mut self) -> Result<()> {
+        self.failed.map_or(Ok(()), Err)?;
         if let Some(Aside { spot: Spot { entry: Some(old), .. }, .. }) = &self.removal.aside {
             let (old, file) = (*old, self.node.handle);
             let give = move |fs: &dyn FileSystem, cx: Context<'_>| Ok(given(fs, cx, &old, &file));
@@ -585,7 +599,8 @@ impl Upload {
     /// Brings everything to disk, and the file to its name. `set` is applied before: times, a mode.
     ///
     /// # Errors
-    /// As of COMMIT, SETATTR and RENAME; nothing is left then of what was to be whole.
+    /// That of a write before; as of COMMIT, SETATTR and RENAME. Nothing is left then of what was
+    /// to be whole; in place there is what could be written.
     pub async fn finish(self, set: SetAttr) -> Result<Node> {
         self.finish_if(set, &always()).await?.named()
     }
@@ -596,6 +611,11 @@ impl Upload {
     /// The same.
     pub async fn finish_if(mut self, set: SetAttr, condition: &Condition) -> Result<Finished> {
         let file = self.node.handle;
+        if let Some(status) = self.failed
+            && self.is_aside()
+        {
+            return Err(status);
+        }
         let (aside, holds) = (self.removal.making(), Arc::clone(condition));
         let commit = move |fs: &dyn FileSystem, cx: Context<'_>| {
             let mut flush = Flush::NONE;
@@ -619,6 +639,8 @@ impl Upload {
         if self.core.alter(&self.who, &self.node.reached, commit).await? {
             self.removal.aside = None;
         }
+        // What could be written in place is on disk, but it is not all.
+        self.failed.map_or(Ok(()), Err)?;
         self.name_if(condition).await
     }
 

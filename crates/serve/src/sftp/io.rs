@@ -55,10 +55,10 @@ pub(super) async fn write(s: &Session, file: &OpenFile, offset: u64, data: Vec<u
         return Err(Status::Access.into());
     }
     let at = match file.append {
-        true => s.core.attr(&s.who, &file.node).await?.size,
+        true => file.changed(s.core.attr(&s.who, &file.node).await)?.size,
         false => offset,
     };
-    let spare = s.core.write_at(&s.who, &file.node, at, data).await?;
+    let spare = file.changed(s.core.write_at(&s.who, &file.node, at, data).await)?;
     s.core.files.large.give(spare);
     Ok(at)
 }
@@ -70,7 +70,11 @@ pub(super) async fn fsync(s: &Session, file: &OpenFile) -> Result<()> {
     }
     let handle = file.node.handle;
     let commit = move |fs: &dyn FileSystem, cx: Context<'_>| fs.commit(cx, &handle);
-    s.core.alter(&s.who, &file.node.reached, commit).await?;
+    // A kernel may report a failed flush only once: the next one proves nothing.
+    file.changed(s.core.alter(&s.who, &file.node.reached, commit).await)?;
+    if let Some(why) = file.failed.get() {
+        return Err(why.into());
+    }
     attr::publish_file(file).await
 }
 
@@ -107,12 +111,12 @@ pub(super) async fn copy(
             true => copy_inside(s, (from, at), (to, to_at), left).await,
             false => Err(Status::NotSupported),
         };
-        let copied = match copied {
+        let copied = to.changed(match copied {
             Err(Status::NotSupported | Status::CrossDevice | Status::Invalid) => {
-                copy_through(s, (from, at), (to, to_at), left).await?
+                copy_through(s, (from, at), (to, to_at), left).await
             }
-            copied => copied?,
-        };
+            copied => copied,
+        })?;
         if copied == 0 {
             return Ok(());
         }

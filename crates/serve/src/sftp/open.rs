@@ -113,9 +113,20 @@ pub(super) async fn open(
         false => None,
     };
     let (path, upload) = (RefCell::new(path), RefCell::new(upload));
-    let (read_up, closing) = Default::default();
-    let file = OpenFile { path, node, reader, upload, writes, append, down, up, read_up, closing };
-    s.add(Open::File(Rc::new(file)))
+    let (read_up, closing, failed) = Default::default();
+    s.add(Open::File(Rc::new(OpenFile {
+        path,
+        node,
+        reader,
+        upload,
+        writes,
+        append,
+        down,
+        up,
+        read_up,
+        closing,
+        failed,
+    })))
 }
 
 /// CLOSE: what was written is on disk and at its name, or the answer says that it is not.
@@ -124,7 +135,12 @@ pub(super) async fn close(s: &Session, (handle, open): (u32, Open)) -> Result<()
     let Open::File(file) = open else { return Ok(()) };
     let upload = file.upload.borrow_mut().take();
     let finished = match upload {
-        Some(upload) => finish(upload).await,
+        Some(mut upload) => {
+            if let Some(why) = file.failed.get() {
+                upload.fails(why);
+            }
+            finish(upload).await
+        }
         None => Ok(()),
     };
     file.note_closed(&finished);

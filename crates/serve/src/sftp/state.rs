@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::limits::{SFTP_FLIGHT_BYTES, SFTP_HANDLES_MAX, SFTP_PACKET_MAX};
 use vfs::locks::FileKey;
+use vfs::status::Status;
 use wire::sftp::HandleBytes;
 
 use super::Settings;
@@ -41,6 +42,9 @@ pub(super) struct OpenFile {
     pub read_up: Cell<bool>,
     /// Whether it is being closed: no later request may use it.
     pub closing: Cell<bool>,
+    /// Why something could not be written or brought to disk. Clients need not look at each answer
+    /// to a WRITE, and some do not: CLOSE says it again.
+    pub failed: Cell<Option<Status>>,
 }
 
 impl OpenFile {
@@ -69,6 +73,11 @@ impl OpenFile {
         }
     }
 
+    /// Passes on the outcome of a change to its data; the first failure is what CLOSE answers.
+    pub fn changed<T>(&self, outcome: vfs::fs::Result<T>) -> vfs::fs::Result<T> {
+        outcome.inspect_err(|status| self.failed.set(self.failed.get().or(Some(*status))))
+    }
+
     /// So much was written where this says, or why nothing was.
     pub fn note_written(&self, written: &Result<u64>, count: usize) {
         match written {
@@ -89,9 +98,11 @@ impl OpenFile {
         }
     }
 
-    /// Whether nothing of it is at its path yet.
+    /// Whether nothing of it is at its path yet, but will be: not if something of it could not be
+    /// written.
     pub fn is_aside(&self) -> bool {
-        self.upload.borrow().as_ref().is_some_and(Upload::is_aside)
+        let whole = self.failed.get().is_none();
+        whole && self.upload.borrow().as_ref().is_some_and(Upload::is_aside)
     }
 }
 

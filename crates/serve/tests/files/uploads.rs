@@ -9,7 +9,8 @@ use serve::transport::buffers::ReplyBuf;
 use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::fs::{Context, CreateHow, DirEntry, FileSystem, Result, SetXattr};
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol, SHARE_READ, SHARE_WRITE, Share};
-use vfs::share::Service;
+use vfs::mem::MemFs;
+use vfs::share::{Service, tag};
 use vfs::status::Status;
 
 use crate::scene::Scene;
@@ -204,5 +205,26 @@ fn what_replaces_a_file_takes_over_what_is_not_data() {
             let color = core.look(&who, &new.reached.cred, get).await;
             assert_eq!(color.as_deref(), Ok(&b"blue"[..]));
         }
+    });
+}
+
+#[test]
+fn an_upload_with_a_failed_write_takes_no_name() {
+    let share: std::sync::Arc<dyn FileSystem> = MemFs::new(tag("share"), 100_000);
+    let scene = Scene::over(Service::Http, &[("share", share)]);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let how = How::Whole(SetAttr::default());
+        let mut before = begin(&core, &who, "/share/f", how).await.expect("begun");
+        before.write(0, b"before".to_vec()).await.expect("written");
+        before.finish(SetAttr::default()).await.expect("finished");
+        let mut upload = begin(&core, &who, "/share/f", how).await.expect("begun");
+        assert_eq!(upload.write(0, vec![7; 200_000]).await, Err(Status::NoSpace));
+        upload.write(0, b"small".to_vec()).await.expect("written");
+        assert_eq!(upload.publish().await, Err(Status::NoSpace));
+        let finished = upload.finish(SetAttr::default()).await.map(|_| ());
+        assert_eq!(finished, Err(Status::NoSpace));
+        assert_eq!(content(&core, &who, "/share/f").await, Ok(b"before".to_vec()));
+        assert_eq!(names(&core, &who).await, [b"f"]);
     });
 }

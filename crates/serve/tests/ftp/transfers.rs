@@ -5,9 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use serve::ftp::{Settings, Uploads};
+use vfs::mem::MemFs;
+use vfs::share::{Service, tag};
 use wire::ftp::{Request, Verb, addr};
 
 use crate::client::{Client, PATIENCE, Running, connect, listener};
+use crate::scene::Scene;
 
 fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i as u64).wrapping_mul(0x9e37_79b9) as u8).collect()
@@ -212,5 +215,41 @@ fn bytes_and_commands_are_counted() {
     let deadline = Instant::now() + PATIENCE;
     while running.scene.files.budgets.moved.load(std::sync::atomic::Ordering::Relaxed) < 2 << 20 {
         assert!(Instant::now() < deadline, "not counted");
+    }
+}
+
+#[test]
+fn where_there_is_no_room_the_old_file_stays() {
+    let share: std::sync::Arc<dyn vfs::fs::FileSystem> = MemFs::new(tag("share"), 1 << 20);
+    let running =
+        Running::over(Scene::over(Service::Ftp, &[("share", share)]), Settings::default());
+    let mut c = running.signed_in();
+    c.put("old", b"before");
+    // The server ends the data connection when it cannot go on.
+    let store = |c: &mut Client, request: &Request<'_>, size| {
+        let mut data = c.begin(request);
+        let _cut = data.write_all(&bytes(size));
+        data.try_finish();
+        c.reply().code
+    };
+    // In one operation with its name, and in pieces.
+    for size in [1 << 20, 3 << 20] {
+        for path in ["old", "new"] {
+            assert_eq!(store(&mut c, &stor(path), size), 452, "{path}, {size} bytes");
+        }
+        assert_eq!(c.get("old"), b"before");
+        assert_eq!(c.names(), ["old"]);
+    }
+    // In place what could be written stays.
+    for begin in ["APPE", "REST"] {
+        let request = match begin {
+            "APPE" => Request::Text(Verb::Appe, b"old"),
+            _ => {
+                assert_eq!(c.say("REST 6"), 350);
+                stor("old")
+            }
+        };
+        assert_eq!(store(&mut c, &request, 3 << 20), 452, "{begin}");
+        assert!(c.get("old").starts_with(b"before"), "{begin}");
     }
 }

@@ -1,7 +1,9 @@
 //! When an upload is at its name: whole or as configured, and nothing of one that was lost.
 
 use serve::sftp::{Settings, Uploads};
-use vfs::share::Service;
+use vfs::mem::MemFs;
+use vfs::share::{Service, tag};
+use wire::sftp::extended::CopyData;
 use wire::sftp::request::OfHandle;
 use wire::sftp::{Attrs, Extended, HandleBytes, OpenFlags, Request, StatusCode, Times};
 
@@ -193,5 +195,93 @@ fn requests_after_open_need_not_wait_for_it() {
         assert_eq!(c.answer(moved).await, Got::Status(StatusCode::OK));
         assert_eq!(c.answer(gone).await, NONE);
         assert_eq!(c.answer(there).await.attrs().size, Some(100_003));
+    });
+}
+
+/// A share with the file `f`, on which there is little room.
+fn little_room() -> Scene {
+    let share: std::sync::Arc<dyn vfs::fs::FileSystem> = MemFs::new(tag("share"), 100_000);
+    Scene::over(Service::Sftp, &[("share", share)])
+}
+
+const FULL: Got = Got::Status(StatusCode::FAILURE);
+
+#[test]
+fn after_a_failed_write_close_fails_and_the_old_file_stays() {
+    with_client(&little_room(), |core, mut c, who| async move {
+        let mut other = Client::hello(&core, who, whole()).await;
+        c.put_file(b"/share/f", b"before").await;
+        let large = vec![7; 200_000];
+        for (name, expect) in
+            [(b"/share/f".as_slice(), Some(b"before".as_slice())), (b"/share/new", None)]
+        {
+            let handle = c.call(open(name, new_file())).await.handle();
+            c.done(write(&handle, 0, b"after")).await;
+            assert_eq!(c.call(write(&handle, 5, &large)).await, FULL);
+            // What is there of it is no file: neither a later write nor a flush make it one.
+            c.done(write(&handle, 5, b"small")).await;
+            let of = OfHandle { handle: HandleBytes(&handle) };
+            assert_eq!(c.call(Request::Extended(Extended::Fsync(of))).await, FULL);
+            assert_eq!(c.call(close(&handle)).await, FULL);
+            match expect {
+                Some(data) => assert_eq!(c.get_file(name).await, data),
+                None => assert_eq!(c.call(stat(name)).await, NONE),
+            }
+            until(&mut other, &[b"f"]).await;
+        }
+        // The next try has nothing to do with it.
+        c.put_file(b"/share/f", b"again").await;
+        assert_eq!(other.get_file(b"/share/f").await, b"again");
+    });
+}
+
+#[test]
+fn an_upload_that_failed_is_brought_to_its_name_by_nobody() {
+    with_client(&little_room(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"before").await;
+        let handle = c.call(open(b"/share/f", new_file())).await.handle();
+        assert_eq!(c.call(write(&handle, 0, &vec![7; 200_000])).await, FULL);
+        // These bring a file that is on its way to its name first.
+        assert_eq!(c.get_file(b"/share/f").await, b"before");
+        assert_eq!(c.call(stat(b"/share/f")).await.attrs().size, Some(6));
+        c.done(replace(b"/share/f", b"/share/g")).await;
+        assert_eq!(c.call(close(&handle)).await, FULL);
+        assert_eq!(c.get_file(b"/share/g").await, b"before");
+        assert_eq!(c.call(stat(b"/share/f")).await, NONE);
+    });
+}
+
+#[test]
+fn in_place_what_was_written_stays_and_close_fails() {
+    with_client(&little_room(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"before").await;
+        let append = OpenFlags::WRITE.with(OpenFlags::APPEND);
+        for flags in [OpenFlags::WRITE.with(OpenFlags::CREAT), append] {
+            let handle = c.call(open(b"/share/f", flags)).await.handle();
+            c.done(write(&handle, 0, b"BEFORE")).await;
+            assert_eq!(c.call(write(&handle, 6, &vec![7; 200_000])).await, FULL);
+            assert_eq!(c.call(close(&handle)).await, FULL);
+        }
+        assert_eq!(c.get_file(b"/share/f").await, b"BEFOREBEFORE");
+    });
+}
+
+#[test]
+fn a_copy_that_failed_is_no_upload() {
+    with_client(&little_room(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"before").await;
+        c.put_file(b"/share/source", &vec![5; 60_000]).await;
+        let from = c.call(open(b"/share/source", OpenFlags::READ)).await.handle();
+        let to = c.call(open(b"/share/f", new_file())).await.handle();
+        let copy = Request::Extended(Extended::CopyData(CopyData {
+            read_handle: HandleBytes(&from),
+            read_offset: 0,
+            read_len: 0,
+            write_handle: HandleBytes(&to),
+            write_offset: 0,
+        }));
+        assert_eq!(c.call(copy).await, FULL);
+        assert_eq!(c.call(close(&to)).await, FULL);
+        assert_eq!(c.get_file(b"/share/f").await, b"before");
     });
 }
