@@ -91,7 +91,21 @@ impl StateError {
 pub struct StateDir {
     path: PathBuf,
     identity: (u64, u64),
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The lock of a state directory, until it is dropped.
+///
+/// It is given back by name: it belongs to the open file description, and closing the descriptor
+/// leaves it to the copy that a child has which another thread has forked a moment ago.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Then it is free when the last descriptor is closed.
+        let _ = self.0.unlock();
+    }
 }
 
 impl StateDir {
@@ -212,9 +226,9 @@ pub fn make_private(path: &Path) -> Result<(), StateError> {
         .map_err(|e| StateError::io("close to other users", path, e))
 }
 
-fn lock(dir: &Path) -> Result<File, StateError> {
+fn lock(dir: &Path) -> Result<Lock, StateError> {
     let path = dir.join("lock");
-    let mut file = File::options()
+    let file = File::options()
         .read(true)
         .write(true)
         .create(true)
@@ -233,6 +247,7 @@ fn lock(dir: &Path) -> Result<File, StateError> {
         }
         Err(TryLockError::Error(e)) => return Err(StateError::io("lock", &path, e)),
     }
+    let mut lock = Lock(file);
     let write = |file: &mut File| {
         file.set_len(0)?;
         file.rewind()?;
@@ -240,8 +255,8 @@ fn lock(dir: &Path) -> Result<File, StateError> {
         // After a power cut a name without its inode could be a file that we may not open.
         file.sync_all()
     };
-    write(&mut file).map_err(|e| StateError::io("write", &path, e))?;
-    Ok(file)
+    write(&mut lock.0).map_err(|e| StateError::io("write", &path, e))?;
+    Ok(lock)
 }
 
 /// The effective uid of this process.

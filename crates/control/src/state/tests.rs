@@ -52,6 +52,20 @@ fn it_is_private_and_locked() {
     StateDir::open(&path).expect("free again");
 }
 
+/// What a child has that another thread has forked and that has not started its program yet.
+#[test]
+fn it_is_free_again_although_a_copy_of_the_descriptor_is_open() {
+    let scratch = Scratch::new();
+    let path = scratch.path().join("a");
+    let state = StateDir::open(&path).unwrap();
+    let copy = state._lock.0.try_clone().unwrap();
+    drop(state);
+    let again = StateDir::open(&path).expect("free again");
+    drop(copy);
+    assert!(matches!(StateDir::open(&path), Err(StateError::Locked { .. })));
+    drop(again);
+}
+
 #[test]
 fn a_folder_with_other_things_in_it_is_left_alone() {
     let scratch = Scratch::new();

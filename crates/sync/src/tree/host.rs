@@ -76,8 +76,9 @@ impl HostTree {
 
     /// The same tree, of which something is kept from one run to the next.
     #[must_use]
-    pub fn with_index(self, index: Option<index::Side>) -> Self {
-        Self { index, ..self }
+    pub fn with_index(mut self, index: Option<index::Side>) -> Self {
+        self.index = index;
+        self
     }
 
     /// Does what may have to wait for a disk, as each file takes some of it.
@@ -108,7 +109,8 @@ impl HostTree {
             let source = io::Error::from(source.kind());
             return Err(SyncError::Place { place: shown(place), source });
         }
-        let tree = Self { is_new: made.is_ok(), ..Self::open(place)? };
+        let mut tree = Self::open(place)?;
+        tree.is_new = made.is_ok();
         let locked = tree.top().and_then(sys::lock);
         match locked {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(SyncError::Busy(shown(place))),
@@ -265,6 +267,14 @@ fn node_type(kind: Kind) -> io::Result<u32> {
         Kind::BLOCK => Ok(libc::S_IFBLK),
         Kind::CHARACTER => Ok(libc::S_IFCHR),
         _ => Err(io::Error::other("there is no such kind of file")),
+    }
+}
+
+impl Drop for HostTree {
+    fn drop(&mut self) {
+        // Closing it would leave the lock to the copy of the descriptor that a child has which
+        // another thread has forked a moment ago.
+        self.end();
     }
 }
 
