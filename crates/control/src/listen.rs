@@ -6,6 +6,7 @@ pub mod local;
 pub mod node;
 
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,10 +160,20 @@ async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &S
     };
     let mut stopped = shared.stopped.clone();
     tokio::select! {
-        () = https::accept(tcp, tls, shared) => {}
-        () = local::accept(unix, shared) => {}
+        () = https::accept(&tcp, tls, shared) => {}
+        () = local::accept(&unix, shared) => {}
         _ = stopped.wait_for(|stop| *stop) => {}
     }
+    stop_listening(&tcp);
+    stop_listening(&unix);
+}
+
+/// Ends a listener for everybody who has it. Closing the descriptor leaves it to the copy that a
+/// child has which another thread has forked a moment ago: its kernel would go on to take
+/// connections, which nobody serves, and the port could not be bound again.
+fn stop_listening(listener: &impl AsFd) {
+    // SAFETY: the descriptor is open for the length of the call.
+    let _ = unsafe { libc::shutdown(listener.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
 }
 
 async fn drain(places: &Semaphore) {
@@ -201,7 +212,6 @@ fn with_short_path<T>(
     path: &Path,
     with: impl FnOnce(&Path) -> std::io::Result<T>,
 ) -> std::io::Result<T> {
-    use std::os::fd::AsRawFd;
     /// `sun_path` with its closing zero.
     const SOCKET_PATH_MAX: usize = 107;
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return with(path) };

@@ -1,7 +1,9 @@
 //! URLs, HTTP framing, and both ways to a real listener.
 
 use std::io::{BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::mem::ManuallyDrop;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::FromRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +90,10 @@ fn shown(state: &StateDir) -> Arc<Shown> {
 }
 
 fn serve() -> Server {
+    serve_at(Ipv4Addr::LOCALHOST)
+}
+
+fn serve_at(address: Ipv4Addr) -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
     let path = scratch.path().join("deep".repeat(30));
@@ -98,7 +104,7 @@ fn serve() -> Server {
     let control =
         Control::new(fake, accounts, tree(&state), &keys.api_token, Arc::new(SystemClock));
     let config = ListenConfig {
-        admin: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        admin: SocketAddr::from((address, 0)),
         shown: shown(&state),
         socket: state.socket(),
     };
@@ -106,9 +112,13 @@ fn serve() -> Server {
     Server { scratch, listening, state }
 }
 
+/// A loopback address of one test's own: other tests, which run at the same time, listen on the
+/// usual one, and the kernel may give them a port as soon as it is free.
+const NOBODY_ELSES: Ipv4Addr = Ipv4Addr::new(127, 0, 43, 1);
+
 #[test]
 fn the_local_socket_and_https_answer_alike() {
-    let server = serve();
+    let server = serve_at(NOBODY_ELSES);
     let local = Client::local(&server.state.socket());
     let url = format!("https://{}", server.listening.admin());
     let (token, certificate) =
@@ -140,7 +150,42 @@ fn the_local_socket_and_https_answer_alike() {
     server.listening.end();
     assert!(!server.state.socket().exists());
     assert!(matches!(local.get("/"), Err(ClientError::Unreachable { .. })));
-    assert!(matches!(remote.get("/"), Err(ClientError::Unreachable { .. })));
+    let gone = remote.get("/");
+    assert!(matches!(gone, Err(ClientError::Unreachable { .. })), "{gone:?}");
+}
+
+/// A copy of the descriptor of a listener, as a child has it that another thread has forked and
+/// that has not started its program yet.
+fn copy_of_listener(at: SocketAddr) -> TcpListener {
+    let copies = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| {
+        let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
+        // SAFETY: it is not closed here. Another thread may close it, which is an error then.
+        let listener = ManuallyDrop::new(unsafe { TcpListener::from_raw_fd(fd) });
+        let is_it = listener.local_addr().ok()? == at && is_listening(fd);
+        if is_it { listener.try_clone().ok() } else { None }
+    });
+    copies.last().unwrap()
+}
+
+fn is_listening(fd: i32) -> bool {
+    let (mut value, mut size) = (0i32, size_of::<i32>() as libc::socklen_t);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_ACCEPTCONN);
+    // SAFETY: `value` and `size` live as long as the call, and `size` is that of `value`.
+    let done =
+        unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut size) };
+    done == 0 && value != 0
+}
+
+#[test]
+fn it_does_not_listen_any_more_although_a_copy_of_the_descriptor_is_open() {
+    let server = serve_at(Ipv4Addr::new(127, 0, 43, 2));
+    let admin = server.listening.admin();
+    let copy = copy_of_listener(admin);
+    server.listening.end();
+    let refused = TcpStream::connect(admin).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    TcpListener::bind(admin).expect("it is free for the next server");
+    drop(copy);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::certificates::answers::ACME_TLS;
 use crate::certificates::shown::Shown;
 
 /// Accepts for ever. A connection beyond the limit is closed at once.
-pub(super) async fn accept(listener: TcpListener, tls: Arc<Shown>, shared: &Shared) {
+pub(super) async fn accept(listener: &TcpListener, tls: Arc<Shown>, shared: &Shared) {
     loop {
         let Ok((stream, from)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;

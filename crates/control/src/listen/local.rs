@@ -34,7 +34,7 @@ pub fn connect(path: &Path) -> std::io::Result<UnixStream> {
 }
 
 /// Accepts for ever. Only root and the serving user are let in (`SO_PEERCRED`).
-pub(super) async fn accept(listener: tokio::net::UnixListener, shared: &Shared) {
+pub(super) async fn accept(listener: &tokio::net::UnixListener, shared: &Shared) {
     let us = effective_uid();
     loop {
         let Ok((stream, _)) = listener.accept().await else {

@@ -49,7 +49,12 @@ pub async fn accept(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = ending.wait_for(|end| *end) => return Ok(()),
+            _ = ending.wait_for(|end| *end) => {
+                // Closing it would leave it to the copy that a child has which another thread has
+                // forked a moment ago: it would go on to take connections, and keep the port.
+                let _ = SockRef::from(&listener).shutdown(std::net::Shutdown::Both);
+                return Ok(());
+            }
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -80,3 +85,6 @@ fn prepare(stream: tokio::net::TcpStream) -> io::Result<TcpStream> {
     socket.set_tcp_user_timeout(Some(SEND_TIME_MAX))?;
     Ok(stream)
 }
+
+#[cfg(test)]
+mod tests;

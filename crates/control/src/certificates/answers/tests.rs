@@ -39,8 +39,8 @@ async fn asked(at: SocketAddr, path: &str) -> String {
 #[tokio::test]
 async fn http_knows_the_tokens_and_nothing_else() {
     let answers = Arc::new(Answers::default());
-    // A port that is free now; nobody else in this test takes one.
-    let free = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    // A port that is free now, at an address that no other test takes ports of.
+    let free = std::net::TcpListener::bind((Ipv4Addr::new(127, 0, 43, 3), 0)).unwrap();
     let at = free.local_addr().unwrap();
     drop(free);
     let listening = serve(at, answers.clone()).await.unwrap();
