@@ -62,7 +62,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = Plan::from_args(args)?;
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
-    let keys = Keys::open(&state).map_err(|e| state_failure(&e))?;
+    let keys = keys(&state)?;
     let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
@@ -123,6 +123,14 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// The secrets; the names of uploads follow from them.
+fn keys(state: &StateDir) -> Result<Keys, Failure> {
+    let keys = Keys::open(state).map_err(|e| state_failure(&e))?;
+    // The lock of the state directory sees to it that nobody else has this number now.
+    serve::files::upload::set_owner(keys.number());
+    Ok(keys)
 }
 
 /// Where operations are written down.

@@ -34,3 +34,10 @@ pub const RECALL_LOOK: Duration = Duration::from_millis(20);
 pub const SIGN_IN_THREADS: usize = 2;
 /// Sign-ins that may wait for one of them; more are refused.
 pub const SIGN_IN_QUEUE_MAX: usize = 256;
+
+/// How long ago the temporary file of another server's upload must have been changed to be taken
+/// for left behind. Twice as long as an upload in parts may rest ([`HTTP_UPLOAD_IDLE`]), which is
+/// the longest that any may go without a byte.
+///
+/// [`HTTP_UPLOAD_IDLE`]: super::HTTP_UPLOAD_IDLE
+pub const UPLOAD_FOREIGN_AGE: Duration = Duration::from_secs(2 * 24 * 3600);

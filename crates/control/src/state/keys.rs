@@ -36,6 +36,14 @@ impl Keys {
             handle_secret: handle_secret(&state.file("handle-secret"))?,
         })
     }
+
+    /// A number of this state directory, which stays and says nothing about its secrets. Whoever
+    /// copies a directory must not use both at once.
+    pub fn number(&self) -> u64 {
+        let hash =
+            blake3::derive_key("plimsoll 2026 number of a state directory", &self.handle_secret);
+        hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
 }
 
 fn api_token(path: &Path) -> Result<String, StateError> {

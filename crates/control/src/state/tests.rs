@@ -117,6 +117,9 @@ fn secrets_survive_a_restart_and_are_private() {
     let second = Keys::open(&state).unwrap();
     assert_eq!(first.handle_secret, second.handle_secret);
     assert_eq!(first.api_token, second.api_token);
+    assert_eq!(first.number(), second.number());
+    let other = Keys { handle_secret: [7; 32], ..second };
+    assert_ne!(first.number(), other.number());
     for name in ["api-token", "handle-secret", "lock"] {
         assert_eq!(mode(&state.file(name)), 0o600, "{name}");
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use base::clock::{NS_PER_S, wall_ns};
 use base::limits::TRANSFER_LIST_BATCH;
-use vfs::attr::{Attr, FileType};
+use vfs::attr::{Attr, FileType, Time};
 use vfs::fs::{Context, DirEntry, FileSystem, Result};
 use vfs::handle::Handle;
 
@@ -44,7 +45,7 @@ fn batch(
     dir: &Handle,
     (from, verifier): (u64, [u8; 8]),
 ) -> Result<Batch> {
-    let (mut listed, mut left, mut cookie) = (Vec::new(), Vec::new(), from);
+    let (mut listed, mut uploads, mut cookie) = (Vec::new(), Vec::new(), from);
     let mut each = |entry: DirEntry<'_>| {
         if listed.len() >= TRANSFER_LIST_BATCH {
             return false;
@@ -53,8 +54,9 @@ fn batch(
         let name = entry.name.to_vec();
         match entry.name {
             b"." | b".." => {}
-            name if upload::is_left(name) => left.push(name.to_vec()),
-            name if upload::is_one(name) => {}
+            name if upload::is_one(name) => {
+                uploads.push((name.to_vec(), entry.entry.map(|e| e.attr)));
+            }
             _ => listed.push(Listed { name, entry: entry.entry.map(|e| (e.handle, e.attr)) }),
         }
         true
@@ -64,6 +66,14 @@ fn batch(
     for one in listed.iter_mut().filter(|one| one.entry.is_none()) {
         one.entry = fs.lookup(cx, dir, &one.name).ok().map(|(e, _)| (e.handle, e.attr));
     }
+    let (now, ns) = (wall_ns(), NS_PER_S);
+    let now = Time { sec: (now / ns) as i64, nsec: (now % ns) as u32 };
+    let left = uploads.into_iter().filter(|(name, attr)| {
+        let attr = attr.or_else(|| fs.lookup(cx, dir, name).ok().map(|(e, _)| e.attr));
+        // Not when it was modified: clients set that.
+        upload::is_left(name, attr.map(|attr| attr.ctime), now)
+    });
+    let left = left.map(|(name, _)| name).collect();
     Ok(Batch { listed, left, cookie, verifier: done.verifier, eof: done.eof })
 }
 

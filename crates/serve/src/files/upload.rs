@@ -4,18 +4,21 @@
 //! directory, brought to disk at the end, and renamed. Who goes on with a file that is there, or
 //! has not the right to make files beside it, writes into it directly.
 //!
-//! What a server that was killed has left is told by its name, and removed by the next listing of
-//! the directory. The file that is replaced leaves to the new one what is not its data: owner,
-//! mode, access control list and extended attributes, as far as the caller may give them.
+//! What a server that was killed has left is told by its name, which says whose it is, and removed
+//! by the next listing of the directory. Of files of other servers it is not known whether somebody
+//! still writes to them: they are left for days. The file that is replaced leaves to the new one
+//! what is not its data: owner, mode, access control list and extended attributes, as far as the
+//! caller may give them.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use base::limits::UPLOAD_FOREIGN_AGE;
 use base::random::{Random, SystemRandom};
 use vfs::acl::AclKind;
-use vfs::attr::{FileType, SetAttr, Wcc};
+use vfs::attr::{FileType, SetAttr, Time, Wcc};
 use vfs::fs::{
     Change, Changed, Context, CreateHow, Entry, Failed, FileSystem, Flush, Result, SetXattr,
     Stable, access,
@@ -42,14 +45,28 @@ fn live() -> MutexGuard<'static, BTreeSet<u64>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What tells the uploads of this server, over all its lives, from those of others.
+static OWNER: OnceLock<String> = OnceLock::new();
+
+/// Names uploads as those of a server with this number, which at most one process has at a time.
+/// To be called before the first of them; without it the process has a number of its own.
+pub fn set_owner(number: u64) {
+    // Whoever is late has named some already.
+    let _ = OWNER.set(format!("{number:016x}"));
+}
+
+fn owner() -> &'static str {
+    OWNER.get_or_init(random_name)
+}
+
 /// What tells the uploads of this life of the server from those of others.
 fn life() -> &'static str {
     static LIFE: OnceLock<String> = OnceLock::new();
-    LIFE.get_or_init(|| {
-        let mut bytes = [0; 8];
-        SystemRandom.fill(&mut bytes);
-        format!("{:016x}", u64::from_be_bytes(bytes))
-    })
+    LIFE.get_or_init(random_name)
+}
+
+fn random_name() -> String {
+    format!("{:016x}", SystemRandom.next_u64())
 }
 
 /// A name that no file has and no listing shows, as long as somebody uploads under it. What is left
@@ -67,7 +84,10 @@ impl Temporary {
     pub fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         live().insert(number);
-        Self { number, name: [PREFIX, format!("{}-{number}", life()).as_bytes()].concat() }
+        Self {
+            number,
+            name: [PREFIX, format!("{}-{}-{number}", owner(), life()).as_bytes()].concat(),
+        }
     }
 }
 
@@ -82,12 +102,22 @@ pub fn is_one(name: &[u8]) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Whether it is one that nobody uploads any more: an earlier life of the server has left it, or
-/// somebody whose connection broke while it was being made.
-pub(super) fn is_left(name: &[u8]) -> bool {
+/// Whether it is one that nobody uploads any more: an earlier life of this server has left it, or
+/// somebody whose connection broke while it was being made, or another server so long ago that it
+/// cannot be under way. `changed` is when the file was changed last, if that is known.
+pub(super) fn is_left(name: &[u8], changed: Option<Time>, now: Time) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else { return false };
-    let number = rest.strip_prefix(life().as_bytes()).and_then(|rest| rest.strip_prefix(b"-"));
-    let number = number.and_then(|n| std::str::from_utf8(n).ok()?.parse().ok());
+    let after = |rest: &[u8], part: &str| {
+        Some(rest.strip_prefix(part.as_bytes())?.strip_prefix(b"-")?.to_vec())
+    };
+    let Some(ours) = after(rest, owner()) else {
+        // Another process may share the directory: one for each connection of sshd's subsystem,
+        // or a server with another state directory.
+        let days = UPLOAD_FOREIGN_AGE.as_secs() as i64;
+        return changed.is_some_and(|changed| now.sec.saturating_sub(changed.sec) > days);
+    };
+    let number = after(&ours, life());
+    let number = number.and_then(|n| std::str::from_utf8(&n).ok()?.parse().ok());
     !number.is_some_and(|number| live().contains(&number))
 }
 
@@ -668,3 +698,6 @@ impl Drop for Removal {
         self.core.behind(&self.who, &cred, remove);
     }
 }
+
+#[cfg(test)]
+mod tests;

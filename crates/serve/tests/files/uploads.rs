@@ -117,18 +117,46 @@ fn one_that_is_broken_off_leaves_nothing() {
         upload.write(0, b"half".to_vec()).await.expect("written");
         drop(upload);
         until_gone(&core, &who).await;
-        // What a server that was killed has left goes with the next listing.
-        let old = b".plimsoll-upload-0123456789abcdef-1";
-        let at = path("/share").with(old);
-        let spot = core.spot(&who, &at, Links::Keep).await.expect("a place");
-        let (dir, set) = (spot.dir, SetAttr::default());
-        let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
-            fs.create(cx, &dir, old, CreateHow::Guarded(set))
-        };
-        core.alter(&who, &spot.reached, make).await.expect("made");
-        assert_eq!(raw_names(&core, &who).await.len(), 1);
-        assert!(names(&core, &who).await.is_empty());
+    });
+}
+
+/// Makes a file as an upload of a process that is not there.
+async fn make(core: &Rc<Core>, who: &Caller, name: &[u8]) {
+    let at = path("/share").with(name);
+    let spot = core.spot(who, &at, Links::Keep).await.expect("a place");
+    let (dir, name, set) = (spot.dir, name.to_vec(), SetAttr::default());
+    let make = move |fs: &dyn FileSystem, cx: Context<'_>| {
+        fs.create(cx, &dir, &name, CreateHow::Guarded(set))
+    };
+    core.alter(who, &spot.reached, make).await.expect("made");
+}
+
+#[test]
+fn what_this_server_has_left_is_removed_and_what_others_write_is_not() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        let upload = begin(&core, &who, "/share/f", whole()).await.expect("begun");
+        let ours = raw_names(&core, &who).await.remove(0);
+        drop(upload);
         until_gone(&core, &who).await;
+        // `.plimsoll-upload-OWNER-LIFE-NUMBER`
+        let text = String::from_utf8(ours).expect("text");
+        let parts: Vec<&str> = text.rsplitn(4, '-').collect();
+        let [number, _, owner, begin] = parts[..] else { panic!("{text}") };
+        let earlier = format!("{begin}-{owner}-0123456789abcdef-{number}");
+        let others = format!("{begin}-0123456789abcdef-0123456789abcdef-{number}");
+        make(&core, &who, earlier.as_bytes()).await;
+        make(&core, &who, others.as_bytes()).await;
+        // What a server that was killed has left goes with the next listing.
+        assert_eq!(raw_names(&core, &who).await.len(), 2);
+        let until = base::clock::Deadline::after(std::time::Duration::from_secs(10));
+        while raw_names(&core, &who).await.len() > 1 {
+            assert!(names(&core, &who).await.is_empty());
+            assert!(!until.passed(), "something was left");
+        }
+        assert!(names(&core, &who).await.is_empty());
+        assert_eq!(raw_names(&core, &who).await, [others.as_bytes()]);
     });
 }
 
