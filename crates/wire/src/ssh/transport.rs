@@ -129,6 +129,8 @@ pub struct Transport {
     strict: bool,
     /// The first exchange is not over.
     initial: bool,
+    /// The peer may begin another key exchange.
+    renewable: bool,
     /// The client takes EXT_INFO.
     ext_info: bool,
     host_key: Vec<u8>,
@@ -162,6 +164,7 @@ impl Transport {
             session: None,
             strict: false,
             initial: true,
+            renewable: true,
             ext_info: false,
             host_key: Vec::new(),
             chosen: None,
@@ -198,6 +201,12 @@ impl Transport {
     pub fn peer_version(&self) -> &[u8] {
         let [_, theirs] = &self.versions;
         theirs.get(8..).unwrap_or_default()
+    }
+
+    /// Whether the peer may begin another key exchange. Each costs a server a signature and more
+    /// than the peer has to do for it: strangers have no need of a second one.
+    pub fn set_renewable(&mut self, renewable: bool) {
+        self.renewable = renewable;
     }
 
     /// Whether a key exchange is under way.

@@ -86,7 +86,8 @@ where
         return ssh.budgets.refuse();
     };
     let side = Side::Server(Arc::clone(&ssh.setup));
-    let Ok(transport) = Transport::new(side, Box::new(SystemRandom)) else { return };
+    let Ok(mut transport) = Transport::new(side, Box::new(SystemRandom)) else { return };
+    transport.set_renewable(false);
     let session = Rc::new(RefCell::new(Session::new(transport)));
     let wake = Rc::clone(&session.borrow().wake);
     let pace = ssh.budgets.limits().pace;
@@ -296,6 +297,7 @@ where
                 self.generation = self.ssh.identity.generation();
                 self.person = Some(person);
                 self.unsigned = None;
+                self.session.borrow_mut().transport.set_renewable(true);
                 Ok(())
             }
         }

@@ -212,6 +212,18 @@ fn keys_are_renewed_below_the_data() {
 }
 
 #[test]
+fn nobody_renews_keys_before_signing_in() {
+    run(async {
+        let server = Server::start();
+        let mut client = server.client().await;
+        client.transport.renew_now().unwrap();
+        client.send(&Message::ServiceRequest("ssh-userauth")).await;
+        let told = tokio::time::timeout(Duration::from_secs(10), client.farewell()).await;
+        assert_eq!(told, Ok(Some(reason::PROTOCOL_ERROR)));
+    });
+}
+
+#[test]
 fn several_channels_at_once_up_to_a_limit() {
     run(async {
         let server = Server::start();

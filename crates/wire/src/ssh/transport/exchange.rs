@@ -88,6 +88,9 @@ impl Transport {
         if self.awaits_exchange() {
             return Err(Error::Protocol("a second KEXINIT"));
         }
+        if self.session.is_some() && self.exchange.is_none() && !self.renewable {
+            return Err(Error::Protocol("another KEXINIT before signing in"));
+        }
         if self.exchange.is_none() {
             self.begin_exchange()?;
         }
