@@ -19,7 +19,8 @@ impl Core {
     /// Runs a change of a share's files, if it may be changed.
     ///
     /// # Errors
-    /// [`Status::ReadOnly`]; as for [`Core::change`].
+    /// [`Status::ReadOnly`]; as for [`Files::still_reach`](super::Files::still_reach) and
+    /// [`Core::change`].
     pub async fn alter<T: Send + 'static>(
         &self,
         who: &Caller,
@@ -27,6 +28,7 @@ impl Core {
         op: impl Fn(&dyn FileSystem, Context<'_>) -> Change<T> + Send + Sync + 'static,
     ) -> Result<T> {
         reached.for_change()?;
+        self.files.still_reach(who, reached, true)?;
         let fs = Arc::clone(&reached.share.fs);
         self.change(who, &reached.cred, move |cx| op(&*fs, cx)).await
     }
@@ -142,6 +144,7 @@ impl Core {
     /// # Errors
     /// As of FSSTAT.
     pub async fn space(&self, who: &Caller, reached: &Reached) -> Result<Space> {
+        self.files.still_reach(who, reached, false)?;
         let fs = Arc::clone(&reached.share.fs);
         self.look(who, &reached.cred, move |cx| fs.space(cx)).await
     }

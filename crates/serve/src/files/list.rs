@@ -98,6 +98,7 @@ impl Listing {
             return Ok(None);
         }
         let reached = &self.dir.reached;
+        core.files.still_reach(who, reached, false)?;
         let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
         let from = (self.cookie, self.verifier);
         // A directory can be large, and its attributes on disk: never on the connection's thread.

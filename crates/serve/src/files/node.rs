@@ -106,6 +106,21 @@ impl Files {
         let name = std::str::from_utf8(share).map_err(|_| Status::NotFound)?;
         who.reach(table.by_name(name).ok_or(Status::NotFound)?)
     }
+
+    /// That a caller still may use a share that was reached before, to change something if that is
+    /// wanted. An open file, or an upload under way, holds for as long as the rights do.
+    ///
+    /// # Errors
+    /// [`Status::Stale`] if the share is not served any more, [`Status::Access`] if nothing is
+    /// granted there now, or not by the same identity, [`Status::ReadOnly`].
+    pub fn still_reach(&self, who: &Caller, reached: &Reached, to_change: bool) -> Result<()> {
+        let table = self.shares.load();
+        let now = who.reach(table.by_id(reached.share.id).ok_or(Status::Stale)?)?;
+        if *now.cred != *reached.cred {
+            return Err(Status::Access);
+        }
+        if to_change { now.for_change() } else { Ok(()) }
+    }
 }
 
 impl Core {
@@ -160,6 +175,7 @@ impl Core {
     /// # Errors
     /// As of GETATTR.
     pub async fn attr(&self, who: &Caller, node: &Node) -> Result<Attr> {
+        self.files.still_reach(who, &node.reached, false)?;
         let (fs, handle) = (Arc::clone(&node.reached.share.fs), node.handle);
         self.look(who, &node.reached.cred, move |cx| fs.getattr(cx, &handle)).await
     }

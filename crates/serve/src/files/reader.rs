@@ -56,6 +56,7 @@ impl Reader {
         (offset, count): (u64, usize),
         into: &mut ReplyBuf,
     ) -> Result<(usize, bool)> {
+        core.files.still_reach(who, &self.node.reached, false)?;
         let (fs, file) = (Arc::clone(&self.node.reached.share.fs), self.node.handle);
         let read = move |cx: Context<'_>, buf: &mut ReplyBuf| {
             let start = buf.extend_stale(count);
@@ -91,6 +92,7 @@ impl Reader {
         who: &Caller,
         (offset, count): (u64, usize),
     ) -> Result<Option<Stretch>> {
+        core.files.still_reach(who, &self.node.reached, false)?;
         let (fs, file) = (Arc::clone(&self.node.reached.share.fs), self.node.handle);
         let look = move |cx: Context<'_>| fs.stretch(cx, &file, offset, count);
         match core.look(who, &self.node.reached.cred, look).await {

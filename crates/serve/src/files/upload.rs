@@ -521,6 +521,7 @@ impl Core {
         offset: u64,
         data: Vec<u8>,
     ) -> Result<Vec<u8>> {
+        self.files.still_reach(who, &node.reached, true)?;
         let (fs, file, cred) =
             (Arc::clone(&node.reached.share.fs), node.handle, &node.reached.cred);
         let write = move |cx: Context<'_>, data: &[u8]| {

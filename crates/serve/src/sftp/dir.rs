@@ -75,6 +75,10 @@ async fn on_their_way(s: &Session, path: &VPath, ready: &mut VecDeque<Listed>) {
 
 /// READDIR: the whole answer.
 pub(super) async fn read(s: &Session, dir: &OpenDir, id: u32) -> Result<ReplyBuf> {
+    // What is ready was looked at before.
+    if let Some(listing) = dir.listing.borrow().as_ref() {
+        s.core.files.still_reach(&s.who, &listing.dir().reached, false)?;
+    }
     // A batch may consist of names that are not shown.
     while dir.ready.borrow().is_empty() && !dir.done.get() {
         let Some(mut listing) = dir.listing.borrow_mut().take() else { break };

@@ -107,6 +107,7 @@ pub(super) async fn copy(
             return Ok(());
         }
         let (at, to_at) = (from_offset.saturating_add(done), to_offset.saturating_add(done));
+        s.core.files.still_reach(&s.who, &from.node.reached, false)?;
         let copied = match from.node.reached.share.id == to.node.reached.share.id {
             true => copy_inside(s, (from, at), (to, to_at), left).await,
             false => Err(Status::NotSupported),

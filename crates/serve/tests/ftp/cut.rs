@@ -9,11 +9,12 @@ use serve::ftp::Settings;
 use vfs::cred::Cred;
 use vfs::fs::{Context, FileSystem};
 use vfs::mem::MemFs;
+use vfs::share::rules::Rules;
 use vfs::share::{Service, tag};
 use wire::ftp::{Request, Verb};
 
 use crate::client::{Client, PATIENCE, Running, Stream};
-use crate::scene::Scene;
+use crate::scene::{Nobody, Scene};
 use crate::scripted::Scripted;
 use crate::tls::protected;
 
@@ -183,5 +184,33 @@ fn a_client_that_has_sent_quit_may_leave() {
         assert_eq!(codes, (226, 200, 221), "{size} bytes");
         gated.running.scene.told.take(1);
         gated.holds(&vec![7; size], "complete");
+    }
+}
+
+#[test]
+fn an_upload_and_a_download_end_with_their_rights() {
+    let gated = Gated::new();
+    let table = gated.running.scene.files.shares.load();
+    let share = table.by_name("share").expect("the share");
+    let set = |rules: &str| {
+        share.rules_for(Service::Ftp).set(Rules::parse(rules, &Nobody).expect("rules"));
+    };
+    for size in [SMALL, LARGE] {
+        let mut c = gated.running.signed_in();
+        let mut data = gated.begin(&mut c, size);
+        set("*(ro,no_root_squash)");
+        data.try_finish();
+        assert_eq!(c.reply().code, 451, "{size} bytes");
+        gated.running.scene.told.take(1);
+        gated.holds(b"before", "after it was made read-only");
+        set("*(rw,no_root_squash)");
+        c.put("large", &vec![7; 64 << 20]);
+        data = c.begin(&Request::Text(Verb::Retr, b"large"));
+        set("10.0.0.1(rw)");
+        assert!(data.all().len() < 64 << 20);
+        assert_eq!(c.reply().code, 451);
+        set("*(rw,no_root_squash)");
+        assert_eq!(c.say("DELE large"), 250);
+        gated.running.scene.told.take(2);
     }
 }

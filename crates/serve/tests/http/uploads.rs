@@ -5,8 +5,11 @@ use std::sync::Arc;
 use serve::files::{Links, VPath};
 use vfs::attr::SetAttr;
 use vfs::fs::{Context, FileSystem, SetXattr};
+use vfs::share::Service;
+use vfs::share::rules::Rules;
 use wire::dav::header::lock_token;
 
+use crate::scene::Nobody;
 use crate::stand::{Stand, closed, open};
 
 const ALICE: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
@@ -153,4 +156,22 @@ fn a_lock_is_on_what_an_upload_in_parts_has_put_there() {
         assert_eq!(found.node().expect("a file").key(), lock.file, "and on this file");
     });
     assert_eq!(client.ask("PUT /share/f", &[ALICE], b"x").status, 423);
+}
+
+#[test]
+fn an_upload_in_parts_follows_the_rules_of_its_share() {
+    let stand = Stand::new(open());
+    let table = stand.scene.files.shares.load();
+    let share = table.by_name("share").expect("the share");
+    let mut client = stand.client();
+    let begun = client.ask("POST /share/f?upload", &["Upload-Length: 5"], b"");
+    let place = format!("PATCH {}", begun.header("location"));
+    assert_eq!(client.ask(&place, &["Upload-Offset: 0"], b"af").status, 204);
+    for taken in ["*(ro)", "10.0.0.1(rw)"] {
+        share.rules_for(Service::Http).set(Rules::parse(taken, &Nobody).expect("rules"));
+        assert_eq!(client.ask(&place, &["Upload-Offset: 2"], b"ter").status, 403, "{taken}");
+    }
+    share.rules_for(Service::Http).set(Rules::default());
+    assert_eq!(client.get("/share/f", &[]).status, 404);
+    assert_eq!(client.ask(&place, &["Upload-Offset: 2"], b"ter").status, 201);
 }

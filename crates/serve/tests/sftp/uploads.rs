@@ -2,13 +2,14 @@
 
 use serve::sftp::{Settings, Uploads};
 use vfs::mem::MemFs;
+use vfs::share::rules::Rules;
 use vfs::share::{Service, tag};
 use wire::sftp::extended::CopyData;
 use wire::sftp::request::OfHandle;
 use wire::sftp::{Attrs, Extended, HandleBytes, OpenFlags, Request, StatusCode, Times};
 
 use crate::client::*;
-use crate::scene::Scene;
+use crate::scene::{Nobody, Scene};
 
 const NONE: Got = Got::Status(StatusCode::NO_SUCH_FILE);
 
@@ -283,5 +284,49 @@ fn a_copy_that_failed_is_no_upload() {
         assert_eq!(c.call(copy).await, FULL);
         assert_eq!(c.call(close(&to)).await, FULL);
         assert_eq!(c.get_file(b"/share/f").await, b"before");
+    });
+}
+
+/// Rights that are taken away are gone for what is open as well.
+#[test]
+fn open_files_follow_the_rules_of_their_share() {
+    let scene = Scene::in_memory(Service::Sftp);
+    let files = scene.files.clone();
+    with_client(&scene, |_, mut c, _| async move {
+        const DENIED: Got = Got::Status(StatusCode::PERMISSION_DENIED);
+        let table = files.shares.load();
+        let share = table.by_name("share").expect("the share");
+        let set = |rules: &str| {
+            share.rules_for(Service::Sftp).set(Rules::parse(rules, &Nobody).expect("rules"));
+        };
+        c.put_file(b"/share/f", b"before").await;
+        c.put_file(b"/share/h", b"before").await;
+        let whole = c.call(open(b"/share/h", new_file())).await.handle();
+        let reading = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let dir = c.call(opendir(b"/share")).await.handle();
+        let writing = c.call(open(b"/share/g", new_file())).await.handle();
+        c.done(write(&writing, 0, b"all")).await;
+        c.done(write(&whole, 0, b"after")).await;
+        set("*(ro,no_root_squash)");
+        assert_eq!(c.call(write(&whole, 5, b"!")).await, DENIED);
+        let times = Attrs { times: Some(Times { atime: 1, mtime: 2 }), ..Attrs::default() };
+        assert_eq!(c.call(fsetstat(&writing, times)).await, DENIED);
+        assert_eq!(c.call(close(&writing)).await, DENIED);
+        assert_eq!(c.call(read(&reading, 0, 10)).await, Got::Data(b"before".to_vec()));
+        for nothing in ["10.0.0.1(rw)", "*(ro,all_squash)"] {
+            set(nothing);
+            assert_eq!(c.call(read(&reading, 0, 10)).await, DENIED, "{nothing}");
+            assert_eq!(c.call(fstat(&reading)).await, DENIED, "{nothing}");
+            let names = Request::Readdir(OfHandle { handle: HandleBytes(&dir) });
+            assert_eq!(c.call(names).await, DENIED, "{nothing}");
+        }
+        set("*(rw,no_root_squash)");
+        assert_eq!(c.call(read(&reading, 0, 10)).await, Got::Data(b"before".to_vec()));
+        assert_eq!(c.call(close(&whole)).await, DENIED, "a part of it is missing");
+        assert_eq!(c.get_file(b"/share/h").await, b"before");
+        assert_eq!(c.call(stat(b"/share/g")).await, NONE);
+        // And a share that is not served any more.
+        files.shares.replace(vfs::share::ShareTable::default());
+        assert_eq!(c.call(read(&reading, 0, 10)).await, NONE);
     });
 }

@@ -156,7 +156,8 @@ impl ShareTree {
         look: impl FnOnce(&dyn FileSystem, Context<'_>) -> Result<T>,
     ) -> Result<T> {
         let since = stamp();
-        let done = look(self.fs(), self.cx());
+        let still = self.files.still_reach(&self.who, &self.reached, false);
+        let done = still.and_then(|()| look(self.fs(), self.cx()));
         self.tally.note(op, since, (file, None), &done);
         done
     }
@@ -181,6 +182,7 @@ impl ShareTree {
         change: impl Fn(&dyn FileSystem, Context<'_>) -> Change<T>,
     ) -> Result<T> {
         self.reached.for_change()?;
+        self.files.still_reach(&self.who, &self.reached, true)?;
         let until = Deadline::after(RECALL_PATIENCE);
         loop {
             match change(self.fs(), self.cx()) {
