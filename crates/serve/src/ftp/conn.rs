@@ -150,6 +150,8 @@ pub(super) async fn serve(
         local,
         client,
         tls: None,
+        ear: None,
+        ending: ending.clone(),
         span,
         transfer: Transfer::default(),
     };
@@ -221,7 +223,16 @@ impl Conn {
         }
         let s = &mut self.session;
         s.span = s.core.begin_at(s.client, dispatch::op(parsed.verb), arrived_ns);
-        let (answer, goes_on) = match dispatch::answer(s, parsed).await {
+        // What hears of the client's end is a descriptor as a connection is.
+        let long = matches!(parsed.verb, Some(Verb::Hash | Verb::Size));
+        let place = if long { data::place(&s.core, s.peer.ip()).ok() } else { None };
+        s.ear = place.as_ref().and_then(|_| self.control.link.ear().ok());
+        let next = dispatch::answer(s, parsed).await;
+        s.ear = None;
+        drop(place);
+        let (answer, goes_on) = match next {
+            // RFC 959 §5.4: 421 closes the control connection.
+            Next::Answer(answer) if answer.code == 421 => (answer, false),
             Next::Answer(answer) => (answer, true),
             Next::Leave(answer) => (answer, false),
             Next::Secure(answer) => return self.begin_tls(&answer).await,

@@ -1,10 +1,13 @@
 //! Directories, names and attributes: CWD, MKD, RMD, DELE, RNFR and RNTO, SITE, and what is asked
 //! of one file: SIZE, MDTM, MFMT, HASH, AVBL.
 
+use std::sync::Arc;
+
 use aws_lc_rs::digest;
 use base::limits::{FTP_ASCII_SIZE_MAX, FTP_PIECE};
 use base::text::hex;
 use vfs::attr::{SetAttr, SetTime, Time};
+use vfs::fs::Context;
 use vfs::status::Status;
 use wire::ftp::ascii::Ends;
 use wire::ftp::reply::quoted;
@@ -82,35 +85,71 @@ pub(super) async fn size(s: &mut Session, path: &[u8]) -> Outcome {
     if node.attr.size > FTP_ASCII_SIZE_MAX {
         return Err(Answer::of(550, "SIZE of so large a file only in TYPE I."));
     }
-    let (mut len, mut ends) = (0, Ends::default());
     let end = node.attr.size;
-    read(s, node, (0, end), |piece| len += ends.wire_len(piece)).await?;
-    Ok(Answer::with(213, len.to_string()))
+    let length = sum(s, node, (0, end), Length::default()).await?;
+    Ok(Answer::with(213, length.0.to_string()))
 }
 
-/// Reads a part of a file, piece by piece.
-async fn read(
+/// What is made of the bytes of a file.
+trait Sum: Send + 'static {
+    fn add(&mut self, piece: &[u8]);
+}
+
+impl Sum for digest::Context {
+    fn add(&mut self, piece: &[u8]) {
+        self.update(piece);
+    }
+}
+
+/// The length of a text as it is sent, and what it takes to go on.
+#[derive(Default)]
+struct Length(u64, Ends);
+
+impl Sum for Length {
+    fn add(&mut self, piece: &[u8]) {
+        self.0 += self.1.wire_len(piece);
+    }
+}
+
+/// Adds a part of a file up, piece by piece, on the pool. It ends with the connection, its user
+/// and the service, as a transfer does: nobody would be there for the answer.
+async fn sum<S: Sum>(
     s: &Session,
     node: Node,
     (mut offset, end): (u64, u64),
-    mut each: impl FnMut(&[u8]),
-) -> Result<(), Answer> {
+    mut sum: S,
+) -> Result<S, Answer> {
     let (core, who): (&Core, _) = (&s.core, s.who()?);
     let reader = core.reader(who, node).await?;
-    let mut buf = core.buffers.take_reply();
+    let node = reader.node();
+    let mut piece = core.files.large.take(FTP_PIECE);
+    let begin = offset;
     while offset < end {
+        // A client that sends what it has to say and shuts its side gets answers that are short.
+        if offset > begin {
+            s.may_go_on()?;
+        }
+        core.files.still_reach(who, &node.reached, false)?;
+        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
         let count = (end - offset).min(FTP_PIECE as u64) as usize;
-        buf.truncate(0);
-        let (count, eof) = reader.read(core, who, (offset, count), &mut buf).await?;
-        each(buf.as_slice());
-        offset += count as u64;
-        if eof || count == 0 {
+        let add = move |cx: Context<'_>| {
+            piece.resize(count, 0);
+            let done = fs.read(cx, &file, offset, &mut piece);
+            if let Ok(done) = &done {
+                sum.add(piece.get(..done.count).unwrap_or_default());
+            }
+            (sum, piece, done)
+        };
+        let (now, back, done) = core.pooled(who, &node.reached.cred, add).await?;
+        (sum, piece) = (now, back);
+        let done = done?;
+        offset += done.count as u64;
+        if done.eof || done.count == 0 {
             break;
         }
-        tokio::task::yield_now().await;
     }
-    core.buffers.give_reply(buf);
-    Ok(())
+    core.files.large.give(piece);
+    Ok(sum)
 }
 
 /// MDTM.
@@ -163,13 +202,12 @@ pub(super) async fn hash(s: &mut Session, path: &[u8]) -> Outcome {
         return Err(Answer::of(551, "The file ends before that range."));
     }
     let end = last.saturating_add(1).min(size);
-    let mut context = digest::Context::new(match s.state.hash {
+    let context = digest::Context::new(match s.state.hash {
         Algorithm::Sha256 => &digest::SHA256,
         Algorithm::Sha512 => &digest::SHA512,
         Algorithm::Sha1 => &digest::SHA1_FOR_LEGACY_USE_ONLY,
     });
-    read(s, node, (first, end), |piece| context.update(piece)).await?;
-    let digest = context.finish();
+    let digest = sum(s, node, (first, end), context).await?.finish();
     let hex = hex(digest.as_ref());
     let last = end.saturating_sub(1).max(first);
     let head = format!("{} {first}-{last} {hex} ", s.state.hash.name()).into_bytes();

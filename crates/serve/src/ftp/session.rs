@@ -16,6 +16,8 @@ use super::settings::Settings;
 use super::state::State;
 use crate::files::transfer::{Direction, Protocol};
 use crate::files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer};
+use crate::transport::link::Ear;
+use crate::transport::tasks::Ending;
 
 /// Everything about a client but his sockets.
 pub(super) struct Session {
@@ -37,6 +39,10 @@ pub(super) struct Session {
     pub(super) client: u32,
     /// With what his connections are protected.
     pub(super) tls: Option<Arc<ServerConfig>>,
+    /// Hears of the end of the control connection while a command is answered.
+    pub(super) ear: Option<Ear>,
+    /// Turns true when the service ends.
+    pub(super) ending: Ending,
     /// The command that is being answered.
     pub(super) span: Span,
     /// The transfer that it asks for.
@@ -125,6 +131,25 @@ impl Session {
         }
         // Another password, or other rights, and he comes in anew.
         identity.stands(&who.person)
+    }
+
+    /// That a command which takes long may go on.
+    ///
+    /// # Errors
+    /// 426 if the client has gone, 421 if its user may not be here any more, or the service ends.
+    pub(super) fn may_go_on(&self) -> std::result::Result<(), Answer> {
+        if self.ear.as_ref().is_some_and(Ear::hears_end) {
+            return Err(Answer::of(426, "The client has gone."));
+        }
+        if *self.ending.borrow() {
+            return Err(Answer::of(421, "The service is ending."));
+        }
+        let identity = &self.core.files.identity;
+        let stands = |who: &Caller| who.person.anonymous || identity.stands(&who.person);
+        match self.who.as_ref().is_none_or(stands) {
+            true => Ok(()),
+            false => Err(Answer::of(421, "You are not a user any more.")),
+        }
     }
 
     /// Where the signed-in user may look at a directory: that it is one, and he may go there.

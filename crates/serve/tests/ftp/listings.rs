@@ -1,11 +1,15 @@
 //! Directories, names, attributes, listings.
 
+use std::time::Instant;
+
 use serve::ftp::Settings;
+use vfs::share::Service;
 use wire::ftp::facts::{self, Kind};
 use wire::ftp::request::Site;
 use wire::ftp::{Request, Verb};
 
-use crate::client::{Client, Running};
+use crate::client::{Client, PATIENCE, Running};
+use crate::scene::{Scene, Scratch};
 
 fn text(verb: Verb, path: &[u8]) -> Request<'_> {
     Request::Text(verb, path)
@@ -133,6 +137,31 @@ fn digests_of_files_and_parts_of_them() {
     assert_eq!(c.text("HASH file"), "SHA-1 1-1 e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98 file");
     assert!(c.text("HASH file").starts_with("SHA-1 0-2 a9993e36"), "a range holds once");
     assert_eq!(c.say("HASH ."), 550);
+}
+
+/// Hashing takes hours where a file has a large hole; nobody needs the answer any more when its
+/// client has gone, or may not be here.
+#[test]
+fn a_digest_ends_with_its_client_and_its_user() {
+    let folder = Scratch::new();
+    folder.set_len("share/large", 1 << 40);
+    folder.set_len("share/small", 1 << 20);
+    let scene = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
+    let running = Running::over(scene, Settings::default());
+    let open = || running.scene.files.budgets.connections();
+    let mut c = running.signed_in();
+    assert_eq!(c.say("HASH small"), 213);
+    c.send(b"HASH large\r\n");
+    drop(c);
+    let deadline = Instant::now() + PATIENCE;
+    while open() > 0 {
+        assert!(Instant::now() < deadline, "it goes on without its client");
+    }
+    let mut c = running.signed_in();
+    c.send(b"HASH large\r\n");
+    running.scene.users.remove("alice");
+    assert_eq!(c.reply().code, 421);
+    assert!(c.next().is_none());
 }
 
 #[test]
