@@ -314,6 +314,9 @@ pub const FLUSH_THREADS: usize = 8;
 pub const FLUSH_WAITING_MAX: usize = 65_536;
 /// Directories on the way from a file to the root of its share (PATH_MAX allows no more).
 pub const DEPTH_MAX: usize = 2_048;
+/// Directories looked at on the way up from one, to tell what it is within: those of a share, and
+/// as many above its root.
+pub const ANCESTORS_MAX: usize = 2 * DEPTH_MAX;
 /// Directory entries looked at when a cold handle has to be searched for: some 10 ms.
 pub const COLD_SEARCH_ENTRIES_MAX: usize = 65_536;
 /// Further directories known to hold a file: renamed or linked across directories.

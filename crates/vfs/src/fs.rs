@@ -14,6 +14,8 @@ use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use base::limits::ANCESTORS_MAX;
+
 use crate::acl::{Acl, AclKind};
 use crate::attr::{Attr, FileType, SetAttr, Wcc};
 use crate::cred::Cred;
@@ -516,6 +518,30 @@ pub trait FileSystem: Send + Sync + 'static {
             return Err(Status::NotFound);
         }
         self.lookup(cx, dir, b"..").map(|(entry, _)| entry).map_err(|failed| failed.status)
+    }
+
+    /// A directory and all directories above it, nearest first, beyond the root as far as they are
+    /// on the same file system: for telling whether one directory is within another, whatever
+    /// symbolic link or share the two were reached through. All of them exist, so that the keys
+    /// need no generation: compare with [`FileKey::is_same_inode`].
+    ///
+    /// # Errors
+    /// As for [`FileSystem::lookup_parent`]; [`Status::NameTooLong`] for more than
+    /// [`ANCESTORS_MAX`].
+    fn ancestors(&self, cx: Context<'_>, dir: &Handle) -> Result<Vec<FileKey>> {
+        let mut keys = vec![self.file_key(cx, dir)?];
+        let mut at = *dir;
+        loop {
+            match self.lookup_parent(cx, &at) {
+                Err(Status::NotFound) => return Ok(keys),
+                Ok(_) if keys.len() >= ANCESTORS_MAX => return Err(Status::NameTooLong),
+                Ok(above) => {
+                    keys.push(FileKey::from(&above.attr));
+                    at = above.handle;
+                }
+                Err(status) => return Err(status),
+            }
+        }
     }
 
     /// Reserves room, so that a later write there cannot find none; the file grows if it must.

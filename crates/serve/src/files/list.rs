@@ -20,6 +20,15 @@ pub struct Listed {
     pub name: Vec<u8>,
     /// Handle and attributes; `None` if it was gone when they were looked at.
     pub entry: Option<(Handle, Attr)>,
+    /// Where the listing goes on behind it.
+    cookie: u64,
+}
+
+impl Listed {
+    /// An entry that no listing has brought.
+    pub fn new(name: Vec<u8>, entry: Option<(Handle, Attr)>) -> Self {
+        Self { name, entry, cookie: 0 }
+    }
 }
 
 /// A listing under way.
@@ -57,7 +66,10 @@ fn batch(
             name if upload::is_one(name) => {
                 uploads.push((name.to_vec(), entry.entry.map(|e| e.attr)));
             }
-            _ => listed.push(Listed { name, entry: entry.entry.map(|e| (e.handle, e.attr)) }),
+            _ => {
+                let entry = entry.entry.map(|e| (e.handle, e.attr));
+                listed.push(Listed { name, entry, cookie });
+            }
         }
         true
     };
@@ -86,6 +98,11 @@ impl Listing {
     /// The directory.
     pub fn dir(&self) -> &Node {
         &self.dir
+    }
+
+    /// Goes back: the next entries are those behind this one.
+    pub fn rewind(&mut self, behind: &Listed) {
+        (self.cookie, self.done) = (behind.cookie, false);
     }
 
     /// The next entries, at most [`TRANSFER_LIST_BATCH`]; `None` when there are no more. They come

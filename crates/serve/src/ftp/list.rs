@@ -214,7 +214,7 @@ impl Batches {
                     batch.sort_by(|a, b| a.name.cmp(&b.name));
                 }
                 let reached = &listing.dir().reached;
-                let named = |Listed { name, entry }: Listed| {
+                let named = |Listed { name, entry, .. }: Listed| {
                     let (pattern, before) = match fits {
                         Some((pattern, before)) => (Some(pattern), before.as_slice()),
                         None => (None, &[][..]),

@@ -7,7 +7,8 @@
 //! - [`wire::http`]: what is text in HTTP; [`date`], [`select`], [`kind`]: what we make of it.
 //! - [`auth`]: signing in. [`state`]: who has, and which uploads are under way, pure.
 //! - [`get`], [`put`], [`upload`]: files. [`listing`], [`archive`], [`page`]: directories.
-//! - [`dav`]: WebDAV, and every change of names, whoever asks for it.
+//! - [`dav`]: WebDAV, and every change of names, whoever asks for it; [`descent`]: walks over
+//!   directory trees.
 //! - [`status`]: errors of the file contract as statuses of HTTP.
 //!
 //! `/` lists the shares that the caller may use, `/SHARE/path` is a file or a directory of one.
@@ -18,6 +19,7 @@ pub mod auth;
 pub mod conn;
 pub mod date;
 pub mod dav;
+pub(crate) mod descent;
 pub mod dispatch;
 pub mod get;
 pub mod h2;

@@ -24,7 +24,7 @@ use crate::transport::buffers::ReplyBuf;
 pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Result<u32> {
     let (mut ready, mut listing) = (VecDeque::new(), None);
     let dots = |handle: vfs::handle::Handle, attr: Attr| {
-        let dot = |name: &[u8]| Listed { name: name.to_vec(), entry: Some((handle, attr)) };
+        let dot = |name: &[u8]| Listed::new(name.to_vec(), Some((handle, attr)));
         [dot(b"."), dot(b"..")]
     };
     match s.core.find(&s.who, &path, Links::Follow).await? {
@@ -38,7 +38,7 @@ pub(super) async fn open(s: &Session, path: Path, seen: &mut Option<Node>) -> Re
                 if ready.is_empty() {
                     ready.extend(dots(root, Attr::of_shares()));
                 }
-                ready.push_back(Listed { name, entry: Some((root, node.attr)) });
+                ready.push_back(Listed::new(name, Some((root, node.attr))));
             }
         }
         Found::Node(node) => {
@@ -68,7 +68,7 @@ async fn on_their_way(s: &Session, path: &VPath, ready: &mut VecDeque<Listed>) {
         let attr = s.core.attr(&s.who, &file.node).await;
         if let (Err(Status::NotFound), Ok(attr)) = (there, attr) {
             let entry = Some((file.node.handle, attr));
-            ready.push_back(Listed { name: name.to_vec(), entry });
+            ready.push_back(Listed::new(name.to_vec(), entry));
         }
     }
 }

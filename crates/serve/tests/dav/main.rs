@@ -11,3 +11,4 @@ mod properties;
 #[path = "../files/scene.rs"]
 mod scene;
 mod site;
+mod trees;

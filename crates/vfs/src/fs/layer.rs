@@ -77,6 +77,9 @@ macro_rules! looks_at_inner {
         fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
             self.inner.lookup_parent(cx, dir)
         }
+        fn ancestors(&self, cx: Context<'_>, dir: &Handle) -> Result<Vec<FileKey>> {
+            self.inner.ancestors(cx, dir)
+        }
         fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
             self.inner.get_xattr(cx, file, name)
         }

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::limits::{COLD_SEARCH_ENTRIES_MAX, COLD_SEARCH_FRESH, DEPTH_MAX};
+use base::limits::{ANCESTORS_MAX, COLD_SEARCH_ENTRIES_MAX, COLD_SEARCH_FRESH, DEPTH_MAX};
 
 use crate::attr::{Attr, FileType};
 use crate::fs::{Context, Result};
@@ -21,6 +21,7 @@ use crate::host::list::Stream;
 use crate::host::node::{Node, lock};
 use crate::host::sys::KernelHandle;
 use crate::host::{HostFs, attrs, sys};
+use crate::locks::FileKey;
 use crate::name::Name;
 use crate::status::Status;
 
@@ -91,11 +92,48 @@ impl HostFs {
         }
         let _server = self.as_server(cx)?;
         let fd = self.up(dir.fd())?;
+        let st = sys::stat(fd.as_fd())?;
+        // One that we hold was inside when it was met, and is served as such: the walk to the root
+        // from each directory of a deep tree would take more than all else.
+        if st.st_dev == self.dev
+            && let Some(node) = self.nodes.by_ino(st.st_ino)
+        {
+            return Ok(node);
+        }
         if !self.reaches_root(fd.as_fd())? {
             return Err(Status::Stale);
         }
-        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
-        self.adopt(fd, &attr, None)
+        self.adopt(fd, &attrs::from_stat(&st, self.fsid), None)
+    }
+
+    /// A directory and those above it, beyond the root of the share up to that of the file system:
+    /// one walk up, where asking for one parent after the other would look from each of them
+    /// whether it is inside the share.
+    pub(super) fn ancestor_keys(&self, cx: Context<'_>, dir: &Handle) -> Result<Vec<FileKey>> {
+        let dir = self.node(cx, dir)?;
+        if dir.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        if !cx.may_block && !self.inline.all {
+            return Err(Status::WouldBlock);
+        }
+        let _server = self.as_server(cx)?;
+        let key = |fileid| FileKey { fsid: self.fsid, fileid, generation: 0 };
+        let (mut keys, mut at) = (vec![key(dir.ino)], dir.fd().try_clone_to_owned()?);
+        // Ends at a mount point, or at what an unprivileged server may not search.
+        while let Ok(above) = self.up(at.as_fd()) {
+            let st = sys::stat(above.as_fd())?;
+            if st.st_dev != self.dev || keys.last() == Some(&key(st.st_ino)) {
+                break;
+            }
+            if keys.len() >= ANCESTORS_MAX {
+                return Err(Status::NameTooLong);
+            }
+            keys.push(key(st.st_ino));
+            at = above;
+        }
+        let inside = keys.contains(&key(self.root.ino));
+        if inside { Ok(keys) } else { Err(Status::Stale) }
     }
 
     fn up(&self, dir: BorrowedFd<'_>) -> Result<OwnedFd> {

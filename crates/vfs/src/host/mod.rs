@@ -610,6 +610,9 @@ impl FileSystem for HostFs {
     fn lookup_parent(&self, cx: Context<'_>, dir: &Handle) -> Result<Entry> {
         self.look_up_parent(cx, dir)
     }
+    fn ancestors(&self, cx: Context<'_>, dir: &Handle) -> Result<Vec<FileKey>> {
+        self.ancestor_keys(cx, dir)
+    }
     fn allocate(&self, cx: Context<'_>, file: &Handle, offset: u64, len: u64) -> Change<()> {
         self.allocate_range(cx, file, offset, len)
     }

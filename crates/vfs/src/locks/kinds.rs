@@ -18,6 +18,14 @@ pub struct FileKey {
     pub generation: u64,
 }
 
+impl FileKey {
+    /// Whether both are one inode. For files that both exist now this says whether they are the
+    /// same, also where only one of the keys has a generation.
+    pub fn is_same_inode(&self, other: &Self) -> bool {
+        (self.fsid, self.fileid) == (other.fsid, other.fileid)
+    }
+}
+
 impl From<&Attr> for FileKey {
     fn from(attr: &Attr) -> Self {
         Self { fsid: attr.fsid, fileid: attr.fileid, generation: attr.generation }

@@ -2,24 +2,25 @@
 //! replaces a file only when it is whole; a move between shares is a copy that the original
 //! follows.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use base::limits::{DAV_FAILURES_MAX, DAV_TREE_DEPTH_MAX, TRANSFER_PIECE};
-use vfs::attr::{FileType, SetAttr};
+use base::limits::TRANSFER_PIECE;
+use vfs::attr::{Attr, FileType, SetAttr};
 use vfs::fs::{Context, FileSystem};
+use vfs::handle::Handle;
+use vfs::locks::FileKey;
 use vfs::status::Status;
 use wire::dav::header::{Depth, overwrite};
 
+use super::multi::Failures;
 use super::precondition::{dead_of, give_dead, replaced};
 use super::state::Touched;
-use super::{Job, Outcome, multi, refuse, tree};
-use crate::files::list::{Listed, Listing};
+use super::{Job, Outcome, refuse, tree};
+use crate::files::list::Listed;
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, VPath};
+use crate::http::descent::Descent;
 use crate::http::response::Response;
-use crate::http::status;
 
 /// Where something goes.
 struct Way {
@@ -28,7 +29,7 @@ struct Way {
 }
 
 /// What COPY and MOVE have in common: where to, and whether that may be (§9.8.3, §9.9.3).
-async fn way(job: &Job<'_, '_>, whole: bool) -> Result<Way, Response> {
+async fn way(job: &Job<'_, '_>, node: &Node, whole: bool) -> Result<Way, Response> {
     let to = job.destination()?;
     let may_replace = match job.request.headers.text("overwrite") {
         None => true,
@@ -51,6 +52,15 @@ async fn way(job: &Job<'_, '_>, whole: bool) -> Result<Way, Response> {
         spot => spot?,
     };
     spot.reached.for_change()?;
+    if whole && node.is_dir() {
+        let share = Arc::clone(&spot.reached.share);
+        let dir = spot.dir;
+        let above = move |cx: Context<'_>| share.fs.ancestors(cx, &dir);
+        let above = job.core.look(&job.who, &spot.reached.cred, above).await?;
+        if above.contains(&node.key()) {
+            return refuse(403, "a collection cannot be copied or moved into itself");
+        }
+    }
     if spot.entry.is_some() && !may_replace {
         return refuse(412, "there is something at the destination");
     }
@@ -66,7 +76,7 @@ async fn make_room(job: &Job<'_, '_>, way: &mut Way, from_dir: bool) -> Result<(
     }
     let failures = tree::remove(job, &way.spot, &way.to).await?;
     if !failures.is_empty() {
-        return Err(multi::failures(&failures));
+        return Err(failures.answer());
     }
     way.spot.entry = None;
     tree::forget(job.dav, job.core, &job.who, &way.to, true).await
@@ -81,7 +91,7 @@ pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
         Some(Some(Depth::Zero)) => false,
         _ => return refuse(400, "the Depth of a copy is 0 or infinity"),
     };
-    let mut way = way(job, deep && node.is_dir()).await?;
+    let mut way = way(job, &node, deep && node.is_dir()).await?;
     let to = way.to.to_bytes();
     let existed = way.spot.entry.is_some();
     job.permit(&[Touched { path: &to, name: !existed, tree: true }]).await?;
@@ -99,14 +109,14 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
         return refuse(400, "a collection goes with all its members");
     }
-    let mut way = way(job, true).await?;
+    let mut way = way(job, &node, true).await?;
     let (path, to) = (job.path.to_bytes(), way.to.to_bytes());
     let existed = way.spot.entry.is_some();
     let source = Touched { path: &path, name: true, tree: node.is_dir() };
     let target = Touched { path: &to, name: !existed, tree: true };
     job.permit(&[source, target]).await?;
     make_room(job, &mut way, node.is_dir()).await?;
-    let mut failures = Vec::new();
+    let mut failures = Failures::default();
     match job.core.rename(&job.who, &from, &way.spot).await {
         Err(Status::CrossDevice) => {
             failures = copy_all(job, &node, &way, true).await?;
@@ -123,14 +133,9 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     finish(job, &way, existed, failures).await
 }
 
-async fn finish(
-    job: &Job<'_, '_>,
-    way: &Way,
-    existed: bool,
-    failures: Vec<(String, u16)>,
-) -> Outcome {
+async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures) -> Outcome {
     if !failures.is_empty() {
-        return Err(multi::failures(&failures));
+        return Err(failures.answer());
     }
     // A lock that was at the destination stays there, on what is there now.
     let found = job.core.find(&job.who, &way.to, Links::Keep).await?;
@@ -147,30 +152,26 @@ async fn copy_all(
     node: &Node,
     way: &Way,
     deep: bool,
-) -> Result<Vec<(String, u16)>, Response> {
-    let mut copying = Copying { job, deep, failures: Vec::new() };
-    copying.any(node, &way.spot, &way.to, 0).await?;
+) -> Result<Failures, Response> {
+    let mut copying = Copying { job, to: &way.to, failures: Failures::default() };
+    match node.is_dir() {
+        true => copying.tree(node, &way.spot, deep).await?,
+        false => copying.single(node, &way.spot).await?,
+    }
     Ok(copying.failures)
 }
 
 struct Copying<'a, 'b> {
     job: &'a Job<'a, 'b>,
-    deep: bool,
-    failures: Vec<(String, u16)>,
+    to: &'a VPath,
+    failures: Failures,
 }
 
 impl Copying<'_, '_> {
-    /// Copies a file, a link or a directory to a place where nothing is, or, a file, a file.
-    async fn any(
-        &mut self,
-        node: &Node,
-        spot: &Spot,
-        to: &VPath,
-        depth: usize,
-    ) -> vfs::fs::Result<()> {
+    /// Copies a file or a link to a place where nothing is, or, a file, a file.
+    async fn single(&self, node: &Node, spot: &Spot) -> vfs::fs::Result<()> {
         let (core, who) = (self.job.core, &self.job.who);
         match node.attr.kind {
-            FileType::Directory => self.directory(node, spot, to, depth).await,
             FileType::Regular => self.file(node, spot).await,
             FileType::Symlink => {
                 let target = core.read_link(who, node).await?;
@@ -180,43 +181,68 @@ impl Copying<'_, '_> {
         }
     }
 
-    fn directory<'c>(
-        &'c mut self,
-        node: &'c Node,
-        spot: &'c Spot,
-        to: &'c VPath,
-        depth: usize,
-    ) -> Pin<Box<dyn Future<Output = vfs::fs::Result<()>> + 'c>> {
-        Box::pin(async move {
-            if depth >= DAV_TREE_DEPTH_MAX {
-                return Err(Status::NameTooLong);
-            }
-            let (core, who) = (self.job.core, &self.job.who);
-            let mode = SetAttr { mode: Some(node.attr.mode & 0o777), ..self.job.new_dir() };
-            let made = core.make_dir(who, spot, mode).await?;
-            self.properties(node, &made).await?;
-            if !self.deep {
-                return Ok(());
-            }
-            let mut listing = Listing::new(node.clone());
-            while let Some(batch) = listing.next(core, who).await? {
-                for Listed { name, entry } in batch {
-                    let Some((handle, attr)) = entry else { continue };
-                    let inner = Node { handle, attr, ..node.clone() };
-                    let below = to.with(&name);
-                    let (reached, dir) = (made.reached.clone(), made.handle);
-                    let place = Spot { reached, dir, name, entry: None };
-                    if let Err(status) = self.any(&inner, &place, &below, depth + 1).await {
-                        let href = multi::href(&below.to_bytes(), inner.is_dir());
-                        self.failures.push((href, status::of(status)));
+    /// Makes a directory like another one, without what is in it.
+    async fn directory(&self, node: &Node, spot: &Spot) -> vfs::fs::Result<Node> {
+        let mode = SetAttr { mode: Some(node.attr.mode & 0o777), ..self.job.new_dir() };
+        let made = self.job.core.make_dir(&self.job.who, spot, mode).await?;
+        self.properties(node, &made).await?;
+        Ok(made)
+    }
+
+    /// Copies a directory, with all that is in it if `deep`.
+    async fn tree(&mut self, top: &Node, spot: &Spot, deep: bool) -> vfs::fs::Result<()> {
+        let made = self.directory(top, spot).await?;
+        if !deep {
+            return Ok(());
+        }
+        let copy = made.key();
+        let mut walk = Descent::new(top.clone(), made);
+        while !self.failures.is_full() {
+            match walk.fill(self.job.core, &self.job.who).await {
+                Ok(true) => {}
+                Err(status) if walk.depth() == 1 => return Err(status),
+                ended => {
+                    if let Err(status) = ended {
+                        self.failures.note(self.to, walk.way(), true, status);
                     }
-                    if self.failures.len() >= DAV_FAILURES_MAX {
+                    drop(walk.leave());
+                    if walk.depth() == 0 {
                         return Ok(());
                     }
+                    continue;
                 }
             }
-            Ok(())
-        })
+            let Some(listed) = walk.take() else { continue };
+            let Some((handle, attr)) = listed.entry else { continue };
+            let (name, dir) = (listed.name.clone(), attr.kind == FileType::Directory);
+            // One that was moved into the tree since: the copy would have no end.
+            let outcome = match FileKey::from(&attr) == copy {
+                true => Err(Status::Access),
+                false => self.member(&mut walk, listed, (handle, attr)).await,
+            };
+            if let Err(status) = outcome {
+                self.failures.note(self.to, walk.way().chain([name.as_slice()]), dir, status);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies an entry of the current directory; goes down into it if it is one itself.
+    async fn member(
+        &self,
+        walk: &mut Descent<Node>,
+        listed: Listed,
+        (handle, attr): (Handle, Attr),
+    ) -> vfs::fs::Result<()> {
+        let Some((dir, made)) = walk.current() else { return Ok(()) };
+        let node = Node { handle, attr, ..dir.clone() };
+        let (reached, dir, name) = (made.reached.clone(), made.handle, listed.name.clone());
+        let spot = Spot { reached, dir, name, entry: None };
+        if !node.is_dir() {
+            return self.single(&node, &spot).await;
+        }
+        let made = self.directory(&node, &spot).await?;
+        walk.enter(listed, node, made)
     }
 
     async fn file(&self, node: &Node, spot: &Spot) -> vfs::fs::Result<()> {

@@ -154,7 +154,7 @@ impl Answer {
     /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
     async fn batch(&mut self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<()> {
         let mut members: Vec<(Vec<u8>, Handle, Attr)> = Vec::with_capacity(batch.len());
-        for Listed { name, entry } in batch {
+        for Listed { name, entry, .. } in batch {
             let Some((handle, attr)) = entry else { continue };
             match attr.kind {
                 FileType::Regular | FileType::Directory => members.push((name, handle, attr)),

@@ -1,7 +1,10 @@
 //! Answers in XML: multistatus (RFC 4918 §13) and the preconditions of `error` (§16).
 
+use base::limits::{DAV_FAILURES_BYTES_MAX, DAV_FAILURES_MAX, TRANSFER_PATH_MAX};
+use vfs::status::Status;
 use wire::dav::xml::Writer;
 
+use crate::files::VPath;
 use crate::http::request::percent_encode;
 use crate::http::response::Response;
 use crate::http::status;
@@ -49,6 +52,56 @@ pub fn failures(all: &[(String, u16)]) -> Response {
     }
     out.push_str(END);
     Response::new(207).bytes(XML, out.into_bytes())
+}
+
+/// What could not be done to members of a tree, as far as one answer names it.
+#[derive(Default)]
+pub struct Failures {
+    all: Vec<(String, u16)>,
+    bytes: usize,
+}
+
+impl Failures {
+    /// Notes a member of the tree at `top` by the names that lead to it from there. What is too
+    /// deep for any client to name is reported for the collection around it that is not.
+    pub fn note<'n>(
+        &mut self,
+        top: &VPath,
+        way: impl Iterator<Item = &'n [u8]>,
+        collection: bool,
+        status: Status,
+    ) {
+        let (mut path, mut collection) = (top.to_bytes(), collection);
+        for name in way {
+            if path.len() + 1 + name.len() > TRANSFER_PATH_MAX {
+                collection = true;
+                break;
+            }
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        let href = href(&path, collection);
+        let again = self.all.last().is_some_and(|(last, _)| *last == href);
+        if !self.is_full() && !again {
+            self.bytes += href.len();
+            self.all.push((href, status::of(status)));
+        }
+    }
+
+    /// Whether there is room for no more: there is no sense in going on.
+    pub fn is_full(&self) -> bool {
+        self.all.len() >= DAV_FAILURES_MAX || self.bytes >= DAV_FAILURES_BYTES_MAX
+    }
+
+    /// Whether everything could be done.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The multistatus that names them.
+    pub fn answer(&self) -> Response {
+        failures(&self.all)
+    }
 }
 
 /// A refusal that names the precondition which was not met, and the resources that it is about.

@@ -1,23 +1,20 @@
 //! MKCOL and DELETE (RFC 4918 §9.3, §9.6), and the removing of trees.
 
 use std::collections::HashSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use base::limits::{DAV_FAILURES_MAX, DAV_TREE_DEPTH_MAX};
-use vfs::attr::{FileType, Wcc};
+use vfs::attr::Wcc;
 use vfs::fs::{Changed, Context, FileSystem, Flush};
 use vfs::status::Status;
 use wire::dav::header::Depth;
 
+use super::multi::Failures;
 use super::state::Touched;
-use super::{Dav, Job, Outcome, multi, refuse};
-use crate::files::list::Listing;
+use super::{Dav, Job, Outcome, refuse};
 use crate::files::{Caller, Core, Links, Node, Spot, VPath};
+use crate::http::descent::Descent;
 use crate::http::response::Response;
 use crate::http::select::{self, Validators, Verdict};
-use crate::http::status;
 
 /// Answers MKCOL.
 pub(super) async fn mkcol(job: &mut Job<'_, '_>) -> Outcome {
@@ -61,7 +58,7 @@ pub(super) async fn delete(job: &mut Job<'_, '_>) -> Outcome {
     job.permit(&[Touched { path: &path, name: true, tree: node.is_dir() }]).await?;
     let failures = remove(job, &spot, &job.path).await?;
     if !failures.is_empty() {
-        return Err(multi::failures(&failures));
+        return Err(failures.answer());
     }
     forget(job.dav, job.core, &job.who, &job.path, false).await?;
     Ok(Response::new(204))
@@ -85,122 +82,164 @@ pub(super) async fn forget(
     done.or_else(|error| refuse(500, &error.to_string()))
 }
 
-/// Removes what is at a place, with all that is in it. Gives what could not be removed, with its
-/// status; what is around that stays too.
+/// Removes what is at a place, with all that is in it. Gives what could not be removed; what is
+/// around that stays too.
 pub(super) async fn remove(
     job: &Job<'_, '_>,
     spot: &Spot,
     path: &VPath,
-) -> Result<Vec<(String, u16)>, Response> {
+) -> Result<Failures, Response> {
     let node = spot.node()?;
     if !node.is_dir() {
         job.core.remove(&job.who, spot).await?;
-        return Ok(Vec::new());
+        return Ok(Failures::default());
     }
-    let mut clearing = Clearing { core: job.core, who: &job.who, failures: Vec::new() };
-    if clearing.clear(&node, path, 0).await
-        && let Err(status) = job.core.remove_dir(&job.who, spot).await
+    let (core, who) = (job.core, &job.who);
+    let mut clearing = Clearing { core, who, top: path, failures: Failures::default() };
+    if clearing.clear(&node).await
+        && let Err(status) = core.remove_dir(who, spot).await
     {
-        clearing.fail(path, true, status);
+        clearing.failures.note(path, std::iter::empty(), true, status);
     }
     Ok(clearing.failures)
+}
+
+/// A directory that is being emptied.
+#[derive(Default)]
+struct Emptying {
+    /// What of it could not be removed.
+    stay: HashSet<Vec<u8>>,
+    /// How many of its entries were removed since it was last listed from its begin.
+    removed: usize,
 }
 
 struct Clearing<'a> {
     core: &'a Core,
     who: &'a Caller,
-    failures: Vec<(String, u16)>,
+    top: &'a VPath,
+    failures: Failures,
 }
 
 impl Clearing<'_> {
-    fn fail(&mut self, path: &VPath, dir: bool, status: Status) {
-        if self.failures.len() < DAV_FAILURES_MAX {
-            self.failures.push((multi::href(&path.to_bytes(), dir), status::of(status)));
-        }
+    /// Notes an entry of the current directory, or with no name that directory itself, which
+    /// stays.
+    fn fail(&mut self, walk: &Descent<Emptying>, (name, dir): (&[u8], bool), status: Status) {
+        let name = Some(name).filter(|name| !name.is_empty());
+        self.failures.note(self.top, walk.way().chain(name), dir, status);
     }
 
     /// Removes all that is in a directory; whether it is empty now.
-    fn clear<'b>(
-        &'b mut self,
-        dir: &'b Node,
-        path: &'b VPath,
-        depth: usize,
-    ) -> Pin<Box<dyn Future<Output = bool> + 'b>> {
-        Box::pin(async move {
-            if depth >= DAV_TREE_DEPTH_MAX {
-                self.fail(path, true, Status::NameTooLong);
-                return false;
-            }
-            let mut stay = HashSet::new();
-            // Names move while others go: looked through again until nothing was removed.
-            loop {
-                match self.pass(dir, path, depth, &mut stay).await {
-                    Ok(0) => return stay.is_empty(),
-                    Ok(_) if self.failures.len() >= DAV_FAILURES_MAX => return false,
-                    Ok(_) => {}
-                    Err(status) => {
-                        self.fail(path, true, status);
-                        return false;
-                    }
+    async fn clear(&mut self, top: &Node) -> bool {
+        let mut walk = Descent::new(top.clone(), Emptying::default());
+        while !self.failures.is_full() {
+            let more = match walk.fill(self.core, self.who).await {
+                Ok(true) => self.remove_files(&mut walk).await,
+                ended => ended,
+            };
+            let outcome = match more {
+                Ok(true) => {
+                    self.enter(&mut walk);
+                    continue;
                 }
-            }
-        })
-    }
-
-    /// Goes through a directory once; how many entries were removed.
-    async fn pass(
-        &mut self,
-        dir: &Node,
-        path: &VPath,
-        depth: usize,
-        stay: &mut HashSet<Vec<u8>>,
-    ) -> vfs::fs::Result<usize> {
-        let (mut listing, mut removed) = (Listing::new(dir.clone()), 0);
-        while let Some(batch) = listing.next(self.core, self.who).await? {
-            let (mut files, mut dirs) = (Vec::new(), Vec::new());
-            for listed in batch.into_iter().filter(|listed| !stay.contains(&listed.name)) {
-                match listed.entry {
-                    Some((handle, attr)) if attr.kind == FileType::Directory => {
-                        dirs.push((listed.name, Node { handle, attr, ..dir.clone() }));
-                    }
-                    _ => files.push(listed.name),
-                }
-            }
-            for (name, status) in self.remove_files(dir, files, &mut removed).await? {
-                self.fail(&path.with(&name), false, status);
-                stay.insert(name);
-            }
-            for (name, inner) in dirs {
-                let below = path.with(&name);
-                if self.clear(&inner, &below, depth + 1).await {
-                    let (reached, dir) = (dir.reached.clone(), dir.handle);
-                    let spot = Spot { reached, dir, name: name.clone(), entry: None };
-                    match self.core.remove_dir(self.who, &spot).await {
-                        Ok(()) | Err(Status::NotFound) => {
-                            removed += 1;
-                            continue;
-                        }
-                        Err(status) => self.fail(&below, true, status),
-                    }
-                }
-                stay.insert(name);
+                Ok(false) => Ok(()),
+                Err(status) => Err(status),
+            };
+            if let Some(empty) = self.leave(&mut walk, outcome).await {
+                return empty;
             }
         }
-        Ok(removed)
+        false
+    }
+
+    /// Goes down into the next directory of the current one, if there is one that may go.
+    fn enter(&mut self, walk: &mut Descent<Emptying>) {
+        let Some(listed) = walk.take() else { return };
+        let Some((dir, state)) = walk.current() else { return };
+        let Some((handle, attr)) = listed.entry else { return };
+        if state.stay.contains(&listed.name) {
+            return;
+        }
+        let (node, name) = (Node { handle, attr, ..dir.clone() }, listed.name.clone());
+        if let Err(status) = walk.enter(listed, node, Emptying::default()) {
+            self.fail(walk, (&name, true), status);
+            if let Some((_, state)) = walk.current() {
+                state.stay.insert(name);
+            }
+        }
+    }
+
+    /// Goes up from a directory that was gone through, and removes it if it is empty; at the top,
+    /// gives whether that is. Names move while others go: a directory is gone through again until
+    /// nothing was removed.
+    async fn leave(
+        &mut self,
+        walk: &mut Descent<Emptying>,
+        outcome: vfs::fs::Result<()>,
+    ) -> Option<bool> {
+        if let Err(status) = outcome {
+            self.fail(walk, (b"", true), status);
+        } else if let Some((_, state)) = walk.current()
+            && state.removed > 0
+        {
+            state.removed = 0;
+            walk.restart();
+            return None;
+        }
+        let left = walk.leave()?;
+        let mut empty = outcome.is_ok() && left.state.stay.is_empty();
+        let Some((dir, _)) = walk.current() else { return Some(empty) };
+        if empty {
+            let (reached, dir, name) = (dir.reached.clone(), dir.handle, left.name.clone());
+            let spot = Spot { reached, dir, name, entry: None };
+            match self.core.remove_dir(self.who, &spot).await {
+                Ok(()) | Err(Status::NotFound) => {}
+                Err(status) => {
+                    empty = false;
+                    self.fail(walk, (&left.name, true), status);
+                }
+            }
+        }
+        if let Some((_, state)) = walk.current() {
+            if empty {
+                state.removed += 1;
+            } else {
+                state.stay.insert(left.name);
+            }
+        }
+        None
+    }
+
+    /// Removes those entries of the current directory that are ready and are no directories.
+    ///
+    /// # Errors
+    /// None of them could be.
+    async fn remove_files(&mut self, walk: &mut Descent<Emptying>) -> vfs::fs::Result<bool> {
+        let mut names = walk.take_files();
+        let Some((dir, state)) = walk.current() else { return Ok(false) };
+        names.retain(|name| !state.stay.contains(name));
+        let (dir, count) = (dir.clone(), names.len());
+        let stay = self.remove_names(&dir, names).await?;
+        if let Some((_, state)) = walk.current() {
+            state.removed += count - stay.len();
+            state.stay.extend(stay.iter().map(|(name, _)| name.clone()));
+        }
+        for (name, status) in stay {
+            self.fail(walk, (&name, false), status);
+        }
+        Ok(true)
     }
 
     /// Removes files of a directory in one go, for which one flush is enough. Gives those that
     /// stay.
-    async fn remove_files(
+    async fn remove_names(
         &self,
         dir: &Node,
         names: Vec<Vec<u8>>,
-        removed: &mut usize,
     ) -> vfs::fs::Result<Vec<(Vec<u8>, Status)>> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (handle, count) = (dir.handle, names.len());
+        let handle = dir.handle;
         let remove = move |fs: &dyn FileSystem, cx: Context<'_>| {
             let (mut flush, mut failed) = (Flush::NONE, Vec::new());
             for name in &names {
@@ -231,7 +270,6 @@ impl Clearing<'_> {
                 stay.push((name, status));
             }
         }
-        *removed += count - stay.len();
         Ok(stay)
     }
 }
