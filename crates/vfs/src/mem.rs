@@ -45,6 +45,8 @@ impl Inode {
 }
 
 struct State {
+    /// Of all its files: another one for each tree, so that files of two are never taken for one.
+    fsid: u64,
     inodes: HashMap<u64, Inode>,
     next: u64,
     /// The last time given out: each is later than the one before.
@@ -76,6 +78,7 @@ impl MemFs {
         let keys = Keys::new(&[0; 32], tag, 0);
         let root = seal(&keys, ROOT, FileType::Directory);
         let mut state = State {
+            fsid: 1 << 32 | u64::from(tag),
             inodes: HashMap::new(),
             next: ROOT,
             last: Time::default(),
@@ -204,7 +207,7 @@ impl State {
             size,
             used: 0,
             rdev: (0, 0),
-            fsid: 1,
+            fsid: self.fsid,
             fileid: ino,
             // Numbers are not used again.
             generation: 0,

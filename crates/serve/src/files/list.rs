@@ -11,7 +11,7 @@ use vfs::handle::Handle;
 use super::caller::Caller;
 use super::core::Core;
 use super::node::Node;
-use super::upload;
+use super::{set_aside, upload};
 
 /// One entry of a directory; never `.` or `..`, nor what is being uploaded.
 #[derive(Debug, Clone)]
@@ -66,6 +66,7 @@ fn batch(
             name if upload::is_one(name) => {
                 uploads.push((name.to_vec(), entry.entry.map(|e| e.attr)));
             }
+            name if set_aside::is_hidden(name) => {}
             _ => {
                 let entry = entry.entry.map(|e| (e.handle, e.attr));
                 listed.push(Listed { name, entry, cookie });

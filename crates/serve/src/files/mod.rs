@@ -12,6 +12,7 @@
 //! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
 //! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
 //! - [`reader`] and [`upload`]: the data of files; [`change`]: everything else about them.
+//! - [`set_aside`]: names of what is replaced, for a while.
 //! - [`settings`]: what can be set of all of them.
 //! - [`opened`]: the entry of a transfer in the one table of opens and locks.
 //! - [`transfer`]: what the log of transfers is told of one.
@@ -27,6 +28,7 @@ pub mod opened;
 pub mod path;
 pub mod reader;
 pub mod serving;
+pub mod set_aside;
 pub mod settings;
 pub mod sign_in;
 pub mod transfer;

@@ -6,8 +6,8 @@
 //!   themselves; [`dead`]: those that clients give them.
 //! - [`lock`]: LOCK and UNLOCK; [`state`]: the table of locks, pure; [`record`]: a lock as it is
 //!   kept on disk; [`locks`]: the table with its file and with the opens of all protocols.
-//! - [`tree`]: MKCOL, DELETE; [`copy`]: COPY and MOVE; [`precondition`]: `If`, and who may pass
-//!   locks.
+//! - [`tree`]: MKCOL, DELETE; [`copy`]: COPY and MOVE; `replace`: what they replace;
+//!   [`precondition`]: `If`, and who may pass locks.
 //! - [`multi`]: answers that speak of several resources.
 
 pub mod copy;
@@ -20,6 +20,7 @@ pub mod patch;
 pub mod precondition;
 pub mod props;
 pub mod record;
+mod replace;
 pub mod state;
 pub mod tree;
 

@@ -8,6 +8,7 @@ mod clients;
 mod collections;
 mod locks;
 mod properties;
+mod replacements;
 #[path = "../files/scene.rs"]
 mod scene;
 mod site;

@@ -3,6 +3,7 @@
 use super::{As, Bench, changed, cx, done, is_dir, mode, refused, root};
 use crate::attr::{FileType, SetAttr};
 use crate::fs::{CreateHow, Special};
+use crate::handle::Handle;
 use crate::status::Status;
 
 pub fn run(bench: &Bench) {
@@ -71,6 +72,12 @@ fn dots(bench: &Bench) {
     assert_eq!(me.lookup(&b, b"..").map(|e| e.handle), Ok(a));
     assert_eq!(me.lookup(&a, b"..").map(|e| e.handle), Ok(top));
     assert_eq!(me.lookup(&top, b"..").map(|e| e.handle), Ok(top), "the root is its own parent");
+    let key = |dir: &Handle| me.fs.file_key(me.cx(), dir).expect("its key");
+    let above = me.fs.ancestors(me.cx(), &b).expect("those above");
+    for (found, dir) in above.iter().zip([b, a, top]) {
+        assert!(found.is_same_inode(&key(&dir)), "{found:?}");
+    }
+    assert!(above.len() >= 3, "{above:?}");
     let file = me.create(&a, "file", 0o644);
     assert_eq!(me.lookup(&file, b"x").err(), Some(Status::NotDirectory));
     assert_eq!(me.lookup(&a, b"missing").err(), Some(Status::NotFound));

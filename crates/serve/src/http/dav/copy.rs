@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::limits::TRANSFER_PIECE;
 use vfs::attr::{Attr, FileType, SetAttr};
-use vfs::fs::{Context, FileSystem};
+use vfs::fs::{Context, Entry, FileSystem};
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
 use vfs::status::Status;
@@ -15,8 +15,10 @@ use wire::dav::header::{Depth, overwrite};
 use super::multi::Failures;
 use super::precondition::{dead_of, give_dead, replaced};
 use super::state::Touched;
-use super::{Job, Outcome, refuse, tree};
+use super::{Job, Outcome, refuse, replace, tree};
+use crate::files::caller::Reached;
 use crate::files::list::Listed;
+use crate::files::set_aside::SetAside;
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, VPath};
 use crate::http::descent::Descent;
@@ -28,8 +30,53 @@ struct Way {
     spot: Spot,
 }
 
-/// What COPY and MOVE have in common: where to, and whether that may be (§9.8.3, §9.9.3).
-async fn way(job: &Job<'_, '_>, node: &Node, whole: bool) -> Result<Way, Response> {
+/// What is copied or moved.
+struct Source {
+    node: Node,
+    /// The directory that it is in; if it is one itself, that will do.
+    around: (Reached, Handle),
+    /// The name that is moved; `None` for a copy.
+    name: Option<Spot>,
+}
+
+impl Source {
+    async fn copied(job: &Job<'_, '_>) -> Result<Self, Response> {
+        let Ok(node) = job.found().await?.node() else {
+            return refuse(403, "the list of shares cannot be copied");
+        };
+        let mut around = (node.reached.clone(), node.handle);
+        if !node.is_dir() {
+            let spot = job.core.spot(&job.who, &job.path, Links::Follow).await?;
+            around = (spot.reached, spot.dir);
+        }
+        Ok(Self { node, around, name: None })
+    }
+
+    async fn moved(job: &Job<'_, '_>) -> Result<Self, Response> {
+        let name = job.spot(Links::Keep).await?;
+        let node = name.node()?;
+        name.reached.for_change()?;
+        Ok(Self { node, around: (name.reached.clone(), name.dir), name: Some(name) })
+    }
+}
+
+/// Whether a directory is, or is within, the one that opens and locks know as `key`.
+async fn is_within(
+    job: &Job<'_, '_>,
+    (reached, dir): (&Reached, Handle),
+    key: FileKey,
+) -> Result<bool, Response> {
+    let fs = Arc::clone(&reached.share.fs);
+    let above = move |cx: Context<'_>| fs.ancestors(cx, &dir);
+    let above = job.core.look(&job.who, &reached.cred, above).await?;
+    Ok(above.iter().any(|dir| dir.is_same_inode(&key)))
+}
+
+/// What COPY and MOVE have in common: where to, and whether that may be (§9.8.3, §9.9.3). What is
+/// the same, or within another, is told by file system and inode number: symbolic links and shares
+/// that overlap give one directory many paths.
+async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Response> {
+    const ITSELF: &str = "it cannot be copied or moved onto or into itself";
     let to = job.destination()?;
     let may_replace = match job.request.headers.text("overwrite") {
         None => true,
@@ -40,7 +87,7 @@ async fn way(job: &Job<'_, '_>, node: &Node, whole: bool) -> Result<Way, Respons
     };
     let into_itself = whole && to.starts_with(&job.path);
     if to == job.path || into_itself || job.path.starts_with(&to) {
-        return refuse(403, "it cannot be copied or moved onto or into itself");
+        return refuse(403, ITSELF);
     }
     let spot = match job.core.spot(&job.who, &to, Links::Keep).await {
         Err(Status::NotFound | Status::NotDirectory) if to.parts().len() > 1 => {
@@ -52,80 +99,121 @@ async fn way(job: &Job<'_, '_>, node: &Node, whole: bool) -> Result<Way, Respons
         spot => spot?,
     };
     spot.reached.for_change()?;
-    if whole && node.is_dir() {
-        let share = Arc::clone(&spot.reached.share);
-        let dir = spot.dir;
-        let above = move |cx: Context<'_>| share.fs.ancestors(cx, &dir);
-        let above = job.core.look(&job.who, &spot.reached.cred, above).await?;
-        if above.contains(&node.key()) {
-            return refuse(403, "a collection cannot be copied or moved into itself");
-        }
+    let node = &source.node;
+    let into = whole && node.is_dir();
+    if into && is_within(job, (&spot.reached, spot.dir), node.key()).await? {
+        return refuse(403, ITSELF);
     }
-    if spot.entry.is_some() && !may_replace {
-        return refuse(412, "there is something at the destination");
+    if let Some(entry) = spot.entry {
+        let key = FileKey::from(&entry.attr);
+        let (reached, dir) = (&source.around.0, source.around.1);
+        let holds = entry.attr.kind == FileType::Directory;
+        if key.is_same_inode(&node.key()) || (holds && is_within(job, (reached, dir), key).await?) {
+            return refuse(403, ITSELF);
+        }
+        if !may_replace {
+            return refuse(412, "there is something at the destination");
+        }
     }
     Ok(Way { to, spot })
 }
 
-/// Takes away what is at the destination, unless a file replaces a file: then it is there until the
-/// new one is.
-async fn make_room(job: &Job<'_, '_>, way: &mut Way, from_dir: bool) -> Result<(), Response> {
-    let Some(entry) = way.spot.entry else { return Ok(()) };
-    if !from_dir && entry.attr.kind == FileType::Regular {
-        return Ok(());
+/// Copies to the destination. What is there is replaced when all has been copied, and stays if
+/// something cannot be.
+async fn copy_to(
+    job: &Job<'_, '_>,
+    node: &Node,
+    way: &Way,
+    deep: bool,
+) -> Result<Failures, Response> {
+    let file = |kind| kind == FileType::Regular;
+    let entry = way.spot.entry;
+    if entry.is_none_or(|entry| file(entry.attr.kind) && file(node.attr.kind)) {
+        return copy_all(job, node, (&way.spot, &way.to), deep).await;
     }
-    let failures = tree::remove(job, &way.spot, &way.to).await?;
-    if !failures.is_empty() {
-        return Err(failures.answer());
+    let hidden = SetAside::new();
+    let new = Spot { name: hidden.name.clone(), entry: None, ..way.spot.clone() };
+    let mut done = copy_all(job, node, (&new, &way.to), deep).await;
+    if matches!(&done, Ok(failures) if failures.is_empty()) {
+        done = replace::replace(job, &new, (&way.spot, &way.to)).await?;
+        if matches!(&done, Ok(failures) if failures.is_empty()) {
+            return done;
+        }
     }
-    way.spot.entry = None;
-    tree::forget(job.dav, job.core, &job.who, &way.to, true).await
+    // What cannot be removed now is where listings show it.
+    if let Ok(entry) = look_up(job, &new).await {
+        let left = Spot { entry: Some(entry), ..new };
+        drop(tree::remove(job, &left, &way.to).await);
+    }
+    done
+}
+
+/// What is at a place now.
+async fn look_up(job: &Job<'_, '_>, spot: &Spot) -> vfs::fs::Result<Entry> {
+    let (fs, dir, name) = (Arc::clone(&spot.reached.share.fs), spot.dir, spot.name.clone());
+    let look = move |cx: Context<'_>| match fs.lookup(cx, &dir, &name) {
+        Ok((entry, _)) => Ok(entry),
+        Err(failed) => Err(failed.status),
+    };
+    job.core.look(&job.who, &spot.reached.cred, look).await
 }
 
 /// Answers COPY.
 pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
-    let node = job.found().await?;
-    let Ok(node) = node.node() else { return refuse(403, "the list of shares cannot be copied") };
+    let source = Source::copied(job).await?;
     let deep = match job.request.headers.text("depth").map(Depth::parse) {
         None | Some(Some(Depth::Infinity)) => true,
         Some(Some(Depth::Zero)) => false,
         _ => return refuse(400, "the Depth of a copy is 0 or infinity"),
     };
-    let mut way = way(job, &node, deep && node.is_dir()).await?;
+    let way = way(job, &source, deep && source.node.is_dir()).await?;
     let to = way.to.to_bytes();
     let existed = way.spot.entry.is_some();
     job.permit(&[Touched { path: &to, name: !existed, tree: true }]).await?;
-    make_room(job, &mut way, node.is_dir()).await?;
-    let failures = copy_all(job, &node, &way, deep).await?;
+    let failures = copy_to(job, &source.node, &way, deep).await?;
     finish(job, &way, existed, failures).await
+}
+
+/// Renames to the destination, or copies and removes if they are on different file systems.
+async fn move_to(
+    job: &Job<'_, '_>,
+    (node, from): (&Node, &Spot),
+    way: &Way,
+) -> Result<Failures, Response> {
+    let is_dir = |entry: Entry| entry.attr.kind == FileType::Directory;
+    let (to, entry) = (&way.spot, way.spot.entry);
+    let renamed = if from.reached.share.id != to.reached.share.id {
+        Err(Status::CrossDevice)
+    } else if entry.is_some_and(|entry| is_dir(entry) || node.is_dir()) {
+        replace::replace(job, from, (to, &way.to)).await
+    } else {
+        job.core.rename(&job.who, from, to).await.map(|()| Ok(Failures::default()))
+    };
+    match renamed {
+        Err(Status::CrossDevice) => {}
+        renamed => return renamed?,
+    }
+    let failures = copy_to(job, node, way, true).await?;
+    if failures.is_empty() { tree::remove(job, from, &job.path).await } else { Ok(failures) }
 }
 
 /// Answers MOVE.
 pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
-    let from = job.spot(Links::Keep).await?;
-    let node = from.node()?;
-    from.reached.for_change()?;
+    let source = Source::moved(job).await?;
+    let (node, Some(from)) = (&source.node, &source.name) else {
+        return Err(Status::NotFound.into());
+    };
     let depth = job.request.headers.text("depth").map(Depth::parse);
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
         return refuse(400, "a collection goes with all its members");
     }
-    let mut way = way(job, &node, true).await?;
+    let way = way(job, &source, true).await?;
     let (path, to) = (job.path.to_bytes(), way.to.to_bytes());
     let existed = way.spot.entry.is_some();
-    let source = Touched { path: &path, name: true, tree: node.is_dir() };
+    let origin = Touched { path: &path, name: true, tree: node.is_dir() };
     let target = Touched { path: &to, name: !existed, tree: true };
-    job.permit(&[source, target]).await?;
-    make_room(job, &mut way, node.is_dir()).await?;
-    let mut failures = Failures::default();
-    match job.core.rename(&job.who, &from, &way.spot).await {
-        Err(Status::CrossDevice) => {
-            failures = copy_all(job, &node, &way, true).await?;
-            if failures.is_empty() {
-                failures = tree::remove(job, &from, &job.path).await?;
-            }
-        }
-        done => done?,
-    }
+    job.permit(&[origin, target]).await?;
+    let failures = move_to(job, (node, from), &way).await?;
     if failures.is_empty() {
         // Locks do not go with what is moved (§7.6).
         tree::forget(job.dav, job.core, &job.who, &job.path, false).await?;
@@ -136,6 +224,9 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
 async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures) -> Outcome {
     if !failures.is_empty() {
         return Err(failures.answer());
+    }
+    if existed {
+        tree::forget(job.dav, job.core, &job.who, &way.to, true).await?;
     }
     // A lock that was at the destination stays there, on what is there now.
     let found = job.core.find(&job.who, &way.to, Links::Keep).await?;
@@ -150,13 +241,13 @@ async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures)
 async fn copy_all(
     job: &Job<'_, '_>,
     node: &Node,
-    way: &Way,
+    (spot, to): (&Spot, &VPath),
     deep: bool,
 ) -> Result<Failures, Response> {
-    let mut copying = Copying { job, to: &way.to, failures: Failures::default() };
+    let mut copying = Copying { job, to, failures: Failures::default() };
     match node.is_dir() {
-        true => copying.tree(node, &way.spot, deep).await?,
-        false => copying.single(node, &way.spot).await?,
+        true => copying.tree(node, spot, deep).await?,
+        false => copying.single(node, spot).await?,
     }
     Ok(copying.failures)
 }
