@@ -1,6 +1,6 @@
 //! Why a run ends without having done its work.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use thiserror::Error;
 use wire::xdr::DecodeError;
@@ -64,6 +64,20 @@ pub enum SyncError {
 impl SyncError {
     /// How a directory is told to which another run writes.
     pub const BUSY: &'static str = "another dsync writes there";
+
+    /// What an error of the link says of the run. That the other side is not there any more is met
+    /// by whichever call comes first: a read sees the end of what it sent, or that the connection
+    /// was reset, a write that nobody reads.
+    pub fn of_link(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::NotConnected
+            | ErrorKind::UnexpectedEof => Self::Gone,
+            _ => Self::Link(error),
+        }
+    }
 }
 
 /// A reason that several threads may hold.

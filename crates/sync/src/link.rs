@@ -304,7 +304,7 @@ impl Out {
         let left = Arc::clone(&waits);
         let thread = spawn("send", move || {
             if let Err(e) = send_all(write, &frames, &left, &pace) {
-                ends.fail(SyncError::Link(e));
+                ends.fail(SyncError::of_link(e));
             }
         })?;
         Ok((Self { queue, waits, stop: Arc::clone(stop) }, thread))
@@ -490,15 +490,12 @@ pub fn read_frame(read: &mut impl Read) -> Result<Option<Vec<u8>>, SyncError> {
             Ok(0) => return Err(SyncError::Gone),
             Ok(n) => got += n,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(SyncError::Link(e)),
+            Err(e) => return Err(SyncError::of_link(e)),
         }
     }
     let mut body = vec![0; frame::length(head)?];
-    match read.read_exact(&mut body) {
-        Ok(()) => Ok(Some(body)),
-        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(SyncError::Gone),
-        Err(e) => Err(SyncError::Link(e)),
-    }
+    read.read_exact(&mut body).map_err(SyncError::of_link)?;
+    Ok(Some(body))
 }
 
 /// Sends one message before there is a thread for it.
@@ -508,7 +505,7 @@ pub fn read_frame(read: &mut impl Read) -> Result<Option<Vec<u8>>, SyncError> {
 pub fn write_now(write: &mut impl Write, message: &Message<'_>) -> Result<(), SyncError> {
     let mut bytes = Vec::new();
     frame::put(message, &mut bytes);
-    write.write_all(&bytes).and_then(|()| write.flush()).map_err(SyncError::Link)
+    write.write_all(&bytes).and_then(|()| write.flush()).map_err(SyncError::of_link)
 }
 
 /// The first message of this side.
@@ -523,9 +520,10 @@ pub fn greet(read: &mut impl Read) -> Result<(), SyncError> {
     frame::put(&Message::Hello(HELLO), &mut ours);
     let mut theirs = Vec::new();
     let mut limited = read.take(ours.len() as u64);
-    limited.read_to_end(&mut theirs).map_err(SyncError::Link)?;
-    if theirs.is_empty() {
-        return Err(SyncError::Silent);
+    match limited.read_to_end(&mut theirs).map_err(SyncError::of_link) {
+        Ok(_) | Err(SyncError::Gone) if theirs.is_empty() => return Err(SyncError::Silent),
+        Ok(_) => {}
+        Err(error) => return Err(error),
     }
     match theirs.get(HEAD..).map(frame::message) {
         Some(Ok(Message::Hello(Hello { magic: MAGIC, version }))) if version == VERSION => Ok(()),

@@ -1,6 +1,7 @@
 //! Frames through pipes, strangers, and the rate.
 
 use std::io::{Cursor, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
 use base::clock::monotonic_ns;
@@ -108,7 +109,55 @@ fn what_is_not_taken_is_told_behind_the_answer() {
     drop(answered);
     out.send(&Message::ScanEnd(())).expect("sent");
     thread.join().expect("its end");
-    assert!(matches!(stop.reason().error(), SyncError::Link(_)));
+    assert!(matches!(stop.reason().error(), SyncError::Gone));
+}
+
+/// The two ends of a connection whose other side has ended: with all that was sent to it read, or
+/// not, which resets what it has sent itself.
+fn left(unread: bool) -> UnixStream {
+    let (ours, theirs) = UnixStream::pair().expect("a connection");
+    if unread {
+        (&ours).write_all(b"nobody reads this").expect("sent");
+    }
+    drop(theirs);
+    ours
+}
+
+/// Sends over a connection, and has `stop` know how that ends.
+fn write_to(link: &UnixStream, stop: &Arc<Stop>) {
+    let link = link.try_clone().expect("a descriptor");
+    let (out, thread) = Out::start(Box::new(link), &Pace::new(0), stop).expect("a thread");
+    // The thread may have ended already.
+    drop(out.send(&Message::ScanEnd(())));
+    drop(out);
+    thread.join().expect("its end");
+}
+
+/// Takes what comes over a connection, and has `stop` know how that ends.
+fn read_from(mut link: &UnixStream, stop: &Arc<Stop>) {
+    match read_frame(&mut link) {
+        Ok(None) => stop.fail(SyncError::Gone),
+        Ok(Some(frame)) => panic!("{frame:?}"),
+        Err(error) => stop.fail(error),
+    };
+}
+
+#[test]
+fn the_other_sides_end_is_one_sentence_whichever_call_meets_it() {
+    for unread in [false, true] {
+        for orders in [[write_to, read_from], [read_from, write_to]] {
+            let (link, stop) = (left(unread), Arc::default());
+            orders.into_iter().for_each(|call| call(&link, &stop));
+            let why = stop.reason();
+            assert_eq!(why.to_string(), SyncError::Gone.to_string(), "{unread}: {why:?}");
+        }
+        let mut link = left(unread);
+        let said = write_now(&mut link, &Message::Hello(HELLO)).expect_err("nobody reads");
+        assert_eq!(said.to_string(), SyncError::Gone.to_string());
+    }
+    // Of another side that was reset before it said anything.
+    let greeted = greet(&mut left(true)).expect_err("nothing was said");
+    assert!(matches!(greeted, SyncError::Silent), "{greeted:?}");
 }
 
 #[test]

@@ -166,8 +166,10 @@ impl Reached {
     /// Waits for its end; what is known better than `done` about why there was none that is good.
     pub fn end<R>(self, done: Result<R, Why>) -> Result<R, Why> {
         let mut child = lock(&self.child);
-        let ends_itself = |why: &Why| matches!(why.error(), SyncError::Gone | SyncError::Silent);
-        if done.as_ref().is_err_and(|why| !ends_itself(why)) {
+        // One that has said nothing ends by itself, and its code tells why. The end of any other is
+        // of no interest: it may take nothing any more and stay there all the same.
+        let tells = |why: &Why| matches!(why.error(), SyncError::Silent);
+        if done.as_ref().is_err_and(|why| !tells(why)) {
             // It has nothing more to do; one that has ended already is as good.
             let _ended = child.kill();
         }
