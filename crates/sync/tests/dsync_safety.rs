@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
@@ -47,6 +48,30 @@ fn nothing_is_taken_away_unasked() {
         assert!(said.iter().any(|line| line == gone), "{gone}: {said:?}");
     }
     assert_same(&from, &to, "with --delete");
+}
+
+#[test]
+fn what_is_as_deep_as_paths_can_say_is_carried_and_taken_away() {
+    let scratch = Scratch::new("deep");
+    let (from, to) = folders(&scratch);
+    let empty = scratch.join("empty");
+    fs::create_dir(&empty).expect("a folder");
+    let mut at = File::open(&from).expect("a folder");
+    for _ in 0..1_900 {
+        let inner = format!("/proc/self/fd/{}/d", at.as_raw_fd());
+        fs::create_dir(&inner).expect("one more");
+        at = File::open(&inner).expect("opened");
+    }
+    drop(at);
+    // The roots have a line of their own where their times differ.
+    let lines = |said: &[String], word| said.iter().filter(|line| line.starts_with(word)).count();
+    let (counts, said) = go(&from, &to, &plain());
+    assert_eq!((counts.failures, lines(&said, "create ")), (0, 1_900), "{:?}", said.first());
+    for full in [&from, &to] {
+        let (counts, said) = go(&empty, full, &plain());
+        assert_eq!((counts.failures, lines(&said, "delete ")), (0, 1_900), "{:?}", said.first());
+        assert_same(&empty, full, "with --delete");
+    }
 }
 
 #[test]

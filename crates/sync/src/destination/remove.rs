@@ -8,7 +8,7 @@ use wire::dsync::{About, Kind};
 use super::node::Node;
 use super::{Shared, why};
 use crate::tree::aside::is_aside;
-use crate::tree::{Tree, join};
+use crate::tree::{Seen, Tree, join};
 
 impl<T: Tree> Shared<T> {
     /// The names that are compared. Those of files that a broken run left beside are kept, to be
@@ -37,57 +37,131 @@ impl<T: Tree> Shared<T> {
         if !self.options.dry_run {
             node.touch();
         }
-        self.delete_at(dir, &join(&node.path, name), name)
+        self.delete_at(dir, join(&node.path, name), name.to_vec())
     }
 
-    fn delete_at(&self, dir: &T::Dir, path: &[u8], name: &[u8]) -> bool {
-        let seen = match self.look(dir, name) {
+    /// How deep a tree is, whoever made it has decided: what is open is kept in a list.
+    fn delete_at(&self, dir: &T::Dir, path: Vec<u8>, name: Vec<u8>) -> bool {
+        let mut levels = match self.begin(dir, path, name) {
+            Begun::Ended(gone) => return gone,
+            Begun::Directory(level) => vec![level],
+        };
+        loop {
+            let Some(level) = levels.last_mut() else { return true };
+            if let Some(name) = level.names.next() {
+                let path = join(&level.path, &name);
+                match self.member(level, path, name) {
+                    Begun::Ended(gone) => level.gone &= gone,
+                    Begun::Directory(inner) => {
+                        // A descriptor for each would be more than there may be.
+                        level.inner = None;
+                        levels.push(inner);
+                    }
+                }
+                continue;
+            }
+            let Some(level) = levels.pop() else { return true };
+            let Level { path, name, seen, gone, .. } = *level;
+            match levels.last_mut() {
+                None => return gone && self.take(dir, &path, &name, &seen),
+                Some(around) => {
+                    around.gone &= gone
+                        && match self.inner(around) {
+                            Some(dir) => self.take(dir, &path, &name, &seen),
+                            None => false,
+                        };
+                }
+            }
+        }
+    }
+
+    /// Takes away an entry of a directory that is being emptied, or begins to empty it.
+    fn member(&self, level: &mut Level<T>, path: Vec<u8>, name: Vec<u8>) -> Begun<T> {
+        let Some(inner) = self.inner(level) else { return Begun::Ended(false) };
+        if !is_aside(&name) {
+            return self.begin(inner, path, name);
+        }
+        if !self.options.dry_run {
+            self.sweep(inner, &path, &name);
+        }
+        Begun::Ended(true)
+    }
+
+    /// A directory that is being emptied, opened.
+    fn inner<'a>(&self, level: &'a mut Level<T>) -> Option<&'a T::Dir> {
+        if level.inner.is_none() {
+            match self.tree.dir(&level.path) {
+                Ok(dir) => level.inner = Some(dir),
+                Err(e) => self.fail(&level.path, &why(&e)),
+            }
+        }
+        level.inner.as_ref()
+    }
+
+    /// Takes away an entry, or begins to empty it.
+    fn begin(&self, dir: &T::Dir, path: Vec<u8>, name: Vec<u8>) -> Begun<T> {
+        let seen = match self.look(dir, &name) {
             Ok(seen) => seen,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return true,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Begun::Ended(true),
             Err(e) => {
-                self.fail(path, &why(&e));
-                return false;
+                self.fail(&path, &why(&e));
+                return Begun::Ended(false);
             }
         };
-        let kind = seen.meta.kind;
-        let directory = kind == Kind::DIRECTORY;
-        if !self.rules.carries(path, directory) || (directory && !self.empty(dir, path, name)) {
-            return false;
+        let directory = seen.meta.kind == Kind::DIRECTORY;
+        if !self.rules.carries(&path, directory) {
+            return Begun::Ended(false);
         }
+        if !directory {
+            return Begun::Ended(self.take(dir, &path, &name, &seen));
+        }
+        if !self.options.dry_run {
+            // What it cannot do is said by what fails then.
+            let _fails_later = self.tree.enable(dir, &name);
+        }
+        let listed = self.tree.dir(&path).and_then(|dir| Ok((self.tree.names(&dir)?, dir)));
+        match listed {
+            Ok((names, inner)) => {
+                let (names, inner) = (names.into_iter(), Some(inner));
+                Begun::Directory(Box::new(Level { path, name, seen, inner, names, gone: true }))
+            }
+            Err(e) => {
+                self.fail(&path, &why(&e));
+                Begun::Ended(false)
+            }
+        }
+    }
+
+    /// Takes away an entry that is no directory, or an empty one; whether it is gone.
+    fn take(&self, dir: &T::Dir, path: &[u8], name: &[u8], seen: &Seen) -> bool {
         if !self.options.dry_run
-            && let Err(e) = self.tree.remove(dir, name, kind)
+            && let Err(e) = self.tree.remove(dir, name, seen.meta.kind)
         {
             self.fail(path, &why(&e));
             return false;
         }
         self.note(About::DELETE, path, "");
-        self.note_others(path, &seen, None);
+        self.note_others(path, seen, None);
         true
     }
+}
 
-    /// Takes away what is in a directory; whether all of it is gone.
-    fn empty(&self, dir: &T::Dir, path: &[u8], name: &[u8]) -> bool {
-        if !self.options.dry_run {
-            // What it cannot do is said by what fails then.
-            let _fails_later = self.tree.enable(dir, name);
-        }
-        let listed = self.tree.dir(path).and_then(|dir| Ok((self.tree.names(&dir)?, dir)));
-        let (names, inner) = match listed {
-            Ok(listed) => listed,
-            Err(e) => {
-                self.fail(path, &why(&e));
-                return false;
-            }
-        };
-        let mut gone = true;
-        for name in names {
-            let path = join(path, &name);
-            if !is_aside(&name) {
-                gone &= self.delete_at(&inner, &path, &name);
-            } else if !self.options.dry_run {
-                self.sweep(&inner, &path, &name);
-            }
-        }
-        gone
-    }
+/// A directory that is being emptied.
+struct Level<T: Tree> {
+    path: Vec<u8>,
+    name: Vec<u8>,
+    seen: Seen,
+    /// Opened, unless what is in one of it is looked at.
+    inner: Option<T::Dir>,
+    names: std::vec::IntoIter<Vec<u8>>,
+    /// Whether all that was looked at so far is gone.
+    gone: bool,
+}
+
+/// What has become of an entry that is to be taken away.
+enum Begun<T: Tree> {
+    /// Whether it is gone.
+    Ended(bool),
+    /// It is to be emptied first.
+    Directory(Box<Level<T>>),
 }
