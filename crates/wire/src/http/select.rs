@@ -59,20 +59,30 @@ pub fn ranges(range: &[u8], size: u64) -> Wanted {
     if !unit.eq_ignore_ascii_case(prefix) {
         return Wanted::Whole;
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut all) = (Vec::new(), false);
     for member in list.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
         match part(member, size) {
             None if member.is_empty() => {}
             None => return Wanted::Whole,
             Some((start, end)) if start < end => parts.push((start, end)),
-            Some(_) => {}
+            // The last bytes of nothing are all there is (§14.1.2): no part of it has a number.
+            Some(_) => all |= size == 0 && is_suffix(member),
         }
         if parts.len() > HTTP_RANGES_MAX {
             return Wanted::Whole;
         }
     }
     merge(&mut parts);
-    if parts.is_empty() { Wanted::Nothing } else { Wanted::Parts(parts) }
+    match parts.is_empty() {
+        true if all => Wanted::Whole,
+        true => Wanted::Nothing,
+        false => Wanted::Parts(parts),
+    }
+}
+
+/// Whether a range asks for some last bytes, and not for none.
+fn is_suffix(member: &[u8]) -> bool {
+    member.strip_prefix(b"-").and_then(number).is_some_and(|length| length > 0)
 }
 
 /// One range: empty if it lies beyond the end, `None` if it makes no sense.

@@ -96,3 +96,16 @@ fn a_part_is_of_what_the_client_has_or_the_whole_comes() {
         assert_eq!(part, holds, "{validator}");
     }
 }
+
+#[test]
+fn the_end_of_an_empty_file_is_all_of_it() {
+    for (range, expected) in [
+        ("bytes=-5", Wanted::Whole),
+        ("bytes=0-0,-5", Wanted::Whole),
+        ("bytes=-0", Wanted::Nothing),
+        ("bytes=0-", Wanted::Nothing),
+        ("bytes=0-4", Wanted::Nothing),
+    ] {
+        assert_eq!(wire::http::select::ranges(range.as_bytes(), 0), expected, "{range}");
+    }
+}
