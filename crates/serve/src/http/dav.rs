@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use base::clock::stamp;
 use base::limits::{DAV_BODY_MAX, DAV_SWEEP_EVERY};
-use vfs::attr::SetAttr;
+use vfs::attr::{FileType, SetAttr};
 use vfs::status::Status;
 
 use super::Http;
@@ -166,6 +166,7 @@ impl<'a, 'r> Job<'a, 'r> {
         let found = self.core.find(&self.who, &self.path, Links::Follow).await?;
         if let Found::Node(node) = &found {
             (self.site.seen)(node);
+            self.is_named(node)?;
         }
         Ok(found)
     }
@@ -175,8 +176,21 @@ impl<'a, 'r> Job<'a, 'r> {
         let spot = self.core.spot(&self.who, &self.path, links).await?;
         if let Ok(node) = spot.node() {
             (self.site.seen)(&node);
+            // A link to a directory is shown as one, with a slash.
+            if self.request.target.slash && node.attr.kind == FileType::Symlink {
+                let found = self.core.find(&self.who, &self.path, Links::Follow).await?;
+                self.is_named(&found.node()?)?;
+            } else {
+                self.is_named(&node)?;
+            }
         }
         Ok(spot)
+    }
+
+    /// That what was found goes by the name that was asked for: with a slash at its end that is the
+    /// name of a collection only.
+    fn is_named(&self, node: &Node) -> vfs::fs::Result<()> {
+        if self.request.target.slash && !node.is_dir() { Err(Status::NotFound) } else { Ok(()) }
     }
 
     /// Attributes of a directory that is made.

@@ -7,6 +7,7 @@ use vfs::mem::MemFs;
 use vfs::share::tag;
 
 use crate::site::{over, with_site};
+use crate::trees::symlink;
 
 #[test]
 fn mkcol_says_why_not() {
@@ -26,6 +27,37 @@ fn mkcol_says_why_not() {
         assert_eq!(site.put(&alice, "/share/f", &[], "x").await, 201);
         assert_eq!(site.status(&alice, "MKCOL /share/f/a", &[], "").await, 409);
         assert!(site.node(&alice, "/share/c").await.is_none());
+    });
+}
+
+#[test]
+fn a_slash_is_at_the_end_of_collections_only() {
+    with_site(|site, alice, _| async move {
+        site.put(&alice, "/share/f", &[], "one").await;
+        site.status(&alice, "MKCOL /share/d/", &[], "").await;
+        symlink(&site, &alice, "/share/to-f", "f").await;
+        symlink(&site, &alice, "/share/to-d", "d").await;
+        let set = "<D:propertyupdate xmlns:D='DAV:'><D:set><D:prop><p xmlns='u:'>v</p></D:prop>\
+                   </D:set></D:propertyupdate>";
+        for name in ["f", "to-f"] {
+            for (method, body) in
+                [("DELETE", ""), ("MOVE", ""), ("COPY", ""), ("PROPFIND", ""), ("PROPPATCH", set)]
+            {
+                let line = format!("{method} /share/{name}/");
+                let headers = ["destination: /share/x", "depth: infinity"];
+                let headers = if method == "PROPFIND" { &["depth: 0"][..] } else { &headers };
+                assert_eq!(site.status(&alice, &line, headers, body).await, 404, "{line}");
+            }
+            let line = format!("/share/{name}/");
+            assert_eq!(site.lock(&alice, &line, &[], false).await.status, 404, "LOCK {line}");
+        }
+        assert_eq!(site.status(&alice, "MKCOL /share/f/", &[], "").await, 405);
+        assert_eq!(site.data(&alice, "/share/f").await, "one");
+        assert_eq!(site.status(&alice, "PROPFIND /share/to-d/", &["depth: 0"], "").await, 207);
+        // The link goes, and not what it leads to.
+        assert_eq!(site.status(&alice, "DELETE /share/to-d/", &[], "").await, 204);
+        assert!(site.node(&alice, "/share/to-d").await.is_none());
+        assert_eq!(site.status(&alice, "DELETE /share/d/", &[], "").await, 204);
     });
 }
 

@@ -81,6 +81,7 @@ async fn what(job: &mut Job<'_, '_>, path: &[u8]) -> Result<(Node, bool), Respon
         Ok(Found::Root) => refuse(403, "the list of shares cannot be locked"),
         Ok(Found::Node(node)) => {
             (job.site.seen)(&node);
+            job.is_named(&node)?;
             job.permit(&[]).await?;
             node.reached.for_change()?;
             let want = access::MODIFY | access::EXTEND;

@@ -22,7 +22,7 @@ pub(super) async fn mkcol(job: &mut Job<'_, '_>) -> Outcome {
         return refuse(415, "MKCOL takes no body");
     }
     let path = job.path.to_bytes();
-    let spot = match job.spot(Links::Keep).await {
+    let spot = match job.core.spot(&job.who, &job.path, Links::Keep).await {
         Ok(spot) if spot.entry.is_some() => return refuse(405, "it is there already"),
         Err(Status::NotFound | Status::NotDirectory) if job.path.parts().len() > 1 => {
             return refuse(409, "there is no collection around it");
