@@ -8,6 +8,10 @@ pub const TRANSFER_PATH_MAX: usize = 4096;
 pub const TRANSFER_PARTS_MAX: usize = 256;
 /// Most symbolic links that are followed on the way to one file: MAXSYMLINKS of Linux.
 pub const TRANSFER_LINKS_MAX: usize = 40;
+/// Parts that are gone in all on the way to one file, those of links included: with links of links
+/// of the longest paths it would be thousands, for each entry of a listing that follows them. This
+/// is the longest path, and three links as long; some 300 µs.
+pub const TRANSFER_STEPS_MAX: usize = 4 * TRANSFER_PARTS_MAX;
 /// Bytes of a file that are read or written at once: one trip to a pool thread (some 10 µs) for
 /// each is little beside what copying them takes (some 50 µs).
 pub const TRANSFER_PIECE: usize = 256 << 10;

@@ -5,7 +5,7 @@
 //! Every step is an operation of the caller on a directory that was reached before, so whatever
 //! somebody exchanges meanwhile, what is found was within the share.
 
-use base::limits::{TRANSFER_LINKS_MAX, TRANSFER_PARTS_MAX};
+use base::limits::{TRANSFER_LINKS_MAX, TRANSFER_PARTS_MAX, TRANSFER_STEPS_MAX};
 use vfs::attr::{Attr, FileType};
 use vfs::fs::{Context, Entry, FileSystem, Result};
 use vfs::handle::Handle;
@@ -38,13 +38,15 @@ struct Walk<'a> {
     /// What is still to go, the next part last.
     rest: Vec<Vec<u8>>,
     links: usize,
+    /// Parts gone so far, those of links among them.
+    steps: usize,
 }
 
 impl<'a> Walk<'a> {
     fn new(share: &'a Share, cx: Context<'a>, parts: &[Vec<u8>]) -> Self {
         let rest = parts.iter().rev().cloned().collect();
         let (fs, name) = (&*share.fs, share.name.as_bytes());
-        Self { fs, cx, share: name, dirs: vec![fs.root()], rest, links: 0 }
+        Self { fs, cx, share: name, dirs: vec![fs.root()], rest, links: 0, steps: 0 }
     }
 
     fn here(&self) -> Handle {
@@ -111,6 +113,10 @@ impl<'a> Walk<'a> {
     fn last(&mut self, links: Links) -> Result<Option<At>> {
         loop {
             let Some(name) = self.rest.pop() else { return Ok(None) };
+            self.steps += 1;
+            if self.steps > TRANSFER_STEPS_MAX {
+                return Err(Status::NameTooLong);
+            }
             if !self.rest.is_empty() {
                 self.step(&name)?;
                 continue;

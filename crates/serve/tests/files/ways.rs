@@ -120,3 +120,28 @@ fn rules_of_the_service_decide() {
         assert!(core.shares(&alice).is_empty(), "nor is it shown");
     });
 }
+
+#[test]
+fn the_way_through_chains_of_links_has_an_end() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let who = scene.caller("alice");
+    scene.run(move |core| async move {
+        furnish(&core, &who).await;
+        // Each leads through 200 parts to the one before.
+        for n in 0..20 {
+            let end = if n == 0 { "dir/file".to_owned() } else { format!("chain{}", n - 1) };
+            let target = "dir/../".repeat(100) + &end;
+            let spot = core.spot(&who, &path(&format!("/share/chain{n}")), Links::Keep).await;
+            let spot = spot.expect("a place");
+            core.symlink(&who, &spot, target.as_bytes()).await.expect("a link");
+        }
+        let find = async |n: usize| {
+            let found = core.find(&who, &path(&format!("/share/chain{n}")), Links::Follow).await;
+            found.map(|_| ())
+        };
+        assert_eq!(find(0).await, Ok(()));
+        assert_eq!(find(4).await, Ok(()));
+        assert_eq!(find(5).await, Err(Status::NameTooLong));
+        assert_eq!(find(19).await, Err(Status::NameTooLong));
+    });
+}
