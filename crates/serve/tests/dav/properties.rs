@@ -168,3 +168,29 @@ fn the_list_of_shares_is_a_collection() {
         assert_eq!(answer.hrefs(), ["/"]);
     });
 }
+
+#[test]
+fn an_answer_is_made_in_parts_however_much_is_asked_of_many() {
+    with_site(|site, alice, _| async move {
+        site.status(&alice, "MKCOL /share/d", &[], "").await;
+        for n in 0..300 {
+            assert_eq!(site.put(&alice, &format!("/share/d/f{n}"), &[], "x").await, 201);
+        }
+        // Each member's answer has all these names.
+        let (long, most) = ("n".repeat(500), 200);
+        let names: String = (0..most).map(|n| format!("<x:{long}{n}/>")).collect();
+        let body = format!(
+            "<D:propfind xmlns:D='DAV:' xmlns:x='urn:x'><D:prop>{names}</D:prop></D:propfind>"
+        );
+        let parts = site.parts(&alice, "PROPFIND /share/d", &["depth: 1"], &body).await;
+        let longest = parts.iter().copied().max().unwrap_or(0);
+        assert!(parts.iter().sum::<usize>() > 300 * most * long.len(), "{parts:?}");
+        let one = most * (long.len() + 100);
+        assert!(longest < base::limits::HTTP_PIECE + one, "{longest} bytes at once");
+        // Small ones leave together.
+        let small = "<D:propfind xmlns:D='DAV:'><D:prop><D:getetag/></D:prop></D:propfind>";
+        let header = ["depth: 1"];
+        let all = site.ask(&alice, "PROPFIND /share/d", &header, small).await;
+        assert_eq!(all.hrefs().len(), 301);
+    });
+}

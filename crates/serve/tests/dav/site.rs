@@ -115,6 +115,37 @@ impl Site {
         read(handle(site, who, request).await).await
     }
 
+    /// How long the parts are that an answer is made in.
+    pub async fn parts(
+        &self,
+        who: &Caller,
+        line: &str,
+        headers: &[&str],
+        body: &str,
+    ) -> Vec<usize> {
+        let (method, target) = line.split_once(' ').expect("method and target");
+        let mut source = body.as_bytes();
+        let request = Request {
+            method: Method::parse(method.as_bytes()),
+            target: Target::parse(target.as_bytes()).expect("target"),
+            host: "server:8080".to_owned(),
+            secure: false,
+            headers: fields(headers),
+            body: Body::new(&mut source, Some(body.len() as u64)),
+        };
+        let site = dav::Site { dav: &self.dav, core: &self.core, umask: 0o022, seen: &|_| {} };
+        let Payload::Stream(mut source) = handle(site, who, request).await.payload else {
+            panic!("an answer in parts");
+        };
+        let (mut parts, mut more) = (Vec::new(), true);
+        while more {
+            let mut part = Vec::new();
+            more = source.next(&mut part).await.expect("whole");
+            parts.push(part.len());
+        }
+        parts
+    }
+
     /// The status alone.
     pub async fn status(&self, who: &Caller, line: &str, headers: &[&str], body: &str) -> u16 {
         self.ask(who, line, headers, body).await.status

@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::vec::IntoIter;
 
-use base::limits::HTTP_PIECE;
+use base::limits::{DAV_FIND_MEMBERS, HTTP_PIECE};
 use vfs::attr::{Attr, FileType};
 use vfs::fs::Space;
 use vfs::handle::Handle;
@@ -68,9 +69,21 @@ enum Stage {
     Begin(Found),
     /// Shares, those that come last first.
     Shares(Vec<VPath>),
-    /// Members of a directory.
-    Members(Listing),
+    /// Members of a directory: those that were listed and not yet looked at, and those that are
+    /// ready to be told.
+    Members {
+        listing: Listing,
+        listed: IntoIter<Listed>,
+        ready: IntoIter<Member>,
+    },
     End,
+}
+
+/// A member of a directory, with its name and its dead properties.
+struct Member {
+    name: Vec<u8>,
+    attr: Attr,
+    dead: Dead,
 }
 
 /// An answer that is being made.
@@ -102,7 +115,9 @@ impl Answer {
                 let path = self.path.to_bytes();
                 self.one(&path, &node).await?;
                 if self.members {
-                    self.stage = Stage::Members(Listing::new(node));
+                    let (listing, listed) = (Listing::new(node), Vec::new().into_iter());
+                    let ready = Vec::new().into_iter();
+                    self.stage = Stage::Members { listing, listed, ready };
                     return Ok(true);
                 }
                 return Ok(self.end());
@@ -116,13 +131,21 @@ impl Answer {
                     self.one(&path.to_bytes(), &node).await?;
                 }
             }
-            Stage::Members(mut listing) => {
-                let Some(batch) = listing.next(&self.core, &self.who).await? else {
-                    return Ok(self.end());
-                };
-                let dir = listing.dir().clone();
-                self.stage = Stage::Members(listing);
-                self.batch(&dir, batch).await?;
+            Stage::Members { mut listing, mut listed, mut ready } => {
+                if let Some(member) = ready.next() {
+                    self.member(&member);
+                } else {
+                    let mut some: Vec<_> = listed.by_ref().take(DAV_FIND_MEMBERS).collect();
+                    if some.is_empty() {
+                        let Some(batch) = listing.next(&self.core, &self.who).await? else {
+                            return Ok(self.end());
+                        };
+                        listed = batch.into_iter();
+                        some = listed.by_ref().take(DAV_FIND_MEMBERS).collect();
+                    }
+                    ready = self.look(listing.dir(), some).await?.into_iter();
+                }
+                self.stage = Stage::Members { listing, listed, ready };
             }
             Stage::End => return Ok(false),
         }
@@ -152,7 +175,7 @@ impl Answer {
     }
 
     /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
-    async fn batch(&mut self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<()> {
+    async fn look(&self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
         let mut members: Vec<(Vec<u8>, Handle, Attr)> = Vec::with_capacity(batch.len());
         for Listed { name, entry, .. } in batch {
             let Some((handle, attr)) = entry else { continue };
@@ -183,23 +206,27 @@ impl Answer {
             dead = self.core.look(&self.who, &dir.reached.cred, read).await?;
         }
         let mut dead = dead.into_iter();
-        for (name, _, attr) in members {
-            let path = self.path.with(&name).to_bytes();
-            let space = self.space.filter(|_| attr.kind == FileType::Directory);
-            self.add(&path, Some(&attr), &dead.next().unwrap_or_default(), space);
-        }
-        Ok(())
+        let member = |(name, _, attr): (Vec<u8>, Handle, Attr)| {
+            let dead = dead.next().unwrap_or_default();
+            Member { name, attr, dead }
+        };
+        Ok(members.into_iter().map(member).collect())
+    }
+
+    fn member(&mut self, Member { name, attr, dead }: &Member) {
+        let path = self.path.with(name).to_bytes();
+        let space = self.space.filter(|_| attr.kind == FileType::Directory);
+        self.add(&path, Some(attr), dead, space);
     }
 }
 
 impl Produce for Answer {
     fn next<'a>(&'a mut self, into: &'a mut Vec<u8>) -> Local<'a, Result<bool, Broken>> {
         Box::pin(async move {
-            let more = match self.made.len() {
-                // What was made before it was clear that there is more.
-                HTTP_PIECE.. => true,
-                _ => self.step().await.map_err(|status| Broken(status.to_string()))?,
-            };
+            let mut more = true;
+            while more && self.made.len() < HTTP_PIECE {
+                more = self.step().await.map_err(|status| Broken(status.to_string()))?;
+            }
             into.extend_from_slice(self.made.as_bytes());
             self.made.clear();
             Ok(more)
