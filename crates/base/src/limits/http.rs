@@ -52,6 +52,9 @@ pub const HTTP_PIECE: usize = 64 << 10;
 pub const HTTP_ARCHIVE_DEPTH_MAX: usize = 128;
 /// Entries of an archive: its table at the end is kept until then, at some 100 bytes each.
 pub const HTTP_ARCHIVE_ENTRIES_MAX: usize = 1_000_000;
+/// Bytes of that table: with long paths an entry takes up to 64 KiB, and a few archives together
+/// are to fit what is held for all peers.
+pub const HTTP_ARCHIVE_TABLE_MAX: usize = 64 << 20;
 /// Streams of one connection of HTTP/2 at once: browsers want 100.
 pub const HTTP2_STREAMS_MAX: u32 = 128;
 /// Streams that a peer may open and give up again without their being looked at; then the

@@ -4,17 +4,21 @@
 //! Format: PKWARE's APPNOTE 6.3.10, with ZIP64 where sizes need it. What cannot be read is named in
 //! a file of its own at the end.
 
+mod table;
+
 use std::rc::Rc;
 
-use base::limits::{HTTP_ARCHIVE_DEPTH_MAX, HTTP_ARCHIVE_ENTRIES_MAX, TRANSFER_PIECE};
+use base::limits::{HTTP_ARCHIVE_DEPTH_MAX, TRANSFER_PIECE};
 use base::units::{Civil, civil};
-use vfs::attr::{Attr, FileType};
+use vfs::attr::FileType;
 
+use self::table::Table;
+use super::descent::Descent;
 use super::dispatch::Exchange;
 use super::get::attachment;
 use super::request::Local;
 use super::response::{Broken, Produce, Response};
-use crate::files::list::{Listed, Listing};
+use crate::files::list::Listed;
 use crate::files::reader::Reader;
 use crate::files::{Node, VPath};
 use crate::transport::buffers::ReplyBuf;
@@ -23,6 +27,8 @@ use crate::transport::buffers::ReplyBuf;
 const LARGE: u64 = 0xffff_ffff;
 /// Counts from here on do not fit theirs.
 const MANY: usize = 0xffff;
+/// Bytes of a record in the table at most, its name apart.
+const RECORD_MAX: usize = 128;
 /// Names at the end what is missing.
 const MISSING: &str = "NOT-IN-THIS-ARCHIVE.txt";
 
@@ -174,19 +180,14 @@ struct Reading {
     large: bool,
 }
 
-/// A directory that is being gone through.
-struct Level {
-    path: Vec<u8>,
-    listing: Listing,
-    batch: std::vec::IntoIter<Listed>,
-}
-
 /// An archive that is being made.
 struct Zip {
     cx: Rc<Exchange>,
-    levels: Vec<Level>,
+    walk: Descent<()>,
     reading: Option<Reading>,
-    members: Vec<Member>,
+    table: Table,
+    /// Where the table begins, once all before it is made.
+    start: Option<u64>,
     missing: Vec<u8>,
     /// Bytes made so far.
     at: u64,
@@ -196,13 +197,12 @@ struct Zip {
 /// Answers with a directory as an archive.
 pub fn zip(cx: &Rc<Exchange>, (path, node): (&VPath, Node)) -> Response {
     let name = path.name().unwrap_or(b"share").to_vec();
-    let batch = Vec::new().into_iter();
-    let top = Level { path: Vec::new(), listing: Listing::new(node), batch };
     let zip = Zip {
         cx: Rc::clone(cx),
-        levels: vec![top],
+        walk: Descent::new(node, ()),
         reading: None,
-        members: Vec::new(),
+        table: Table::default(),
+        start: None,
         missing: Vec::new(),
         at: 0,
         buf: ReplyBuf::default(),
@@ -231,55 +231,68 @@ impl Zip {
             self.read_on(into, reading).await?;
             return Ok(true);
         }
-        let Some(level) = self.levels.last_mut() else {
-            self.finish(into);
-            return Ok(false);
-        };
-        if let Some(listed) = level.batch.next() {
-            let name = [&level.path, listed.name.as_slice()].concat();
-            self.enter(into, name, listed.entry).await;
-            return Ok(true);
+        if self.walk.depth() == 0 {
+            return self.finish(into);
         }
-        match level.listing.next(&self.cx.core, &self.cx.caller).await {
-            Ok(Some(batch)) => level.batch = batch.into_iter(),
-            Ok(None) => drop(self.levels.pop()),
-            Err(why) => {
-                let name = self.levels.pop().map(|level| level.path).unwrap_or_default();
-                self.miss(&name, &why.to_string());
+        let Some(listed) = self.walk.take() else {
+            match self.walk.fill(&self.cx.core, &self.cx.caller).await {
+                Ok(true) => {}
+                Ok(false) => drop(self.walk.leave()),
+                Err(why) => {
+                    let name = self.path(b"");
+                    self.miss(&name, &why.to_string());
+                    drop(self.walk.leave());
+                }
             }
-        }
+            return Ok(true);
+        };
+        self.enter(into, listed).await?;
         Ok(true)
     }
 
-    async fn enter(
-        &mut self,
-        into: &mut Vec<u8>,
-        name: Vec<u8>,
-        entry: Option<(vfs::handle::Handle, Attr)>,
-    ) {
-        let Some(((handle, attr), reached)) =
-            entry.zip(self.levels.last().map(|level| level.listing.dir().reached.clone()))
-        else {
-            return;
-        };
-        if self.members.len() >= HTTP_ARCHIVE_ENTRIES_MAX || name.len() >= MANY {
-            return self.miss(&name, "too many files");
+    /// The path of an entry of the current directory.
+    fn path(&self, name: &[u8]) -> Vec<u8> {
+        let mut path = Vec::new();
+        for part in self.walk.way() {
+            path.extend_from_slice(part);
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        path
+    }
+
+    /// A member is complete.
+    fn add(&mut self, member: &Member) -> Result<(), Broken> {
+        match self.table.add(&member.central(), &self.cx.core.budget) {
+            true => Ok(()),
+            false => Err(Broken("there is no memory for the table of the archive now".to_owned())),
+        }
+    }
+
+    async fn enter(&mut self, into: &mut Vec<u8>, listed: Listed) -> Result<(), Broken> {
+        let Some((handle, attr)) = listed.entry else { return Ok(()) };
+        let Some((dir, ())) = self.walk.current() else { return Ok(()) };
+        let reached = dir.reached.clone();
+        let name = self.path(&listed.name);
+        // Its slash, if it is a directory, and the record around the name.
+        if name.len() + 1 >= MANY || self.table.is_full(name.len() + RECORD_MAX) {
+            self.miss(&name, "too many files");
+            return Ok(());
         }
         let node = Node { reached, handle, attr };
         let (modified, mode) = (attr.mtime.sec, attr.mode & 0o777);
         let member =
             Member { name, modified, offset: self.at, mode: 0o100_000 | mode, ..Member::default() };
         match attr.kind {
-            FileType::Directory if self.levels.len() > HTTP_ARCHIVE_DEPTH_MAX => {
+            FileType::Directory if self.walk.depth() > HTTP_ARCHIVE_DEPTH_MAX => {
                 self.miss(&member.name, "too deep");
             }
             FileType::Directory => {
                 let name = [member.name.as_slice(), b"/"].concat();
                 let member = Member { name, mode: 0o040_000 | mode, ..member };
                 self.put(into, &member.local(false));
-                let (path, batch) = (member.name.clone(), Vec::new().into_iter());
-                self.levels.push(Level { path, listing: Listing::new(node), batch });
-                self.members.push(member);
+                self.add(&member)?;
+                self.walk.enter(listed, node, ()).map_err(|why| Broken(why.to_string()))?;
             }
             FileType::Regular => match self.cx.core.reader(&self.cx.caller, node).await {
                 Ok(reader) => {
@@ -294,6 +307,7 @@ impl Zip {
             // Where links lead is not said to be in the directory.
             _ => self.miss(&member.name, "no regular file"),
         }
+        Ok(())
     }
 
     async fn read_on(&mut self, into: &mut Vec<u8>, mut reading: Reading) -> Result<(), Broken> {
@@ -316,29 +330,46 @@ impl Zip {
         }
         reading.member.crc = reading.crc.finalize();
         self.put(into, &reading.member.descriptor(reading.large));
-        self.members.push(reading.member);
-        Ok(())
+        self.add(&reading.member)
     }
 
-    /// What is missing, the table, and the end.
-    fn finish(&mut self, into: &mut Vec<u8>) {
-        if !self.missing.is_empty() {
-            let text = std::mem::take(&mut self.missing);
-            let (crc, size) = (crc32fast::hash(&text), text.len() as u64);
-            let name = MISSING.as_bytes().to_vec();
-            let mode = 0o100_644;
-            let member = Member { name, mode, crc, size, offset: self.at, modified: 0 };
-            self.put(into, &member.local(false));
-            self.put(into, &text);
-            self.put(into, &member.descriptor(false));
-            self.members.push(member);
+    /// What is missing, the table piece by piece, and the end; false after that.
+    fn finish(&mut self, into: &mut Vec<u8>) -> Result<bool, Broken> {
+        let Some(start) = self.start else {
+            self.tell_missing(into)?;
+            self.start = Some(self.at);
+            return Ok(true);
+        };
+        let piece = self.table.take(&self.cx.core.budget);
+        match &piece {
+            Some(piece) => self.put(into, piece),
+            None => {
+                let end = end(self.table.count(), (start, self.at - start));
+                self.put(into, &end);
+            }
         }
-        let (start, members) = (self.at, std::mem::take(&mut self.members));
-        for member in &members {
-            self.put(into, &member.central());
+        Ok(piece.is_some())
+    }
+
+    fn tell_missing(&mut self, into: &mut Vec<u8>) -> Result<(), Broken> {
+        if self.missing.is_empty() {
+            return Ok(());
         }
-        let end = end(members.len(), (start, self.at - start));
-        self.put(into, &end);
+        let text = std::mem::take(&mut self.missing);
+        let (crc, size) = (crc32fast::hash(&text), text.len() as u64);
+        let name = MISSING.as_bytes().to_vec();
+        let mode = 0o100_644;
+        let member = Member { name, mode, crc, size, offset: self.at, modified: 0 };
+        self.put(into, &member.local(false));
+        self.put(into, &text);
+        self.put(into, &member.descriptor(false));
+        self.add(&member)
+    }
+}
+
+impl Drop for Zip {
+    fn drop(&mut self) {
+        self.table.clear(&self.cx.core.budget);
     }
 }
 

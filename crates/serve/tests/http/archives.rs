@@ -1,6 +1,7 @@
 //! A directory as an archive, read by somebody else.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::stand::{Stand, open};
 
@@ -8,6 +9,19 @@ use crate::stand::{Stand, open};
 const READ: &str = "import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n\
                     assert z.testzip() is None\n\
                     for i in z.infolist(): print(i.filename, i.file_size, z.read(i)[:5])";
+
+/// What another program finds in an archive.
+fn read(zip: &[u8]) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("plimsoll-archive-{}-{number}.zip", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, zip).unwrap();
+    let read = Command::new("python3").arg("-c").arg(READ).arg(&file).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
+    String::from_utf8(read.stdout).unwrap()
+}
 
 #[test]
 fn a_directory_is_one_archive() {
@@ -20,12 +34,25 @@ fn a_directory_is_one_archive() {
     let zip = client.get("/share/d/?archive", &[]);
     assert_eq!((zip.status, zip.header("content-type")), (200, "application/zip"));
     assert!(zip.header("content-disposition").contains("filename=\"d.zip\""));
-    let file = std::env::temp_dir().join(format!("plimsoll-archive-{}.zip", std::process::id()));
-    std::fs::write(&file, &zip.body).unwrap();
-    let read = Command::new("python3").arg("-c").arg(READ).arg(&file).output().unwrap();
-    std::fs::remove_file(&file).unwrap();
-    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    let mut lines: Vec<_> = std::str::from_utf8(&read.stdout).unwrap().lines().collect();
+    let text = read(&zip.body);
+    let mut lines: Vec<_> = text.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["empty 0 b''", "ä/ 0 b''", "ä/large 1000000 b'LLLLL'"]);
+}
+
+#[test]
+fn the_table_of_many_long_names_comes_in_pieces() {
+    let stand = Stand::new(open());
+    let mut client = stand.client();
+    let mut path = "/share/d".to_owned();
+    assert_eq!(client.ask(&format!("MKCOL {path}"), &[], b"").status, 201);
+    for _ in 0..3 {
+        path = format!("{path}/{}", "n".repeat(250));
+        assert_eq!(client.ask(&format!("MKCOL {path}"), &[], b"").status, 201);
+    }
+    for n in 0..300 {
+        assert_eq!(client.put(&format!("{path}/f{n}"), &[], b"x").status, 201);
+    }
+    let zip = client.get("/share/d/?archive", &[]);
+    assert_eq!(read(&zip.body).lines().count(), 303);
 }
