@@ -2,7 +2,8 @@
 #
 #   make demo         serve a scratch share, drive it with eight clients, find its load limit (about 12 minutes, build included)
 #   make run DIR=…    serve a directory
-#   make test         everything that must hold (about 45 minutes on two cores)
+#   make test         the gate: every deterministic check (docs/testing.md)
+#   make test-long    what runs long, at random, or measures the machine; NAME="fuzz soak", LIST=1 lists the names
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
 #   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)
@@ -17,10 +18,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 UI_SOURCES := $(wildcard ui/package.json ui/index.html ui/*.ts ui/*.js ui/*.mjs) \
 	$(shell find ui/src ui/public -type f 2>/dev/null)
 
-.PHONY: help demo run test check bench deb ui deps build build-deps release
+.PHONY: help demo run test test-long check bench deb ui deps build build-deps release
 
 help:
-	@sed -n '3,10s/^# \{0,2\}//p' Makefile
+	@sed -n '3,11s/^# \{0,2\}//p' Makefile
 
 demo: release
 	"$(TARGET)/release/plimsoll" demo
@@ -41,6 +42,14 @@ build: build-deps ui
 
 test: deps ui
 	.ci/test
+
+test-long: ui
+ifdef LIST
+	@.ci/test-long --list
+else
+	.ci/deps long
+	.ci/test-long $(NAME)
+endif
 
 check: build-deps ui
 	$(CARGO) fmt --all --check

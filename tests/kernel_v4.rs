@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use e2e::netns::{HOST, Namespace};
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::skip;
 use e2e::uml::{self, Guest, Task};
+use e2e::{skip, took_at_most};
 
 /// The lease that the server gives here: a client needs some seconds to connect again after a
 /// restart, and must do so within the grace period, which is as long.
@@ -192,7 +192,7 @@ fn recall(pair: &mut Pair) {
         let before = pair.one.run(&returns);
         let begin = Instant::now();
         pair.two.run(&format!("echo two >{file}"));
-        assert!(begin.elapsed() < LEASE, "{mount}: the delegation was not given back");
+        took_at_most(&format!("{mount}: the return of a delegation"), begin.elapsed(), LEASE);
         assert_ne!(pair.one.run(&returns), before, "{mount}: nothing was given back");
         assert_eq!(pair.one.run(&format!("cat {file}")).trim(), "two", "{mount}");
     }

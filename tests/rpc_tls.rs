@@ -177,7 +177,7 @@ fn cpu(pid: u32) -> f64 {
     ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / hz
 }
 
-/// Prints what docs/protocols/nfs.md says of the cost: `cargo test -p e2e --test rpc_tls --
+/// Prints what docs/protocols/nfs.md says of the cost: `cargo test -p e2e --test nfs rpc_tls:: --
 /// --ignored --nocapture`, best with `--release`.
 #[test]
 #[ignore = "measures, and proves nothing"]

@@ -16,7 +16,7 @@ use e2e::browser::{self, Browser, PASSWORD};
 use e2e::nfs3::Client;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::skip;
+use e2e::{skip, took_at_most};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use wire::nfs3::{CreateHow, Sattr3, StableHow};
@@ -80,7 +80,7 @@ impl Scene {
         is_served(&second);
         let took = begin.elapsed();
         println!("story: {way} took {:.1} s", took.as_secs_f64());
-        assert!(took < WAY, "{way} took {took:?}");
+        took_at_most(way, took, WAY);
         settings
     }
 }

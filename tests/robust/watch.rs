@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use e2e::api::wait_for;
 use e2e::nfs3::Client;
 use e2e::server::Server;
+use e2e::took_at_most;
 use wire::nfs3::{CreateHow, StableHow};
 
 use super::mode;
@@ -74,8 +75,8 @@ impl Watch {
             during.len(),
             self.before
         );
-        assert!(p99 <= allowed, "{what}: 99 % within {p99:?}, allowed {allowed:?}");
-        assert!(longest <= LONGEST, "{what}: one operation took {longest:?}");
+        took_at_most(&format!("{what}: 99 % of the operations"), p99, allowed);
+        took_at_most(&format!("{what}: the longest operation"), longest, LONGEST);
     }
 }
 

@@ -101,8 +101,7 @@ impl Life {
             let pipe = Pipe::connect(self.server, 1, &name, self.lives);
             pipe.and_then(Pipe::leave).map_err(|e| format!("{e:?}"))?;
         }
-        let rpc = nfs3::Client::connect(self.server, 0, 0).map_err(|e| e.to_string());
-        self.restarted(&mut rpc?).map_err(|e| format!("{e:?}"))?;
+        self.restarted().map_err(|e| format!("{e:?}"))?;
         self.remove().map_err(|e| format!("{e:?}"))
     }
 

@@ -4,6 +4,7 @@
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4::Outcome;
 use e2e::nfs4::pipe::{DEPTH, exchange};
+use e2e::tcp::connect_reserved;
 use wire::nfs3::{
     AccessArgs, CommitArgs, CreateArgs, CreateHow, DiropArgs, Fh3, Filename3, GetattrArgs,
     LookupArgs, Nfsstat3, Proc, ReadArgs, ReaddirArgs, RemoveArgs, RenameArgs, Sattr3, StableHow,
@@ -23,7 +24,10 @@ const LOCKS: u64 = 8;
 impl Life {
     /// FREE_ALL: lets go of what the last one had. Without it a host that holds nothing stays on
     /// record for another minute.
-    pub(super) fn restarted(&self, rpc: &mut nfs3::Client) -> Outcome<()> {
+    ///
+    /// It comes from a reserved port; from any other it would not be believed.
+    pub(super) fn restarted(&self) -> Outcome<()> {
+        let mut rpc = nfs3::Client::over(connect_reserved(self.server)?, 0, 0)?;
         let host = self.host();
         let (name, state) = (HostName(host.as_bytes()), self.lives as u32);
         rpc.call(NLM, nlm4::Proc::FREE_ALL.0, &NotifyArgs { name, state })?;
@@ -38,7 +42,7 @@ impl Life {
         let mut rpc = nfs3::Client::connect(self.server, 0, 0)?;
         rpc.mnt(&self.export)?;
         let (root, host) = (self.root.clone(), self.host());
-        self.restarted(&mut rpc)?;
+        self.restarted()?;
         let how = CreateHow::Unchecked(Sattr3 { mode: Some(0o644), ..Sattr3::default() });
         let file = rpc.create(&root, "locked", how)?.handle;
         let mut done = lock_all(&mut rpc, &host, &file)?;

@@ -41,6 +41,21 @@ pub const fn patience(seconds: u64) -> std::time::Duration {
     std::time::Duration::from_secs(seconds * BUSY as u64)
 }
 
+/// A time after which something stands still, on whatever machine.
+const STANDSTILL: std::time::Duration = patience(30);
+
+/// Checks that something took no longer than `limit`, in a run that measures the machine
+/// (`make test-long pauses` sets `PLIMSOLL_MEASURES`). The gate, which may run on a busy machine,
+/// only checks that nothing stood still.
+///
+/// # Panics
+/// When it took longer.
+pub fn took_at_most(what: &str, took: std::time::Duration, limit: std::time::Duration) {
+    let measures = std::env::var_os("PLIMSOLL_MEASURES").is_some();
+    let limit = if measures { limit } else { limit.max(STANDSTILL) };
+    assert!(took <= limit, "{what}: {took:?}, limit {limit:?}");
+}
+
 /// Says that a check cannot run here and why, and returns from the test. `make test` compares the
 /// names with `tests/golden/skips.txt`.
 #[macro_export]

@@ -50,7 +50,7 @@ fn it_announces_answers_and_ends() {
     let (status, rest, took) = server.end();
     assert_eq!(status.code(), Some(0));
     assert_eq!(rest, "", "nothing but the announcement on standard output");
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(60), "SIGTERM did not end it: {took:?}");
     assert!(!scratch.state().join("plimsoll.sock").exists());
 }
 

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use wire::nfs3::{Nfsstat3, Nfstime3, StableHow, Writeverf3};
 use wire::nfs4::{
-    ArgOp, Attrs4, Bitmap4, CommitArgs4, Component4, CreateArgs4, Createhow4, Createtype4, Ftype4,
-    GetattrArgs4, LinkArgs4, Linktext4, Opaque4, OpenArgs4, OpenClaim4, Openflag4, ReadArgs4,
-    ReaddirArgs4, RemoveArgs4, RenameArgs4, Res4, ResOp, SetattrArgs4, StateOwner4, Stateid4,
-    WriteArgs4, attr4, share4,
+    ArgOp, Attrs4, Bitmap4, CloseArgs4, CommitArgs4, Component4, CreateArgs4, Createhow4,
+    Createtype4, Ftype4, GetattrArgs4, LinkArgs4, Linktext4, Opaque4, OpenArgs4, OpenClaim4,
+    Openflag4, ReadArgs4, ReaddirArgs4, RemoveArgs4, RenameArgs4, Res4, ResOp, SetattrArgs4,
+    StateOwner4, Stateid4, WriteArgs4, attr4, share4,
 };
 
 use super::remote::{Made, Outcome, Remote, Seen, Wrote};
@@ -203,6 +203,12 @@ impl Remote for Over4 {
 
     fn create(&mut self, dir: &[u8], name: &str, bits: u32) -> Outcome<Made> {
         self.do_open(dir, OpenClaim4::Null(component(name)), Some(bits))
+    }
+
+    fn close(&mut self, file: &[u8]) -> Outcome<()> {
+        let Some(open_stateid) = self.opens.remove(file) else { return Ok(()) };
+        self.client.at(file, &[ArgOp::Close(CloseArgs4 { seqid: 0, open_stateid })])?;
+        Ok(())
     }
 
     fn mkdir(&mut self, dir: &[u8], name: &str, bits: u32) -> Outcome<Made> {

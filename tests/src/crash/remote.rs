@@ -96,6 +96,10 @@ pub trait Remote: Send {
     fn write(&mut self, file: &[u8], offset: u64, data: &[u8], how: StableHow) -> Outcome<Wrote>;
     fn commit(&mut self, file: &[u8]) -> Outcome<Writeverf3>;
     fn create(&mut self, dir: &[u8], name: &str, bits: u32) -> Outcome<Made>;
+    /// Closes a file that was created or written; NFSv3 has no opens.
+    fn close(&mut self, _file: &[u8]) -> Outcome<()> {
+        Ok(())
+    }
     fn mkdir(&mut self, dir: &[u8], name: &str, bits: u32) -> Outcome<Made>;
     fn symlink(&mut self, dir: &[u8], name: &str, target: &str) -> Outcome<Made>;
     fn mkfifo(&mut self, dir: &[u8], name: &str, bits: u32) -> Outcome<Made>;
