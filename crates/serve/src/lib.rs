@@ -12,9 +12,10 @@
 //! - [`portmap`]: on which ports they are.
 //! - [`sftp`]: SFTP, the SSH transport below it, and the answering side of dsync on a share.
 //!
-//! A protocol folder has the same files as its siblings: `conn.rs` is the only one that does I/O,
+//! The folders of FTP, SFTP and HTTP have the same files: `conn.rs` is the only one that does I/O,
 //! `dispatch.rs` finds the function of an operation and notes its facts, `state.rs` is pure, with
-//! the clock handed in, and `status.rs` holds the one table of errors.
+//! the clock handed in, and `status.rs` holds the one table of errors. RPC programs have no
+//! `conn.rs` of their own (`rpc/conn.rs`), and those without state no `state.rs`.
 
 // Failures of the file contract carry attributes by value: to box them would cost an allocation for
 // each failed operation.
