@@ -99,8 +99,8 @@ where
 }
 
 impl Site {
-    /// Asks; header fields are lines.
-    pub async fn ask(&self, who: &Caller, line: &str, headers: &[&str], body: &str) -> Answer {
+    /// The response to a request; header fields are lines.
+    async fn respond(&self, who: &Caller, line: &str, headers: &[&str], body: &str) -> Response {
         let (method, target) = line.split_once(' ').expect("method and target");
         let mut source = body.as_bytes();
         let request = Request {
@@ -112,7 +112,12 @@ impl Site {
             body: Body::new(&mut source, Some(body.len() as u64)),
         };
         let site = dav::Site { dav: &self.dav, core: &self.core, umask: 0o022, seen: &|_| {} };
-        read(handle(site, who, request).await).await
+        handle(site, who, request).await
+    }
+
+    /// Asks; header fields are lines.
+    pub async fn ask(&self, who: &Caller, line: &str, headers: &[&str], body: &str) -> Answer {
+        read(self.respond(who, line, headers, body).await).await
     }
 
     /// How long the parts are that an answer is made in.
@@ -123,18 +128,8 @@ impl Site {
         headers: &[&str],
         body: &str,
     ) -> Vec<usize> {
-        let (method, target) = line.split_once(' ').expect("method and target");
-        let mut source = body.as_bytes();
-        let request = Request {
-            method: Method::parse(method.as_bytes()),
-            target: Target::parse(target.as_bytes()).expect("target"),
-            host: "server:8080".to_owned(),
-            secure: false,
-            headers: fields(headers),
-            body: Body::new(&mut source, Some(body.len() as u64)),
-        };
-        let site = dav::Site { dav: &self.dav, core: &self.core, umask: 0o022, seen: &|_| {} };
-        let Payload::Stream(mut source) = handle(site, who, request).await.payload else {
+        let payload = self.respond(who, line, headers, body).await.payload;
+        let Payload::Stream(mut source) = payload else {
             panic!("an answer in parts");
         };
         let (mut parts, mut more) = (Vec::new(), true);
