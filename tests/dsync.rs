@@ -284,8 +284,7 @@ fn a_large_file_goes_on_where_a_run_was_killed() {
     fs::write(from.join("large"), &bytes).expect("a file");
     let over = through(&shell);
     // Slow enough to be killed within the file.
-    let slow: Vec<&str> =
-        over.iter().map(String::as_str).chain(["--bandwidth", "16MB/s"]).collect();
+    let slow: Vec<&str> = over.iter().map(String::as_str).chain(["--bandwidth", "4MB/s"]).collect();
     let pid = scratch.path().join("rsh.pid");
     let other = |_| fs::read_to_string(&pid).expect("its number").trim().parse().expect("a number");
     for round in 0..4 {

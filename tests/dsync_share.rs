@@ -158,7 +158,9 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
     let from = place.folder("from");
     fs::write(from.join("large"), vec![7; LARGE]).expect("a file");
     let there = place.there("box/copy");
-    let mut first = place.command(&from, &there, &["--bandwidth", "1MB/s"]);
+    // A minute, so that it is still at it when the next comes.
+    let slow = ["--no-compress", "--bandwidth", "100kB/s"];
+    let mut first = place.command(&from, &there, &slow);
     first.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut first = first.spawn().expect("a run");
     let begun = || {

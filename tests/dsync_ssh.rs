@@ -172,7 +172,7 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
 /// file has come; what it said on standard error, how it ended, and what it told after that.
 fn broken_off(sshd: &Sshd, command: &mut Command) -> (String, Option<i32>, Vec<Value>) {
     let mut child = command
-        .args(["--bandwidth", "16MB/s"])
+        .args(["--bandwidth", "4MB/s"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
