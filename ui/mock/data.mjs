@@ -34,8 +34,10 @@ const SENTENCES = { op: 'type of operation', client: 'client', user: 'user', sha
   mode: 'CPU mode', cpu: 'CPU', device: 'device', direction: 'direction', disk: 'disk', latency: 'latency', size: 'size', offset: 'offset' };
 
 const b = (id) => ({ id, sentence: `broken down by ${SENTENCES[id]}`, kind: UNITS[id] ? 'range' : 'discrete', unit: UNITS[id] ?? null });
+const GROUPS = { all: 'All protocols', nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O',
+  mem: 'Memory', process: 'Server process', server: 'Server', analytics: 'Analytics' };
 const stat = (id, group, sentence, unit, kind, level, breakdowns) => ({
-  id, group, metric: id.split('.')[1], sentence, unit, kind, breakdowns: breakdowns.map(b), level,
+  id, group, group_name: GROUPS[group] ?? group, metric: id.split('.')[1], sentence, unit, kind, breakdowns: breakdowns.map(b), level,
 });
 const NFS = ['op', 'client', 'user', 'share', 'file', 'latency', 'size', 'offset', 'status'];
 const STATS = [

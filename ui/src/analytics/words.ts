@@ -11,14 +11,9 @@ export function elementName(element: Element, unit: string, kind: string): strin
   return element.label || element.key || '(no name)';
 }
 
-const GROUPS: Record<string, string> = { nfs: 'NFS', nfs3: 'NFSv3', nfs4: 'NFSv4', mount3: 'MOUNT', cpu: 'CPU', nic: 'Network', io: 'Disk I/O', mem: 'Memory',
-  process: 'Server process', server: 'Server', analytics: 'Analytics' };
-
-export const groupName = (group: string): string => GROUPS[group] ?? group;
-
 /** The sentence of a statistic; the schema may give it without its subject ("operations"). */
 export const sentence = (entry: Statistic): string =>
-  /^[a-z]/.test(entry.sentence) ? `${groupName(entry.group)} ${entry.sentence}` : entry.sentence.replace(/^Protocol: /, '');
+  /^[a-z]/.test(entry.sentence) ? `${entry.group_name} ${entry.sentence}` : entry.sentence.replace(/^Protocol: /, '');
 
 /** "by client", from the sentence of the schema or the id when there is none. */
 export function by(breakdown: BreakdownInfo): string {

@@ -137,6 +137,8 @@ export interface BreakdownInfo {
 export interface Statistic {
   id: string;
   group: string;
+  /** The title of the group. */
+  group_name: string;
   metric: string;
   sentence: string;
   unit: string;

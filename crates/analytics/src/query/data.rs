@@ -107,6 +107,8 @@ pub struct StatisticInfo {
     pub id: String,
     /// `nfs3`
     pub group: String,
+    /// `NFSv3`, the title of its group.
+    pub group_name: String,
     /// `ops`
     pub metric: String,
     /// `Protocol: NFSv3 operations per second`

@@ -20,6 +20,7 @@ impl Engine {
                 all.push(StatisticInfo {
                     id: format!("{}.{}", group.group, statistic.id),
                     group: group.group.clone(),
+                    group_name: group.name.clone(),
                     metric: statistic.id.clone(),
                     sentence: format!("{} {}{rate}", group.sentence, statistic.sentence),
                     unit: statistic.unit.clone(),

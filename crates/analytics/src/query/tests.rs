@@ -138,3 +138,13 @@ fn the_answer_is_the_data_object_of_the_api() {
     assert!(heat.get("rows").is_none() && heat["buckets"].is_array());
     std::fs::remove_dir_all(&dir).expect("removed");
 }
+
+#[test]
+fn every_statistic_has_the_title_of_its_group() {
+    let titles: std::collections::BTreeMap<_, _> =
+        Engine::statistics().into_iter().map(|one| (one.group, one.group_name)).collect();
+    assert_eq!(titles.len(), probe::schema::schema().groups().len());
+    for group in probe::schema::schema().groups() {
+        assert_eq!(titles.get(&group.group), Some(&group.name));
+    }
+}
