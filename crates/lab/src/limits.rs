@@ -150,7 +150,7 @@ pub fn row(result: &RunResult) -> Row {
         title: result.job.title.clone(),
         value,
         unit: if stream { "B/s".into() } else { "ops/s".into() },
-        text: record::figure_text(stream, value),
+        text: bound_text(limit.map(|v| v.limiter), record::figure_text(stream, value)),
         clients: step.map_or(0, |s| s.clients),
         threads: step.map_or(0, |s| s.threads),
         p50_ns: step.map_or(0, |s| s.latency.p50),
@@ -167,19 +167,27 @@ pub fn row(result: &RunResult) -> Row {
     }
 }
 
+/// A figure at which the load generator was the limit is a lower bound for the server.
+fn bound_text(limiter: Option<Limiter>, figure: String) -> String {
+    match limiter {
+        Some(Limiter::Generator) => format!("at least {figure}"),
+        _ => figure,
+    }
+}
+
 impl Summary {
     /// As a text table.
     pub fn text(&self) -> String {
         let mut out = format!("Performance Limit Summary of {}\n\n", self.target);
         let title = self.rows.iter().map(|r| r.title.chars().count()).max().unwrap_or(0).max(5);
         out += &format!(
-            "{:<title$}  {:>14}  {:>9}  {:>9}  {:>9}  limiter\n",
+            "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}  limiter\n",
             "", "value", "at", "p50", "p99"
         );
         for row in &self.rows {
             let time = |ns: u64| base::units::time_ns(ns as f64);
             out += &format!(
-                "{:<title$}  {:>14}  {:>9}  {:>9}  {:>9}  {} ({:.0} %)\n",
+                "{:<title$}  {:>20}  {:>9}  {:>9}  {:>9}  {} ({:.0} %)\n",
                 row.title,
                 row.text,
                 format!("{} × {}", row.clients, row.threads),

@@ -18,3 +18,12 @@ fn the_text_has_a_line_for_each_row() {
     let text = summarise(&[made_up(), made_up()]).text();
     assert_eq!(text.matches("8 × 3").count(), 2);
 }
+
+#[test]
+fn what_the_generator_limits_is_a_lower_bound() {
+    let mut result = made_up();
+    if let Some(limit) = &mut result.limit {
+        limit.limiter = Limiter::Generator;
+    }
+    assert_eq!(row(&result).text, "at least 1.2 K ops/s");
+}
