@@ -10,3 +10,5 @@ mod crash_files;
 mod crash_v4;
 #[path = "../faults.rs"]
 mod faults;
+#[path = "../leaks.rs"]
+mod leaks;

@@ -1,4 +1,5 @@
-//! Memory that is free inside of this process and of no use to it goes back to the system.
+//! What the allocator of this process has handed out, and giving back what it keeps of freed
+//! memory.
 
 /// Gives back what the allocator keeps of freed memory. Worth it after work that is rare and takes
 /// much: the GNU allocator keeps up to 64 MiB at the end of each of its heaps, and all that lies
@@ -10,6 +11,20 @@ pub fn give_back() {
     unsafe {
         libc::malloc_trim(0);
     }
+}
+
+/// Bytes that are allocated now and not freed, over all threads; `None` where the allocator does
+/// not count them. Takes the lock of each of its heaps for a moment.
+#[must_use]
+pub fn allocated() -> Option<u64> {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: takes nothing, and returns a structure of numbers.
+        let heap = unsafe { libc::mallinfo2() };
+        Some((heap.uordblks + heap.hblkhd) as u64)
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    None
 }
 
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]

@@ -80,6 +80,7 @@ gauges! {
     known_files = "server.known_files", "Entries of the table from file to path now.";
     known_handles = "server.known_handles", "Entries of the durable handle table now.";
     stale_handles = "server.stale_handles", "Handles answered with STALE, ever.";
+    heap_bytes = "server.heap_bytes", "Bytes allocated and not freed now.";
     drc_entries = "server.drc_entries", "Entries of the duplicate-request cache now.";
     drc_replays = "server.drc_replays", "Replies repeated from the duplicate-request cache, ever.";
     bad_records = "server.bad_records", "Records that were no valid request, ever.";

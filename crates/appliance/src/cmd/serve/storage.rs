@@ -416,6 +416,9 @@ impl Sampler for Keeper {
         gauges.known_files.set(files.names);
         gauges.known_handles.set(files.handles);
         gauges.stale_handles.set(files.cold_stale);
+        if let Some(bytes) = base::memory::allocated() {
+            gauges.heap_bytes.set(bytes);
+        }
         gauges.flushes.set(flushes.flushes);
         gauges.flush_waiters.set(flushes.waiting);
         vec![Sample::raw("nfs.connections", budgets.connections().max(0) as f64)]

@@ -1,0 +1,92 @@
+//! A client that came and went leaves no memory behind, whatever it spoke: some thousands of short
+//! lives of each kind, and what the server has allocated before and after.
+
+use std::time::Instant;
+
+use e2e::api::{Api, now};
+use e2e::nfs3;
+use e2e::nfs4::pipe::Pipe;
+use e2e::tcp::HERE;
+use e2e::transfer::{PASSWORD, Scene};
+
+/// Lives of each kind that are measured.
+const LIVES: u64 = 2048;
+/// Lives before that, which fill what is kept up to a limit.
+const WARM: u64 = 256;
+/// What may stay allocated for each life, in bytes: half of the least leak that must be found.
+const LEFT_MAX: u64 = 512;
+/// What the five minutes of statistics in memory may grow by in a second, in bytes. All kinds
+/// together, their statistics included, grew by 20 to 110 bytes a life.
+const HISTORY: f64 = 0.1 * (1 << 20) as f64;
+
+/// One client's life; the number makes its name unique.
+type Life = fn(&Scene, u64) -> Result<(), String>;
+
+fn nfs3(scene: &Scene, _number: u64) -> Result<(), String> {
+    let client = nfs3::Client::connect(scene.server.nfs(), 0, 0);
+    let mut client = client.map_err(|e| e.to_string())?;
+    client.mnt(&scene.server.export()).map(|_| ()).map_err(|e| format!("{e:?}"))
+}
+
+fn nfs41(scene: &Scene, number: u64) -> Result<(), String> {
+    let pipe = Pipe::connect(scene.server.nfs(), 1, &format!("life {number}"), number);
+    pipe.and_then(Pipe::leave).map(|_| ()).map_err(|e| format!("{e:?}"))
+}
+
+fn ftp(scene: &Scene, _number: u64) -> Result<(), String> {
+    let mut ftp = scene.ftp(HERE).map_err(|e| e.to_string())?;
+    let bye = ftp.say("QUIT").map_err(|e| e.to_string())?;
+    if bye.0 == 221 { Ok(()) } else { Err(format!("{bye:?}")) }
+}
+
+fn http(scene: &Scene, _number: u64) -> Result<(), String> {
+    let mut http = scene.http(HERE, PASSWORD).map_err(|e| e.to_string())?;
+    match http.ask(("GET", b"/box/"), b"", b"") {
+        Ok((200, ..)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn administration(scene: &Scene, _number: u64) -> Result<(), String> {
+    let (code, body) = scene.api.get("/api/v1/status");
+    if code == 200 { Ok(()) } else { Err(body.to_string()) }
+}
+
+/// What the server has allocated, in the first whole second from now.
+fn heap(api: &Api) -> u64 {
+    let second = now() + 1;
+    api.wait_for_second(second);
+    match api.count("server.heap_bytes", (second, second + 1)) {
+        0 => panic!("the server does not count what it has allocated"),
+        bytes => bytes,
+    }
+}
+
+#[test]
+fn a_client_that_has_gone_leaves_no_memory_behind() {
+    let scene = Scene::new("leaks");
+    let kinds: [(&str, Life); 5] = [
+        ("NFSv3", nfs3),
+        ("NFSv4.1", nfs41),
+        ("FTP", ftp),
+        ("HTTP", http),
+        ("administration", administration),
+    ];
+    let mut number = 0;
+    let mut live = |life: Life, name: &str, lives: u64| {
+        for _ in 0..lives {
+            number += 1;
+            life(&scene, number).unwrap_or_else(|why| panic!("{name}, life {number}: {why}"));
+        }
+    };
+    for (name, life) in kinds {
+        live(life, name, WARM);
+        let (began, before) = (Instant::now(), heap(&scene.api));
+        live(life, name, LIVES);
+        let (after, seconds) = (heap(&scene.api), began.elapsed().as_secs_f64());
+        let grown = after.saturating_sub(before);
+        let most = LIVES * LEFT_MAX + (HISTORY * seconds) as u64;
+        println!("{name}: {before} bytes, {after} after {LIVES} lives in {seconds:.1} s");
+        assert!(grown <= most, "{name}: {grown} bytes for {LIVES} lives, at most {most}");
+    }
+}
