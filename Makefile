@@ -4,6 +4,7 @@
 #   make run DIR=…    serve a directory
 #   make test         the gate: every deterministic check (docs/testing.md)
 #   make test-long    what runs long, at random, or measures the machine; NAME="fuzz soak", LIST=1 lists the names
+#   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus (docs/testing.md)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
 #   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)
@@ -18,10 +19,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 UI_SOURCES := $(wildcard ui/package.json ui/index.html ui/*.ts ui/*.js ui/*.mjs) \
 	$(shell find ui/src ui/public -type f 2>/dev/null)
 
-.PHONY: help demo run test test-long check bench deb ui deps build build-deps release
+.PHONY: help demo run test test-long conformance check bench deb ui deps build build-deps release
 
 help:
-	@sed -n '3,11s/^# \{0,2\}//p' Makefile
+	@sed -n '3,12s/^# \{0,2\}//p' Makefile
 
 demo: release
 	"$(TARGET)/release/plimsoll" demo
@@ -50,6 +51,10 @@ else
 	.ci/deps long
 	.ci/test-long $(NAME)
 endif
+
+conformance: ui
+	.ci/deps conformance
+	.ci/conformance "$(SUITE)" "$(DIR)"
 
 check: build-deps ui
 	$(CARGO) fmt --all --check

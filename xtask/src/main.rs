@@ -1,6 +1,8 @@
 //! The repository's own commands: `cargo xtask tidy` (rooms, sizes, forbidden words), `cargo xtask
-//! deny` (licences, bans, sources) and `cargo xtask tally` (adds up test output, compares skips).
+//! deny` (licences, bans, sources), `cargo xtask tally` (adds up test output, compares skips) and
+//! `cargo xtask conformance` (compares a foreign suite's results with the list of known ones).
 
+mod conformance;
 mod deny;
 mod metadata;
 mod tally;
@@ -9,10 +11,13 @@ mod tidy;
 use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | deny | tally LOG[=GOLDEN]…
+const USAGE: &str =
+    "usage: cargo xtask tidy | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
   deny   licences, banned crates and sources against deny.toml, without a network
-  tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN";
+  tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
+  conformance
+         compares RESULTS of a foreign suite with tests/conformance/SUITE.toml";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +25,7 @@ fn main() -> ExitCode {
     let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy::run(root),
         ["deny"] => deny::run(root),
+        ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),
         _ => {
             eprintln!("{USAGE}");

@@ -1,0 +1,140 @@
+//! Compares the results of a foreign test suite with the list of cases that are known not to pass.
+//!
+//! A result is a line `RUN CASE OUTCOME [MESSAGE]`, the outcome one of `passed`, `failed` and
+//! `skipped`; `.ci/conformance` makes them from what each suite prints. The list is
+//! `tests/conformance/SUITE.toml`. A case that does not pass and is not listed is an error, and so
+//! is a listed case that passes, has another outcome, or was not run although its run was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    case: Vec<Listed>,
+}
+
+/// Cases of one run that do not pass, for one reason.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    run: String,
+    names: Vec<String>,
+    outcome: Outcome,
+    why: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl Outcome {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "passed" => Some(Self::Passed),
+            "failed" => Some(Self::Failed),
+            "skipped" => Some(Self::Skipped),
+            _ => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+type Results = BTreeMap<(String, String), (Outcome, String)>;
+
+/// Prints the figures of each run, and what is not as listed.
+///
+/// # Errors
+/// A case is not as listed, there is no result, or a file cannot be read.
+pub fn run(root: &Path, suite: &str, results: &str) -> Result<(), String> {
+    let list = root.join(format!("tests/conformance/{suite}.toml"));
+    let read =
+        |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
+    let wrong = compare(&read(&list)?, &read(Path::new(results))?)?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not as {} lists it:\n{wrong}", list.display()))
+}
+
+/// What differs, a line for each case.
+fn compare(list: &str, results: &str) -> Result<String, String> {
+    let list: List = toml::from_str(list).map_err(|e| e.to_string())?;
+    let results = parse(results)?;
+    let runs: BTreeSet<&str> = results.keys().map(|(run, _)| run.as_str()).collect();
+    if runs.is_empty() {
+        return Err("the suite gave no result".to_owned());
+    }
+    for run in &runs {
+        println!("{run}: {}", figures(&results, run));
+    }
+    let mut known = BTreeMap::new();
+    for listed in &list.case {
+        if listed.why.trim().is_empty() || listed.outcome == Outcome::Passed {
+            return Err(format!("{} {:?}: a listed case needs a reason", listed.run, listed.names));
+        }
+        for name in &listed.names {
+            known.insert((listed.run.clone(), name.clone()), listed.outcome);
+        }
+    }
+    let mut wrong = String::new();
+    for (case, (outcome, message)) in &results {
+        let expected = known.get(case).copied().unwrap_or(Outcome::Passed);
+        if *outcome != expected {
+            let (run, name) = case;
+            let (was, should) = (outcome.word(), expected.word());
+            let _ = writeln!(wrong, "  {run} {name}: {was}, expected {should}  {message}");
+        }
+    }
+    for (run, name) in known.keys().filter(|case| !results.contains_key(*case)) {
+        if runs.contains(run.as_str()) {
+            let _ = writeln!(wrong, "  {run} {name}: listed, but the suite has no such case");
+        }
+    }
+    Ok(wrong)
+}
+
+fn parse(text: &str) -> Result<Results, String> {
+    let mut results = Results::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut words = line.splitn(4, ' ');
+        let (run, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let outcome = words.next().and_then(Outcome::parse);
+        let outcome = outcome.ok_or_else(|| format!("not a result: {line}"))?;
+        let message = words.next().unwrap_or_default().to_owned();
+        let case = (run.to_owned(), name.to_owned());
+        if results.insert(case, (outcome, message)).is_some() {
+            return Err(format!("two results for one case: {line}"));
+        }
+    }
+    Ok(results)
+}
+
+fn figures(results: &Results, run: &str) -> String {
+    let of = |wanted: Outcome| {
+        results.iter().filter(|((of, _), (outcome, _))| of == run && *outcome == wanted).count()
+    };
+    let (passed, failed, skipped) =
+        (of(Outcome::Passed), of(Outcome::Failed), of(Outcome::Skipped));
+    let all = passed + failed + skipped;
+    format!("{all} cases, {passed} passed, {failed} failed, {skipped} skipped")
+}
+
+#[cfg(test)]
+mod tests;
