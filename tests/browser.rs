@@ -1,8 +1,8 @@
 //! The browser interface and the lab's report pages in a real browser, against the real binary with
 //! load on it. The checks themselves are in `ui/tests/browser`; here is what they need.
 
-use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,16 @@ use e2e::nfs4::{Client, Failure};
 use e2e::process::run;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server};
-use e2e::{lab, skip};
+use e2e::{lab, nfs3, skip};
+use wire::nfs3::{CreateHow, Sattr3, StableHow};
 use wire::nfs4::Nfsstat4;
 
 /// How long the browser may take over everything; it shares two cores with the load.
 const BROWSER: Duration = e2e::patience(240);
 /// What the client calls itself that the browser expires.
 const CLIENT: &str = "held for the browser";
+/// Between a pair of operations of the load and the next.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Steps of a second at most: the graphs need clients, not a limit.
 const SHORT: [&str; 5] = [
     "warmup_ms=200",
@@ -39,26 +42,38 @@ fn drive(what: &[&str], target: &str, state: &Path, out: &Path) -> Command {
     command
 }
 
-/// Load that goes on until the value goes: synchronous writes, which leave the processor to the
-/// browser, and reads now and then.
+/// Load that goes on until the value is dropped: some hundred reads and writes a second, which
+/// leave the processors to the browser.
 struct Load {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Load {
-    fn start(target: String, state: PathBuf, out: PathBuf) -> Self {
+    fn start(server: SocketAddr, export: String) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let end = Arc::clone(&over);
         let thread = std::thread::spawn(move || {
-            let jobs = ["syncwrite-4k", "syncwrite-4k", "iops-4k"];
-            for job in jobs.iter().cycle().take_while(|_| !end.load(Ordering::Relaxed)) {
-                // What it says of the limit on a busy machine is of no interest here.
-                run(&mut drive(&["run", job], &target, &state, &out), BROWSER);
+            while !end.load(Ordering::Relaxed) {
+                // NFS is disabled for a while, which ends the connection.
+                let _cut_off = read_and_write(server, &export, &end);
+                std::thread::sleep(PAUSE);
             }
         });
         Self { over, thread: Some(thread) }
     }
+}
+
+fn read_and_write(server: SocketAddr, export: &str, end: &AtomicBool) -> nfs3::Outcome<()> {
+    let mut client = nfs3::Client::connect(server, 0, 0)?;
+    let share = client.mnt(export)?;
+    let file = client.create(&share, "load", CreateHow::Unchecked(Sattr3::default()))?.handle;
+    while !end.load(Ordering::Relaxed) {
+        client.write(&file, 0, &[7; 4096], StableHow::FILE_SYNC)?;
+        client.read(&file, 0, 4096)?;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 impl Drop for Load {
@@ -107,7 +122,7 @@ fn the_interface_and_the_reports_in_a_browser() {
     let limits = out.join("limits");
     succeed_or_degraded(&mut drive(&["limits", "--rows", "iops-4k"], &target, &state, &limits));
     let mut client = client_with_a_lock(&server);
-    let load = Load::start(target, state, out.join("load"));
+    let load = Load::start(server.nfs(), server.export());
     let url = server.announced["admin"].as_str().expect("where the interface is").to_owned();
     suite(
         "run",
