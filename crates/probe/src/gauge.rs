@@ -86,7 +86,7 @@ gauges! {
     bad_records = "server.bad_records", "Records that were no valid request, ever.";
     tls_sessions = "server.tls_sessions", "TLS sessions set up, ever.";
     tls_failures = "server.tls_failures", "Connections ended by a failure of TLS, ever.";
-    panics = "server.panics", "Connections and jobs ended by a panic, ever.";
+    panics = "server.panics", "Requests and jobs that failed by a panic, ever.";
     transfers_unlogged = "server.transfers_unlogged", "Transfers that are not in their log, ever.";
     flushes = "server.flushes", "Flushes to stable storage, ever.";
     flush_waiters = "server.flush_waiters", "Operations waiting for a flush now.";

@@ -304,6 +304,7 @@ const WHEN: Property = Property::setting(
         ("space", "the file system of the state directory is nearly full"),
         ("certificate", "a certificate ends soon, or cannot be had or renewed"),
         ("replication", "a replication action has failed when it ran last"),
+        ("fault", "requests fail by a fault of the server"),
     ]),
     Default::Text("statistic"),
     "What is watched. All but the first are events and take no statistic and no limit.",

@@ -42,11 +42,13 @@ pub enum Event {
     },
     /// A replication action has failed when it ran last.
     Replication,
+    /// Requests have failed by a fault of the server since it started.
+    Fault,
 }
 
 impl Event {
     /// All, in the order of menus: name, sentence.
-    pub const ALL: [(Self, &'static str, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Service, "service", "a service is not online"),
         (Self::Dropped, "dropped", "operations go uncounted"),
         (Self::Store, "store", "statistics cannot be kept"),
@@ -57,6 +59,7 @@ impl Event {
             "a certificate ends soon, or cannot be had or renewed",
         ),
         (Self::Replication, "replication", "a replication action has failed when it ran last"),
+        (Self::Fault, "fault", "requests fail by a fault of the server"),
     ];
 
     /// As a part of a sentence.

@@ -1,7 +1,6 @@
 //! What the connections of one core share, and how an operation on files runs: at once if it need
 //! not wait, otherwise on the pool.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,7 +54,8 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl Fn(Context<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        match op(Context { cred, may_block: false }) {
+        let budgets = &self.files.budgets;
+        match budgets.contain(|| op(Context { cred, may_block: false })).and_then(|done| done) {
             Err(Status::WouldBlock) => self.pooled(who, cred, op).await?,
             done => done,
         }
@@ -114,10 +114,8 @@ impl Core {
     ) {
         let (cred, files) = (Arc::clone(cred), Arc::clone(&self.files));
         let job = move |_waited_ns: u64| {
-            let run = || op(Context { cred: &cred, may_block: true });
-            if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                files.budgets.panics.fetch_add(1, Relaxed);
-            }
+            // Who waits for it sees that nothing came.
+            let _ = files.budgets.contain(|| op(Context { cred: &cred, may_block: true }));
         };
         slot.run(stamp(), Box::new(job));
     }
@@ -168,6 +166,11 @@ impl Core {
     /// What is done every now and then.
     pub(super) fn idle(&self) {
         self.meter.idle();
-        self.budget.publish(&self.files.budgets);
+        let files = &self.files;
+        self.budget.publish(&files.budgets);
+        if self.id == 0 {
+            let panics = files.budgets.panics_over_all() + files.flush.counts().panics;
+            files.hub.gauges().panics.set(panics);
+        }
     }
 }

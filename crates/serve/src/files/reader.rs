@@ -66,9 +66,16 @@ impl Reader {
             done.map(|d| (d.count, d.eof))
         };
         let cred = &self.node.reached.cred;
-        match read(Context { cred, may_block: false }, into) {
-            Err(Status::WouldBlock) => {}
-            done => return done,
+        let start = into.len();
+        let contained =
+            core.files.budgets.contain(|| read(Context { cred, may_block: false }, into));
+        match contained {
+            Ok(Err(Status::WouldBlock)) => {}
+            Ok(done) => return done,
+            Err(status) => {
+                into.truncate(start);
+                return Err(status);
+            }
         }
         let mut buf = std::mem::take(into);
         let job = move |cx: Context<'_>| {

@@ -404,6 +404,8 @@ impl Core {
         };
         match self.alter(who, &spot.reached, make).await {
             Ok(entry) => Ok((entry, removal)),
+            // It may be there.
+            Err(Status::Fault) => Err(Status::Fault),
             Err(status) => {
                 removal.aside = None;
                 Err(status)
@@ -529,7 +531,9 @@ impl Core {
             written.map(|_| ()).map_err(|failed| failed.status)
         };
         // A file in memory takes it at once, and what of it was taken before a wait it takes again.
-        match write(Context { cred, may_block: false }, &data) {
+        let inline =
+            self.files.budgets.contain(|| write(Context { cred, may_block: false }, &data));
+        match inline.and_then(|written| written) {
             Err(Status::WouldBlock) => {}
             written => return written.map(|()| data),
         }

@@ -315,7 +315,8 @@ impl Conn {
         let flow = Flow::new(&core, (span, transfer), ear);
         let mut abort = false;
         let outcome = {
-            let mut run = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
+            let work = run(&core, &who, maker, (job.work, job.ascii), &flow);
+            let mut run = pin!(core.files.budgets.contain_async(work));
             loop {
                 tokio::select! {
                     biased;
@@ -326,7 +327,7 @@ impl Conn {
                         Said::Later if self.control.has_quit() => flow.may_leave(),
                         Said::Later => {}
                     },
-                    answer = &mut run => break Some(answer),
+                    answer = &mut run => break Some(answer.unwrap_or_else(Answer::from)),
                 }
             }
         };

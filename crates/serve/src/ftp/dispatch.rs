@@ -173,7 +173,11 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
         s.span.by(who);
     }
     let done = match (parsed.request, parsed.verb) {
-        (Ok(request), _) => permitted(s, request).await,
+        (Ok(request), _) => {
+            let core = Rc::clone(&s.core);
+            let done = core.files.budgets.contain_async(permitted(s, request)).await;
+            done.unwrap_or_else(|status| Err(status.into()))
+        }
         (Err(error), None) => Err(error.into()),
         // Whoever has not signed in learns no more than that.
         (Err(error), Some(verb)) => {

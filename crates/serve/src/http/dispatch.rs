@@ -178,9 +178,17 @@ impl Answer {
     }
 }
 
-/// Answers a request that came at `arrived_ns`.
+/// Answers a request that came at `arrived_ns`: with 500 if that panics.
 pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answer {
-    let mut span = peer.core.begin_at(peer.client, request.method as u8, arrived_ns);
+    let span = peer.core.begin_at(peer.client, request.method as u8, arrived_ns);
+    let answered = peer.core.files.budgets.contain_async(judge(peer, request, span)).await;
+    answered.unwrap_or_else(|status| {
+        let response = safe(status.into());
+        Answer { response, exchange: None, span }
+    })
+}
+
+async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
     if is_webdav(request.method) {
         peer.webdav.set(true);
     }
@@ -210,7 +218,8 @@ pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answe
         transfer: RefCell::default(),
     });
     let challenge = may_sign_in(peer, &exchange).then(|| auth::challenge(peer, &request));
-    let mut response = handle(&exchange, request).await;
+    let handled = peer.core.files.budgets.contain_async(handle(&exchange, request)).await;
+    let mut response = handled.unwrap_or_else(|status| exchange.refuse(status));
     if response.status == 403
         && let Some(challenge) = challenge
     {

@@ -150,6 +150,10 @@ impl Program for Mount3 {
         self.0.run(mount_operation(procedure.number), call)
     }
 
+    fn has_status(&self, procedure: u32) -> bool {
+        procedure == wire::mount3::Proc::MNT.0
+    }
+
     fn fail(&self, _: u32, status: Status, out: &mut ReplyBuf) -> u16 {
         let status = mountstat3(status);
         status.encode(&mut Writer::new(out.vec()));

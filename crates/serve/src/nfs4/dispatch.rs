@@ -73,6 +73,8 @@ pub struct Progress {
     /// An operation that changes something was begun.
     changing: bool,
     ended: bool,
+    /// The slot is the next request's.
+    slot_given_back: bool,
 }
 
 /// What the beginning of a call came to.
@@ -120,6 +122,7 @@ impl Progress {
             pooled: false,
             changing: false,
             ended: false,
+            slot_given_back: false,
         }
     }
 
@@ -200,7 +203,7 @@ impl Nfs4 {
             // Without its data a reply is nothing to keep.
             let whole = run.progress.extent.is_none();
             let results = run.out.as_slice().get(start..).filter(|_| whole);
-            self.state.finish(run.progress, results.unwrap_or_default());
+            self.give_slot_back(run.progress, results.unwrap_or_default());
         }
         Done::Ended
     }
@@ -229,8 +232,15 @@ impl Nfs4 {
             }
             progress.status = status;
         }
-        if progress.slot.is_some() {
-            self.state.finish(progress, results.get(start..).unwrap_or_default());
+        self.give_slot_back(progress, results.get(start..).unwrap_or_default());
+    }
+
+    /// The compound has ended with these results, or with none: its slot, if it holds one, is the
+    /// next request's. Once it is, it is not ours to give back.
+    pub(super) fn give_slot_back(&self, progress: &mut Progress, results: &[u8]) {
+        let given_back = std::mem::replace(&mut progress.slot_given_back, true);
+        if progress.slot.is_some() && !given_back {
+            self.state.finish(progress, results);
         }
     }
 }
@@ -311,7 +321,7 @@ impl Run<'_> {
             Err(Fail::Status(Nfsstat4::OP_ILLEGAL))
         } else {
             self.allowed(number).and_then(|()| match ArgOp::decode_args(number, &mut r) {
-                Ok(op) => self.operate(&op),
+                Ok(op) => self.contained(|run| run.operate(&op)),
                 Err(_) => Err(Fail::Status(Nfsstat4::BADXDR)),
             })
         };

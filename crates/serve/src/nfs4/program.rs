@@ -152,8 +152,8 @@ impl Compound {
         let address = (caller.address, caller.port());
         let (transport, connection, back) =
             (caller.transport(), caller.connection(), caller.back());
-        let (cred, flavor) = (caller.claimed(), caller.flavor());
-        let peer = Peer { cred, address, transport, flavor, facts, connection, back };
+        let (cred, flavor, budgets) = (caller.claimed(), caller.flavor(), call.budgets);
+        let peer = Peer { cred, address, transport, flavor, facts, connection, back, budgets };
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {
@@ -170,6 +170,13 @@ impl Compound {
     }
 }
 
+impl Drop for Compound {
+    /// One that does not come to its end, whatever the reason, leaves its slot to the next request.
+    fn drop(&mut self) {
+        self.nfs.give_slot_back(&mut self.progress, &[]);
+    }
+}
+
 impl Resume for Compound {
     fn go_on(mut self: Box<Self>, call: &mut Call<'_>) -> Outcome {
         let start = call.out.len();
@@ -179,6 +186,10 @@ impl Resume for Compound {
 }
 
 impl Settle for Compound {
+    fn protocol(&self) -> Protocol {
+        Protocol::Nfs4
+    }
+
     fn settle(
         mut self: Box<Self>,
         outcome: Result<(), Status>,

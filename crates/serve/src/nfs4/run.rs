@@ -18,6 +18,7 @@ use super::fh::{Place, Target};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot};
 use crate::rpc::Back;
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 /// Why an operation did not succeed.
@@ -74,6 +75,8 @@ pub struct Peer<'a> {
     pub connection: u64,
     /// The way to call the peer back over this connection.
     pub back: Option<&'a Arc<Back>>,
+    /// Where an operation that panics is counted.
+    pub budgets: &'a Budgets,
 }
 
 impl Peer<'_> {
@@ -129,6 +132,16 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Does an operation, or a part of one. If it panics, that operation fails, the compound ends
+    /// with it as with any failure, and its slot and its owner's sequence go on.
+    ///
+    /// # Errors
+    /// What it fails with; NFS4ERR_SERVERFAULT if it panics.
+    pub(super) fn contained(&mut self, act: impl FnOnce(&mut Self) -> Handled) -> Handled {
+        let budgets = self.peer.budgets;
+        budgets.contain(|| act(self)).unwrap_or(Err(Fail::Status(Nfsstat4::SERVERFAULT)))
+    }
+
     /// Who asks, for the file contract.
     pub fn cx(&self) -> Context<'_> {
         context(self.progress, &self.peer, self.may_block)

@@ -121,7 +121,9 @@ impl Stateful {
             }
         }
         let start = run.out.len();
-        let handled = act(run, sequence.confirmed);
+        // A client counts SERVERFAULT as a request of its sequence (RFC 7530 §9.1.7), so must we.
+        let confirmed = sequence.confirmed;
+        let handled = run.contained(|run| act(run, confirmed));
         let written = run.out.as_slice().get(start..).unwrap_or_default();
         match &handled {
             Ok(()) => sequence.done(turn.seqid, Nfsstat4::OK, written),

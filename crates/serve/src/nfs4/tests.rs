@@ -11,6 +11,7 @@ use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Seq, Writer};
 
 use super::*;
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 mod changes;
@@ -114,6 +115,7 @@ impl World {
             facts: OpRecord::default(),
             connection: 1,
             back: None,
+            budgets: &Budgets::default(),
         };
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");

@@ -20,6 +20,7 @@ use super::Nlm;
 use super::conn::Message;
 use super::status::{Refusal, nlm4_stat};
 use crate::rpc::{Call, Caller, Handled, Outcome, Procedure, Program};
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 /// The program.
@@ -31,6 +32,8 @@ pub(super) struct Request<'a> {
     pub(super) caller: &'a Caller,
     pub(super) may_block: bool,
     pub(super) facts: &'a mut OpRecord,
+    /// Where an operation that panics is counted.
+    pub(super) budgets: &'a Budgets,
 }
 
 /// A file that may be locked.
@@ -95,6 +98,7 @@ impl Program for Nlm4 {
             caller: call.caller,
             may_block: call.may_block,
             facts: &mut *call.facts,
+            budgets: call.budgets,
         };
         let mut args = call.args.clone();
         let Some((base, answer)) = message(proc) else {
@@ -113,6 +117,13 @@ impl Program for Nlm4 {
             self.0.send(Message::Answer { address, local, proc: answer, results, place });
         }
         Ok(outcome)
+    }
+
+    fn has_status(&self, procedure: u32) -> bool {
+        matches!(
+            Proc(procedure),
+            Proc::TEST | Proc::LOCK | Proc::CANCEL | Proc::UNLOCK | Proc::GRANTED | Proc::NM_LOCK
+        )
     }
 
     fn fail(&self, _: u32, status: Status, out: &mut ReplyBuf) -> u16 {
@@ -178,15 +189,16 @@ impl Request<'_> {
             Proc::TEST => self.test_into(&arguments(r)?, w),
             Proc::LOCK | Proc::NM_LOCK => {
                 let args: LockArgs<'_> = arguments(r)?;
-                result(w, args.cookie, self.lock(&args, proc == Proc::LOCK))
+                let may_wait = proc == Proc::LOCK;
+                result(w, args.cookie, self.contained(|call| call.lock(&args, may_wait)))
             }
             Proc::CANCEL => {
                 let args: CancelArgs<'_> = arguments(r)?;
-                result(w, args.cookie, self.cancel(&args))
+                result(w, args.cookie, self.contained(|call| call.cancel(&args)))
             }
             Proc::UNLOCK => {
                 let args: UnlockArgs<'_> = arguments(r)?;
-                result(w, args.cookie, self.unlock(&args))
+                result(w, args.cookie, self.contained(|call| call.unlock(&args)))
             }
             // We wait for no one's locks.
             Proc::GRANTED => {
@@ -200,10 +212,10 @@ impl Request<'_> {
             }
             Proc::SHARE | Proc::UNSHARE => {
                 let args: ShareArgs<'_> = arguments(r)?;
-                let done = match proc {
-                    Proc::SHARE => self.share(&args),
-                    _ => self.unshare(&args),
-                };
+                let done = self.contained(|call| match proc {
+                    Proc::SHARE => call.share(&args),
+                    _ => call.unshare(&args),
+                });
                 let stat = match done {
                     Ok(stat) | Err(Refusal::Stat(stat)) => stat,
                     Err(Refusal::WouldBlock) => return Ok(Err(Refusal::WouldBlock)),
@@ -221,12 +233,22 @@ impl Request<'_> {
         })
     }
 
+    /// Does an operation. If it panics it has failed: its result has the cookie of its call, by
+    /// which clients know it.
+    fn contained<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let budgets = self.budgets;
+        budgets.contain(|| act(self)).unwrap_or_else(|status| Err(Refusal::from(status)))
+    }
+
     fn test_into(&mut self, args: &TestArgs<'_>, w: &mut Writer<'_>) -> Result<Nlm4Stat, Refusal> {
         let mut say = |stat: TestReply<'_>| {
             TestRes { cookie: args.cookie, stat }.encode(w);
             Ok(stat.stat())
         };
-        match self.test(args) {
+        match self.contained(|call| call.test(args)) {
             Ok(None) => say(TestReply::Other(Nlm4Stat::GRANTED)),
             Ok(Some(held)) => say(TestReply::Denied(super::lock::holder(&held))),
             Err(Refusal::Stat(stat)) => say(TestReply::Other(stat)),

@@ -97,6 +97,10 @@ impl Program for Nsm {
         })
     }
 
+    fn has_status(&self, _: u32) -> bool {
+        false
+    }
+
     fn fail(&self, _: u32, _: Status, _: &mut ReplyBuf) -> u16 {
         // Nothing of NSM fails but for its arguments.
         0

@@ -21,7 +21,7 @@ use wire::xdr::{Decode, DecodeError, Reader};
 
 use crate::rpc::plain;
 use crate::transport::small::{self, Answer, Answers, Origin};
-use crate::transport::{Runtimes, Tasks};
+use crate::transport::{Budgets, Runtimes, Tasks};
 
 /// A program that is served, by one transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,22 +183,22 @@ impl Answers for PortMap {
     }
 }
 
-/// Serves it over TCP and UDP, as two of `tasks`.
+/// Serves it over TCP and UDP, as two of `tasks`; panics are counted in `budgets`.
 ///
 /// # Errors
 /// One of the sockets cannot be had.
 pub fn start(
     at: SocketAddr,
-    map: PortMap,
+    (map, budgets): (PortMap, Arc<Budgets>),
     runtimes: &Runtimes,
     tasks: &mut Tasks,
 ) -> io::Result<()> {
     let (udp, tcp) = (small::bind(at)?, small::listen(at)?);
     let service: Arc<dyn Answers> = Arc::new(map);
-    let other = Arc::clone(&service);
+    let (other, counted) = (Arc::clone(&service), Arc::clone(&budgets));
     // Both sockets are good; that the runtimes end ends them, too.
-    tasks.spawn_endless(runtimes, 0, move || small::datagrams(udp, other));
-    tasks.spawn_endless(runtimes, 0, move || small::connections(tcp, service));
+    tasks.spawn_endless(runtimes, 0, move || small::datagrams(udp, other, counted));
+    tasks.spawn_endless(runtimes, 0, move || small::connections(tcp, service, budgets));
     Ok(())
 }
 

@@ -68,8 +68,8 @@ pub(super) enum Ended {
     /// A record was begun and not finished, or replies were not taken.
     #[error("the peer is too slow")]
     TooSlow,
-    /// A handler panicked.
-    #[error("a handler panicked")]
+    /// Reading a call's header panicked.
+    #[error("reading a call panicked")]
     Panicked,
     /// Replies could not be sent.
     #[error(transparent)]
@@ -203,7 +203,7 @@ impl Conn {
                     }
                 }
             }
-            self.open_letters()?;
+            self.open_letters();
             turn = self.answer()?;
             if self.input.is_empty() {
                 // Sending may have to wait for the peer: others can use the buffer meanwhile.
@@ -297,12 +297,8 @@ impl Conn {
     }
 
     /// Puts what came back from the pool and from flushes among the replies.
-    fn open_letters(&mut self) -> Result<(), Ended> {
+    fn open_letters(&mut self) {
         self.mailbox.take(&mut self.letters);
-        if self.letters.is_empty() {
-            return Ok(());
-        }
-        let mut panicked = false;
         for letter in self.letters.drain(..) {
             if let Letter::Call { record } = letter {
                 self.out.vec().extend_from_slice(&record);
@@ -325,10 +321,8 @@ impl Conn {
                     }
                 }
                 Letter::Nothing { .. } | Letter::Call { .. } => {}
-                Letter::Panicked { .. } => panicked = true,
             }
         }
-        if panicked { Err(Ended::Panicked) } else { Ok(()) }
     }
 
     /// Answers the calls that are complete, as far as this turn and the budgets reach.
@@ -372,14 +366,22 @@ impl Conn {
     fn answer_one(&mut self) -> Result<bool, Ended> {
         let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
         let service = &self.core.service;
-        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let start = self.out.len();
+        let attempt = service.budgets.contain(|| {
             let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
             let mut sheet = Sheet { out, facts, more };
             service.attempt(self.input.message(), &mut self.caller, &mut sheet)
-        }));
-        let Ok(step) = attempt else {
-            service.budgets.panics.fetch_add(1, Relaxed);
-            return Err(Ended::Panicked);
+        });
+        let step = match attempt {
+            Ok(step) => step,
+            Err(_) => {
+                self.out.truncate(start);
+                self.more.clear();
+                if !service.fault(self.input.message(), &mut self.out, &mut span.facts) {
+                    return Err(Ended::Panicked);
+                }
+                Ok(Step::Answered)
+            }
         };
         if let Some((client, machine)) = self.caller.take_name() {
             self.core.hub().clients().label(client, &machine);
@@ -518,8 +520,7 @@ impl Conn {
         self.input.clear();
         self.rest();
         loop {
-            // A panic among them was counted where it happened.
-            let _ = self.open_letters();
+            self.open_letters();
             self.spans.clear();
             self.large.clear();
             self.extents.clear();

@@ -143,7 +143,7 @@ impl Service {
             }
         }
         let start = sheet.out.len();
-        Ok(match handle(&opened, None, caller, false, sheet) {
+        Ok(match self.handle(&opened, None, caller, false, sheet) {
             Some(Outcome::Done) => {
                 if let Some(key) = key {
                     let reply = sheet.out.as_slice().get(start..).unwrap_or_default();
@@ -186,7 +186,7 @@ impl Service {
             failure(program, xid, status, sheet.out, sheet.facts);
             return Performed::Done;
         }
-        match handle(&opened, resume, caller, true, sheet) {
+        match self.handle(&opened, resume, caller, true, sheet) {
             Some(Outcome::Durable(flush)) => Performed::Durable(flush, None),
             Some(Outcome::Settled(flush, settle)) => Performed::Durable(flush, Some(settle)),
             Some(Outcome::Done) | None => Performed::Done,
@@ -294,15 +294,85 @@ impl Service {
         None
     }
 
-    /// The reply that replaces `reply`, whose changes did not reach the disk.
-    pub(super) fn failure(&self, reply: &[u8], status: Status, facts: &mut OpRecord) -> Vec<u8> {
+    /// Runs the handler, or goes on with it; nothing is left in `out` of a call that would block.
+    /// `None` when the arguments were garbage, which is then the reply.
+    fn handle(
+        &self,
+        opened: &Opened<'_, '_>,
+        resume: Option<Box<dyn Resume>>,
+        caller: &Caller,
+        may_block: bool,
+        sheet: &mut Sheet<'_>,
+    ) -> Option<Outcome> {
+        let xid = opened.header.xid;
+        let mark = begin(sheet.out, xid);
+        let args = opened.args.clone();
+        let mut call = Call {
+            caller,
+            may_block,
+            args,
+            out: &mut *sheet.out,
+            facts: &mut *sheet.facts,
+            more: &mut *sheet.more,
+            budgets: &self.budgets,
+        };
+        let handled = match resume {
+            Some(resume) => Ok(resume.go_on(&mut call)),
+            None => opened.program.handle(opened.procedure, &mut call),
+        };
+        let out = &mut *sheet.out;
+        match handled {
+            Ok(outcome @ (Outcome::WouldBlock | Outcome::Suspended(_))) => {
+                out.truncate(mark.start());
+                Some(outcome)
+            }
+            Ok(outcome) => {
+                let tail = match &outcome {
+                    Outcome::Extent(e) => e.count + wire::xdr::padding(e.count),
+                    _ => 0,
+                };
+                rpc::end_record_with_tail(&mut Writer::new(out.vec()), mark, tail);
+                Some(outcome)
+            }
+            Err(_) => {
+                out.truncate(mark.start());
+                refuse(out, |w| rpc::garbage_args(w, xid));
+                None
+            }
+        }
+    }
+
+    /// The reply that replaces `reply`, whose changes did not reach the disk, of a call of this
+    /// protocol.
+    pub(super) fn failure(
+        &self,
+        reply: &[u8],
+        status: Status,
+        protocol: u8,
+        facts: &mut OpRecord,
+    ) -> Vec<u8> {
         let xid =
             reply.get(4..8).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b));
         let mut out = ReplyBuf::default();
-        if let Some(program) = self.programs.iter().find(|p| p.protocol() as u8 == facts.protocol) {
+        if let Some(program) = self.programs.iter().find(|p| p.protocol() as u8 == protocol) {
             failure(&**program, xid, status, &mut out, facts);
         }
         out.into_vec()
+    }
+
+    /// Answers a call whose handler panicked, and nobody else's. False, and nothing is written, if
+    /// there is no program that could: its header was what panicked.
+    pub(super) fn fault(&self, message: &[u8], out: &mut ReplyBuf, facts: &mut OpRecord) -> bool {
+        let Ok((header, _)) = rpc::open_call(message) else { return false };
+        let asked = |p: &&Arc<dyn Program>| p.number() == header.prog && p.version() == header.vers;
+        let Some(program) = self.programs.iter().find(asked) else { return false };
+        facts.op = header.proc as u8;
+        if program.has_status(header.proc) {
+            failure(&**program, header.xid, Status::Fault, out, facts);
+        } else {
+            refuse(out, |w| rpc::system_err(w, header.xid));
+        }
+        true
     }
 
     /// Tells what the levels of the service are held to.
@@ -328,8 +398,7 @@ impl Service {
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.tls_sessions.set(self.budgets.tls_sessions.load(Relaxed));
         gauges.tls_failures.set(self.budgets.tls_failures.load(Relaxed));
-        let panics = self.budgets.panics.load(Relaxed) + self.flush.counts().panics;
-        gauges.panics.set(panics);
+        gauges.panics.set(self.budgets.panics_over_all() + self.flush.counts().panics);
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
@@ -338,52 +407,6 @@ impl Service {
         gauges.pool_queue.set(self.pool.queued() as u64);
         gauges.pool_busy.set(self.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
-    }
-}
-
-/// Runs the handler, or goes on with it; nothing is left in `out` of a call that would block.
-/// `None` when the arguments were garbage, which is then the reply.
-fn handle(
-    opened: &Opened<'_, '_>,
-    resume: Option<Box<dyn Resume>>,
-    caller: &Caller,
-    may_block: bool,
-    sheet: &mut Sheet<'_>,
-) -> Option<Outcome> {
-    let xid = opened.header.xid;
-    let mark = begin(sheet.out, xid);
-    let args = opened.args.clone();
-    let mut call = Call {
-        caller,
-        may_block,
-        args,
-        out: &mut *sheet.out,
-        facts: &mut *sheet.facts,
-        more: &mut *sheet.more,
-    };
-    let handled = match resume {
-        Some(resume) => Ok(resume.go_on(&mut call)),
-        None => opened.program.handle(opened.procedure, &mut call),
-    };
-    let out = &mut *sheet.out;
-    match handled {
-        Ok(outcome @ (Outcome::WouldBlock | Outcome::Suspended(_))) => {
-            out.truncate(mark.start());
-            Some(outcome)
-        }
-        Ok(outcome) => {
-            let tail = match &outcome {
-                Outcome::Extent(e) => e.count + wire::xdr::padding(e.count),
-                _ => 0,
-            };
-            rpc::end_record_with_tail(&mut Writer::new(out.vec()), mark, tail);
-            Some(outcome)
-        }
-        Err(_) => {
-            out.truncate(mark.start());
-            refuse(out, |w| rpc::garbage_args(w, xid));
-            None
-        }
     }
 }
 

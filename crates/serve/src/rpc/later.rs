@@ -1,9 +1,7 @@
 //! An operation on its way through the pool and the flush group, back to its connection.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::stamp;
 use probe::op::{OpRecord, flag};
@@ -53,13 +51,9 @@ pub(super) enum Letter {
         /// The record, with its marker.
         record: Vec<u8>,
     },
-    /// The call that this one repeated came to nothing; the client will repeat it.
+    /// There is no reply: the call that this one repeated came to nothing, or it was given up. The
+    /// client will repeat it.
     Nothing {
-        /// Bytes of the budget.
-        held: usize,
-    },
-    /// The handler panicked.
-    Panicked {
         /// Bytes of the budget.
         held: usize,
     },
@@ -69,7 +63,7 @@ impl Letter {
     /// Bytes of the budget that are free again.
     pub(super) fn held(&self) -> usize {
         match self {
-            Self::Reply { held, .. } | Self::Nothing { held } | Self::Panicked { held } => *held,
+            Self::Reply { held, .. } | Self::Nothing { held } => *held,
             Self::Call { .. } => 0,
         }
     }
@@ -81,7 +75,8 @@ pub(super) struct Waiter {
     span: Span,
 }
 
-/// An operation under way outside its connection.
+/// An operation under way outside its connection. Its connection waits for it, and so may others
+/// that repeat it: if it is dropped without an answer, they go on without one.
 pub(super) struct Later {
     service: Arc<Service>,
     mailbox: Arc<Mailbox<Letter>>,
@@ -89,6 +84,9 @@ pub(super) struct Later {
     span: Span,
     more: Vec<OpRecord>,
     held: usize,
+    /// Its key, once it is known as being done.
+    key: Option<Key>,
+    answered: bool,
 }
 
 impl Later {
@@ -101,7 +99,8 @@ impl Later {
         (span, more): (Span, Vec<OpRecord>),
         held: usize,
     ) -> Self {
-        Self { service, mailbox: Arc::clone(mailbox), caller: caller.clone(), span, more, held }
+        let (mailbox, caller) = (Arc::clone(mailbox), caller.clone());
+        Self { service, mailbox, caller, span, more, held, key: None, answered: false }
     }
 
     /// Someone who waits for an operation of another connection.
@@ -122,38 +121,34 @@ impl Later {
             return;
         }
         self.span.facts.flags |= flag::POOLED;
-        let job = move |waited_ns: u64| self.run(waited_ns, key, resume, record, at);
+        let job = move |waited_ns: u64| self.run(waited_ns, resume, record, at);
         slot.run(stamp(), Box::new(job));
     }
 
     /// Lets `reply` leave when `flush` is done.
     pub(super) fn durable(
-        self,
+        mut self,
         flush: Flush,
         settle: Option<Box<dyn Settle>>,
         key: Option<Key>,
         reply: Vec<u8>,
     ) {
         if self.begin(key) {
-            self.flush(flush, settle, key, reply);
+            self.flush(flush, settle, reply);
         }
     }
 
     /// Notes that the call is being done. If another connection of the client was faster by a
     /// moment, the client gets its answer there, and this one comes to nothing.
-    fn begin(&self, key: Option<Key>) -> bool {
-        let Some(key) = key else { return true };
-        if self.service.replays.of(&key).begin(key) {
-            return true;
-        }
-        self.mailbox.put(Letter::Nothing { held: self.held });
-        false
+    fn begin(&mut self, key: Option<Key>) -> bool {
+        let first = key.is_none_or(|key| self.service.replays.of(&key).begin(key));
+        self.key = key.filter(|_| first);
+        first
     }
 
     fn run(
         mut self,
         waited_ns: u64,
-        key: Option<Key>,
         resume: Option<Box<dyn Resume>>,
         record: Vec<u8>,
         at: Range<usize>,
@@ -161,56 +156,61 @@ impl Later {
         self.span.facts.queue_ns = u32::try_from(waited_ns).unwrap_or(u32::MAX);
         let message = record.get(at).unwrap_or_default();
         let mut out = ReplyBuf::default();
-        let performed = catch_unwind(AssertUnwindSafe(|| {
+        let service = Arc::clone(&self.service);
+        let performed = service.budgets.contain(|| {
             let (out, facts, more) = (&mut out, &mut self.span.facts, &mut self.more);
             let mut sheet = Sheet { out, facts, more };
-            self.service.perform(message, resume, &mut self.caller, &mut sheet)
-        }));
-        let service = Arc::clone(&self.service);
+            service.perform(message, resume, &mut self.caller, &mut sheet)
+        });
         match performed {
-            Ok(Performed::Done) => self.answer(key, out.into_vec()),
-            Ok(Performed::Durable(flush, settle)) => self.flush(flush, settle, key, out.into_vec()),
-            Err(_) => self.give_up(key),
+            Ok(Performed::Done) => self.answer(out.into_vec()),
+            Ok(Performed::Durable(flush, settle)) => self.flush(flush, settle, out.into_vec()),
+            Err(_) => {
+                out.truncate(0);
+                self.more.clear();
+                if service.fault(message, &mut out, &mut self.span.facts) {
+                    self.answer(out.into_vec());
+                }
+            }
         }
         service.large.give(record);
     }
 
-    fn flush(
-        mut self,
-        flush: Flush,
-        settle: Option<Box<dyn Settle>>,
-        key: Option<Key>,
-        mut reply: Vec<u8>,
-    ) {
+    fn flush(mut self, flush: Flush, settle: Option<Box<dyn Settle>>, mut reply: Vec<u8>) {
         let group = Arc::clone(&self.service.flush);
         let done = move |outcome: Result<(), Status>| match (settle, outcome) {
             (Some(settle), outcome) => {
+                let protocol = settle.protocol() as u8;
                 let mut results = reply.split_off(RESULTS.min(reply.len()));
-                let settled = catch_unwind(AssertUnwindSafe(|| {
+                let budgets = Arc::clone(&self.service.budgets);
+                let settled = budgets.contain(|| {
                     settle.settle(outcome, &mut results, &mut self.more);
-                }));
-                if settled.is_err() {
-                    return self.give_up(key);
+                });
+                if let Err(status) = settled {
+                    return self.fail(status, protocol, &reply);
                 }
                 reply.append(&mut results);
                 mark_again(&mut reply);
-                self.answer(key, reply);
+                self.answer(reply);
             }
-            (None, Ok(())) => self.answer(key, reply),
-            (None, Err(status)) => self.fail(key, status, &reply),
+            (None, Ok(())) => self.answer(reply),
+            (None, Err(status)) => {
+                let protocol = self.span.facts.protocol;
+                self.fail(status, protocol, &reply);
+            }
         };
         group.submit(flush, Box::new(done));
     }
 
     /// What was changed may be lost: the reply that said otherwise is not sent.
-    fn fail(mut self, key: Option<Key>, status: Status, reply: &[u8]) {
-        let failure = self.service.failure(reply, status, &mut self.span.facts);
-        self.answer(key, failure);
+    fn fail(mut self, status: Status, protocol: u8, reply: &[u8]) {
+        let failure = self.service.failure(reply, status, protocol, &mut self.span.facts);
+        self.answer(failure);
     }
 
-    fn answer(self, key: Option<Key>, reply: Vec<u8>) {
+    fn answer(mut self, reply: Vec<u8>) {
         debug_assert!(reply.len() <= self.held, "a program promises fewer bytes than it answers");
-        if let Some(key) = key {
+        if let Some(key) = self.key.take() {
             let waiters = self.service.replays.of(&key).finish(key, &reply, stamp());
             for Waiter { mailbox, mut span } in waiters {
                 span.facts = OpRecord { flags: self.span.facts.flags | flag::REPLAY, ..span.facts };
@@ -222,16 +222,21 @@ impl Later {
                 });
             }
         }
-        let (span, more, held) = (self.span, self.more, self.held);
+        self.answered = true;
+        let (span, more, held) = (self.span, std::mem::take(&mut self.more), self.held);
         self.mailbox.put(Letter::Reply { reply, span, more, held });
     }
+}
 
-    fn give_up(self, key: Option<Key>) {
-        self.service.budgets.panics.fetch_add(1, Relaxed);
-        if let Some(key) = key {
+impl Drop for Later {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        if let Some(key) = self.key.take() {
             let waiters = self.service.replays.of(&key).abandon(&key);
             waiters.into_iter().for_each(|w| w.mailbox.put(Letter::Nothing { held: 0 }));
         }
-        self.mailbox.put(Letter::Panicked { held: self.held });
+        self.mailbox.put(Letter::Nothing { held: self.held });
     }
 }

@@ -8,6 +8,7 @@ use wire::rpc::CallHeader;
 use wire::xdr::{DecodeError, Reader};
 
 use super::caller::Caller;
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 /// An RPC program in one version.
@@ -50,6 +51,12 @@ pub trait Program: Send + Sync {
     /// The arguments are garbage; nothing was done.
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled;
 
+    /// Whether the results of a procedure have a status that can tell a failure; where they have
+    /// none, RPC's SYSTEM_ERR does.
+    fn has_status(&self, procedure: u32) -> bool {
+        procedure != 0
+    }
+
     /// Writes the results of a call that failed without its handler, with nothing but the status
     /// in them; returns the status as statistics have it.
     fn fail(&self, procedure: u32, status: Status, out: &mut ReplyBuf) -> u16;
@@ -78,6 +85,8 @@ pub struct Call<'a> {
     pub facts: &'a mut OpRecord,
     /// Facts of further operations of the same call.
     pub more: &'a mut Vec<OpRecord>,
+    /// Where a panic that the program contains itself is counted.
+    pub budgets: &'a Budgets,
 }
 
 /// How a call ended.
@@ -107,6 +116,9 @@ pub trait Resume: Send {
 
 /// What waits for the end of a flush.
 pub trait Settle: Send {
+    /// Whose call it is: that program writes the failure if settling it panics.
+    fn protocol(&self) -> Protocol;
+
     /// The flush has ended: puts what `results` must say now into it, and what is to be counted
     /// into `more`.
     fn settle(

@@ -237,6 +237,9 @@ impl Exchange {
         &mut self,
         done: Option<Result<(Ticket, Answer), tokio::task::JoinError>>,
     ) -> Result<(), Ended> {
+        if let Some(done) = &done {
+            self.session.core.files.budgets.count_panic(done);
+        }
         match done {
             None => Ok(()),
             Some(Err(_)) => Err(Ended::Panicked),

@@ -106,7 +106,8 @@ impl Gathered {
     async fn run(self, s: Rc<Session>) -> Answer {
         let Self { file, offset, data, parts } = self;
         let held = data.len();
-        let outcome = io::write(&s, &file, offset, data).await;
+        let written = s.core.files.budgets.contain_async(io::write(&s, &file, offset, data)).await;
+        let outcome = written.unwrap_or_else(|status| Ok(file.changed::<u64>(Err(status))?));
         file.note_written(&outcome, held);
         let mut reply = s.core.buffers.take_reply();
         let mut spans = Vec::with_capacity(parts.len());
@@ -183,7 +184,10 @@ impl Session {
                 code: StatusCode::OP_UNSUPPORTED,
                 message: format!("Packets of type {} are not known", packet.kind.0).into(),
             }),
-            Ok(Some(request)) => self.job(id, span, request),
+            Ok(Some(request)) => {
+                let job = self.core.files.budgets.contain(|| self.job(id, span, request));
+                job.unwrap_or_else(|status| Err(status.into()))
+            }
         };
         Some(match taken {
             Ok((footprint, job)) => Taken::Job(footprint, job),
@@ -237,7 +241,9 @@ impl Session {
                 let footprint = Footprint::file(file.part(args.offset, held as u64, false));
                 let s = Rc::clone(self);
                 let running = async move {
-                    let read = io::read(&s, &file, (id, args.offset, args.len)).await;
+                    let read = io::read(&s, &file, (id, args.offset, args.len));
+                    let read = s.core.files.budgets.contain_async(read).await;
+                    let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
                     let said = read.map(|(packet, moved)| Said::Packet(packet, moved));
                     s.answer((id, span, held), said)
@@ -260,7 +266,13 @@ impl Session {
                 let s = Rc::clone(self);
                 let running = async move {
                     let mut seen = None;
-                    let said = run(&s, id, asked, &mut seen).await;
+                    let changes = asked.changes();
+                    let said = run(&s, id, asked, &mut seen);
+                    let said = s.core.files.budgets.contain_async(said).await;
+                    let said = said.unwrap_or_else(|status| match changes {
+                        Some(file) => Ok(file.changed(Err(status))?),
+                        None => Err(status.into()),
+                    });
                     if let Some(node) = &seen {
                         span.of(node);
                     }
@@ -434,6 +446,16 @@ enum Asked {
     Fstatvfs(Open),
     Fsync(Rc<OpenFile>),
     Copy((Rc<OpenFile>, u64), (Rc<OpenFile>, u64), u64),
+}
+
+impl Asked {
+    /// The open file whose data it changes: what is in that is not known after a panic.
+    fn changes(&self) -> Option<Rc<OpenFile>> {
+        match self {
+            Self::Copy(_, (file, _), _) | Self::Fsync(file) => Some(Rc::clone(file)),
+            _ => None,
+        }
+    }
 }
 
 /// Does a request; `seen` is the file that it was about.

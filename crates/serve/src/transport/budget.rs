@@ -122,6 +122,18 @@ impl Budgets {
         self.in_all(|places| &places.slow);
     }
 
+    /// Counts a handler that panicked.
+    pub fn panicked(&self) {
+        self.panics.fetch_add(1, Relaxed);
+        self.in_all(|places| &places.panics);
+    }
+
+    /// Handlers that panicked so far, over all services that share places with this one.
+    pub fn panics_over_all(&self) -> u64 {
+        let panics = self.places.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
+        panics.load(Relaxed)
+    }
+
     fn in_all(&self, which: impl Fn(&Places) -> &AtomicU64) {
         if let Some((places, _)) = &self.places {
             which(places).fetch_add(1, Relaxed);
@@ -159,7 +171,7 @@ impl Budgets {
     /// Counts a task of ours that has ended by a panic.
     pub fn count_panic<T>(&self, ended: &Result<T, JoinError>) {
         if ended.as_ref().is_err_and(JoinError::is_panic) {
-            self.panics.fetch_add(1, Relaxed);
+            self.panicked();
         }
     }
 

@@ -5,6 +5,7 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`places`]: connections of all services, which share the descriptors. [`pace`]: how slow a
 //!   peer may be.
+//! - [`contain`]: a panic fails its own request only.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
 //! - [`meter`]: where the services of a core write operations down.
@@ -16,6 +17,7 @@
 
 pub mod budget;
 pub mod buffers;
+pub mod contain;
 pub mod link;
 pub mod listener;
 pub mod mailbox;

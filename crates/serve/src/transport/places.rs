@@ -27,6 +27,8 @@ pub struct Places {
     pub refused: AtomicU64,
     /// Connections that any service ended so far because the peer was too slow.
     pub slow: AtomicU64,
+    /// Handlers of any service that panicked so far.
+    pub panics: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,7 @@ impl Places {
             taken: Mutex::new(taken),
             refused: AtomicU64::default(),
             slow: AtomicU64::default(),
+            panics: AtomicU64::default(),
         }
     }
 

@@ -19,6 +19,8 @@ use tokio::time::{sleep, timeout};
 use wire::rpc::{Framed, Framer, begin_record, end_record};
 use wire::xdr::Writer;
 
+use super::Budgets;
+
 /// Where a question comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
@@ -69,11 +71,20 @@ pub fn listen(addr: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// Answers datagrams for as long as the runtime lasts.
+/// The answer of a service; nothing if it panics, which is counted: who asked asks again.
+fn contained(service: &dyn Answers, budgets: &Budgets, message: &[u8], origin: Origin) -> Answer {
+    budgets.contain(|| service.answer(message, origin)).unwrap_or(Answer::Nothing)
+}
+
+/// Answers datagrams for as long as the runtime lasts; panics are counted in `budgets`.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
-pub async fn datagrams(socket: std::net::UdpSocket, service: Arc<dyn Answers>) -> io::Result<()> {
+pub async fn datagrams(
+    socket: std::net::UdpSocket,
+    service: Arc<dyn Answers>,
+    budgets: Arc<Budgets>,
+) -> io::Result<()> {
     let socket = Rc::new(UdpSocket::from_std(socket)?);
     let places = Arc::new(Semaphore::new(SMALL_BLOCKING_MAX));
     let mut message = vec![0; SMALL_RECORD_MAX + 1];
@@ -89,14 +100,16 @@ pub async fn datagrams(socket: std::net::UdpSocket, service: Arc<dyn Answers>) -
         let (address, port) = (from.ip().to_canonical(), from.port());
         let origin = Origin { address, port, connected: false };
         // Whoever does not get its answer asks again: sending may fail.
-        match service.answer(message, origin) {
+        match contained(&*service, &budgets, message, origin) {
             Answer::Nothing => {}
             Answer::Now(answer) => drop(socket.send_to(&answer, from).await),
             Answer::Later(job) => {
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                let socket = Rc::clone(&socket);
+                let (socket, budgets) = (Rc::clone(&socket), Arc::clone(&budgets));
                 tokio::task::spawn_local(async move {
-                    if let Ok(answer) = tokio::task::spawn_blocking(job).await {
+                    let answer = tokio::task::spawn_blocking(job).await;
+                    budgets.count_panic(&answer);
+                    if let Ok(answer) = answer {
                         drop(socket.send_to(&answer, from).await);
                     }
                     drop(place);
@@ -106,13 +119,15 @@ pub async fn datagrams(socket: std::net::UdpSocket, service: Arc<dyn Answers>) -
     }
 }
 
-/// Answers records on connections for as long as the runtime lasts.
+/// Answers records on connections for as long as the runtime lasts; panics are counted in
+/// `budgets`.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
 pub async fn connections(
     listener: std::net::TcpListener,
     service: Arc<dyn Answers>,
+    budgets: Arc<Budgets>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(SMALL_CONNECTIONS_MAX));
@@ -122,26 +137,34 @@ pub async fn connections(
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let service = Arc::clone(&service);
+        let (service, budgets) = (Arc::clone(&service), Arc::clone(&budgets));
         tokio::task::spawn_local(async move {
             // How it ended is of no interest: the client asks again over another one.
-            let _ended = serve(stream, peer, &*service).await;
+            let _ended = serve(stream, peer, (&*service, &budgets)).await;
             drop(place);
         });
     }
 }
 
-async fn serve(mut stream: TcpStream, peer: SocketAddr, service: &dyn Answers) -> io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    (service, budgets): (&dyn Answers, &Budgets),
+) -> io::Result<()> {
     let (mut framer, mut input) = (Framer::new(), Vec::new());
     let (address, port) = (peer.ip().to_canonical(), peer.port());
     let origin = Origin { address, port, connected: true };
     loop {
         let record = timeout(SMALL_IDLE_MAX, read_record(&mut stream, &mut framer, &mut input));
         let Some(record) = record.await?? else { return Ok(()) };
-        let answer = match service.answer(&record, origin) {
+        let answer = match contained(service, budgets, &record, origin) {
             Answer::Nothing => return Ok(()),
             Answer::Now(answer) => answer,
-            Answer::Later(job) => tokio::task::spawn_blocking(job).await?,
+            Answer::Later(job) => {
+                let answer = tokio::task::spawn_blocking(job).await;
+                budgets.count_panic(&answer);
+                answer?
+            }
         };
         timeout(SMALL_IDLE_MAX, stream.write_all(&framed(&answer))).await??;
     }

@@ -17,6 +17,7 @@ use serve::rpc::{RpcConfig, RpcService, listen};
 use serve::transport::budget::Limits;
 use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
+use vfs::fs::FileSystem;
 use vfs::locks::LockTable;
 use vfs::mem::MemFs;
 use vfs::share::{ShareTable, Shares, tag};
@@ -37,6 +38,7 @@ pub struct Scene {
     pub keeper: Arc<Stateful>,
     pub shares: Arc<Shares>,
     pub locks: Arc<LockTable>,
+    pub hub: Arc<Hub>,
 }
 
 impl Scene {
@@ -46,11 +48,16 @@ impl Scene {
 
     /// After a restart: those held something before.
     pub fn after(known: Vec<Identity>) -> Self {
+        Self::over(MemFs::new(tag("t"), 1 << 30), known)
+    }
+
+    /// The same, of this file system.
+    pub fn over(fs: Arc<dyn FileSystem>, known: Vec<Identity>) -> Self {
         let runtimes = Arc::new(Runtimes::start(2).unwrap());
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let locks = Arc::<LockTable>::default();
         let mut shares = ShareTable::with_locks(Arc::clone(&locks));
-        shares.add("t", MemFs::new(tag("t"), 1 << 30), false).unwrap();
+        shares.add("t", fs, false).unwrap();
         let shares = Shares::new(shares);
         let clock = Arc::new(ManualClock::at(NS_PER_S));
         let state = State::new(Config {
@@ -77,7 +84,7 @@ impl Scene {
             socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes,
             programs,
-            hub,
+            hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 }).unwrap(),
             budgets: Arc::new(Budgets::new(Limits::default())),
@@ -85,7 +92,7 @@ impl Scene {
         })
         .unwrap();
         let addr = service.local_addr();
-        Self { _service: service, addr, clock, keeper, shares, locks }
+        Self { _service: service, addr, clock, keeper, shares, locks, hub }
     }
 
     /// Time passes, and the server looks after its clients.
@@ -341,6 +348,12 @@ impl Client {
             other => panic!("{other:?}"),
         }
         (status, results)
+    }
+
+    /// What is answered if the last one, with these operations, is sent again.
+    pub fn again(&mut self, ops: &[ArgOp<'_>]) -> (Nfsstat4, Vec<ResOp<'static>>) {
+        self.sequence -= 1;
+        self.run(ops)
     }
 
     /// As [`Self::run`], in the share's root.

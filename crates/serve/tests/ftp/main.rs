@@ -7,6 +7,9 @@ mod client;
 mod cut;
 mod hostile;
 mod listings;
+mod panics;
+#[path = "../files/planted.rs"]
+mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
 #[path = "../nfs3/scripted.rs"]

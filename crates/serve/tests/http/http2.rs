@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use crate::stand::{Stand, open};
 
 /// Runs `test` with a connection of HTTP/2.
-fn with<F: Future<Output = ()>>(stand: &Stand, test: impl FnOnce(SendRequest<Bytes>) -> F) {
+pub fn with<F: Future<Output = ()>>(stand: &Stand, test: impl FnOnce(SendRequest<Bytes>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut config = stand.believes();
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -30,13 +30,17 @@ fn with<F: Future<Output = ()>>(stand: &Stand, test: impl FnOnce(SendRequest<Byt
     }));
 }
 
-fn request(method: &str, path: &str) -> http::Request<()> {
+pub fn request(method: &str, path: &str) -> http::Request<()> {
     let uri = format!("https://localhost{path}");
     http::Request::builder().method(method).uri(uri).body(()).unwrap()
 }
 
 /// Sends a body as there is room for it, and takes the answer.
-async fn ask(send: &SendRequest<Bytes>, request: http::Request<()>, body: &[u8]) -> (u16, Vec<u8>) {
+pub async fn ask(
+    send: &SendRequest<Bytes>,
+    request: http::Request<()>,
+    body: &[u8],
+) -> (u16, Vec<u8>) {
     let mut send = send.clone().ready().await.unwrap();
     let (answer, mut stream) = send.send_request(request, body.is_empty()).unwrap();
     let mut rest = Bytes::copy_from_slice(body);

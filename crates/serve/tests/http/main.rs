@@ -10,6 +10,9 @@ mod files;
 mod framing;
 mod http2;
 mod listings;
+mod panics;
+#[path = "../files/planted.rs"]
+mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
 mod sent;

@@ -8,7 +8,10 @@ mod client;
 mod compounds;
 mod exports;
 mod hostile;
+mod panics;
 mod pipeline;
+#[path = "../files/planted.rs"]
+mod planted;
 mod procedures;
 mod replay;
 mod scripted;

@@ -55,13 +55,18 @@ impl Default for Options {
 impl Server {
     /// Serves `fs` as the share `t`.
     pub fn start(fs: Arc<dyn FileSystem>, options: Options) -> Self {
+        Self::with(fs, options, Vec::new())
+    }
+
+    /// The same, with further programs.
+    pub fn with(fs: Arc<dyn FileSystem>, options: Options, further: Vec<Arc<dyn Program>>) -> Self {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let shares = shares(fs);
         let service = RpcService::start(RpcConfig {
             socket: listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes: Arc::clone(&runtimes),
-            programs: programs(&shares),
+            programs: [programs(&shares), further].concat(),
             hub: Arc::clone(&hub),
             flush: Arc::new(FlushGroup::start().unwrap()),
             pool: Pool::start(options.pool).unwrap(),

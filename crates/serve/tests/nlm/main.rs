@@ -9,5 +9,8 @@ mod server;
 
 mod calls;
 mod locks;
+mod panics;
+#[path = "../files/planted.rs"]
+mod planted;
 mod recovery;
 mod rules;

@@ -102,10 +102,15 @@ pub struct Server {
 
 impl Server {
     pub fn start(world: &World) -> Self {
+        Self::over(world, world.fs.clone())
+    }
+
+    /// The same, of this file system in the place of the world's.
+    pub fn over(world: &World, fs: Arc<dyn FileSystem>) -> Self {
         let runtimes = Arc::new(Runtimes::start(CORES).unwrap());
         let hub = Hub::new(HubOptions { cores: CORES, recorder_bytes: 4 << 20 });
         let mut shares = ShareTable::default();
-        shares.add("t", world.fs.clone(), false).unwrap();
+        shares.add("t", fs, false).unwrap();
         let shares = Shares::new(shares);
         let locks = Arc::new(LockTable::default());
         let clock = Arc::new(ManualClock::at(NS_PER_S));
@@ -146,8 +151,9 @@ impl Server {
         .unwrap();
         let socket = small::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let (udp, datagrams) = (socket.local_addr().unwrap(), nlm.datagrams());
-        runtimes
-            .spawn_on(1, move || async move { drop(small::datagrams(socket, datagrams).await) });
+        runtimes.spawn_on(1, move || async move {
+            drop(small::datagrams(socket, datagrams, Arc::default()).await)
+        });
         Self {
             addr: service.local_addr(),
             _service: service,

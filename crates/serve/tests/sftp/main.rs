@@ -5,8 +5,12 @@
 #![allow(clippy::result_large_err)]
 
 mod client;
+mod dsync_panics;
 mod hostile;
 mod openssh;
+mod panics;
+#[path = "../files/planted.rs"]
+mod planted;
 mod random;
 mod requests;
 #[path = "../files/scene.rs"]

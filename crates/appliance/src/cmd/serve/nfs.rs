@@ -240,7 +240,8 @@ impl NfsService {
     fn map(&self, changing: &mut Changing, up: &Up) {
         let mut tasks = Tasks::default();
         let at = (self.parts.portmap, self.parts.at);
-        let started = portmap::start(at, &up.nlm, &self.parts.runtimes, &mut tasks);
+        let parts = (&up.nlm, &self.parts.budgets);
+        let started = portmap::start(at, parts, &self.parts.runtimes, &mut tasks);
         changing.mapper = Some(tasks);
         self.set_mapper(match started {
             Ok(is_found) => Mapper { is_found, problem: None },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serve::nlm::Nlm;
 use serve::portmap::{self, Entry, PortMap};
-use serve::transport::{Runtimes, Tasks, small};
+use serve::transport::{Budgets, Runtimes, Tasks, small};
 use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
 use wire::nfs3::{NFS_PROGRAM, NFS_V3};
 use wire::nfs4::NFS_V4;
@@ -30,7 +30,7 @@ const PROGRAMS: [(u32, u32); 5] = [
 /// There is no port mapper: why, one sentence.
 pub fn start(
     (at, nfs): (SocketAddr, SocketAddr),
-    nlm: &Arc<Nlm>,
+    (nlm, budgets): (&Arc<Nlm>, &Arc<Budgets>),
     runtimes: &Runtimes,
     tasks: &mut Tasks,
 ) -> Result<bool, String> {
@@ -38,9 +38,9 @@ pub fn start(
     let mut programs = tcp.to_vec();
     match small::bind(nfs) {
         Ok(socket) => {
-            let service = nlm.datagrams();
+            let (service, budgets) = (nlm.datagrams(), Arc::clone(budgets));
             // That the runtimes end ends it, too.
-            tasks.spawn_endless(runtimes, 0, move || small::datagrams(socket, service));
+            tasks.spawn_endless(runtimes, 0, move || small::datagrams(socket, service, budgets));
             let port = nfs.port();
             programs.push(Entry { prog: NSM_PROGRAM, vers: NSM_V1, udp: true, port });
         }
@@ -50,7 +50,8 @@ pub fn start(
             nfs.port()
         ),
     }
-    let started = portmap::start(at, PortMap::new(nfs.ip(), at.port(), programs), runtimes, tasks);
+    let map = PortMap::new(nfs.ip(), at.port(), programs);
+    let started = portmap::start(at, (map, Arc::clone(budgets)), runtimes, tasks);
     started.map(|()| at.port() == PORTMAP.port).map_err(|e| {
         format!(
             "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the network, and mount \

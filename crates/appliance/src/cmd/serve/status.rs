@@ -1,7 +1,6 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::clock::{NS_PER_S, wall_ns};
@@ -107,6 +106,14 @@ impl Running {
         self.alerts.get().and_then(Weak::upgrade)
     }
 
+    /// How many requests have failed by a fault of the server since its start. It stays until the
+    /// next start: what such a fault has left in memory is not known.
+    pub fn faults(&self) -> Option<String> {
+        let panics = self.hub.gauges().panics.get();
+        let failed = "requests or jobs have failed by a fault of the server";
+        (panics > 0).then(|| format!("{panics} {failed}"))
+    }
+
     fn problems(&self, shares: &[ShareStatus]) -> Vec<String> {
         let mut problems = Vec::new();
         for share in shares {
@@ -127,11 +134,7 @@ impl Running {
             _ => None,
         }));
         problems.extend(files.iter().filter_map(|one| one.certificate(&self.certificates).1));
-        let panics = files.iter().map(|one| one.files.budgets.panics.load(Relaxed)).sum::<u64>();
-        let panics = panics + self.hub.gauges().panics.get();
-        if panics > 0 {
-            problems.push(format!("{panics} connections or jobs ended by a fault of the server"));
-        }
+        problems.extend(self.faults());
         if self.storage.nfs().parts().places.is_full() {
             problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }

@@ -65,6 +65,7 @@ impl Facts for OfServer {
             }
             Event::Certificate { days } => running.certificates.warning(days),
             Event::Replication => running.replication.problem(),
+            Event::Fault => running.faults(),
             // The frames tell.
             Event::Dropped => None,
         }

@@ -18,6 +18,7 @@ use wire::xdr::{Decode, Encode, Reader, Writer};
 use super::super::state::{Config, Identity, NoRecords, Records};
 use super::super::{Done, Nfs4, Peer, Start};
 use super::*;
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 mod answers;
@@ -32,6 +33,7 @@ struct World {
     nfs: Nfs4,
     clock: Arc<ManualClock>,
     cred: Cred,
+    budgets: Budgets,
 }
 
 impl World {
@@ -61,7 +63,7 @@ impl World {
             idmap: Arc::default(),
             state: keeper.clone(),
         };
-        (Self { nfs, clock, cred: Cred::root() }, keeper)
+        (Self { nfs, clock, cred: Cred::root(), budgets: Budgets::default() }, keeper)
     }
 
     /// What a 4.0 compound comes to on a connection's own thread; it is not gone on with.
@@ -77,7 +79,8 @@ impl World {
     fn peer(&self) -> Peer<'_> {
         let address = (std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 40_000);
         let (transport, flavor, facts) = Default::default();
-        Peer { cred: &self.cred, address, transport, flavor, facts, connection: 1, back: None }
+        let (cred, budgets, connection) = (&self.cred, &self.budgets, 1);
+        Peer { cred, address, transport, flavor, facts, connection, back: None, budgets }
     }
 
     /// Runs a compound as a connection would; gives COMPOUND4res.

@@ -127,6 +127,7 @@ fn a_failed_flush_takes_back_what_it_concerns() {
         facts: OpRecord::default(),
         connection: 1,
         back: None,
+        budgets: &crate::transport::Budgets::default(),
     };
     let mut out = ReplyBuf::default();
     let Ok(Start::Compound(mut progress)) = world.nfs.begin(&message, &mut out) else { panic!() };

@@ -40,9 +40,11 @@ pub async fn serve(
         request: Request { refused, ..request },
     };
     let (done, ended) = oneshot::channel();
+    let budgets = Arc::clone(&core.files.budgets);
     let run = move || {
+        let answered = budgets.contain(|| answer(far, asked, reached, place));
         // Whoever waited may have gone.
-        let _ = done.send(answer(far, asked, reached, place));
+        let _ = done.send(answered.unwrap_or(false));
     };
     if std::thread::Builder::new().name("dsync".to_owned()).spawn(run).is_err() {
         return false;

@@ -148,6 +148,11 @@ impl ShareTree {
         Context { cred: &self.reached.cred, may_block: true }
     }
 
+    /// Something on the file system; if it panics it has failed, and the run goes on.
+    fn contained<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.files.budgets.contain(run).and_then(|done| done)
+    }
+
     /// Something that changes nothing.
     fn looked<T>(
         &self,
@@ -157,7 +162,7 @@ impl ShareTree {
     ) -> Result<T> {
         let since = stamp();
         let still = self.files.still_reach(&self.who, &self.reached, false);
-        let done = still.and_then(|()| look(self.fs(), self.cx()));
+        let done = still.and_then(|()| self.contained(|| look(self.fs(), self.cx())));
         self.tally.note(op, since, (file, None), &done);
         done
     }
@@ -185,10 +190,11 @@ impl ShareTree {
         self.files.still_reach(&self.who, &self.reached, true)?;
         let until = Deadline::after(RECALL_PATIENCE);
         loop {
-            match change(self.fs(), self.cx()) {
+            let budgets = &self.files.budgets;
+            match budgets.contain(|| change(self.fs(), self.cx()))? {
                 Ok(changed) => {
                     if self.each {
-                        changed.flush.wait()?;
+                        self.contained(|| changed.flush.wait())?;
                     }
                     return Ok(changed.value);
                 }
@@ -207,13 +213,15 @@ impl ShareTree {
     /// An entry of a directory, or the directory itself.
     fn entry(&self, dir: &Handle, name: &[u8]) -> Result<(Handle, Attr)> {
         if name.is_empty() {
-            return Ok((*dir, self.fs().getattr(self.cx(), dir)?));
+            return Ok((*dir, self.contained(|| self.fs().getattr(self.cx(), dir))?));
         }
         if name == b"." || name == b".." {
             return Err(Status::Invalid);
         }
-        let found = self.fs().lookup(self.cx(), dir, name);
-        found.map(|(entry, _)| (entry.handle, entry.attr)).map_err(|failed| failed.status)
+        self.contained(|| {
+            let found = self.fs().lookup(self.cx(), dir, name);
+            found.map(|(entry, _)| (entry.handle, entry.attr)).map_err(|failed| failed.status)
+        })
     }
 
     fn opened(&self, attr: &Attr, write: bool) -> Result<Opened> {
@@ -222,7 +230,7 @@ impl ShareTree {
 
     /// Gives a file what `wanted` says of it: what can be given is, also when something cannot.
     fn give(&self, (file, attr): (&Handle, &Attr), wanted: &Meta, keep: Keep) -> Result<()> {
-        let now = seen(self.fs(), self.cx(), (file, attr))?.meta;
+        let now = self.contained(|| seen(self.fs(), self.cx(), (file, attr)))?.meta;
         let (mut done, id) = (Ok(()), self.id(file));
         for mut step in steps(&now, wanted, keep, self.may_own())? {
             if let Step::Times(Some(mode), _) = &mut step
@@ -374,7 +382,8 @@ impl Tree for ShareTree {
 
     fn read(&self, file: &ShareFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let (since, asked) = (stamp(), bytes.len());
-        let done = self.fs().read(self.cx(), &file.handle, offset, bytes).map(|done| done.count);
+        let read = || self.fs().read(self.cx(), &file.handle, offset, bytes);
+        let done = self.contained(read).map(|done| done.count);
         let moved = done.unwrap_or(0);
         self.tally.note(Op::Read, since, (file.id, Some(Range { offset, asked, moved })), &done);
         done.map_err(error)
@@ -407,7 +416,8 @@ impl Tree for ShareTree {
     }
 
     fn restrict(&self, file: &ShareFile, mode: u32) -> io::Result<()> {
-        let now = self.fs().getattr(self.cx(), &file.handle).map_err(error)?.mode;
+        let attr = self.contained(|| self.fs().getattr(self.cx(), &file.handle));
+        let now = attr.map_err(error)?.mode;
         let step = Step::Mode(now & mode & 0o777);
         if now == now & mode & 0o777 {
             return Ok(());
@@ -449,7 +459,8 @@ impl Tree for ShareTree {
     }
 
     fn set_open(&self, file: &ShareFile, wanted: &Meta, keep: Keep) -> io::Result<()> {
-        let attr = self.fs().getattr(self.cx(), &file.handle).map_err(error)?;
+        let attr = self.contained(|| self.fs().getattr(self.cx(), &file.handle));
+        let attr = attr.map_err(error)?;
         self.give((&file.handle, &attr), wanted, keep).map_err(error)
     }
 

@@ -29,7 +29,9 @@ fn datagrams_are_answered() {
     let runtimes = Runtimes::start(1).unwrap();
     let socket = bind(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
-    runtimes.spawn_on(0, move || async move { drop(datagrams(socket, Arc::new(Echo)).await) });
+    runtimes.spawn_on(0, move || async move {
+        drop(datagrams(socket, Arc::new(Echo), Arc::default()).await)
+    });
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.connect(at).unwrap();
@@ -49,7 +51,9 @@ fn connections_are_answered_until_they_make_no_sense() {
     let runtimes = Runtimes::start(1).unwrap();
     let socket = listen(([127, 0, 0, 1], 0).into()).unwrap();
     let at = socket.local_addr().unwrap();
-    runtimes.spawn_on(0, move || async move { drop(connections(socket, Arc::new(Echo)).await) });
+    runtimes.spawn_on(0, move || async move {
+        drop(connections(socket, Arc::new(Echo), Arc::default()).await)
+    });
     let connect = || {
         let stream = Stream::connect(at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -146,6 +146,7 @@ impl Server {
             facts: OpRecord::default(),
             connection: 1,
             back: None,
+            budgets: &crate::transport::Budgets::default(),
         };
         let mut out = ReplyBuf::default();
         let Start::Compound(mut progress) = self.nfs.begin(message, &mut out).expect("a head")

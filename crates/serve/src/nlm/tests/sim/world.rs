@@ -28,6 +28,7 @@ use super::super::super::dispatch::Nlm4;
 use super::super::super::hosts::owner_parts;
 use super::super::super::{Config, Nlm, lock};
 use crate::rpc::{Call, Caller, Program};
+use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
 const HOSTS: u8 = 3;
@@ -226,6 +227,7 @@ impl World {
             out: &mut out,
             facts: &mut facts,
             more: &mut Vec::new(),
+            budgets: &Budgets::default(),
         };
         program.handle(procedure, &mut call).unwrap();
         decode_all::<Nlm4Res<'_>>(out.as_slice()).unwrap().stat
