@@ -116,6 +116,23 @@ fn one_file_of_two_names_is_not_moved_onto_itself() {
     });
 }
 
+/// A destination whose path leads through what is replaced: it is gone by that path afterwards, but
+/// the answer is that of what was done.
+#[test]
+fn a_folder_is_replaced_by_a_path_that_leads_through_it() {
+    with_site(|site, alice, _| async move {
+        for method in ["COPY", "MOVE"] {
+            site.status(&alice, "MKCOL /share/d", &[], "").await;
+            symlink(&site, &alice, "/share/d/up", "..").await;
+            site.put(&alice, "/share/f", &[], "new").await;
+            let line = format!("{method} /share/f");
+            assert_eq!(to(&site, &alice, &line, "/share/d/up/d").await, 204, "{method}");
+            assert_eq!(site.data(&alice, "/share/d").await, "new");
+            site.status(&alice, "DELETE /share/d", &[], "").await;
+        }
+    });
+}
+
 #[test]
 fn what_is_there_stays_until_it_can_be_replaced() {
     with_site(|site, alice, _| async move {

@@ -228,10 +228,16 @@ async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures)
     if existed {
         tree::forget(job.dav, job.core, &job.who, &way.to, true).await?;
     }
-    // A lock that was at the destination stays there, on what is there now.
-    let found = job.core.find(&job.who, &way.to, Links::Keep).await?;
-    if let Ok(node) = found.node() {
-        replaced(job.dav, job.core, &job.who, &way.to, &node).await?;
+    // A lock that was at the destination stays there, on what is there now. Not by its path: that
+    // may have led through what was replaced.
+    match look_up(job, &way.spot).await {
+        Ok(Entry { handle, attr }) => {
+            let node = Node { reached: way.spot.reached.clone(), handle, attr };
+            replaced(job.dav, job.core, &job.who, &way.to, &node).await?;
+        }
+        // Somebody has removed it since.
+        Err(Status::NotFound) => {}
+        Err(status) => return Err(status.into()),
     }
     Ok(Response::new(if existed { 204 } else { 201 }))
 }
