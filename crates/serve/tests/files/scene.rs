@@ -270,10 +270,19 @@ pub struct Scratch(pub PathBuf);
 
 impl Scratch {
     pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// The same, in memory.
+    pub fn in_memory() -> Self {
+        Self::below(std::path::Path::new("/dev/shm"))
+    }
+
+    fn below(folder: &std::path::Path) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("plimsoll-files-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = folder.join(name);
         std::fs::create_dir_all(path.join("share")).expect("a folder");
         let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(path.join("share"), anybody).expect("its mode");

@@ -1,0 +1,255 @@
+//! All services over the same shares in this process, each with a client that has signed in.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::random::Random;
+use probe::hub::{Hub, HubOptions};
+use serve::files::{Files, SignIns};
+use serve::http::Settings;
+use serve::nfs3;
+use serve::nfs4::{self, Nfs4, NoState};
+use serve::pool::{Pool, PoolLimits};
+use serve::rpc::{RpcConfig, RpcService};
+use serve::transport::budget::Limits;
+use serve::transport::buffers::LargeBuffers;
+use serve::transport::{Budgets, Runtimes};
+use vfs::flush::FlushGroup;
+use vfs::host::{HostFs, HostOptions};
+use vfs::locks::LockTable;
+use vfs::share::{Service, ShareTable, Shares, tag};
+use wire::ftp::{Request, Verb};
+
+use crate::ftp;
+use crate::nfs_calls::Nfs;
+use crate::op::{self, By, Op, Place, What};
+use crate::scene::{Scene, Scratch};
+use crate::sftp::Sftp;
+use crate::stand::{self, Stand, closed};
+use crate::tree::{SHARES, Tree, holds_share};
+
+/// `alice:secret`.
+const SIGNED_IN: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
+/// Entries that a sequence begins with.
+const PLANTED: usize = 14;
+
+/// The services, their clients, and the directory.
+pub struct World {
+    top: PathBuf,
+    web: stand::Client,
+    ftp: ftp::Client,
+    sftp: Sftp,
+    nfs: Nfs,
+    _stand: Stand,
+    _running: ftp::Running,
+    _rpc: RpcService,
+    _folder: Scratch,
+}
+
+/// What all services share.
+struct Parts {
+    shares: Arc<Shares>,
+    locks: Arc<LockTable>,
+    flush: Arc<FlushGroup>,
+    pool: Arc<Pool>,
+}
+
+impl Parts {
+    fn scene(&self, service: Service) -> Scene {
+        let users: Arc<crate::scene::Users> = Arc::default();
+        let told: Arc<crate::scene::Told> = Arc::default();
+        let files = Files {
+            service,
+            shares: Arc::clone(&self.shares),
+            locks: Arc::clone(&self.locks),
+            flush: Arc::clone(&self.flush),
+            pool: Arc::clone(&self.pool),
+            identity: users.clone(),
+            sign_ins: Arc::new(SignIns::default()),
+            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+            transfers: told.clone(),
+            budgets: Arc::new(Budgets::new(Limits::default())),
+            large: LargeBuffers::default(),
+        };
+        let runtimes = Arc::new(Runtimes::start(2).expect("threads"));
+        Scene { files: Arc::new(files), told, users, runtimes }
+    }
+
+    fn rpc(&self) -> RpcService {
+        let mut programs = nfs3::programs(Arc::clone(&self.shares));
+        programs.push(nfs4::program(Arc::new(Nfs4 {
+            shares: Arc::clone(&self.shares),
+            verifier: [1; 8],
+            lease: Duration::from_secs(90),
+            idmap: Arc::default(),
+            state: Arc::new(NoState),
+        })));
+        RpcService::start(RpcConfig {
+            socket: serve::rpc::listen(([127, 0, 0, 1], 0).into()).expect("a port"),
+            runtimes: Arc::new(Runtimes::start(2).expect("threads")),
+            programs,
+            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+            flush: Arc::clone(&self.flush),
+            pool: Arc::clone(&self.pool),
+            budgets: Arc::new(Budgets::new(Limits::default())),
+            tls: None,
+        })
+        .expect("a service")
+    }
+}
+
+impl World {
+    /// The shares, empty.
+    pub fn new() -> Self {
+        let folder = Scratch::in_memory();
+        let top = folder.0.join("share");
+        let locks: Arc<LockTable> = Arc::default();
+        let mut table = ShareTable::with_locks(Arc::clone(&locks));
+        for (name, root) in SHARES {
+            let root = root.iter().fold(top.clone(), |at, part| at.join(part));
+            fs::create_dir_all(&root).expect("a directory");
+            let options = HostOptions::new(tag(name), [7; 32]);
+            let fs = HostFs::open(&root, options).expect("a file system");
+            table.add(name, fs, false).expect("a share");
+        }
+        let parts = Parts {
+            shares: Shares::new(table),
+            locks,
+            flush: Arc::new(FlushGroup::start().expect("threads")),
+            pool: Pool::start(PoolLimits { threads: 4, queue: 100, per_client: 100 })
+                .expect("threads"),
+        };
+        let rpc = parts.rpc();
+        let stand = Stand::over(parts.scene(Service::Http), Settings { webdav: true, ..closed() });
+        let running = ftp::Running::over(parts.scene(Service::Ftp), Default::default());
+        let mut ftp = running.client();
+        ftp.sign_in("alice", "secret");
+        assert_eq!(ftp.say("TYPE I"), 200);
+        let (web, nfs) = (stand.client(), Nfs::connect(rpc.local_addr()));
+        let sftp = Sftp::over(parts.scene(Service::Sftp));
+        Self {
+            top,
+            web,
+            ftp,
+            sftp,
+            nfs,
+            _stand: stand,
+            _running: running,
+            _rpc: rpc,
+            _folder: folder,
+        }
+    }
+
+    /// The tree on disk.
+    pub fn read(&self) -> Tree {
+        Tree::read(&self.top)
+    }
+
+    /// Takes everything away but the directories of the shares, and plants a few things.
+    pub fn plant(&self, random: &mut impl Random) {
+        for (path, _) in self.read().paths(&[]).into_iter().rev() {
+            let at = path.iter().fold(self.top.clone(), |at, part| at.join(part));
+            if holds_share(&path) {
+                continue;
+            }
+            let meta = fs::symlink_metadata(&at).expect("there");
+            let removed = if meta.is_dir() { fs::remove_dir(&at) } else { fs::remove_file(&at) };
+            removed.expect("removed");
+        }
+        let mut dirs: Vec<PathBuf> = SHARES
+            .iter()
+            .map(|(_, root)| root.iter().fold(self.top.clone(), |at, part| at.join(part)))
+            .collect();
+        let mut files = Vec::new();
+        for _ in 0..PLANTED {
+            let dir = dirs[random.below(dirs.len() as u64) as usize].clone();
+            let at = dir.join(op::name(random));
+            if at.symlink_metadata().is_ok() {
+                continue;
+            }
+            match random.below(6) {
+                0 | 1 => {
+                    fs::create_dir(&at).expect("a directory");
+                    dirs.push(at);
+                }
+                2 => symlink(op::target(random), &at).expect("a link"),
+                3 if !files.is_empty() => {
+                    let file: &PathBuf = &files[random.below(files.len() as u64) as usize];
+                    fs::hard_link(file, &at).expect("a name");
+                }
+                _ => {
+                    fs::write(&at, op::data(random)).expect("a file");
+                    files.push(at);
+                }
+            }
+        }
+    }
+
+    /// Has a client do it; whether that was answered as done.
+    pub fn perform(&mut self, op: &Op) -> bool {
+        match op.by {
+            By::Dav => self.dav(&op.what),
+            By::Ftp => self.ftp(&op.what),
+            By::Sftp => self.sftp.perform(&op.what),
+            By::Nfs3 => self.nfs.perform(&op.what).unwrap_or(false),
+            By::Nfs4 => self.nfs.perform4(&op.what),
+        }
+    }
+
+    fn dav(&mut self, what: &What) -> bool {
+        let mut ask = |line: &str, at: &Place, fields: &[&str], body: &[u8]| {
+            let fields = [&[SIGNED_IN][..], fields].concat();
+            let reply = self.web.ask(&format!("{line} {}", at.text()), &fields, body);
+            // A part was done: not what is to happen to whom may do everything.
+            assert_ne!(reply.status, 207, "{what:?}: {}", reply.text());
+            (200..300).contains(&reply.status)
+        };
+        let overwrite = |replaces| if replaces { "Overwrite: T" } else { "Overwrite: F" };
+        match what {
+            What::Put(at, data) => ask("PUT", at, &[], data.as_bytes()),
+            What::Mkdir(at) => ask("MKCOL", at, &[], b""),
+            What::Remove(at) => ask("DELETE", at, &[], b""),
+            What::Rename { from, to, replaces } => {
+                let to = format!("Destination: {}", to.text());
+                ask("MOVE", from, &[&to, overwrite(*replaces)], b"")
+            }
+            What::Copy { from, to, replaces, deep } => {
+                let to = format!("Destination: {}", to.text());
+                let depth = if *deep { "Depth: infinity" } else { "Depth: 0" };
+                ask("COPY", from, &[&to, overwrite(*replaces), depth], b"")
+            }
+            other => panic!("not over WebDAV: {other:?}"),
+        }
+    }
+
+    fn ftp(&mut self, what: &What) -> bool {
+        let mut say = |line: String| (200..300).contains(&self.ftp.say(&line));
+        match what {
+            What::Put(at, data) => self.ftp_put(&at.text(), data.as_bytes()),
+            What::Mkdir(at) => say(format!("MKD {}", at.text())),
+            What::Remove(at) => say(format!("DELE {}", at.text())),
+            What::Rmdir(at) => say(format!("RMD {}", at.text())),
+            What::Rename { from, to, .. } => {
+                let begun = self.ftp.say(&format!("RNFR {}", from.text())) == 350;
+                begun && self.ftp.say(&format!("RNTO {}", to.text())) == 250
+            }
+            other => panic!("not over FTP: {other:?}"),
+        }
+    }
+
+    fn ftp_put(&mut self, path: &str, data: &[u8]) -> bool {
+        use std::io::Write;
+        let to = ftp::connect(self.ftp.passive());
+        let reply = self.ftp.request(&Request::Text(Verb::Stor, path.as_bytes()));
+        if reply.code != 150 {
+            return false;
+        }
+        let mut stream = ftp::Stream::Plain(to);
+        stream.write_all(data).expect("taken");
+        stream.finish();
+        self.ftp.reply().code == 226
+    }
+}
