@@ -284,8 +284,9 @@ pub const MOUNTS_MAX: usize = 1024;
 /// Most files a back end keeps an O_PATH descriptor on; the descriptor budget may lower it.
 pub const NODES_MAX: usize = 262_144;
 /// Of how many descriptors that the process may have one may be held for a file that is retained,
-/// because it is open with state (NFSv4): as many as [`NODES_MAX`] under the usual limit, and half
-/// of what one share may hold at all, so that there is room for files that are not open.
+/// because it is open with state (NFSv4) or a transfer reads or writes it: as many as [`NODES_MAX`]
+/// under the usual limit, and half of what one share may hold at all, so that there is room for
+/// files that are not open.
 pub const RETAINED_PART: usize = 4;
 /// How often it is tried to retain a file that is let go of for room in that very moment.
 pub const RETAIN_TRIES: usize = 3;

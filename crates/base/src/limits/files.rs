@@ -12,6 +12,9 @@ pub const TRANSFER_LINKS_MAX: usize = 40;
 /// of the longest paths it would be thousands, for each entry of a listing that follows them. This
 /// is the longest path, and three links as long; some 300 µs.
 pub const TRANSFER_STEPS_MAX: usize = 4 * TRANSFER_PARTS_MAX;
+/// How often a file that is replaced between two steps of opening it is looked up: each time finds
+/// the newest, and only somebody who replaces it all the time makes it fail.
+pub const TRANSFER_OPEN_TRIES: usize = 8;
 /// Bytes of a file that are read or written at once: one trip to a pool thread (some 10 µs) for
 /// each is little beside what copying them takes (some 50 µs).
 pub const TRANSFER_PIECE: usize = 256 << 10;

@@ -1,11 +1,13 @@
-//! The entry of a transfer in the one table of opens and locks: it ends with it.
+//! The entry of a transfer in the one table of opens and locks, and what keeps its file usable when
+//! the file's name is removed or given to another one: both end with the transfer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
 use base::limits::{RECALL_LOOK, RECALL_PATIENCE};
-use vfs::fs::Result;
+use vfs::fs::{Context, FileSystem, Result, Retained};
+use vfs::handle::Handle;
 use vfs::locks::{
     ClientKey, FileKey, LockTable, Owner, Protocol, Refused, SHARE_READ, SHARE_WRITE, Share,
 };
@@ -14,6 +16,7 @@ use vfs::status::Status;
 
 use super::caller::Caller;
 use super::core::Core;
+use super::node::Node;
 
 /// Numbers of opens, each given once in this process.
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -24,6 +27,8 @@ pub struct Opened {
     key: FileKey,
     /// `None` if somebody's open is used that lasts longer: [`Caller::lent`].
     owner: Option<Owner>,
+    /// `None` if the file is usable only as long as it has a name.
+    retained: Option<Retained>,
 }
 
 /// A file that is to be opened, denying nothing to others.
@@ -53,7 +58,7 @@ impl Wanted {
             locks.open(key, &self.owner, share)?;
         }
         let owner = (!lent).then(|| self.owner.clone());
-        Ok(Opened { locks: Arc::clone(locks), key, owner })
+        Ok(Opened { locks: Arc::clone(locks), key, owner, retained: None })
     }
 }
 
@@ -76,6 +81,29 @@ impl Opened {
                 done => return done.map_err(|_| Status::Busy),
             }
         }
+    }
+
+    /// Retains the file as well, on a thread that may wait.
+    ///
+    /// # Errors
+    /// [`Status::Stale`] if it is gone.
+    pub(crate) fn and_retain(
+        mut self,
+        (fs, cx): (&dyn FileSystem, Context<'_>),
+        file: &Handle,
+    ) -> Result<Self> {
+        self.retained = if_possible(fs.retain(cx, file))?;
+        Ok(self)
+    }
+}
+
+/// Beyond the budget of descriptors, and where the file system cannot do it, a file is usable as
+/// long as it has a name.
+fn if_possible(retained: Result<Retained>) -> Result<Option<Retained>> {
+    match retained {
+        Ok(retained) => Ok(Some(retained)),
+        Err(Status::Stale) => Err(Status::Stale),
+        Err(_) => Ok(None),
     }
 }
 
@@ -116,5 +144,27 @@ impl Core {
                 done => return done.map_err(|_| Status::Busy),
             }
         }
+    }
+
+    /// As [`Core::open`], and retains the file: it is read and written to the end although its name
+    /// is removed, or given to another file, meanwhile.
+    ///
+    /// # Errors
+    /// The same; [`Status::Stale`] if it is gone.
+    pub(super) async fn open_retained(
+        &self,
+        who: &Caller,
+        node: &Node,
+        write: bool,
+    ) -> Result<Opened> {
+        let retained = self.retain(who, node).await?;
+        let opened = self.open(who, node.key(), write).await?;
+        Ok(Opened { retained, ..opened })
+    }
+
+    async fn retain(&self, who: &Caller, node: &Node) -> Result<Option<Retained>> {
+        let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
+        let retain = move |cx: Context<'_>| fs.retain(cx, &file);
+        if_possible(self.look(who, &node.reached.cred, retain).await)
     }
 }

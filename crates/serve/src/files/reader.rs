@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::limits::TRANSFER_OPEN_TRIES;
 use vfs::fs::{Context, Result, Stretch, access};
 use vfs::status::Status;
 
@@ -9,6 +10,8 @@ use super::caller::Caller;
 use super::core::Core;
 use super::node::Node;
 use super::opened::Opened;
+use super::path::VPath;
+use super::walk::Links;
 use crate::transport::buffers::ReplyBuf;
 
 /// A file opened for reading.
@@ -18,11 +21,13 @@ pub struct Reader {
 }
 
 impl Core {
-    /// Opens a regular file for reading.
+    /// Opens a regular file for reading. It is read to its end also if its name is removed, or
+    /// given to another file, meanwhile.
     ///
     /// # Errors
     /// [`Status::IsDirectory`] and [`Status::Invalid`] for what is no regular file;
-    /// [`Status::Access`] if the caller may not read it; as for [`Core::open`].
+    /// [`Status::Access`] if the caller may not read it; [`Status::Stale`] if it is gone; as for
+    /// [`Core::open`].
     pub async fn reader(&self, who: &Caller, node: Node) -> Result<Reader> {
         if node.is_dir() {
             return Err(Status::IsDirectory);
@@ -33,8 +38,25 @@ impl Core {
         if self.access(who, &node, access::READ).await? & access::READ == 0 {
             return Err(Status::Access);
         }
-        let opened = self.open(who, node.key(), false).await?;
+        let opened = self.open_retained(who, &node, false).await?;
         Ok(Reader { node, _opened: opened })
+    }
+
+    /// As [`Core::reader`] of what was found at `path`. If that has been replaced since, the file
+    /// that is there now.
+    ///
+    /// # Errors
+    /// The same; as for [`Core::find`].
+    pub async fn reader_at(&self, who: &Caller, path: &VPath, found: Node) -> Result<Reader> {
+        let mut node = found;
+        for _ in 1..TRANSFER_OPEN_TRIES {
+            match self.reader(who, node).await {
+                Err(Status::Stale) => {}
+                done => return done,
+            }
+            node = self.find(who, path, Links::Follow).await?.node()?;
+        }
+        self.reader(who, node).await
     }
 }
 

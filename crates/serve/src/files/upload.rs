@@ -335,10 +335,12 @@ impl Core {
                 (self.begin_in_place(who, spot, CreateHow::Guarded(set)).await?, in_place())
             }
         };
-        if spot.entry.is_none() || removal.aside.is_some() {
-            opened.push(self.open(who, FileKey::from(&entry.attr), true).await?);
-        }
         let node = Node { reached: spot.reached.clone(), handle: entry.handle, attr: entry.attr };
+        opened.push(match removal.aside {
+            // Nobody else knows its name.
+            Some(_) => self.open(who, node.key(), true).await?,
+            None => self.open_retained(who, &node, true).await?,
+        });
         let core = Rc::clone(self);
         Ok(Upload { core, who: who.clone(), node, removal, failed: None, _opened: opened })
     }

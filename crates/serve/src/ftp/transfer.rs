@@ -82,10 +82,10 @@ fn beyond(from: u64, size: u64) -> Result<(), Answer> {
 /// RETR.
 pub(super) async fn retr(s: &mut Session, path: &[u8]) -> Result<Job, Answer> {
     let from = s.state.take_rest();
-    let node = s.file(path).await?;
+    let (node, at) = (s.file(path).await?, s.state.resolve(path)?);
     s.asks_for(Direction::Download, (path, from))?;
-    let size = node.attr.size;
-    let reader = s.core.reader(s.who()?, node).await?;
+    let reader = s.core.reader_at(s.who()?, &at, node).await?;
+    let size = reader.node().attr.size;
     beyond(from, size)?;
     s.span.range(from, size - from, false);
     let known = (!is_ascii(s)).then_some(size - from);

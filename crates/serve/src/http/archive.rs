@@ -7,10 +7,13 @@
 mod table;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use base::limits::{HTTP_ARCHIVE_DEPTH_MAX, TRANSFER_PIECE};
+use base::limits::{HTTP_ARCHIVE_DEPTH_MAX, TRANSFER_OPEN_TRIES, TRANSFER_PIECE};
 use base::units::{Civil, civil};
 use vfs::attr::FileType;
+use vfs::fs::Context;
+use vfs::status::Status;
 
 use self::table::Table;
 use super::descent::Descent;
@@ -272,14 +275,14 @@ impl Zip {
     async fn enter(&mut self, into: &mut Vec<u8>, listed: Listed) -> Result<(), Broken> {
         let Some((handle, attr)) = listed.entry else { return Ok(()) };
         let Some((dir, ())) = self.walk.current() else { return Ok(()) };
-        let reached = dir.reached.clone();
+        let dir = dir.clone();
         let name = self.path(&listed.name);
         // Its slash, if it is a directory, and the record around the name.
         if name.len() + 1 >= MANY || self.table.is_full(name.len() + RECORD_MAX) {
             self.miss(&name, "too many files");
             return Ok(());
         }
-        let node = Node { reached, handle, attr };
+        let node = Node { reached: dir.reached.clone(), handle, attr };
         let (modified, mode) = (attr.mtime.sec, attr.mode & 0o777);
         let member =
             Member { name, modified, offset: self.at, mode: 0o100_000 | mode, ..Member::default() };
@@ -294,8 +297,11 @@ impl Zip {
                 self.add(&member)?;
                 self.walk.enter(listed, node, ()).map_err(|why| Broken(why.to_string()))?;
             }
-            FileType::Regular => match self.cx.core.reader(&self.cx.caller, node).await {
+            FileType::Regular => match self.open(&dir, &listed.name, node).await {
                 Ok(reader) => {
+                    let attr = &reader.node().attr;
+                    let (modified, mode) = (attr.mtime.sec, 0o100_000 | attr.mode & 0o777);
+                    let member = Member { modified, mode, ..member };
                     // It may grow until it is read.
                     let large = attr.size >= LARGE / 2;
                     self.put(into, &member.local(large));
@@ -308,6 +314,27 @@ impl Zip {
             _ => self.miss(&member.name, "no regular file"),
         }
         Ok(())
+    }
+
+    /// Opens a file of a directory; if it was replaced since it was listed, the one that is there
+    /// now.
+    async fn open(&self, dir: &Node, name: &[u8], listed: Node) -> vfs::fs::Result<Reader> {
+        let (core, who) = (&self.cx.core, &self.cx.caller);
+        let mut node = listed;
+        for _ in 1..TRANSFER_OPEN_TRIES {
+            match core.reader(who, node).await {
+                Err(Status::Stale) => {}
+                done => return done,
+            }
+            let (fs, at, name) = (Arc::clone(&dir.reached.share.fs), dir.handle, name.to_vec());
+            let look = move |cx: Context<'_>| match fs.lookup(cx, &at, &name) {
+                Ok((entry, _)) => Ok(entry),
+                Err(failed) => Err(failed.status),
+            };
+            let entry = core.look(who, &dir.reached.cred, look).await?;
+            node = Node { handle: entry.handle, attr: entry.attr, ..dir.clone() };
+        }
+        core.reader(who, node).await
     }
 
     async fn read_on(&mut self, into: &mut Vec<u8>, mut reading: Reading) -> Result<(), Broken> {

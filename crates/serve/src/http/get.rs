@@ -51,13 +51,14 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
     if request.method == Method::Get {
         cx.transfers(Direction::Download, path);
     }
-    let (size, now) = (node.attr.size, Validators::of(&node.attr));
-    let reader = match cx.core.reader(&cx.caller, node).await {
+    let reader = match cx.core.reader_at(&cx.caller, path, node).await {
         Ok(reader) => reader,
         // A device or a socket has no data of ours.
         Err(vfs::status::Status::Invalid) => return status::plain(403, "This is no file."),
         Err(error) => return cx.refuse(error),
     };
+    let attr = &reader.node().attr;
+    let (size, now) = (attr.size, Validators::of(attr));
     let verdict = select::judge(&request.headers, request.method, Some(&now));
     let validated = |response: Response| {
         response

@@ -11,6 +11,7 @@ use super::Uploads;
 use super::attr::{self, Path};
 use super::state::{Open, OpenFile, Session};
 use super::status::{Refusal, Result};
+use crate::files::reader::Reader;
 use crate::files::transfer::{Direction, Outcome, Protocol};
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, Transfer, VPath};
@@ -62,6 +63,18 @@ impl Session {
     }
 }
 
+/// Opens for reading what was found at a path, or the file that an upload is made in.
+async fn read(
+    s: &Session,
+    path: &VPath,
+    (node, is_upload): (Node, bool),
+) -> vfs::fs::Result<Reader> {
+    match is_upload {
+        true => s.core.reader(&s.who, node).await,
+        false => s.core.reader_at(&s.who, path, node).await,
+    }
+}
+
 /// OPEN.
 pub(super) async fn open(
     s: &Session,
@@ -78,7 +91,7 @@ pub(super) async fn open(
         return Err(Refusal::bad("Neither for reading nor for writing"));
     }
     let (mut down, mut up) = Default::default();
-    let (node, upload) = if writes || flags.has(OpenFlags::CREAT) {
+    let (mut node, upload) = if writes || flags.has(OpenFlags::CREAT) {
         let links = if flags.has(OpenFlags::EXCL) { Links::Keep } else { Links::Follow };
         let spot = s.core.spot(&s.who, &path, links).await?;
         if let Some(there) = spot.entry
@@ -105,7 +118,8 @@ pub(super) async fn open(
     let reader = match reads {
         true => {
             down = s.transfer(Direction::Download, &path);
-            let reader = down.begins(s.core.reader(&s.who, node.clone()).await)?;
+            let reader = down.begins(read(s, &path, (node, upload.is_some())).await)?;
+            node = reader.node().clone();
             // It may have been opened to look at it.
             down.keep_silent();
             Some(reader)

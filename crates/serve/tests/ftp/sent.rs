@@ -11,6 +11,7 @@ use wire::ftp::{Request, Verb};
 
 use crate::client::{Client, Running, Stream};
 use crate::scene::{Scene, Scratch};
+use crate::tls::protected;
 
 fn running(folder: &Scratch) -> Running {
     let scene = Scene::in_folder(Service::Ftp, folder, PEER_PATIENCE);
@@ -86,4 +87,42 @@ fn a_client_that_goes_takes_nothing_with_it() {
     drop(begun(&mut c, "f"));
     assert_eq!(c.reply().code, 426);
     assert_eq!(c.get("f").len(), 64 << 20);
+}
+
+#[test]
+fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
+    let folder = Scratch::new();
+    let running = running(&folder);
+    // More than the sockets hold.
+    let data: Vec<u8> = (0..4 << 20).flat_map(|n| format!("{n:07}\n").into_bytes()).collect();
+    let text = String::from_utf8_lossy(&data).replace('\n', "\r\n").into_bytes();
+    let share = folder.0.join("share");
+    for (kind, secure) in [("I", false), ("I", true), ("A", false)] {
+        for removed in [false, true] {
+            let mut c = match secure {
+                true => protected(&running, &running.config),
+                false => running.signed_in(),
+            };
+            folder.file("share/f", &data);
+            folder.file("share/new", b"new");
+            assert_eq!(c.say(&format!("TYPE {kind}")), 200);
+            let mut stream = c.begin(&Request::Text(Verb::Retr, b"f"));
+            stream.read_exact(&mut [0; 1000]).expect("a beginning");
+            match removed {
+                true => std::fs::remove_file(share.join("f")).expect("removed"),
+                false => {
+                    let mut other = running.signed_in();
+                    assert_eq!(other.say("RNFR new"), 350);
+                    assert_eq!(other.say("RNTO f"), 250);
+                }
+            }
+            let mut rest = Vec::new();
+            let ended = stream.read_to_end(&mut rest);
+            let reply = c.reply();
+            let what = format!("{kind}, secure {secure}, removed {removed}: {ended:?}, {reply:?}");
+            assert_eq!(reply.code, 226, "{what}");
+            let expect = if kind == "A" { &text } else { &data };
+            assert!(rest == expect[1000..], "{what}");
+        }
+    }
 }

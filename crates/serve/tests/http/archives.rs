@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::scene::Scratch;
 use crate::stand::{Stand, open};
 
 /// Reads an archive, checks all of it, and prints names, sizes and first bytes.
@@ -55,4 +56,20 @@ fn the_table_of_many_long_names_comes_in_pieces() {
     }
     let zip = client.get("/share/d/?archive", &[]);
     assert_eq!(read(&zip.body).lines().count(), 303);
+}
+
+#[test]
+fn a_member_that_is_replaced_while_it_is_sent_comes_to_its_end() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    std::fs::create_dir(scratch.0.join("share/d")).unwrap();
+    // More than the sockets hold.
+    scratch.file("share/d/f", &vec![b'L'; 40 << 20]);
+    scratch.file("new", b"new");
+    let mut client = stand.client();
+    client.send("GET /share/d/?archive", &[], b"");
+    client.begin();
+    std::fs::rename(scratch.0.join("new"), scratch.0.join("share/d/f")).unwrap();
+    let zip = client.reply(false);
+    assert_eq!(read(&zip.body), format!("f {} b'LLLLL'\n", 40 << 20));
 }

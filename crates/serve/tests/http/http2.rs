@@ -8,6 +8,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::scene::Scratch;
 use crate::stand::{Stand, open};
 
 /// Runs `test` with a connection of HTTP/2.
@@ -104,4 +105,34 @@ fn a_stream_that_waits_does_not_hold_others_up() {
         }
         drop(slow);
     });
+}
+
+#[test]
+fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    let (share, data) = (scratch.0.join("share"), vec![b'x'; 4_000_000]);
+    for removed in [false, true] {
+        scratch.file("share/f", &data);
+        scratch.file("new", b"new");
+        let (share, new, data) = (share.clone(), scratch.0.join("new"), data.clone());
+        with(&stand, |send| async move {
+            let mut send = send.ready().await.unwrap();
+            let (answer, _) = send.send_request(request("GET", "/share/f"), true).unwrap();
+            let mut body = answer.await.unwrap().into_body();
+            // The window of the stream holds a part of it.
+            let mut all = body.data().await.unwrap().unwrap().to_vec();
+            match removed {
+                true => std::fs::remove_file(share.join("f")).unwrap(),
+                false => std::fs::rename(new, share.join("f")).unwrap(),
+            }
+            body.flow_control().release_capacity(all.len()).unwrap();
+            while let Some(part) = body.data().await {
+                let part = part.expect("the stream goes on");
+                body.flow_control().release_capacity(part.len()).unwrap();
+                all.extend_from_slice(&part);
+            }
+            assert!(all == data, "removed {removed}: {}", all.len());
+        });
+    }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use crate::scene::Scratch;
-use crate::stand::Stand;
+use crate::stand::{Client, Stand};
 
 const PATIENCE: Duration = Duration::from_secs(80);
 
@@ -81,4 +81,37 @@ fn a_client_that_goes_takes_nothing_with_it() {
     let told = stand.scene.told.take(1);
     assert!(told[0].starts_with("http download cut /share/f "), "{told:?}");
     assert_eq!(stand.client().get("/share/f", &["Range: bytes=0-999999"]).body.len(), 1_000_000);
+}
+
+/// Sends a request, has the file `f` replaced or removed once the answer has begun, and takes the
+/// answer.
+fn with_interference(scratch: &Scratch, client: &mut Client, fields: &[&str], removed: bool) {
+    // More than the sockets hold.
+    let data = pattern(40 << 20);
+    let share = scratch.0.join("share");
+    scratch.file("share/f", &data);
+    scratch.file("new", b"new");
+    client.send("GET /share/f", fields, b"");
+    client.begin();
+    match removed {
+        true => std::fs::remove_file(share.join("f")).unwrap(),
+        false => std::fs::rename(scratch.0.join("new"), share.join("f")).unwrap(),
+    }
+    let got = client.reply(false);
+    let whole = fields.is_empty();
+    assert_eq!(got.status, if whole { 200 } else { 206 });
+    assert!(got.body == if whole { &data[..] } else { &data[3..] }, "{fields:?}, {removed}");
+}
+
+#[test]
+fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
+    let scratch = Scratch::new();
+    let stand = Stand::of(&scratch);
+    for removed in [false, true] {
+        for fields in [&[][..], &["Range: bytes=3-"]] {
+            with_interference(&scratch, &mut stand.client(), fields, removed);
+            with_interference(&scratch, &mut stand.secure_client(), fields, removed);
+        }
+    }
+    assert_eq!(stand.client().get("/share/f", &[]).status, 404);
 }

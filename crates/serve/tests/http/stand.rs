@@ -194,6 +194,11 @@ impl Client {
         self.came.drain(..count).collect()
     }
 
+    /// Receives the begin of the next answer.
+    pub fn begin(&mut self) {
+        assert!(self.more(), "the connection has ended");
+    }
+
     /// The next answer; `bare` if it has no body.
     pub fn reply(&mut self, bare: bool) -> Reply {
         let line = self.line();

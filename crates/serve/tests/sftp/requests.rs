@@ -15,7 +15,7 @@ use wire::sftp::{
 use wire::xdr::{Decode, Reader};
 
 use crate::client::*;
-use crate::scene::Scene;
+use crate::scene::{Scene, Scratch};
 
 const OK: Got = Got::Status(StatusCode::OK);
 const EOF: Got = Got::Status(StatusCode::EOF);
@@ -370,4 +370,40 @@ fn a_share_that_refuses_changes() {
         assert_eq!(c.call(symlink(b"x", b"/share/s")).await, DENIED);
         assert_eq!(c.list(b"/share").await, Vec::<Vec<u8>>::new());
     });
+}
+
+#[test]
+fn a_handle_outlives_the_name_of_its_file() {
+    let folder = Scratch::new();
+    for fs in [folder.share(), vfs::mem::MemFs::new(vfs::share::tag("share"), 1 << 20)] {
+        let scene = Scene::over(Service::Sftp, &[("share", fs)]);
+        with_client(&scene, |core, mut c, who| async move {
+            let mut other = Client::hello(&core, who, whole()).await;
+            for round in 0..3 {
+                c.put_file(b"/share/f", b"as it was").await;
+                let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+                let both = OpenFlags::READ.with(OpenFlags::WRITE);
+                let edited = c.call(open(b"/share/f", both)).await.handle();
+                assert_eq!(c.call(read(&handle, 0, 2)).await, Got::Data(b"as".to_vec()));
+                match round {
+                    0 => other.put_file(b"/share/f", b"new").await,
+                    1 => other.done(remove(b"/share/f")).await,
+                    _ => {
+                        other.put_file(b"/share/g", b"new").await;
+                        other.done(replace(b"/share/g", b"/share/f")).await;
+                    }
+                }
+                assert_eq!(c.call(read(&handle, 2, 50)).await, Got::Data(b" it was".to_vec()));
+                assert_eq!(c.call(fstat(&handle)).await.attrs().size, Some(9));
+                c.done(write(&edited, 9, b"!")).await;
+                assert_eq!(c.call(read(&handle, 0, 50)).await, Got::Data(b"as it was!".to_vec()));
+                c.done(close(&edited)).await;
+                c.done(close(&handle)).await;
+                match round {
+                    1 => assert_eq!(c.call(stat(b"/share/f")).await, NONE),
+                    _ => assert_eq!(c.get_file(b"/share/f").await, b"new"),
+                }
+            }
+        });
+    }
 }

@@ -224,8 +224,9 @@ impl ShareTree {
         })
     }
 
-    fn opened(&self, attr: &Attr, write: bool) -> Result<Opened> {
-        Opened::wait(&self.files.locks, &self.who, FileKey::from(attr), write)
+    fn opened(&self, (file, attr): (&Handle, &Attr), write: bool) -> Result<Opened> {
+        let opened = Opened::wait(&self.files.locks, &self.who, FileKey::from(attr), write)?;
+        opened.and_retain((self.fs(), self.cx()), file)
     }
 
     /// Gives a file what `wanted` says of it: what can be given is, also when something cannot.
@@ -318,7 +319,9 @@ impl ShareTree {
     /// Puts a file in the place of another, if nobody who has that open is against it.
     fn replace(&self, dir: &Handle, from: &[u8], to: &[u8]) -> Result<()> {
         let _opened = match self.entry(dir, to) {
-            Ok((_, attr)) if attr.kind == FileType::Regular => Some(self.opened(&attr, true)?),
+            Ok((file, attr)) if attr.kind == FileType::Regular => {
+                Some(self.opened((&file, &attr), true)?)
+            }
             _ => None,
         };
         self.changed(Op::Rename, 0, |fs, cx| fs.rename(cx, (dir, from), (dir, to))).map(drop)
@@ -361,7 +364,7 @@ impl Tree for ShareTree {
         let open = |_: &dyn FileSystem, _: Context<'_>| {
             let (file, attr) = self.entry(dir, name)?;
             match attr.kind {
-                FileType::Regular => Ok(self.file(file, Some(self.opened(&attr, false)?))),
+                FileType::Regular => Ok(self.file(file, Some(self.opened((&file, &attr), false)?))),
                 _ => Err(Status::Invalid),
             }
         };
@@ -410,7 +413,7 @@ impl Tree for ShareTree {
         if attr.kind != FileType::Regular || !same || attr.nlink != 1 {
             return Err(io::Error::other("it is no longer the file that it was"));
         }
-        let open = |_: &dyn FileSystem, _: Context<'_>| self.opened(&attr, true);
+        let open = |_: &dyn FileSystem, _: Context<'_>| self.opened((&file, &attr), true);
         let opened = self.looked(Op::Open, self.id(&file), open).map_err(error)?;
         Ok(self.file(file, Some(opened)))
     }
