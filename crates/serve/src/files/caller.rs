@@ -13,6 +13,8 @@ use vfs::share::{Service, Share};
 use vfs::status::Status;
 use vfs::transfers::Security;
 
+use super::path::VPath;
+
 /// The number of the next caller.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -33,6 +35,8 @@ pub struct Caller {
     pub client: u32,
     /// His number in the table of locks: no other caller has it in this life of the server.
     pub number: u64,
+    /// What he sees as `/`: no path and no link of his leads out of it.
+    pub root: VPath,
     /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
     /// these have open for writing is not in his way.
     pub lent: Vec<Owner>,
@@ -59,8 +63,13 @@ impl Caller {
     ) -> Self {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (security, lent) = (None, Vec::new());
-        Self { person, peer, transport, security, service, client, number, lent }
+        let (security, root, lent) = (None, VPath::ROOT, Vec::new());
+        Self { person, peer, transport, security, service, client, number, root, lent }
+    }
+
+    /// With this directory as what he sees as `/`.
+    pub fn rooted(self, root: VPath) -> Self {
+        Self { root, ..self }
     }
 
     /// With what protects what he sends and receives.

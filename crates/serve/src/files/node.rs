@@ -14,7 +14,7 @@ use super::Files;
 use super::caller::{Caller, Reached};
 use super::core::Core;
 use super::path::VPath;
-use super::walk::{self, Links};
+use super::walk::{self, Links, Within};
 
 /// A file, directory or link of a share, as a caller has found it.
 #[derive(Clone)]
@@ -144,11 +144,12 @@ impl Core {
     /// Finds what a path leads to.
     ///
     /// # Errors
-    /// As of LOOKUP; [`Status::Access`] for a link that leads out of the share.
+    /// As of LOOKUP; [`Status::Access`] for a link that leads out of the share, or of the caller's
+    /// root.
     pub async fn find(&self, who: &Caller, path: &VPath, links: Links) -> Result<Found> {
-        let Some((share, within)) = path.share() else { return Ok(Found::Root) };
+        let Some((share, within)) = Within::of(who, path)? else { return Ok(Found::Root) };
         let reached = self.reach(who, share)?;
-        let (share, within) = (Arc::clone(&reached.share), within.to_vec());
+        let share = Arc::clone(&reached.share);
         let look = move |cx: vfs::fs::Context<'_>| walk::find(&share, cx, &within, links);
         let (handle, attr) = self.look(who, &reached.cred, look).await?;
         Ok(Found::Node(Node { reached, handle, attr }))
@@ -158,11 +159,12 @@ impl Core {
     /// link that is there is followed to where it leads, for those who write through it.
     ///
     /// # Errors
-    /// As for [`Core::find`]; [`Status::NotOwner`] for a share itself and the list of shares.
+    /// As for [`Core::find`]; [`Status::NotOwner`] for a share itself, the caller's root and the
+    /// list of shares.
     pub async fn spot(&self, who: &Caller, path: &VPath, links: Links) -> Result<Spot> {
-        let (share, within) = path.share().ok_or(Status::NotOwner)?;
+        let (share, within) = Within::of(who, path)?.ok_or(Status::NotOwner)?;
         let reached = self.reach(who, share)?;
-        let (share, within) = (Arc::clone(&reached.share), within.to_vec());
+        let share = Arc::clone(&reached.share);
         let look = move |cx: vfs::fs::Context<'_>| {
             walk::place(&share, cx, &within, links).map(|at| (at.dir, at.name, at.entry))
         };

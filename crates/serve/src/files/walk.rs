@@ -2,6 +2,9 @@
 //! symbolic links followed by us and never out of the share. One that begins with a slash is a path
 //! as our clients see it, `/SHARE/path`, of this share: so a link works for him who has made it.
 //!
+//! A caller whose root is a directory of the share, by the setting `login_root`, is kept in that as
+//! others are in the share: a link of his that leads above it, be it to come back, leads nowhere.
+//!
 //! Every step is an operation of the caller on a directory that was reached before, so whatever
 //! somebody exchanges meanwhile, what is found was within the share.
 
@@ -11,6 +14,9 @@ use vfs::fs::{Context, Entry, FileSystem, Result};
 use vfs::handle::Handle;
 use vfs::share::Share;
 use vfs::status::Status;
+
+use super::caller::Caller;
+use super::path::VPath;
 
 /// What to do with a symbolic link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,10 +37,13 @@ pub(crate) struct At {
 struct Walk<'a> {
     fs: &'a dyn FileSystem,
     cx: Context<'a>,
-    /// The share's name.
-    share: &'a [u8],
-    /// Directories from the root to where it is.
+    /// What a link that begins with a slash must begin with: the name of the share, and the way to
+    /// the caller's root.
+    top: Vec<&'a [u8]>,
+    /// Directories from the share's root to where it is.
     dirs: Vec<Handle>,
+    /// How many of them lead to the caller's root: there is no way up from the last of these.
+    top_dirs: usize,
     /// What is still to go, the next part last.
     rest: Vec<Vec<u8>>,
     links: usize,
@@ -43,10 +52,27 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(share: &'a Share, cx: Context<'a>, parts: &[Vec<u8>]) -> Self {
-        let rest = parts.iter().rev().cloned().collect();
-        let (fs, name) = (&*share.fs, share.name.as_bytes());
-        Self { fs, cx, share: name, dirs: vec![fs.root()], rest, links: 0, steps: 0 }
+    /// A walk along `parts` of a share, of which the first `root` are the way to the caller's root.
+    /// That was given to him, so links on it may lead wherever they want in the share.
+    fn new(share: &'a Share, cx: Context<'a>, parts: &'a [Vec<u8>], root: usize) -> Result<Self> {
+        let (above, below) = parts.split_at_checked(root).ok_or(Status::Invalid)?;
+        let reversed = |parts: &[Vec<u8>]| parts.iter().rev().cloned().collect();
+        let fs = &*share.fs;
+        // Clients of a share that is all of the machine see no name of it.
+        let top = if fs.is_machine_root() { vec![] } else { vec![share.name.as_bytes()] };
+        let (dirs, rest) = (vec![fs.root()], reversed(above));
+        let mut walk = Self { fs, cx, top, dirs, top_dirs: 1, rest, links: 0, steps: 0 };
+        if let Some(At { entry, .. }) = walk.last(Links::Follow)? {
+            let entry = entry.ok_or(Status::NotFound)?;
+            if entry.attr.kind != FileType::Directory {
+                return Err(Status::NotDirectory);
+            }
+            walk.dirs.push(entry.handle);
+        }
+        walk.top_dirs = walk.dirs.len();
+        walk.top.extend(above.iter().map(Vec::as_slice));
+        walk.rest = reversed(below);
+        Ok(walk)
     }
 
     fn here(&self) -> Handle {
@@ -72,10 +98,10 @@ impl<'a> Walk<'a> {
         let mut parts =
             target.split(|b| *b == b'/').filter(|part| !part.is_empty() && *part != b".");
         if target.starts_with(b"/") {
-            if !self.fs.is_machine_root() && parts.next() != Some(self.share) {
+            if self.top.iter().any(|part| parts.next() != Some(part)) {
                 return Err(Status::Access);
             }
-            self.dirs.truncate(1);
+            self.dirs.truncate(self.top_dirs);
         }
         let before = self.rest.len();
         self.rest.extend(parts.map(<[u8]>::to_vec));
@@ -103,9 +129,12 @@ impl<'a> Walk<'a> {
     }
 
     fn up(&mut self) -> Result<()> {
+        // Out of the share, or of what the caller has of it.
+        if self.dirs.len() <= self.top_dirs {
+            return Err(Status::Access);
+        }
         self.dirs.pop();
-        // Out of the share.
-        if self.dirs.is_empty() { Err(Status::Access) } else { Ok(()) }
+        Ok(())
     }
 
     /// Goes on until only one part is left, which leads somewhere by its own name; gives it.
@@ -136,14 +165,37 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// A path within a share, and how many of its first parts are the way to the caller's root.
+#[derive(Debug, Clone)]
+pub(crate) struct Within {
+    parts: Vec<Vec<u8>>,
+    root: usize,
+}
+
+impl Within {
+    /// The share of a path, and the path within it; `None` for the list of shares.
+    ///
+    /// # Errors
+    /// [`Status::Access`] for what is not below the caller's root.
+    pub(crate) fn of<'p>(who: &Caller, path: &'p VPath) -> Result<Option<(&'p [u8], Self)>> {
+        if !path.starts_with(&who.root) {
+            return Err(Status::Access);
+        }
+        let root = who.root.parts().len().saturating_sub(1);
+        let within =
+            |(share, parts): (&'p [u8], &[Vec<u8>])| (share, Self { parts: parts.to_vec(), root });
+        Ok(path.share().map(within))
+    }
+}
+
 /// Finds what a path within a share leads to.
 pub(crate) fn find(
     share: &Share,
     cx: Context<'_>,
-    parts: &[Vec<u8>],
+    within: &Within,
     links: Links,
 ) -> Result<(Handle, Attr)> {
-    let mut walk = Walk::new(share, cx, parts);
+    let mut walk = Walk::new(share, cx, &within.parts, within.root)?;
     match walk.last(links)? {
         Some(at) => at.entry.map(|e| (e.handle, e.attr)).ok_or(Status::NotFound),
         None => {
@@ -156,7 +208,9 @@ pub(crate) fn find(
 /// Finds where the last name of a path is, or may be made.
 ///
 /// # Errors
-/// [`Status::NotOwner`] for the root of the share, which is in no directory of it.
-pub(crate) fn place(share: &Share, cx: Context<'_>, parts: &[Vec<u8>], links: Links) -> Result<At> {
-    Walk::new(share, cx, parts).last(links)?.ok_or(Status::NotOwner)
+/// [`Status::NotOwner`] for the root of the share, which is in no directory of it, and for the
+/// caller's root, which is in none of his.
+pub(crate) fn place(share: &Share, cx: Context<'_>, within: &Within, links: Links) -> Result<At> {
+    let mut walk = Walk::new(share, cx, &within.parts, within.root)?;
+    walk.last(links)?.ok_or(Status::NotOwner)
 }

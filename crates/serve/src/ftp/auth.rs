@@ -108,6 +108,7 @@ async fn enter(s: &mut Session, person: std::sync::Arc<Person>) -> Outcome {
         (LoginRoot::Home, Some(home)) => (home, VPath::ROOT),
         (LoginRoot::Home, None) => return Err(Answer::of(530, "No home directory.")),
     };
+    let who = who.rooted(root.clone());
     s.state.sign_in(root, here);
     s.span.by(&who);
     let answer = Answer::with(230, format!("Signed in as {}.", who.person.name));

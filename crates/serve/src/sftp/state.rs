@@ -215,6 +215,7 @@ impl Session {
         let home = who.person.home.as_deref().and_then(|home| VPath::parse(home).ok());
         let home = home.and_then(|home| below(&home, &settings.root)).unwrap_or_default();
         let (handles, dirs, held) = (RefCell::default(), Cell::new(0), Cell::new(0));
+        let who = who.rooted(settings.root.clone());
         Rc::new(Self { core, who, settings, home, handles, dirs, held })
     }
 

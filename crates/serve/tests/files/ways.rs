@@ -145,3 +145,71 @@ fn the_way_through_chains_of_links_has_an_end() {
         assert_eq!(find(19).await, Err(Status::NameTooLong));
     });
 }
+
+#[test]
+fn nothing_leads_out_of_the_callers_root() {
+    let scene = Scene::in_memory(Service::Ftp);
+    let alice = scene.caller("alice");
+    scene.run(move |core| async move {
+        furnish(&core, &alice).await;
+        for dir in ["home", "home/bob", "home/bob/docs", "home/bobby"] {
+            let spot = core.spot(&alice, &path(&format!("/share/{dir}")), Links::Keep).await;
+            let spot = spot.expect("a place");
+            core.make_dir(&alice, &spot, SetAttr::default()).await.expect("made");
+        }
+        let link = async |at: &str, target: &str| {
+            let spot = core.spot(&alice, &path(at), Links::Keep).await.expect("a place");
+            core.symlink(&alice, &spot, target.as_bytes()).await.expect("a link");
+        };
+        link("/share/homes", "home").await;
+        for (name, target) in [
+            ("inside", "docs"),
+            ("round", "docs/../docs"),
+            ("top", "docs/.."),
+            ("full", "/share/home/bob/docs"),
+            ("chain", "docs/back"),
+            ("docs/back", "../full"),
+            ("up", ".."),
+            ("far", "../../dir/file"),
+            ("back", "../bob/docs"),
+            ("share", "/share"),
+            ("file", "/share/dir/file"),
+            ("next", "/share/home/bobby"),
+            ("sly", "/share/home/bob/../../dir/file"),
+            ("short", "/docs"),
+        ] {
+            link(&format!("/share/home/bob/{name}"), target).await;
+        }
+        for root in ["/share/home/bob", "/share/homes/bob"] {
+            let bob = alice.clone().rooted(path(root));
+            let find = async |at: &str| {
+                let found = core.find(&bob, &path(&format!("{root}/{at}")), Links::Follow).await;
+                found.map(|_| ())
+            };
+            for good in ["", "docs", "inside", "round", "top/docs", "docs/back/back"] {
+                let expect = if root.contains("homes") && good.contains("back") {
+                    // It goes by another way than the one that bob was given.
+                    Err(Status::Access)
+                } else {
+                    Ok(())
+                };
+                assert_eq!(find(good).await, expect, "{good:?} below {root}");
+            }
+            for bad in ["up", "far", "back", "share", "file", "next", "sly", "short"] {
+                assert_eq!(find(bad).await, Err(Status::Access), "{bad} below {root}");
+                let within = path(&format!("{root}/{bad}/new"));
+                let made = core.spot(&bob, &within, Links::Keep).await;
+                assert_eq!(made.err(), Some(Status::Access), "through {bad} below {root}");
+            }
+            for outside in ["/", "/share", "/share/dir/file", "/share/home/bobby"] {
+                let found = core.find(&bob, &path(outside), Links::Follow).await;
+                assert_eq!(found.err(), Some(Status::Access), "{outside}");
+            }
+            let own = core.spot(&bob, &path(root), Links::Keep).await;
+            assert_eq!(own.err(), Some(Status::NotOwner), "it is in no directory of his");
+            // The link itself can be seen, and taken away.
+            let spot = core.spot(&bob, &path(&format!("{root}/far")), Links::Keep).await;
+            assert_eq!(spot.expect("a place").name, b"far");
+        }
+    });
+}

@@ -12,6 +12,7 @@ use rustls::{
     SupportedProtocolVersion,
 };
 use serve::files::serving::listen;
+use serve::files::{Links, VPath};
 use serve::ftp::{Entry, Server, Settings};
 use serve::transport::Tasks;
 use serve::transport::tls::{Credentials, Tls};
@@ -82,6 +83,19 @@ impl Running {
         assert_eq!(client.say("CWD /share"), 250);
         assert_eq!(client.say("TYPE I"), 200);
         client
+    }
+}
+
+impl Running {
+    /// Makes a symbolic link in the share, as a client of another protocol would.
+    pub fn link(&self, at: &str, target: &str) {
+        let who = self.scene.caller("alice");
+        let path = VPath::parse(format!("/share/{at}").as_bytes()).expect("a path");
+        let target = target.as_bytes().to_vec();
+        self.scene.run(move |core| async move {
+            let spot = core.spot(&who, &path, Links::Keep).await.expect("a place");
+            core.symlink(&who, &spot, &target).await.expect("a link");
+        });
     }
 }
 

@@ -80,6 +80,16 @@ fn a_home_directory_is_where_one_begins_or_all_there_is() {
     }
     assert_eq!(bob.say("CDUP"), 250);
     assert_eq!(bob.say("SIZE mine"), 213);
+    // Links that somebody has made over another protocol.
+    running.link("home/far", "../outside");
+    running.link("home/full", "/share/outside");
+    running.link("home/good", "mine");
+    for path in ["far", "full"] {
+        assert_eq!(bob.say(&format!("SIZE {path}")), 550, "{path}");
+        assert_eq!(bob.say("PASV"), 227);
+        assert_eq!(bob.say(&format!("STOR {path}")), 550, "{path}");
+    }
+    assert_eq!(bob.get("good"), b"y");
     assert_eq!(c.get("home/mine"), b"y");
     let mut eve = running.client();
     assert_eq!(eve.say("USER eve"), 331);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::limits::SFTP_IO_MAX;
+use serve::files::VPath;
 use serve::sftp::{Settings, SymlinkOrder};
 use vfs::share::Service;
 use wire::sftp::extended::{
@@ -406,4 +407,29 @@ fn a_handle_outlives_the_name_of_its_file() {
             }
         });
     }
+}
+
+#[test]
+fn no_link_leads_out_of_a_home_that_is_all_there_is() {
+    with_client(&scene(), |core, mut c, who| async move {
+        c.done(mkdir(b"/share/home")).await;
+        c.put_file(b"/share/outside", b"secret").await;
+        let root = VPath::parse(b"/share/home").expect("a path");
+        let mut bob = Client::hello(&core, who, Settings { root, ..whole() }).await;
+        bob.put_file(b"/mine", b"y").await;
+        for target in [b"../outside".as_slice(), b"/share/outside", b"/outside", b"../home/mine"] {
+            bob.done(symlink(target, b"/link")).await;
+            assert_eq!(bob.call(stat(b"/link")).await, DENIED);
+            assert_eq!(bob.call(open(b"/link", OpenFlags::READ)).await, DENIED);
+            assert_eq!(bob.call(open(b"/link", new_file())).await, DENIED);
+            bob.done(remove(b"/link")).await;
+        }
+        for target in [b"mine".as_slice(), b"/share/home/mine"] {
+            bob.done(symlink(target, b"/link")).await;
+            assert_eq!(bob.get_file(b"/link").await, b"y");
+            bob.done(remove(b"/link")).await;
+        }
+        assert_ne!(bob.call(rmdir(b"/")).await, OK, "nor is the home in it");
+        assert_eq!(c.get_file(b"/share/outside").await, b"secret");
+    });
 }

@@ -23,7 +23,8 @@ use super::meta::{Step, error, keeps, seen, special, steps};
 use super::{Busy, Held, Request};
 use crate::files::caller::Reached;
 use crate::files::opened::Opened;
-use crate::files::{Caller, Files, Links, VPath, upload, walk};
+use crate::files::walk::{self, Within};
+use crate::files::{Caller, Files, Links, VPath, upload};
 use crate::sftp::Owners;
 
 /// Mode of what is not whole yet: nobody else may look into it.
@@ -82,25 +83,25 @@ impl Asked {
             return Err(SyncError::Place { place: shown, source: io::Error::other(why) });
         }
         let seen = VPath::parse(place).map_err(|e| at(e.into()))?;
-        let path =
-            seen.parts().iter().fold(self.request.root.clone(), |path, name| path.with(name));
-        let Some((share, within)) = path.share() else {
+        let who = self.request.who.rooted(self.request.root.clone());
+        let path = seen.parts().iter().fold(self.request.root, |path, name| path.with(name));
+        let Some((share, within)) = Within::of(&who, &path).map_err(at)? else {
             let source = io::Error::other("it is the list of shares; name one: /SHARE/DIRECTORY");
             return Err(SyncError::Place { place: shown, source });
         };
-        let reached = self.files.reach(&self.request.who, share).map_err(at)?;
+        let reached = self.files.reach(&who, share).map_err(at)?;
         let writes = role == Role::DESTINATION && !options.dry_run;
         if writes {
             reached.for_change().map_err(at)?;
         }
         let mut tally = self.tally;
         tally.on(reached.share.id);
-        let (files, who, owners) = (self.files, self.request.who, self.request.owners);
+        let (files, owners) = (self.files, self.request.owners);
         let held = Mutex::default();
         let (each, is_new) = (reached.share.fs.whole().is_none(), true);
         let tree = ShareTree { files, who, reached, tally, top: None, is_new, each, owners, held };
         let missing = (role == Role::DESTINATION).then_some(self.request.umask);
-        let tree = tree.find(within, missing, options.dry_run).map_err(at)?;
+        let tree = tree.find(&within, missing, options.dry_run).map_err(at)?;
         match writes {
             true => tree.hold(&self.busy).map_err(at)?.ok_or(SyncError::Busy(shown)),
             false => Ok(tree),
@@ -110,7 +111,7 @@ impl Asked {
 
 impl ShareTree {
     /// With its top, which is made where it may be missing and the run is no dry one.
-    fn find(mut self, within: &[Vec<u8>], missing: Option<u32>, dry: bool) -> Result<Self> {
+    fn find(mut self, within: &Within, missing: Option<u32>, dry: bool) -> Result<Self> {
         let share: Arc<Share> = Arc::clone(&self.reached.share);
         let found = walk::find(&share, self.cx(), within, Links::Follow);
         match (found, missing) {
