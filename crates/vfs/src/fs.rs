@@ -232,6 +232,9 @@ pub struct DirEntry<'a> {
     pub cookie: u64,
     /// Handle and attributes, when asked for and to be had.
     pub entry: Option<Entry>,
+    /// Attributes of what another file system has at this name, a mount or a subvolume, when asked
+    /// for: it is listed, and LOOKUP answers [`Status::Access`].
+    pub mounted: Option<Attr>,
 }
 
 /// Outcome of a listing.

@@ -18,8 +18,10 @@ use super::{set_aside, upload};
 pub struct Listed {
     /// Its name.
     pub name: Vec<u8>,
-    /// Handle and attributes; `None` if it was gone when they were looked at.
+    /// Handle and attributes; `None` if it was gone when they were looked at, or is mounted.
     pub entry: Option<(Handle, Attr)>,
+    /// Attributes of what another file system has there: it is shown and cannot be entered.
+    pub mounted: Option<Attr>,
     /// Where the listing goes on behind it.
     cookie: u64,
 }
@@ -27,7 +29,12 @@ pub struct Listed {
 impl Listed {
     /// An entry that no listing has brought.
     pub fn new(name: Vec<u8>, entry: Option<(Handle, Attr)>) -> Self {
-        Self { name, entry, cookie: 0 }
+        Self { name, entry, mounted: None, cookie: 0 }
+    }
+
+    /// What is shown of it; `None` if it was gone.
+    pub fn attr(&self) -> Option<Attr> {
+        self.entry.map(|(_, attr)| attr).or(self.mounted)
     }
 }
 
@@ -60,7 +67,7 @@ fn batch(
             return false;
         }
         cookie = entry.cookie;
-        let name = entry.name.to_vec();
+        let (name, mounted) = (entry.name.to_vec(), entry.mounted);
         match entry.name {
             b"." | b".." => {}
             name if upload::is_one(name) => {
@@ -69,14 +76,14 @@ fn batch(
             name if set_aside::is_hidden(name) => {}
             _ => {
                 let entry = entry.entry.map(|e| (e.handle, e.attr));
-                listed.push(Listed { name, entry, cookie });
+                listed.push(Listed { name, entry, mounted, cookie });
             }
         }
         true
     };
     let done = fs.list(cx, dir, from, verifier, true, &mut each)?;
     // Some back ends give attributes only to those who ask for a name.
-    for one in listed.iter_mut().filter(|one| one.entry.is_none()) {
+    for one in listed.iter_mut().filter(|one| one.attr().is_none()) {
         one.entry = fs.lookup(cx, dir, &one.name).ok().map(|(e, _)| (e.handle, e.attr));
     }
     let (now, ns) = (wall_ns(), NS_PER_S);

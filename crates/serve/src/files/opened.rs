@@ -158,8 +158,9 @@ impl Core {
         write: bool,
     ) -> Result<Opened> {
         let retained = self.retain(who, node).await?;
-        let opened = self.open(who, node.key(), write).await?;
-        Ok(Opened { retained, ..opened })
+        let mut opened = self.open(who, node.key(), write).await?;
+        opened.retained = retained;
+        Ok(opened)
     }
 
     async fn retain(&self, who: &Caller, node: &Node) -> Result<Option<Retained>> {

@@ -2,7 +2,7 @@
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::limits::{FTP_LISTING_PIECE, FTP_STAT_NAMES_MAX};
-use vfs::attr::FileType;
+use vfs::attr::{Attr, FileType};
 use vfs::fs::access::{DELETE, EXTEND, LOOKUP, MODIFY, READ};
 use vfs::rights;
 use vfs::status::Status;
@@ -105,8 +105,8 @@ impl Job {
         let mut out = Vec::new();
         let mut batches = Batches::of(source);
         while let Some(batch) = batches.next(&writer).await? {
-            for (name, node) in &batch {
-                writer.line(name, node.as_ref(), batches.dir(), &mut out).await;
+            for (name, about) in &batch {
+                writer.line((name, about), batches.dir(), &mut out).await;
                 if out.len() >= FTP_LISTING_PIECE {
                     flush(core, link, &mut out, flow, true).await?;
                 }
@@ -137,13 +137,13 @@ pub(super) async fn stat(s: &mut Session, path: &[u8]) -> Outcome {
     let writer = Writer { core: &s.core, who: s.who()?, at: &at, form };
     let (mut lines, mut batches) = (Vec::new(), Batches::of(source));
     'all: while let Some(batch) = batches.next(&writer).await? {
-        for (name, node) in &batch {
+        for (name, about) in &batch {
             if lines.len() >= FTP_STAT_NAMES_MAX {
                 lines.push(b"and more: LIST tells all.".to_vec());
                 break 'all;
             }
             let mut line = Vec::new();
-            writer.line(name, node.as_ref(), batches.dir(), &mut line).await;
+            writer.line((name, about), batches.dir(), &mut line).await;
             line.truncate(line.len().saturating_sub(b"\r\n".len()));
             lines.push(line);
         }
@@ -156,16 +156,43 @@ pub(super) async fn mlst(s: &mut Session, path: Option<&[u8]>) -> Outcome {
     let path = path.unwrap_or(b".");
     let found = s.found(path).await?;
     let shown = s.state.shown(path)?.to_bytes();
-    let node = match found {
-        Found::Root => None,
-        Found::Node(node) => Some(node),
+    let about = match found {
+        Found::Root => About::Nothing,
+        Found::Node(node) => About::Node(node),
     };
     let mut line = Vec::new();
-    facts((&shown, node.as_ref(), None), s.state.facts, &mut line);
+    facts((&shown, &about, None), s.state.facts, &mut line);
     Ok(Answer::lines(250, "Listing:", vec![line]))
 }
 
-type Named = (Vec<u8>, Option<Node>);
+type Named = (Vec<u8>, About);
+
+/// What is known of something that is listed.
+enum About {
+    /// A file, a directory or a link.
+    Node(Node),
+    /// What another file system has there: it is shown and cannot be entered.
+    Mounted(Attr),
+    /// Only its name.
+    Nothing,
+}
+
+impl About {
+    fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Mounted(_) | Self::Nothing => None,
+        }
+    }
+
+    fn attr(&self) -> Option<&Attr> {
+        match self {
+            Self::Node(node) => Some(&node.attr),
+            Self::Mounted(attr) => Some(attr),
+            Self::Nothing => None,
+        }
+    }
+}
 
 /// What is listed, some at a time.
 enum Batches {
@@ -180,7 +207,7 @@ impl Batches {
         match source {
             Source::Shares => Self::Shares,
             Source::Dir(node, fits) => Self::Dir(Box::new(Listing::new(node)), fits, true),
-            Source::One(node, name) => Self::One(Some(Box::new((name, Some(node))))),
+            Source::One(node, name) => Self::One(Some(Box::new((name, About::Node(node))))),
         }
     }
 
@@ -202,7 +229,8 @@ impl Batches {
                     let name = share.name.clone().into_bytes();
                     let path = VPath::ROOT.with(&name);
                     let found = core.find(who, &path, Links::Follow).await;
-                    all.push((name, found.and_then(Found::node).ok()));
+                    let node = found.and_then(Found::node);
+                    all.push((name, node.map_or(About::Nothing, About::Node)));
                 }
                 *self = Self::Over;
                 Ok(Some(all))
@@ -214,7 +242,7 @@ impl Batches {
                     batch.sort_by(|a, b| a.name.cmp(&b.name));
                 }
                 let reached = &listing.dir().reached;
-                let named = |Listed { name, entry, .. }: Listed| {
+                let named = |Listed { name, entry, mounted, .. }: Listed| {
                     let (pattern, before) = match fits {
                         Some((pattern, before)) => (Some(pattern), before.as_slice()),
                         None => (None, &[][..]),
@@ -222,9 +250,13 @@ impl Batches {
                     if pattern.is_some_and(|pattern| !glob(pattern, &name)) {
                         return None;
                     }
-                    let (handle, attr) = entry?;
-                    let node = Node { reached: reached.clone(), handle, attr };
-                    Some(([before, &name].concat(), Some(node)))
+                    let about = match entry {
+                        Some((handle, attr)) => {
+                            About::Node(Node { reached: reached.clone(), handle, attr })
+                        }
+                        None => About::Mounted(mounted?),
+                    };
+                    Some(([before, &name].concat(), about))
                 };
                 Ok(Some(batch.into_iter().filter_map(named).collect()))
             }
@@ -241,32 +273,34 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    async fn line(&self, name: &[u8], node: Option<&Node>, dir: Option<&Node>, out: &mut Vec<u8>) {
+    async fn line(&self, (name, about): (&[u8], &About), dir: Option<&Node>, out: &mut Vec<u8>) {
         match self.form {
             Form::Names => {
                 list::name(name, out);
                 out.extend_from_slice(b"\r\n");
             }
-            Form::People => self.for_people(name, node, out).await,
+            Form::People => self.for_people(name, about, out).await,
             Form::Facts(told) => {
-                let target = self.file_behind(name, node).await;
-                facts((name, target.as_ref().or(node), dir), told, out);
+                let target = self.file_behind(name, about.node()).await;
+                let target = target.map(About::Node);
+                facts((name, target.as_ref().unwrap_or(about), dir), told, out);
                 out.extend_from_slice(b"\r\n");
             }
         }
     }
 
-    async fn for_people(&self, name: &[u8], node: Option<&Node>, out: &mut Vec<u8>) {
+    async fn for_people(&self, name: &[u8], about: &About, out: &mut Vec<u8>) {
         let now = (wall_ns() / NS_PER_S) as i64;
-        let Some(node) = node else {
+        let Some(attr) = about.attr() else {
             let mode = mode_text(FileType::Directory, 0o755);
             let (links, owner, group, size) = (1, 0, 0, 0);
             let line = Line { mode, links, owner, group, size, modify: now, name, target: None };
             return line.encode(now, out);
         };
-        let attr = &node.attr;
-        let target = match attr.kind {
-            FileType::Symlink => self.core.read_link(self.who, node).await.ok(),
+        let target = match about {
+            About::Node(node) if attr.kind == FileType::Symlink => {
+                self.core.read_link(self.who, node).await.ok()
+            }
             _ => None,
         };
         let line = Line {
@@ -292,19 +326,19 @@ impl Writer<'_> {
 }
 
 /// The facts of a file, or of something of which there is only a name: the list of shares.
-fn facts((name, node, dir): (&[u8], Option<&Node>, Option<&Node>), told: Facts, out: &mut Vec<u8>) {
-    let Some(node) = node else {
+fn facts((name, about, dir): (&[u8], &About, Option<&Node>), told: Facts, out: &mut Vec<u8>) {
+    let Some(attr) = about.attr() else {
         let (kind, perm) = (Some(Kind::Dir), Some("el"));
         return Entry { kind, perm, name, ..Entry::default() }.encode(told, out);
     };
-    let attr = &node.attr;
     let kind = match attr.kind {
         FileType::Regular => Kind::File,
         FileType::Directory => Kind::Dir,
         FileType::Symlink => Kind::Link,
         _ => Kind::Special,
     };
-    let perm = perm(node, dir);
+    // Nothing may be done with what is mounted.
+    let perm = about.node().map(|node| perm(node, dir)).unwrap_or_default();
     let entry = Entry {
         kind: Some(kind),
         size: (kind == Kind::File).then_some(attr.size),

@@ -273,10 +273,17 @@ impl Zip {
     }
 
     async fn enter(&mut self, into: &mut Vec<u8>, listed: Listed) -> Result<(), Broken> {
-        let Some((handle, attr)) = listed.entry else { return Ok(()) };
         let Some((dir, ())) = self.walk.current() else { return Ok(()) };
         let dir = dir.clone();
         let name = self.path(&listed.name);
+        let Some((handle, attr)) = listed.entry else {
+            let why = match listed.mounted {
+                Some(_) => "on another file system",
+                None => "gone, or not for this user to look at",
+            };
+            self.miss(&name, why);
+            return Ok(());
+        };
         // Its slash, if it is a directory, and the record around the name.
         if name.len() + 1 >= MANY || self.table.is_full(name.len() + RECORD_MAX) {
             self.miss(&name, "too many files");

@@ -210,7 +210,7 @@ pub async fn directory(
 }
 
 fn row(listed: Listed) -> Row {
-    let attr = listed.entry.map(|(_, attr)| attr);
+    let attr = listed.attr();
     Row::new(listed.name, attr.as_ref())
 }
 

@@ -115,7 +115,7 @@ fn add(
     known: &mut Known<'_>,
     now_s: i64,
 ) -> bool {
-    let Some((_, attr)) = &listed.entry else { return true };
+    let Some(attr) = &listed.attr() else { return true };
     let line = longname::line(&listed.name, attr, known, now_s);
     names.add(&Name {
         filename: PathBytes(&listed.name),

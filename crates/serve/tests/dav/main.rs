@@ -11,5 +11,8 @@ mod properties;
 mod replacements;
 #[path = "../files/scene.rs"]
 mod scene;
+#[path = "../nfs3/scripted.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod scripted;
 mod site;
 mod trees;

@@ -11,6 +11,7 @@ use vfs::host::{HostFs, HostOptions};
 use vfs::share::tag;
 
 use crate::scene::Scratch;
+use crate::scripted::Scripted;
 use crate::site::{Site, over, with_site};
 
 /// Directories inside one another: a path of them is as long as PATH_MAX with their names alone.
@@ -177,5 +178,25 @@ fn nothing_is_copied_into_itself_through_another_share() {
         // Beside one another is well.
         let beside = ["destination: /sub/copy"];
         assert_eq!(site.status(&alice, "COPY /share/sub/in", &beside, "").await, 201);
+    });
+}
+
+#[test]
+fn a_mount_is_a_member_and_is_not_copied_in_silence() {
+    let fs: Arc<dyn FileSystem> = Scripted::with_mount();
+    let other: Arc<dyn FileSystem> = vfs::mem::MemFs::new(tag("other"), 1 << 20);
+    over(&[("share", fs), ("other", other)], |site, alice, _| async move {
+        assert_eq!(site.put(&alice, "/share/f", &[], "data").await, 201);
+        let find = site.ask(&alice, "PROPFIND /share", &["Depth: 1"], "").await;
+        assert_eq!(find.status, 207);
+        assert!(find.hrefs().contains(&"/share/mounted/".to_owned()), "{:?}", find.hrefs());
+        let denied = site.status(&alice, "PROPFIND /share/mounted", &["Depth: 0"], "").await;
+        assert_eq!(denied, 403);
+        let to = "Destination: http://server:8080/other/copy";
+        let copied = site.ask(&alice, "COPY /share", &[to], "").await;
+        assert_eq!(copied.status, 207);
+        assert_eq!(copied.hrefs(), ["/other/copy/mounted/"], "{}", copied.body);
+        assert!(copied.body.contains(" 403 "), "{}", copied.body);
+        assert_eq!(site.data(&alice, "/other/copy/f").await, "data");
     });
 }

@@ -10,6 +10,7 @@ use wire::ftp::{Request, Verb};
 
 use crate::client::{Client, PATIENCE, Running};
 use crate::scene::{Scene, Scratch};
+use crate::scripted::Scripted;
 
 fn text(verb: Verb, path: &[u8]) -> Request<'_> {
     Request::Text(verb, path)
@@ -177,4 +178,25 @@ fn a_large_directory_comes_whole() {
     let mut told = c.names();
     told.sort();
     assert_eq!(told, names);
+}
+
+#[test]
+fn a_mount_is_listed_and_not_entered() {
+    let scene = Scene::over(Service::Ftp, &[("share", Scripted::with_mount())]);
+    let running = Running::over(scene, Settings::default());
+    let mut c = running.signed_in();
+    assert_eq!(c.names(), ["mounted"]);
+    let people = lines(&mut c, Verb::List, None);
+    assert!(people.len() == 1 && people[0].starts_with(b"drwxr-xr-x"), "{people:?}");
+    let told = lines(&mut c, Verb::Mlsd, None);
+    let entry = facts::entry(&told[0]).expect("facts");
+    assert_eq!((entry.name, entry.kind, entry.perm), (&b"mounted"[..], Some(Kind::Dir), Some("")));
+    let pattern = lines(&mut c, Verb::Nlst, Some(b"mount*"));
+    assert_eq!(pattern, [b"mounted"]);
+    for line in ["CWD mounted", "MLST mounted", "STAT mounted", "RMD mounted"] {
+        let reply = c.ask(line);
+        assert_eq!(reply.code, 550, "{line}");
+        let text = String::from_utf8_lossy(&reply.lines[0]).into_owned();
+        assert!(text.to_lowercase().contains("permission denied"), "{line}: {text}");
+    }
 }

@@ -3,7 +3,10 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::scene::Scratch;
+use vfs::share::Service;
+
+use crate::scene::{Scene, Scratch};
+use crate::scripted::Scripted;
 use crate::stand::{Stand, open};
 
 /// Reads an archive, checks all of it, and prints names, sizes and first bytes.
@@ -72,4 +75,18 @@ fn a_member_that_is_replaced_while_it_is_sent_comes_to_its_end() {
     std::fs::rename(scratch.0.join("new"), scratch.0.join("share/d/f")).unwrap();
     let zip = client.reply(false);
     assert_eq!(read(&zip.body), format!("f {} b'LLLLL'\n", 40 << 20));
+}
+
+#[test]
+fn what_is_mounted_in_a_directory_is_named_as_missing() {
+    let scene = Scene::over(Service::Http, &[("share", Scripted::with_mount())]);
+    let stand = Stand::over(scene, open());
+    let mut client = stand.client();
+    assert_eq!(client.put("/share/f", &[], b"data").status, 201);
+    let zip = client.get("/share/?archive", &[]);
+    let text = read(&zip.body);
+    assert!(text.contains("f 4 b'data'"), "{text}");
+    assert!(text.contains("NOT-IN-THIS-ARCHIVE.txt"), "{text}");
+    let missing = b"mounted: on another file system\n";
+    assert!(zip.body.windows(missing.len()).any(|part| part == missing));
 }

@@ -1,7 +1,10 @@
 //! Directories as pages and as JSON.
 
 use serve::http::Settings;
+use vfs::share::Service;
 
+use crate::scene::Scene;
+use crate::scripted::Scripted;
 use crate::stand::{Stand, open};
 
 #[test]
@@ -84,4 +87,15 @@ fn nothing_is_listed_if_it_is_set_so() {
     assert_eq!(client.get("/share/", &[]).status, 403);
     assert_eq!(client.get("/", &[]).status, 403);
     assert_eq!(client.get("/share/f", &[]).status, 200);
+}
+
+#[test]
+fn a_mount_is_listed_and_not_entered() {
+    let scene = Scene::over(Service::Http, &[("share", Scripted::with_mount())]);
+    let stand = Stand::over(scene, open());
+    let mut client = stand.client();
+    let json = client.get("/share/", &["Accept: application/json"]);
+    assert!(json.text().contains("\"href\":\"./mounted/\",\"kind\":\"directory\""), "{json:?}");
+    assert!(client.get("/share/", &[]).text().contains("<a href=\"./mounted/\">mounted/</a>"));
+    assert_eq!(client.get("/share/mounted/", &[]).status, 403);
 }

@@ -15,6 +15,9 @@ mod panics;
 mod planted;
 #[path = "../files/scene.rs"]
 mod scene;
+#[path = "../nfs3/scripted.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod scripted;
 mod sent;
 mod sign_in;
 mod slow;

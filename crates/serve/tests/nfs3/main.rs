@@ -14,6 +14,7 @@ mod pipeline;
 mod planted;
 mod procedures;
 mod replay;
+#[allow(dead_code, reason = "each test that includes it uses a part")]
 mod scripted;
 mod server;
 mod tls;

@@ -1,16 +1,24 @@
 //! A file system whose operations block, wait, fail to flush or panic as a test wants, over a real
-//! one.
+//! one. What is called `mounted` in it is as the root of another file system.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use probe::op::FileId;
 use vfs::attr::{Attr, SetAttr, Time, Wcc};
+use vfs::cred::Cred;
 use vfs::fs::*;
 use vfs::handle::Handle;
+use vfs::mem::MemFs;
+use vfs::share::tag;
 use vfs::status::Status;
 
-use crate::client::PATIENCE;
+/// How long something may take.
+const PATIENCE: Duration = Duration::from_secs(80);
+
+/// The name at which another file system has something.
+const MOUNTED: &[u8] = b"mounted";
 
 /// The script and the file system behind it.
 pub struct Scripted {
@@ -62,6 +70,15 @@ impl Scripted {
             closed: Mutex::new(false),
             changed: Condvar::new(),
         })
+    }
+
+    /// Nothing but a directory in which another file system is mounted.
+    pub fn with_mount() -> Arc<Self> {
+        let (inner, cred) = (MemFs::new(tag("share"), 1 << 30), Cred::root());
+        let (cx, dir) = (Context { cred: &cred, may_block: true }, inner.root());
+        let set = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+        inner.mkdir(cx, &dir, MOUNTED, &set).expect("made");
+        Self::over(inner)
     }
 
     /// Operations on the pool wait from now on.
@@ -140,6 +157,9 @@ impl FileSystem for Scripted {
         name: &[u8],
     ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
         assert_ne!(name, b"panic", "planted");
+        if name == MOUNTED {
+            return Err(Status::Access.into());
+        }
         self.inner.lookup(self.enter(cx)?, dir, name)
     }
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)> {
@@ -224,7 +244,13 @@ impl FileSystem for Scripted {
         plus: bool,
         each: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<ListDone> {
-        self.inner.list(self.enter(cx)?, dir, cookie, verifier, plus, each)
+        let mut shown = |mut entry: DirEntry<'_>| {
+            if entry.name == MOUNTED {
+                entry.mounted = entry.entry.take().map(|entry| entry.attr);
+            }
+            each(entry)
+        };
+        self.inner.list(self.enter(cx)?, dir, cookie, verifier, plus, &mut shown)
     }
     fn space(&self, cx: Context<'_>) -> Result<Space> {
         self.inner.space(self.enter(cx)?)

@@ -15,5 +15,8 @@ mod random;
 mod requests;
 #[path = "../files/scene.rs"]
 mod scene;
+#[path = "../nfs3/scripted.rs"]
+#[allow(dead_code, reason = "each test that includes it uses a part")]
+mod scripted;
 mod told;
 mod uploads;

@@ -17,6 +17,7 @@ use wire::xdr::{Decode, Reader};
 
 use crate::client::*;
 use crate::scene::{Scene, Scratch};
+use crate::scripted::Scripted;
 
 const OK: Got = Got::Status(StatusCode::OK);
 const EOF: Got = Got::Status(StatusCode::EOF);
@@ -431,5 +432,26 @@ fn no_link_leads_out_of_a_home_that_is_all_there_is() {
         }
         assert_ne!(bob.call(rmdir(b"/")).await, OK, "nor is the home in it");
         assert_eq!(c.get_file(b"/share/outside").await, b"secret");
+    });
+}
+
+#[test]
+fn a_mount_is_listed_and_not_entered() {
+    let scene = Scene::over(Service::Sftp, &[("share", Scripted::with_mount())]);
+    with_client(&scene, |_, mut c, _| async move {
+        let dir = c.call(opendir(b"/share")).await.handle();
+        let mut names = Vec::new();
+        // First `.` and `..`.
+        while names.len() < 3 {
+            let request = Request::Readdir(OfHandle { handle: HandleBytes(&dir) });
+            let Got::Names(some) = c.call(request).await else { panic!("only {names:?}") };
+            names.extend(some);
+        }
+        let (_, line, attrs) = names.iter().find(|(name, ..)| name == b"mounted").expect("listed");
+        assert_eq!(attrs.permissions, Some(0o040_755));
+        assert!(line.starts_with(b"drwxr-xr-x"));
+        for request in [stat(b"/share/mounted"), opendir(b"/share/mounted")] {
+            assert_eq!(c.call(request).await, DENIED);
+        }
     });
 }

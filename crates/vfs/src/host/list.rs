@@ -15,7 +15,7 @@ use crate::attr::{Attr, FileType, Time};
 use crate::fs::{Context, DirEntry, Entry, ListDone, Result};
 use crate::handle::Handle;
 use crate::host::node::{Counted, Node, lock};
-use crate::host::{HostFs, sys};
+use crate::host::{HostFs, attrs, sys};
 use crate::name::Name;
 use crate::rights;
 use crate::status::Status;
@@ -107,6 +107,14 @@ fn take_dent(bytes: &[u8]) -> Option<(Dent<'_>, usize)> {
     Some((Dent { ino, next, name: name.get(..end)? }, len))
 }
 
+/// What a listing tells of a name beside its number.
+enum Plus {
+    /// Handle and attributes.
+    Entry(Entry),
+    /// Attributes of what another file system has there.
+    Mounted(Attr),
+}
+
 impl HostFs {
     /// See [`crate::fs::FileSystem::list`].
     pub(super) fn list_dir(
@@ -177,10 +185,16 @@ impl HostFs {
             let top = dent.name == b".." && dir.ino == self.root.ino;
             let ino = if top { dir.ino } else { dent.ino };
             if !self.hidden(ino) {
-                let entry = if plus { self.plus(cx, dir, at, dent.name) } else { None };
+                let found = if plus { self.plus(cx, dir, at, dent.name) } else { None };
+                let (entry, mounted) = match found {
+                    Some(Plus::Entry(entry)) => (Some(entry), None),
+                    Some(Plus::Mounted(attr)) => (None, Some(attr)),
+                    None => (None, None),
+                };
                 // What lies under a mount shows the inode that the entry leads to.
                 let fileid = entry.as_ref().map_or(ino, |entry| entry.attr.fileid);
-                if !each(DirEntry { fileid, name: dent.name, cookie: dent.next, entry }) {
+                let (name, cookie) = (dent.name, dent.next);
+                if !each(DirEntry { fileid, name, cookie, entry, mounted }) {
                     return Ok(false);
                 }
             }
@@ -189,23 +203,28 @@ impl HostFs {
         Ok(true)
     }
 
-    /// Handle and attributes of a listed name, without taking a descriptor for it.
+    /// What a listed name leads to, without taking a descriptor for it.
     fn plus(
         &self,
         cx: Context<'_>,
         dir: &Arc<Node>,
         at: BorrowedFd<'_>,
         raw: &[u8],
-    ) -> Option<Entry> {
+    ) -> Option<Plus> {
+        let entry = |handle, attr| Some(Plus::Entry(Entry { handle, attr }));
         if raw == b"." {
-            return Some(Entry { handle: dir.handle, attr: self.attr(dir).ok()? });
+            return entry(dir.handle, self.attr(dir).ok()?);
         }
         if raw == b".." {
             let parent = self.parent(cx, dir).ok()?;
-            return Some(Entry { handle: parent.handle, attr: self.attr(&parent).ok()? });
+            return entry(parent.handle, self.attr(&parent).ok()?);
         }
         let name = Name::any(raw).ok()?;
-        let (attr, birth) = self.child_attr(at, name.as_cstr()).ok()?;
+        let sx = sys::statx_at(at, name.as_cstr()).ok()?;
+        if self.is_mounted(&sx) {
+            return Some(Plus::Mounted(attrs::from_statx(&sx, attrs::device(&sx))));
+        }
+        let (attr, birth) = self.own_attr(&sx).ok()?;
         let (handle, attr) = match self.nodes.by_ino(attr.fileid) {
             Some(node) => (node.handle, node.completed(attr)),
             None => {
@@ -215,6 +234,6 @@ impl HostFs {
             }
         };
         self.paths.note(super::ids::file_id(&handle), dir.id, raw);
-        Some(Entry { handle, attr })
+        entry(handle, attr)
     }
 }

@@ -169,15 +169,24 @@ impl HostFs {
 
     /// Attributes and birth time of a name that lies on our file system and is not hidden.
     pub(super) fn child_attr(&self, dir: BorrowedFd<'_>, name: &CStr) -> Result<(Attr, u64)> {
-        let sx = sys::statx_at(dir, name)?;
+        self.own_attr(&sys::statx_at(dir, name)?)
+    }
+
+    /// Whether another file system has something at a name: a mount, or a subvolume of btrfs.
+    pub(super) fn is_mounted(&self, sx: &libc::statx) -> bool {
         let mounted = sx.stx_attributes & libc::STATX_ATTR_MOUNT_ROOT as u64 != 0;
-        if mounted || attrs::device(&sx) != self.dev {
+        mounted || attrs::device(sx) != self.dev
+    }
+
+    /// Attributes and birth time, if it lies on our file system and is not hidden.
+    pub(super) fn own_attr(&self, sx: &libc::statx) -> Result<(Attr, u64)> {
+        if self.is_mounted(sx) {
             return Err(Status::Access);
         }
         if self.hidden(sx.stx_ino) {
             return Err(Status::NotFound);
         }
-        Ok((attrs::from_statx(&sx, self.fsid), attrs::birth(&sx)))
+        Ok((attrs::from_statx(sx, self.fsid), attrs::birth(sx)))
     }
 
     /// The file of a name, which is neither `.` nor `..`. Acts as the server.
@@ -207,7 +216,12 @@ impl HostFs {
             }
             _ => Status::from(e),
         })?;
-        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        let st = sys::stat(fd.as_fd())?;
+        // A subvolume is no mount, and its numbers are its own.
+        if st.st_dev != self.dev {
+            return Err(Status::Access);
+        }
+        let attr = attrs::from_stat(&st, self.fsid);
         if self.hidden(attr.fileid) {
             return Err(Status::NotFound);
         }

@@ -420,7 +420,7 @@ impl FileSystem for MemFs {
             if let Some(entry) = &entry {
                 self.note(entry, dir, name);
             }
-            if !each(DirEntry { fileid: ino, name, cookie, entry }) {
+            if !each(DirEntry { fileid: ino, name, cookie, entry, mounted: None }) {
                 return Ok(ListDone { dir: inode.attr, verifier: [0; 8], eof: false });
             }
         }

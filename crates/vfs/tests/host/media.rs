@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use vfs::attr::FileType;
 use vfs::conformance::{cx, root};
 use vfs::fs::FileSystem;
 use vfs::host::HostFs;
@@ -148,10 +149,12 @@ fn a_mount_inside_is_shown_and_not_entered() {
     assert_eq!(found, Some(Status::Access), "another file system is another share");
     let mut names = Vec::new();
     let listed = fs.list(cx(&me), &top, 0, [0; 8], true, &mut |entry| {
-        names.push((entry.name.to_vec(), entry.entry.is_some()));
+        let mounted = entry.mounted.map(|attr| attr.kind);
+        names.push((entry.name.to_vec(), entry.entry.is_some(), mounted));
         true
     });
-    assert!(listed.is_ok() && names.contains(&(b"inner".to_vec(), false)), "{names:?}");
+    let shown = (b"inner".to_vec(), false, Some(FileType::Directory));
+    assert!(listed.is_ok() && names.contains(&shown), "{names:?}");
     let gone = fs.rmdir(cx(&me), &top, b"inner").err().map(|failed| failed.status);
     assert_eq!(gone, Some(Status::Access));
     let moved = fs.rename(cx(&me), (&top, b"inner"), (&top, b"x"));

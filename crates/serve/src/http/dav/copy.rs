@@ -310,7 +310,14 @@ impl Copying<'_, '_> {
                 }
             }
             let Some(listed) = walk.take() else { continue };
-            let Some((handle, attr)) = listed.entry else { continue };
+            let Some((handle, attr)) = listed.entry else {
+                if let Some(attr) = listed.mounted {
+                    let (way, dir) = (walk.way().chain([listed.name.as_slice()]), attr.kind);
+                    let dir = dir == FileType::Directory;
+                    self.failures.note(self.to, way, dir, Status::Access);
+                }
+                continue;
+            };
             let (name, dir) = (listed.name.clone(), attr.kind == FileType::Directory);
             // One that was moved into the tree since: the copy would have no end.
             let outcome = match FileKey::from(&attr) == copy {

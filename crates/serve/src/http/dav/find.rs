@@ -176,16 +176,18 @@ impl Answer {
 
     /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
     async fn look(&self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
-        let mut members: Vec<(Vec<u8>, Handle, Attr)> = Vec::with_capacity(batch.len());
-        for Listed { name, entry, .. } in batch {
-            let Some((handle, attr)) = entry else { continue };
+        let mut members: Vec<(Vec<u8>, Option<Handle>, Attr)> = Vec::with_capacity(batch.len());
+        for listed in batch {
+            let Some(attr) = listed.attr() else { continue };
+            // What is mounted has none: nobody can ask for more than is known of it here.
+            let (name, handle) = (listed.name, listed.entry.map(|(handle, _)| handle));
             match attr.kind {
                 FileType::Regular | FileType::Directory => members.push((name, handle, attr)),
                 FileType::Symlink => {
                     let path = self.path.with(&name);
                     let found = self.core.find(&self.who, &path, Links::Follow).await;
                     if let Ok(Found::Node(node)) = found {
-                        members.push((name, node.handle, node.attr));
+                        members.push((name, Some(node.handle), node.attr));
                     }
                 }
                 _ => {}
@@ -194,9 +196,13 @@ impl Answer {
         let mut dead = Vec::new();
         if needs_dead(&self.find) {
             let fs = Arc::clone(&dir.reached.share.fs);
-            let handles: Vec<Handle> = members.iter().map(|(_, handle, _)| *handle).collect();
+            let handles: Vec<_> = members.iter().map(|(_, handle, _)| *handle).collect();
             let read = move |cx: vfs::fs::Context<'_>| {
-                let all = handles.iter().map(|file| match Dead::read(&*fs, cx, file) {
+                let read = |file: &Option<Handle>| match file {
+                    Some(file) => Dead::read(&*fs, cx, file),
+                    None => Ok(Dead::default()),
+                };
+                let all = handles.iter().map(|file| match read(file) {
                     Err(vfs::status::Status::WouldBlock) => Err(vfs::status::Status::WouldBlock),
                     // Gone, perhaps: it has none then.
                     done => Ok(done.unwrap_or_default()),
@@ -206,7 +212,7 @@ impl Answer {
             dead = self.core.look(&self.who, &dir.reached.cred, read).await?;
         }
         let mut dead = dead.into_iter();
-        let member = |(name, _, attr): (Vec<u8>, Handle, Attr)| {
+        let member = |(name, _, attr): (Vec<u8>, Option<Handle>, Attr)| {
             let dead = dead.next().unwrap_or_default();
             Member { name, attr, dead }
         };
