@@ -22,6 +22,7 @@ use crate::cred::Cred;
 use crate::handle::Handle;
 use crate::locks::FileKey;
 use crate::mapped::Slice;
+use crate::rights;
 use crate::status::Status;
 
 /// Outcome of a file operation.
@@ -400,6 +401,12 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Which of the rights in `want` ([`access`]) the caller has.
     fn access(&self, cx: Context<'_>, file: &Handle, want: u32) -> Result<(u32, Attr)>;
+
+    /// Whether the sticky bit of a directory lets the caller give the name of `file`, which is in
+    /// it, to another file.
+    fn sticky_permits(&self, cx: Context<'_>, dir: &Handle, file: &Attr) -> Result<bool> {
+        Ok(rights::sticky_permits(&self.getattr(cx, dir)?, file, cx.cred))
+    }
 
     /// Target of a symbolic link, as bytes.
     fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)>;

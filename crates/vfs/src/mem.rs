@@ -272,8 +272,7 @@ impl State {
     fn may_remove(&self, dir: u64, ino: u64, cred: &Cred) -> Result<()> {
         self.require(dir, cred, rights::W | rights::X)?;
         let (dir, file) = (&self.get(dir)?.attr, &self.get(ino)?.attr);
-        let own = cred.uid == 0 || cred.uid == dir.uid || cred.uid == file.uid;
-        if dir.mode & 0o1000 != 0 && !own { Err(Status::NotOwner) } else { Ok(()) }
+        if rights::sticky_permits(dir, file, cred) { Ok(()) } else { Err(Status::NotOwner) }
     }
 
     /// One name fewer; the last takes the file away.

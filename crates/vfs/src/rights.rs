@@ -31,6 +31,13 @@ pub fn granted(attr: &Attr, cred: &Cred) -> u32 {
     class & 7
 }
 
+/// Whether the caller may remove a file from a directory, or give its name to another one, as far
+/// as the sticky bit of the directory is concerned (unlink(2)): for others' files it may not, also
+/// where it may write them.
+pub fn sticky_permits(dir: &Attr, file: &Attr, cred: &Cred) -> bool {
+    dir.mode & 0o1000 == 0 || [0, dir.uid, file.uid].contains(&cred.uid)
+}
+
 /// Whether an access control list could change the answer for this caller.
 pub fn list_matters(attr: &Attr, cred: &Cred) -> bool {
     cred.uid != 0 && cred.uid != attr.uid && attr.kind != FileType::Symlink

@@ -11,7 +11,8 @@
 //! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
 //! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
 //! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
-//! - [`reader`] and [`upload`]: the data of files; [`change`]: everything else about them.
+//! - [`reader`] and [`upload`]: the data of files, [`copy`]: from one into another; [`change`]:
+//!   everything else about them.
 //! - [`set_aside`]: names of what is replaced, for a while.
 //! - [`settings`]: what can be set of all of them.
 //! - [`opened`]: the entry of a transfer in the one table of opens and locks.
@@ -20,6 +21,7 @@
 
 pub mod caller;
 pub mod change;
+pub mod copy;
 pub mod core;
 pub mod list;
 pub mod measure;

@@ -302,6 +302,11 @@ fn take_final(fs: &dyn FileSystem, cx: Context<'_>, spot: &Spot, name: &[u8]) ->
     super::change::plain(fs.rename(cx, (&spot.dir, name), (&spot.dir, &spot.name)))
 }
 
+/// Attributes for a file that is written anew where it is.
+fn cut(set: SetAttr) -> SetAttr {
+    SetAttr { size: Some(0), ..set }
+}
+
 fn refused(status: Status) -> Failed {
     Failed::from(status)
 }
@@ -320,11 +325,15 @@ impl Core {
             opened.push(self.open(who, FileKey::from(&there.attr), true).await?);
         }
         let in_place = || Removal::none(self, who);
+        let how = match how {
+            How::Whole(set) if !self.may_replace(who, spot).await? => How::InPlace(cut(set)),
+            how => how,
+        };
         let (entry, removal) = match how {
             How::Whole(set) => match self.begin_aside(who, spot, set).await {
                 Err(Status::Access) if spot.entry.is_some() => {
-                    let cut = SetAttr { size: Some(0), ..set };
-                    (self.begin_in_place(who, spot, CreateHow::Unchecked(cut)).await?, in_place())
+                    let cut = CreateHow::Unchecked(cut(set));
+                    (self.begin_in_place(who, spot, cut).await?, in_place())
                 }
                 begun => begun?,
             },
@@ -368,6 +377,18 @@ impl Core {
         }
         let granted = self.access(who, &spot.node()?, access::MODIFY).await?;
         if granted & access::MODIFY == 0 { Err(Status::Access) } else { Ok(()) }
+    }
+
+    /// Whether a file that is made in the directory of a place may take the name of what is there.
+    /// In a sticky directory that is for the owners; others who may write the file do so in place.
+    ///
+    /// # Errors
+    /// As of GETATTR.
+    pub async fn may_replace(&self, who: &Caller, spot: &Spot) -> Result<bool> {
+        let Some(there) = spot.entry else { return Ok(true) };
+        let (fs, dir) = (Arc::clone(&spot.reached.share.fs), spot.dir);
+        let look = move |cx: Context<'_>| fs.sticky_permits(cx, &dir, &there.attr);
+        self.look(who, &spot.reached.cred, look).await
     }
 
     /// Gives a file, which is to take a name, what the one that has it now leaves to it.
@@ -447,6 +468,9 @@ impl Core {
         condition: &Condition,
     ) -> Result<Finished> {
         spot.reached.for_change()?;
+        if !self.may_replace(who, spot).await? {
+            return self.put_in_place(who, spot, (data, set), condition).await;
+        }
         let mut opened = None;
         if let Some(there) = spot.entry {
             self.may_write(who, spot, &there).await?;
@@ -465,10 +489,7 @@ impl Core {
             Err(Status::Access) if spot.entry.is_some() => {
                 drop(opened);
                 removal.aside = None;
-                let cut = SetAttr { size: Some(0), ..set };
-                let mut upload = self.upload(who, spot, How::InPlace(cut)).await?;
-                upload.write(0, data.to_vec()).await?;
-                return upload.finish_if(SetAttr::default(), condition).await;
+                return self.put_in_place(who, spot, (data.to_vec(), set), condition).await;
             }
             made => made?,
         };
@@ -480,6 +501,18 @@ impl Core {
         let failed = None;
         let upload = Upload { core, who: who.clone(), node, removal, failed, _opened: opened };
         upload.name_if(condition).await
+    }
+
+    async fn put_in_place(
+        self: &Rc<Self>,
+        who: &Caller,
+        spot: &Spot,
+        (data, set): (Vec<u8>, SetAttr),
+        condition: &Condition,
+    ) -> Result<Finished> {
+        let mut upload = self.upload(who, spot, How::InPlace(cut(set))).await?;
+        upload.write(0, data).await?;
+        upload.finish_if(SetAttr::default(), condition).await
     }
 }
 

@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use base::clock::monotonic_ns;
+use vfs::attr::SetAttr;
 use vfs::status::Status;
 
 use super::dispatch::Exchange;
@@ -168,38 +169,60 @@ async fn append(
     if !whole {
         return here(Response::new(204), taken.offset);
     }
-    if let Err(refused) = take_name(cx, &one, &node).await {
-        taken.offset = one.offset;
-        return refused;
-    }
+    let node = match take_name(cx, &one, node).await {
+        Ok(node) => node,
+        Err(refused) => {
+            taken.offset = one.offset;
+            return refused;
+        }
+    };
     one.ends(Outcome::Complete, "", one.length);
     cx.http.uploads.end(&taken.id);
-    let node = now(cx, node).await;
     if let Err(response) = super::put::replaced(cx, &one.path, &node).await {
         return response;
     }
     here(Response::new(201).with("etag", Validators::of(&node.attr).etag), taken.offset)
 }
 
-/// The whole file takes its name from the one that has it now, and what that leaves to it.
-async fn take_name(cx: &Exchange, one: &Pending, node: &Node) -> Result<(), Response> {
+/// The whole file takes its name from the one that has it now, and what that leaves to it. Where
+/// the client may only write that one, its data goes there.
+async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node, Response> {
     let refuse = |error| cx.refuse(error);
+    if !cx.core.may_replace(&cx.caller, &one.spot).await.map_err(refuse)? {
+        return write_in_place(cx, one, &node).await;
+    }
     // Who has locked what is there meanwhile keeps it.
     let there = one.spot.entry.map(|entry| vfs::locks::FileKey::from(&entry.attr));
     let _opened = match there {
-        Some(key) => Some(cx.core.open(&cx.caller, key, true).await.map_err(|error| {
-            // The part stays: who shows the token of the lock may go on.
-            let locked = error == Status::Busy;
-            if locked {
-                status::plain(423, "It is locked, or open elsewhere.")
-            } else {
-                refuse(error)
-            }
-        })?),
+        Some(key) => {
+            let opened = cx.core.open(&cx.caller, key, true).await;
+            Some(opened.map_err(|error| not_opened(cx, error))?)
+        }
         None => None,
     };
-    cx.core.inherit(&cx.caller, node, &one.spot).await.map_err(refuse)?;
-    cx.core.rename(&cx.caller, &part_of(one), &one.spot).await.map_err(refuse)
+    cx.core.inherit(&cx.caller, &node, &one.spot).await.map_err(refuse)?;
+    cx.core.rename(&cx.caller, &part_of(one), &one.spot).await.map_err(refuse)?;
+    Ok(now(cx, node).await)
+}
+
+/// The part stays: who shows the token of a lock that is in the way may go on.
+fn not_opened(cx: &Exchange, error: Status) -> Response {
+    match error {
+        Status::Busy => status::plain(423, "It is locked, or open elsewhere."),
+        error => cx.refuse(error),
+    }
+}
+
+/// Writes the whole file into the one that has its name.
+async fn write_in_place(cx: &Rc<Exchange>, one: &Pending, node: &Node) -> Result<Node, Response> {
+    let refuse = |error| cx.refuse(error);
+    let how = How::InPlace(SetAttr { size: Some(0), ..fresh(cx) });
+    let opened = cx.core.upload(&cx.caller, &one.spot, how).await;
+    let mut upload = opened.map_err(|error| not_opened(cx, error))?;
+    upload.copy_from(&cx.core, &cx.caller, node).await.map_err(refuse)?;
+    let written = upload.finish(at_last(one.modified)).await.map_err(refuse)?;
+    discard(cx, &part_of(one)).await;
+    Ok(written)
 }
 
 async fn reopen(cx: &Rc<Exchange>, part: &Spot) -> Result<crate::files::upload::Upload, Status> {

@@ -7,6 +7,7 @@ use serve::files::upload::How;
 use serve::files::{Caller, Core, Links};
 use serve::transport::buffers::ReplyBuf;
 use vfs::attr::{SetAttr, SetTime, Time};
+use vfs::cred::Cred;
 use vfs::fs::{Context, CreateHow, DirEntry, FileSystem, Result, SetXattr};
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol, SHARE_READ, SHARE_WRITE, Share};
 use vfs::mem::MemFs;
@@ -255,4 +256,46 @@ fn an_upload_with_a_failed_write_takes_no_name() {
         assert_eq!(content(&core, &who, "/share/f").await, Ok(b"before".to_vec()));
         assert_eq!(names(&core, &who).await, [b"f"]);
     });
+}
+
+#[test]
+fn in_a_sticky_directory_a_file_of_others_is_written_in_place() {
+    let fs = MemFs::new(tag("share"), 1 << 30);
+    let files = prepare_sticky(&fs);
+    let scene = Scene::over(Service::Sftp, &[("share", fs)]);
+    scene.users.add("bob", "b", Cred { uid: 1000, gid: 1000, groups: Vec::new() });
+    let bob = scene.caller("bob");
+    scene.run(move |core| async move {
+        for (at, (ino, aside)) in
+            [("/share/st/theirs", (files[0], false)), ("/share/st/own", (files[1], true))]
+        {
+            let mut upload = begin(&core, &bob, at, whole()).await.expect("begun");
+            assert_eq!(upload.is_aside(), aside, "{at}");
+            upload.write(0, b"long".to_vec()).await.expect("written");
+            let node = upload.finish(SetAttr::default()).await.expect("finished");
+            assert_eq!(node.attr.fileid == ino, !aside, "{at}");
+            assert_eq!(content(&core, &bob, at).await.as_deref(), Ok(&b"long"[..]));
+            let spot = core.spot(&bob, &path(at), Links::Follow).await.expect("a place");
+            let node = core.put(&bob, &spot, (b"short".to_vec(), SetAttr::default())).await;
+            assert_eq!(node.expect("put").attr.fileid == ino, !aside, "{at}");
+            assert_eq!(content(&core, &bob, at).await.as_deref(), Ok(&b"short"[..]));
+        }
+        let dir = core.find(&bob, &path("/share/st"), Links::Follow).await.expect("there");
+        let mut listing = Listing::new(dir.node().expect("a node"));
+        let batch = listing.next(&core, &bob).await.expect("listed").expect("a batch");
+        assert_eq!(batch.len(), 2, "nothing is left beside them");
+    });
+}
+
+/// A sticky directory with a file of root's that everybody may write, and one of user 1000; their
+/// inode numbers.
+fn prepare_sticky(fs: &MemFs) -> [u64; 2] {
+    let (root, bob) = (Cred::root(), Cred { uid: 1000, gid: 1000, groups: Vec::new() });
+    let cx = |cred| Context { cred, may_block: true };
+    let set = |mode| SetAttr { mode: Some(mode), ..SetAttr::default() };
+    let dir = fs.mkdir(cx(&root), &fs.root(), b"st", &set(0o1777)).expect("made").value.handle;
+    [(b"theirs".as_slice(), &root), (b"own", &bob)].map(|(name, who)| {
+        let made = fs.create(cx(who), &dir, name, CreateHow::Guarded(set(0o666)));
+        made.expect("made").value.attr.fileid
+    })
 }

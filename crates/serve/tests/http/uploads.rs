@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use serve::files::{Links, VPath};
 use vfs::attr::SetAttr;
-use vfs::fs::{Context, FileSystem, SetXattr};
-use vfs::share::Service;
+use vfs::cred::Cred;
+use vfs::fs::{Context, CreateHow, FileSystem, SetXattr};
+use vfs::mem::MemFs;
 use vfs::share::rules::Rules;
+use vfs::share::{Service, tag};
 use wire::dav::header::lock_token;
 
-use crate::scene::Nobody;
+use crate::scene::{Nobody, Scene};
 use crate::stand::{Stand, closed, open};
 
 const ALICE: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
@@ -174,4 +176,34 @@ fn an_upload_in_parts_follows_the_rules_of_its_share() {
     share.rules_for(Service::Http).set(Rules::default());
     assert_eq!(client.get("/share/f", &[]).status, 404);
     assert_eq!(client.ask(&place, &["Upload-Offset: 2"], b"ter").status, 201);
+}
+
+#[test]
+fn in_a_sticky_directory_a_file_of_others_is_written_in_place() {
+    let fs = MemFs::new(tag("share"), 1 << 30);
+    let cred = Cred::root();
+    let (cx, top) = (Context { cred: &cred, may_block: true }, fs.root());
+    let set = |mode| SetAttr { mode: Some(mode), ..SetAttr::default() };
+    let dir = fs.mkdir(cx, &top, b"st", &set(0o1777)).unwrap().value.handle;
+    let made = fs.create(cx, &dir, b"f", CreateHow::Guarded(set(0o666))).unwrap().value;
+    let share: Arc<dyn FileSystem> = fs.clone();
+    let stand = Stand::over(Scene::over(Service::Http, &[("share", share)]), open());
+    let mut client = stand.client();
+    // Small, large, and in parts.
+    let body: Vec<u8> = (0..700_000).map(|n| (n % 251) as u8).collect();
+    assert_eq!(client.put("/share/st/f", &[], b"small").status, 204);
+    assert_eq!(client.get("/share/st/f", &[]).body, b"small");
+    assert_eq!(client.put("/share/st/f", &[], &body).status, 204);
+    assert!(client.get("/share/st/f", &[]).body == body);
+    let begun = client.ask("POST /share/st/f?upload", &["Upload-Length: 300000"], b"");
+    let place = format!("PATCH {}", begun.header("location"));
+    let whole = client.ask(&place, &["Upload-Offset: 0"], &body[..300_000]);
+    assert_eq!(whole.status, 201, "{whole:?}");
+    let got = client.get("/share/st/f", &[]);
+    assert!(got.body == body[..300_000]);
+    assert_eq!(got.header("etag"), whole.header("etag"));
+    let now = fs.lookup(cx, &dir, b"f").unwrap().0.attr;
+    assert_eq!((now.fileid, now.uid), (made.attr.fileid, 0), "the same file");
+    let all = client.get("/share/st/", &["Accept: application/json"]);
+    assert_eq!(all.text().matches("\"name\"").count(), 1, "nothing is left beside it");
 }

@@ -60,6 +60,9 @@ macro_rules! looks_at_inner {
         ) -> std::result::Result<(Entry, Option<Attr>), Failed> {
             self.inner.lookup(cx, dir, name)
         }
+        fn sticky_permits(&self, cx: Context<'_>, dir: &Handle, file: &Attr) -> Result<bool> {
+            self.inner.sticky_permits(cx, dir, file)
+        }
         fn readlink(&self, cx: Context<'_>, link: &Handle) -> Result<(Vec<u8>, Attr)> {
             self.inner.readlink(cx, link)
         }

@@ -700,6 +700,10 @@ impl FileSystem for HostFs {
         let inode = || self.nodes.by_id(file).map(|node| node.ino).or(self.paths.inode(file));
         self.path_of(file).map(FileName::Path).or_else(|| inode().map(FileName::Inode))
     }
+    fn sticky_permits(&self, cx: Context<'_>, dir: &Handle, file: &Attr) -> Result<bool> {
+        let dir = self.get_attributes(cx, dir)?;
+        Ok(crate::rights::sticky_permits(&dir, file, self.who(cx)))
+    }
     fn watch(&self, cx: Context<'_>, file: &Handle) -> Result<Watch> {
         self.watch_file(cx, file)
     }

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use base::limits::TRANSFER_PIECE;
 use vfs::attr::{Attr, FileType, SetAttr};
-use vfs::fs::{Context, Entry, FileSystem};
+use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
 use vfs::status::Status;
@@ -19,7 +18,7 @@ use super::{Job, Outcome, refuse, replace, tree};
 use crate::files::caller::Reached;
 use crate::files::list::Listed;
 use crate::files::set_aside::SetAside;
-use crate::files::upload::{How, Upload};
+use crate::files::upload::How;
 use crate::files::{Links, Node, Spot, VPath};
 use crate::http::descent::Descent;
 use crate::http::response::Response;
@@ -360,50 +359,10 @@ impl Copying<'_, '_> {
             core.set_attr(who, upload.node(), SetAttr { size: Some(0), ..SetAttr::default() })
                 .await?;
         }
-        let same = node.reached.share.id == spot.reached.share.id;
-        let done = if same { self.by_file_system(node, &upload).await? } else { 0 };
-        self.by_hand(node, &mut upload, done).await?;
+        upload.copy_from(core, who, node).await?;
         drop(reader);
         let made = upload.finish(SetAttr::default()).await?;
         self.properties(node, &made).await
-    }
-
-    /// Lets the file system copy; gives how far it came.
-    async fn by_file_system(&self, node: &Node, upload: &Upload) -> vfs::fs::Result<u64> {
-        let (from, to, size) = (node.handle, upload.node().handle, node.attr.size);
-        let mut at = 0;
-        while at < size {
-            let copy = move |fs: &dyn FileSystem, cx: Context<'_>| {
-                fs.copy_range(cx, (&from, at), (&to, at), size - at)
-            };
-            match self.job.core.alter(&self.job.who, upload.reached(), copy).await {
-                Ok(0) | Err(Status::NotSupported | Status::CrossDevice | Status::Invalid) => break,
-                done => at += done?,
-            }
-        }
-        Ok(at)
-    }
-
-    /// Copies what is left from `at` on, piece by piece.
-    async fn by_hand(&self, node: &Node, upload: &mut Upload, at: u64) -> vfs::fs::Result<()> {
-        let (core, who) = (self.job.core, &self.job.who);
-        let (mut at, mut buf) = (at, Vec::new());
-        loop {
-            let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
-            let read = move |cx: Context<'_>| {
-                buf.resize(TRANSFER_PIECE, 0);
-                let done = fs.read(cx, &file, at, &mut buf);
-                buf.truncate(done.map_or(0, |done| done.count));
-                done.map(|done| (buf, done.eof))
-            };
-            let (data, eof) = core.pooled(who, &node.reached.cred, read).await??;
-            let count = data.len() as u64;
-            buf = if count > 0 { upload.write(at, data).await? } else { data };
-            at += count;
-            if eof || count == 0 {
-                return Ok(());
-            }
-        }
     }
 
     /// The dead properties go with the copy.
