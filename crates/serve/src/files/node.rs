@@ -144,14 +144,19 @@ impl Core {
     /// Finds what a path leads to.
     ///
     /// # Errors
+    /// [`Status::NotDirectory`] for what is none and is named as one, with a slash at the end.
     /// As of LOOKUP; [`Status::Access`] for a link that leads out of the share, or of the caller's
     /// root.
     pub async fn find(&self, who: &Caller, path: &VPath, links: Links) -> Result<Found> {
         let Some((share, within)) = Within::of(who, path)? else { return Ok(Found::Root) };
         let reached = self.reach(who, share)?;
         let share = Arc::clone(&reached.share);
+        let links = if path.is_of_dir() { Links::Follow } else { links };
         let look = move |cx: vfs::fs::Context<'_>| walk::find(&share, cx, &within, links);
         let (handle, attr) = self.look(who, &reached.cred, look).await?;
+        if path.is_of_dir() && attr.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
         Ok(Found::Node(Node { reached, handle, attr }))
     }
 
@@ -160,8 +165,19 @@ impl Core {
     ///
     /// # Errors
     /// As for [`Core::find`]; [`Status::NotOwner`] for a share itself, the caller's root and the
-    /// list of shares.
+    /// list of shares; [`Status::NotDirectory`] for what is none and is named as one, with a slash
+    /// at the end, and [`Status::NotFound`] if nothing is there then.
     pub async fn spot(&self, who: &Caller, path: &VPath, links: Links) -> Result<Spot> {
+        let spot = self.spot_for_dir(who, path, links).await?;
+        if path.is_of_dir() && spot.entry.is_none() { Err(Status::NotFound) } else { Ok(spot) }
+    }
+
+    /// As [`Core::spot`], for a directory: it may be named with a slash at the end before it is
+    /// there.
+    ///
+    /// # Errors
+    /// The same but for that.
+    pub async fn spot_for_dir(&self, who: &Caller, path: &VPath, links: Links) -> Result<Spot> {
         let (share, within) = Within::of(who, path)?.ok_or(Status::NotOwner)?;
         let reached = self.reach(who, share)?;
         let share = Arc::clone(&reached.share);
@@ -169,6 +185,10 @@ impl Core {
             walk::place(&share, cx, &within, links).map(|at| (at.dir, at.name, at.entry))
         };
         let (dir, name, entry) = self.look(who, &reached.cred, look).await?;
+        let is_dir = |entry: &Entry| entry.attr.kind == FileType::Directory;
+        if path.is_of_dir() && !entry.as_ref().is_none_or(is_dir) {
+            return Err(Status::NotDirectory);
+        }
         Ok(Spot { reached, dir, name, entry })
     }
 

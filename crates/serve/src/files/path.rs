@@ -28,14 +28,24 @@ impl From<PathError> for Status {
 
 /// A path from the list of shares on, without `.`, `..` and empty parts. There is nothing above its
 /// root, so no path leads out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default)]
 pub struct VPath {
     parts: Vec<Vec<u8>>,
+    /// Whether it was written as only a directory may be; says nothing of where it leads.
+    of_dir: bool,
 }
+
+impl PartialEq for VPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for VPath {}
 
 impl VPath {
     /// The list of shares.
-    pub const ROOT: Self = Self { parts: Vec::new() };
+    pub const ROOT: Self = Self { parts: Vec::new(), of_dir: false };
 
     /// Reads a path from the root on, with or without a slash before it.
     ///
@@ -57,7 +67,8 @@ impl VPath {
         if path.contains(&0) {
             return Err(PathError::Nul);
         }
-        let mut joined = if path.starts_with(b"/") { Self::ROOT } else { self.clone() };
+        let parts = if path.starts_with(b"/") { Vec::new() } else { self.parts.clone() };
+        let mut joined = Self { parts, of_dir: false };
         for part in path.split(|b| *b == b'/') {
             match part {
                 b"" | b"." => {}
@@ -70,12 +81,25 @@ impl VPath {
         if long { Err(PathError::TooLong) } else { Ok(joined) }
     }
 
+    /// The path as `text` has written it: with a slash, or `/.`, at the end it names a directory
+    /// and nothing else (POSIX, XBD 4.16).
+    #[must_use]
+    pub fn as_written(self, text: &[u8]) -> Self {
+        let of_dir = text.ends_with(b"/") || text.ends_with(b"/.");
+        Self { of_dir, ..self }
+    }
+
+    /// Whether it names a directory and nothing else.
+    pub fn is_of_dir(&self) -> bool {
+        self.of_dir
+    }
+
     /// The path of an entry of this directory.
     #[must_use]
     pub fn with(&self, name: &[u8]) -> Self {
         let mut parts = self.parts.clone();
         parts.push(name.to_vec());
-        Self { parts }
+        Self { parts, of_dir: false }
     }
 
     /// The path above; the root's is itself.
@@ -83,7 +107,7 @@ impl VPath {
     pub fn parent(&self) -> Self {
         let mut parts = self.parts.clone();
         parts.pop();
-        Self { parts }
+        Self { parts, of_dir: false }
     }
 
     /// Its last part; `None` for the root.

@@ -36,7 +36,7 @@ pub(super) fn pwd(s: &Session) -> Outcome {
 
 /// MKD.
 pub(super) async fn mkd(s: &mut Session, path: &[u8]) -> Outcome {
-    let spot = s.spot(path, Links::Keep).await?;
+    let spot = s.spot_for_dir(path).await?;
     let made = s.core.make_dir(s.who()?, &spot, s.fresh(0o777)).await?;
     s.span.of(&made);
     let shown = quoted(&s.state.shown(path)?.to_bytes());
@@ -69,8 +69,11 @@ pub(super) async fn rnto(s: &mut Session, path: &[u8]) -> Outcome {
     let Some(from) = s.state.renaming.take() else {
         return Err(Answer::of(503, "Bad sequence of commands: use RNFR first."));
     };
-    let to = s.spot(path, Links::Keep).await?;
     let from = s.core.spot(s.who()?, &from, Links::Keep).await?;
+    let to = match from.node()?.is_dir() {
+        true => s.spot_for_dir(path).await?,
+        false => s.spot(path, Links::Keep).await?,
+    };
     s.core.rename(s.who()?, &from, &to).await?;
     Ok(Answer::of(250, "Renamed."))
 }

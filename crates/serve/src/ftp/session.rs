@@ -91,11 +91,23 @@ impl Session {
     ) -> std::result::Result<Spot, Answer> {
         let path = self.state.resolve(path)?;
         let spot = self.core.spot(self.who()?, &path, links).await?;
+        self.measures(&spot);
+        Ok(spot)
+    }
+
+    /// The same for the last name of a path to a directory.
+    pub(super) async fn spot_for_dir(&mut self, path: &[u8]) -> std::result::Result<Spot, Answer> {
+        let path = self.state.resolve(path)?;
+        let spot = self.core.spot_for_dir(self.who()?, &path, Links::Keep).await?;
+        self.measures(&spot);
+        Ok(spot)
+    }
+
+    fn measures(&mut self, spot: &Spot) {
         self.span.on(&spot.reached);
         if let Ok(node) = spot.node() {
             self.span.of(&node);
         }
-        Ok(spot)
     }
 
     /// The command asks for a transfer of this file from `offset` on.

@@ -137,7 +137,7 @@ impl State {
     /// # Errors
     /// It is no path.
     pub(super) fn resolve(&self, path: &[u8]) -> Result<VPath, Status> {
-        Ok(self.real(&self.shown(path)?))
+        Ok(self.real(&self.shown(path)?).as_written(path))
     }
 
     /// Counts a wrong password; whether that was one too many.

@@ -53,7 +53,7 @@ pub(super) fn asked(attrs: &Attrs) -> SetAttr {
 
 /// What a path leads to; a file on its way there counts.
 pub(super) async fn found(s: &Session, path: &VPath, links: Links) -> Result<Found> {
-    match s.uploading(path) {
+    match s.uploading(path).filter(|_| !path.is_of_dir()) {
         Some(file) => {
             let attr = s.core.attr(&s.who, &file.node).await?;
             Ok(Found::Node(Node { attr, ..file.node.clone() }))

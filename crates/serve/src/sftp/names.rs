@@ -48,7 +48,8 @@ pub(super) async fn mkdir(
     seen: &mut Option<Node>,
 ) -> Result<()> {
     attr::publish(s, &path).await?;
-    let spot = s.core.spot(&s.who, &path, Links::Keep).await.map_err(|status| match status {
+    let spot = s.core.spot_for_dir(&s.who, &path, Links::Keep).await;
+    let spot = spot.map_err(|status| match status {
         // A share, or the list of them: it is there.
         Status::NotOwner => Status::Exists,
         status => status,
@@ -72,7 +73,10 @@ pub(super) async fn rename(
     attr::publish(s, &to).await?;
     let old = spot(s, &from, seen).await?;
     let there = old.entry.ok_or(Status::NotFound)?;
-    let new = s.core.spot(&s.who, &to, Links::Keep).await?;
+    let new = match there.attr.kind {
+        FileType::Directory => s.core.spot_for_dir(&s.who, &to, Links::Keep).await?,
+        _ => s.core.spot(&s.who, &to, Links::Keep).await?,
+    };
     if !replace {
         if new.entry.is_some() {
             return Err(Status::Exists.into());

@@ -261,10 +261,11 @@ impl Session {
     pub(super) fn path(&self, path: wire::sftp::PathBytes<'_>) -> Result<Rc<VPath>> {
         let seen = self.seen(path.0)?;
         let root = &self.settings.root;
-        if root.is_root() {
-            return Ok(Rc::new(seen));
-        }
-        Ok(Rc::new(seen.parts().iter().fold(root.clone(), |path, name| path.with(name))))
+        let full = match root.is_root() {
+            true => seen,
+            false => seen.parts().iter().fold(root.clone(), |path, name| path.with(name)),
+        };
+        Ok(Rc::new(full.as_written(path.0)))
     }
 
     // --- handles ------------------------------------------------------------------------------

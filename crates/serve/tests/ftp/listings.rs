@@ -200,3 +200,46 @@ fn a_mount_is_listed_and_not_entered() {
         assert!(text.to_lowercase().contains("permission denied"), "{line}: {text}");
     }
 }
+
+#[test]
+fn a_slash_at_the_end_names_a_directory_only() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    c.put("f", b"data");
+    running.link("l", "f");
+    for line in [
+        "DELE f/",
+        "RNFR f/",
+        "SIZE f/",
+        "MDTM f/",
+        "HASH f/",
+        "MLST f/",
+        "STAT f/",
+        "CWD f/",
+        "MFMT 20200101000000 f/",
+        "SITE CHMOD 600 f/",
+        "RMD f/",
+        "DELE f/.",
+        "DELE f//",
+        "DELE l/",
+        "RNFR l/",
+        "SIZE l/",
+        "DELE /share/f/",
+    ] {
+        assert_eq!(c.say(line), 550, "{line}");
+    }
+    for line in ["RETR f/", "STOR f/", "APPE f/", "STOR new/", "LIST f/", "NLST f/", "MLSD f/"] {
+        assert_eq!(c.say("PASV"), 227);
+        assert_eq!(c.say(line), 550, "{line}");
+    }
+    assert_eq!((c.say("RNFR f"), c.say("RNTO g/")), (350, 550));
+    assert_eq!(c.get("f"), b"data");
+    // Directories may be named so, also before they are there.
+    assert_eq!(c.say("MKD d/"), 257);
+    assert_eq!((c.say("RNFR d/"), c.say("RNTO e/")), (350, 250));
+    c.put("e/f", b"data");
+    assert_eq!(c.fetch(&Request::Maybe(Verb::Nlst, Some(b"e/"))), b"f\r\n");
+    assert_eq!(c.say("DELE e/f"), 250);
+    assert_eq!(c.say("RMD e/"), 250);
+    assert_eq!(c.names(), ["f", "l"]);
+}

@@ -455,3 +455,45 @@ fn a_mount_is_listed_and_not_entered() {
         }
     });
 }
+
+#[test]
+fn a_slash_at_the_end_names_a_directory_only() {
+    with_client(&scene(), |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"data").await;
+        c.done(symlink(b"f", b"/share/l")).await;
+        let bare = Attrs { permissions: Some(0o600), ..Attrs::default() };
+        for name in [b"/share/f/".as_slice(), b"/share/f/.", b"/share/f//", b"/share/l/"] {
+            for request in [
+                remove(name),
+                rename(name, b"/share/g"),
+                replace(name, b"/share/g"),
+                stat(name),
+                lstat(name),
+                setstat(name, bare),
+                open(name, OpenFlags::READ),
+                open(name, new_file()),
+                opendir(name),
+                rmdir(name),
+            ] {
+                let shown = format!("{request:?}");
+                assert_ne!(c.call(request).await, OK, "{shown}");
+            }
+        }
+        for request in [
+            open(b"/share/new/", new_file()),
+            rename(b"/share/f", b"/share/g/"),
+            replace(b"/share/f", b"/share/g/"),
+            symlink(b"f", b"/share/g/"),
+        ] {
+            let shown = format!("{request:?}");
+            assert_eq!(c.call(request).await, NONE, "{shown}");
+        }
+        assert_eq!(c.list(b"/share").await, [b"f", b"l"]);
+        // Directories may be named so, also before they are there.
+        c.done(mkdir(b"/share/d/")).await;
+        c.done(rename(b"/share/d/", b"/share/e/")).await;
+        assert_eq!(c.list(b"/share/e/").await, Vec::<Vec<u8>>::new());
+        c.done(rmdir(b"/share/e/")).await;
+        assert_eq!(c.get_file(b"/share/f").await, b"data");
+    });
+}
