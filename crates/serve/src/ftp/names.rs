@@ -161,19 +161,23 @@ pub(super) async fn mdtm(s: &mut Session, path: &[u8]) -> Outcome {
     Ok(Answer::with(213, date::time_text(node.attr.mtime.sec)))
 }
 
-async fn set(s: &mut Session, path: &[u8], set: SetAttr) -> Result<(), Answer> {
+/// Changes attributes of a file; gives the file.
+async fn set(s: &mut Session, path: &[u8], set: SetAttr) -> Result<Node, Answer> {
     let node = s.node(path).await?;
-    Ok(s.core.set_attr(s.who()?, &node, set).await?)
+    s.core.set_attr(s.who()?, &node, set).await?;
+    Ok(node)
 }
 
 fn changed_at((sec, nsec): (i64, u32)) -> SetAttr {
     SetAttr { mtime: SetTime::At(Time { sec, nsec }), ..SetAttr::default() }
 }
 
-/// MFMT (draft-somers-ftp-mfxx-04 §3).
+/// MFMT (draft-somers-ftp-mfxx-04 §3). The answer is the time that the file has now: file systems
+/// do not keep every time.
 pub(super) async fn mfmt(s: &mut Session, time: (i64, u32), path: &[u8]) -> Outcome {
-    set(s, path, changed_at(time)).await?;
-    let head = format!("Modify={}; ", date::time_text(time.0)).into_bytes();
+    let node = set(s, path, changed_at(time)).await?;
+    let now = s.core.attr(s.who()?, &node).await?;
+    let head = format!("Modify={}; ", date::time_text(now.mtime.sec)).into_bytes();
     Ok(Answer::with(213, [head.as_slice(), path].concat()))
 }
 

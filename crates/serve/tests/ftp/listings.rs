@@ -243,3 +243,35 @@ fn a_slash_at_the_end_names_a_directory_only() {
     assert_eq!(c.say("RMD e/"), 250);
     assert_eq!(c.names(), ["f", "l"]);
 }
+
+#[test]
+fn spaces_in_front_of_a_name_are_a_part_of_it() {
+    let running = Running::with(Settings::default());
+    let mut c = running.signed_in();
+    for name in [b" lead".as_slice(), b"  two", b" -la"] {
+        assert_eq!(c.store(&text(Verb::Stor, name), b"x"), 226);
+        assert_eq!(lines(&mut c, Verb::Nlst, Some(name)), [name]);
+        let people = lines(&mut c, Verb::List, Some(name));
+        assert!(people.len() == 1 && people[0].ends_with(name), "{people:?}");
+        assert_eq!(c.request(&Request::Maybe(Verb::Stat, Some(name))).lines.len(), 3);
+    }
+    // What some clients send for the current directory.
+    for nothing in [b" ".as_slice(), b"-la", b"-l -a", b"-la "] {
+        assert_eq!(lines(&mut c, Verb::Nlst, Some(nothing)).len(), 3);
+    }
+}
+
+#[test]
+fn the_time_that_was_set_is_told() {
+    let folder = Scratch::new();
+    let scene = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
+    let running = Running::over(scene, Settings::default());
+    let mut c = running.signed_in();
+    c.put("f", b"x");
+    // Some file systems end before that.
+    for time in ["20200229120000", "99991231235959", "19000101000000"] {
+        let told = c.text(&format!("MFMT {time} f"));
+        let now = c.text("MDTM f");
+        assert_eq!(told, format!("Modify={now}; f"));
+    }
+}

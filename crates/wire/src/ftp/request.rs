@@ -162,14 +162,15 @@ fn two(text: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     Ok((word.unwrap_or_default(), rest.ok_or(Malformed::Missing)?))
 }
 
-/// Clients send the options of ls, though no RFC has any: they are passed over.
+/// Clients send the options of ls, though no RFC has any: they are passed over. Without
+/// them one space is before the path, as everywhere, and more are a part of its name.
 fn without_options(text: &[u8]) -> Option<&[u8]> {
-    let mut rest = text.trim_ascii_start();
+    let mut rest = text;
     while rest.first() == Some(&b'-') {
         let end = rest.iter().position(|b| *b == b' ').unwrap_or(rest.len());
         rest = rest.get(end..).unwrap_or_default().trim_ascii_start();
     }
-    (!rest.is_empty()).then_some(rest)
+    (!rest.trim_ascii().is_empty()).then_some(rest)
 }
 
 fn epsv(text: Option<&[u8]>) -> Result<Epsv, Malformed> {

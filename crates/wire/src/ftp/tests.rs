@@ -39,6 +39,8 @@ fn commands_and_their_parameters() {
     assert_eq!(request(b"type a n"), Ok(Request::Type(Type::Ascii)));
     assert_eq!(request(b"TYPE E"), Err(Malformed::Parameter));
     assert_eq!(request(b"LIST -la  my dir"), Ok(Request::Maybe(Verb::List, Some(b"my dir"))));
+    assert_eq!(request(b"LIST  lead"), Ok(Request::Maybe(Verb::List, Some(b" lead"))));
+    assert_eq!(request(b"NLST  "), Ok(Request::Maybe(Verb::Nlst, None)));
     assert_eq!(request(b"LIST -la"), Ok(Request::Maybe(Verb::List, None)));
     assert_eq!(request(b"REST 18446744073709551615"), Ok(Request::Number(Verb::Rest, u64::MAX)));
     assert_eq!(request(b"REST 18446744073709551616"), Err(Malformed::Number));
