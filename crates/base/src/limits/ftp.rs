@@ -33,6 +33,8 @@ pub const FTP_ATTEMPTS_MAX: u32 = 3;
 /// Time without a command or data after which a connection is closed: RFC 1123 §4.1.3.2 wants five
 /// minutes at least.
 pub const FTP_IDLE: Duration = Duration::from_secs(900);
+/// How often it is looked whether the user of a transfer still is one: one number is compared.
+pub const FTP_USER_LOOK: Duration = Duration::from_secs(1);
 /// Time until somebody must have signed in: who only holds the place is sent away.
 pub const FTP_SIGN_IN_TIME_MAX: Duration = Duration::from_secs(120);
 /// Time for the data connection to come about, its handshake included.

@@ -35,6 +35,9 @@ pub struct Caller {
     pub client: u32,
     /// His number in the table of locks: no other caller has it in this life of the server.
     pub number: u64,
+    /// The state of the users ([`vfs::identity::Identity::generation`]) in which he was found to be
+    /// one last, over all copies of this.
+    pub(super) stood: Arc<AtomicU64>,
     /// What he sees as `/`: no path and no link of his leads out of it.
     pub root: VPath,
     /// Holders of locks in whose name he acts, because he has shown their tokens (WebDAV): what
@@ -64,7 +67,8 @@ impl Caller {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (security, root, lent) = (None, VPath::ROOT, Vec::new());
-        Self { person, peer, transport, security, service, client, number, root, lent }
+        let stood = Arc::new(AtomicU64::new(u64::MAX));
+        Self { person, peer, transport, security, service, client, number, stood, root, lent }
     }
 
     /// With this directory as what he sees as `/`.

@@ -1,6 +1,7 @@
 //! Files that were found, and places where one is or may be made.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use probe::op::FileId;
 use vfs::attr::{Attr, FileType};
@@ -107,13 +108,31 @@ impl Files {
         who.reach(table.by_name(name).ok_or(Status::NotFound)?)
     }
 
+    /// Whether a caller still is a user, with the rights that were looked at when he signed in.
+    pub fn is_welcome(&self, who: &Caller) -> bool {
+        let now = self.identity.generation();
+        if who.stood.load(Relaxed) == now {
+            return true;
+        }
+        let stands = self.identity.stands(&who.person);
+        if stands {
+            who.stood.store(now, Relaxed);
+        }
+        stands
+    }
+
     /// That a caller still may use a share that was reached before, to change something if that is
-    /// wanted. An open file, or an upload under way, holds for as long as the rights do.
+    /// wanted. An open file, or an upload under way, holds for as long as the rights do, and as the
+    /// user.
     ///
     /// # Errors
     /// [`Status::Stale`] if the share is not served any more, [`Status::Access`] if nothing is
-    /// granted there now, or not by the same identity, [`Status::ReadOnly`].
+    /// granted there now, or not by the same identity, or the caller is no user any more,
+    /// [`Status::ReadOnly`].
     pub fn still_reach(&self, who: &Caller, reached: &Reached, to_change: bool) -> Result<()> {
+        if !self.is_welcome(who) {
+            return Err(Status::Access);
+        }
         let table = self.shares.load();
         let now = who.reach(table.by_id(reached.share.id).ok_or(Status::Stale)?)?;
         if *now.cred != *reached.cred {

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use base::clock::{Deadline, stamp};
 use base::limits::{
-    FTP_COMMANDS_HELD, FTP_COMMANDS_PER_TURN, FTP_HANDSHAKE_TIME_MAX, FTP_RECEIVE,
-    FTP_SIGN_IN_TIME_MAX, POOL_LOOK,
+    DRAIN_TIME_MAX, FTP_COMMANDS_HELD, FTP_COMMANDS_PER_TURN, FTP_HANDSHAKE_TIME_MAX, FTP_RECEIVE,
+    FTP_SIGN_IN_TIME_MAX, FTP_USER_LOOK, POOL_LOOK,
 };
 use socket2::SockRef;
 use tokio::io::ReadBuf;
@@ -34,6 +34,9 @@ use crate::files::{Caller, Core, Transfer};
 use crate::transport::link::Link;
 use crate::transport::listener::Accepted;
 use crate::transport::tasks::Ending;
+
+/// Who was disabled, or has another password or other rights now, has to sign in again.
+const NO_USER: Answer = Answer::of(421, "You are not a user any more.");
 
 /// The control connection has ended, or is of no use any more.
 struct Gone;
@@ -176,8 +179,7 @@ impl Conn {
         for turn in 1.. {
             let line = self.next().await?;
             if !self.session.is_welcome() {
-                let answer = Answer::of(421, "You are not a user any more.");
-                return self.control.answer(&answer).await;
+                return self.control.answer(&NO_USER).await;
             }
             // Apart from what is kept between two commands: most sessions wait for one.
             if !Box::pin(self.command(line)).await? {
@@ -317,6 +319,8 @@ impl Conn {
         let outcome = {
             let work = run(&core, &who, maker, (job.work, job.ascii), &flow);
             let mut run = pin!(core.files.budgets.contain_async(work));
+            let mut over = pin!(must_end(&core, &who, self.ending.clone()));
+            let mut is_over = false;
             loop {
                 tokio::select! {
                     biased;
@@ -327,25 +331,37 @@ impl Conn {
                         Said::Later if self.control.has_quit() => flow.may_leave(),
                         Said::Later => {}
                     },
+                    answer = &mut over, if !is_over => match flow.give_up() {
+                        true => break Some(answer),
+                        // The file is taking its name: that does not take long.
+                        false => is_over = true,
+                    },
                     answer = &mut run => break Some(answer.unwrap_or_else(Answer::from)),
                 }
             }
         };
-        match outcome {
-            Some(answer) => {
-                flow.ends(&answer);
-                self.finish(&answer).await?;
-            }
-            None => {
-                let aborted = Answer::of(426, "Transfer aborted.");
-                flow.ends(&aborted);
-                self.finish(&aborted).await?;
-                abort = true;
-            }
+        self.transferred(outcome, (flow, &who), abort).await
+    }
+
+    /// Says how a transfer has ended, `None` if it was aborted, and answers an ABOR that came.
+    async fn transferred(
+        &mut self,
+        outcome: Option<Answer>,
+        (flow, who): (Flow, &Caller),
+        abort: bool,
+    ) -> Result<(), Gone> {
+        let abort = abort || outcome.is_none();
+        let mut answer = outcome.unwrap_or(Answer::of(426, "Transfer aborted."));
+        if answer.code >= 400 && !self.session.core.files.is_welcome(who) {
+            answer = NO_USER;
         }
-        match abort {
-            true => self.answer_abort(&who).await,
-            false => Ok(()),
+        flow.ends(&answer);
+        self.finish(&answer).await?;
+        match answer.code {
+            // RFC 959 §5.4: 421 closes the control connection.
+            421 => Err(Gone),
+            _ if abort => self.answer_abort(who).await,
+            _ => Ok(()),
         }
     }
 
@@ -394,6 +410,24 @@ impl Control {
             }
         })
     }
+}
+
+/// Waits until a transfer must end although both sides would go on: its user is none any more, or
+/// the service has been ending for as long as it lets go on what it has taken.
+async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
+    let mut look = tokio::time::interval(FTP_USER_LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ending.wait_for(|end| *end) => break,
+            _ = look.tick() => if !core.files.is_welcome(who) {
+                return NO_USER;
+            },
+        }
+    }
+    // There is still time to say so.
+    tokio::time::sleep(DRAIN_TIME_MAX / 2).await;
+    Answer::of(421, "The service is ending.")
 }
 
 fn progress(flow: &Flow) -> Answer {

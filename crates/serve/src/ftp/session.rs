@@ -156,9 +156,7 @@ impl Session {
         if *self.ending.borrow() {
             return Err(Answer::of(421, "The service is ending."));
         }
-        let identity = &self.core.files.identity;
-        let stands = |who: &Caller| who.person.anonymous || identity.stands(&who.person);
-        match self.who.as_ref().is_none_or(stands) {
+        match self.who.as_ref().is_none_or(|who| self.core.files.is_welcome(who)) {
             true => Ok(()),
             false => Err(Answer::of(421, "You are not a user any more.")),
         }

@@ -38,7 +38,7 @@ fn nobody(who: &Caller) -> Caller {
     let mut nobody = who.clone();
     let cred = vfs::cred::Cred { uid: 1_000, gid: 1_000, groups: Vec::new() };
     let person = (*nobody.person).clone();
-    nobody.person = Arc::new(vfs::identity::Person { cred, ..person });
+    nobody.person = Arc::new(vfs::identity::Person { cred, anonymous: true, ..person });
     nobody
 }
 

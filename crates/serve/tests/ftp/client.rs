@@ -64,6 +64,14 @@ impl Running {
         Self { scene, server, explicit, implicit, config, roots, tasks }
     }
 
+    /// Ends the service, which takes as long as it lets go on what it has taken.
+    pub fn end(&mut self) -> std::thread::JoinHandle<()> {
+        let tasks = self.tasks.take().expect("it runs");
+        std::thread::spawn(move || {
+            tasks.end_blocking().expect("a timer");
+        })
+    }
+
     /// What a client with sessions of its own speaks TLS with.
     pub fn config_of(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         trusting(&self.roots, &[version])

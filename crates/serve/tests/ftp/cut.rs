@@ -214,3 +214,42 @@ fn an_upload_and_a_download_end_with_their_rights() {
         gated.running.scene.told.take(2);
     }
 }
+
+#[test]
+fn a_transfer_ends_with_its_user() {
+    let gated = Gated::new();
+    let users = &gated.running.scene.users;
+    for size in [SMALL, LARGE] {
+        let mut c = gated.running.signed_in();
+        // It waits for data that does not come.
+        let data = gated.begin(&mut c, size);
+        users.remove("alice");
+        assert_eq!(c.reply().code, 421, "{size} bytes");
+        assert!(c.next().is_none());
+        drop(data);
+        users.add("alice", "secret", Cred::root());
+        gated.is_cut(&format!("{size} bytes"));
+    }
+    let mut c = gated.running.signed_in();
+    c.put("large", &vec![7; 64 << 20]);
+    let data = c.begin(&Request::Text(Verb::Retr, b"large"));
+    users.remove("alice");
+    assert!(data.all().len() < 64 << 20);
+    assert_eq!(c.reply().code, 421);
+    assert!(c.next().is_none());
+}
+
+#[test]
+fn a_transfer_ends_with_the_service() {
+    let mut gated = Gated::new();
+    let mut c = gated.running.signed_in();
+    let data = gated.begin(&mut c, SMALL);
+    let ended = gated.running.end();
+    assert_eq!(c.reply().code, 421);
+    assert!(c.next().is_none());
+    drop(data);
+    ended.join().expect("it ends");
+    let told = gated.running.scene.told.take(1);
+    assert!(told[0].contains(" upload cut "), "{told:?}");
+    assert_eq!(gated.names(), [b"old"]);
+}

@@ -6,8 +6,11 @@ use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use crate::scene::Scratch;
-use crate::stand::{Client, Stand};
+use base::limits::PEER_PATIENCE;
+use vfs::share::Service;
+
+use crate::scene::{Scene, Scratch};
+use crate::stand::{Client, Stand, closed};
 
 const PATIENCE: Duration = Duration::from_secs(80);
 
@@ -114,4 +117,24 @@ fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
         }
     }
     assert_eq!(stand.client().get("/share/f", &[]).status, 404);
+}
+
+#[test]
+fn an_answer_ends_with_its_user() {
+    let scratch = Scratch::new();
+    let scene = Scene::in_folder(Service::Http, &scratch, PEER_PATIENCE);
+    let stand = Stand::over(scene, closed());
+    scratch.set_len("share/f", 64 << 20);
+    let mut stream = TcpStream::connect(stand.plain).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = "GET /share/f HTTP/1.1\r\nHost: h\r\n\
+                   Authorization: Basic YWxpY2U6c2VjcmV0\r\n\r\n";
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stand.scene.users.remove("alice");
+    let mut rest = Vec::new();
+    let ended = stream.read_to_end(&mut rest);
+    assert!(rest.len() < 64 << 20, "{ended:?} after {}", rest.len());
 }

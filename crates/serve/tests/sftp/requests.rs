@@ -497,3 +497,21 @@ fn a_slash_at_the_end_names_a_directory_only() {
         assert_eq!(c.get_file(b"/share/f").await, b"data");
     });
 }
+
+#[test]
+fn open_files_end_with_their_user() {
+    let scene = scene();
+    let users = Arc::clone(&scene.users);
+    with_client(&scene, move |_, mut c, _| async move {
+        c.put_file(b"/share/f", b"data").await;
+        let handle = c.call(open(b"/share/f", OpenFlags::READ)).await.handle();
+        let upload = c.call(open(b"/share/g", new_file())).await.handle();
+        users.add("bob", "b", vfs::cred::Cred::root());
+        assert_eq!(c.call(read(&handle, 0, 1)).await, Got::Data(b"d".to_vec()), "another user");
+        users.remove("alice");
+        assert_eq!(c.call(read(&handle, 0, 1)).await, DENIED);
+        assert_eq!(c.call(fstat(&handle)).await, DENIED);
+        assert_eq!(c.call(write(&upload, 0, b"more")).await, DENIED);
+        assert_eq!(c.call(close(&upload)).await, DENIED);
+    });
+}

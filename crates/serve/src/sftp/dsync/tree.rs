@@ -386,8 +386,9 @@ impl Tree for ShareTree {
 
     fn read(&self, file: &ShareFile, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let (since, asked) = (stamp(), bytes.len());
+        let still = self.files.still_reach(&self.who, &self.reached, false);
         let read = || self.fs().read(self.cx(), &file.handle, offset, bytes);
-        let done = self.contained(read).map(|done| done.count);
+        let done = still.and_then(|()| self.contained(read)).map(|done| done.count);
         let moved = done.unwrap_or(0);
         self.tally.note(Op::Read, since, (file.id, Some(Range { offset, asked, moved })), &done);
         done.map_err(error)
