@@ -21,9 +21,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base::limits::{
     LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX, OPENS_PER_FILE_MAX,
+    RECALL_PATIENCE,
 };
 
 pub mod admin;
@@ -55,6 +57,8 @@ pub struct LockTable {
     waits: waits::Waits,
     /// Protocols whose clients may reclaim now, a bit each; see [`grace`].
     grace: AtomicU8,
+    /// Within what time a delegation that is called back is given back or taken away.
+    recall_limit_ns: AtomicU64,
 }
 
 /// How much there is of each.
@@ -79,6 +83,7 @@ impl Default for LockTable {
             counts: Counts::default(),
             waits: waits::Waits::default(),
             grace: AtomicU8::new(0),
+            recall_limit_ns: AtomicU64::new(0),
         }
     }
 }
@@ -99,6 +104,17 @@ impl LockTable {
     fn shard(&self, key: FileKey) -> MutexGuard<'_, Files> {
         let mixed = (key.fsid ^ key.fileid).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         lock(&self.shards[mixed as usize % self.shards.len()])
+    }
+
+    /// Holders of delegations have so long to give one back before it is taken away.
+    pub fn set_recall_limit(&self, limit: Duration) {
+        self.recall_limit_ns.store(limit.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// How long somebody should wait who meets a delegation and cannot ask again later: until after
+    /// it is taken away from a holder who is gone.
+    pub fn recall_patience(&self) -> Duration {
+        Duration::from_nanos(self.recall_limit_ns.load(Ordering::Relaxed)) + RECALL_PATIENCE
     }
 
     // --- opens --------------------------------------------------------------------------------

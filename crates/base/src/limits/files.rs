@@ -31,8 +31,9 @@ pub const TRANSFER_LIST_BATCH: usize = 512;
 pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it waits between two looks for such a place.
 pub const POOL_LOOK: Duration = Duration::from_millis(1);
-/// How long an operation waits for a client that holds a delegation to give it back, before its own
-/// client is told to come again: clients of these services do not ask twice by themselves.
+/// How long an operation waits for a client that holds a delegation to give it back beyond the time
+/// in which that must be done, before its own client is told to come again: clients of these
+/// services do not ask twice by themselves. It is taken away within a second after that time.
 pub const RECALL_PATIENCE: Duration = Duration::from_secs(15);
 /// How long it waits between two attempts.
 pub const RECALL_LOOK: Duration = Duration::from_millis(20);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::{Deadline, stamp};
-use base::limits::{POOL_LOOK, POOL_PATIENCE, RECALL_LOOK, RECALL_PATIENCE};
+use base::limits::{POOL_LOOK, POOL_PATIENCE, RECALL_LOOK};
 use tokio::sync::oneshot;
 use vfs::cred::Cred;
 use vfs::fs::{Change, Context, Flush, Result};
@@ -73,7 +73,7 @@ impl Core {
         op: impl Fn(Context<'_>) -> Change<T> + Send + Sync + 'static,
     ) -> Result<T> {
         let op = Arc::new(op);
-        let until = Deadline::after(RECALL_PATIENCE);
+        let until = Deadline::after(self.files.locks.recall_patience());
         loop {
             let again = Arc::clone(&op);
             match self.pooled(who, cred, move |cx| again(cx)).await? {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
-use base::limits::{RECALL_LOOK, RECALL_PATIENCE};
+use base::limits::RECALL_LOOK;
 use vfs::fs::{Context, FileSystem, Result, Retained};
 use vfs::handle::Handle;
 use vfs::locks::{
@@ -73,7 +73,7 @@ impl Opened {
         key: FileKey,
         write: bool,
     ) -> Result<Self> {
-        let until = Deadline::after(RECALL_PATIENCE);
+        let until = Deadline::after(locks.recall_patience());
         let wanted = Wanted::new(who, key, write)?;
         loop {
             match wanted.attempt(locks, who) {
@@ -134,7 +134,7 @@ impl Core {
     /// # Errors
     /// [`Status::Busy`] if somebody is in the way, or there is no room for more.
     pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
-        let until = Deadline::after(RECALL_PATIENCE);
+        let until = Deadline::after(self.files.locks.recall_patience());
         let wanted = Wanted::new(who, key, write)?;
         loop {
             match wanted.attempt(&self.files.locks, who) {

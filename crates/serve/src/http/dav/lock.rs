@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::clock::Deadline;
-use base::limits::{RECALL_LOOK, RECALL_PATIENCE};
+use base::limits::RECALL_LOOK;
 use vfs::fs::access;
 use vfs::status::Status;
 use wire::dav::body::LockInfo;
@@ -49,7 +49,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         owner: info.owner,
         seconds,
     };
-    let until = Deadline::after(RECALL_PATIENCE);
+    let until = Deadline::after(job.core.files.locks.recall_patience());
     loop {
         let (dav, wanted) = (Arc::clone(job.dav), wanted.clone());
         let take = move |_: vfs::fs::Context<'_>| dav.locks.take(wanted);

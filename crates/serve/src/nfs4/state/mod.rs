@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base::limits::{
     NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_EXPIRED_MAX,
@@ -176,6 +177,7 @@ impl State {
     /// No clients yet.
     pub fn new(config: Config) -> Self {
         let Config { boot, lease_ns, grace_until_ns, known, records, locks, random } = config;
+        locks.set_recall_limit(Duration::from_nanos(lease_ns));
         if !known.is_empty() {
             locks.begin_grace(Protocol::Nfs4);
         }

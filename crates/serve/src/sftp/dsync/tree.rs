@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use base::clock::{Deadline, stamp};
-use base::limits::{RECALL_LOOK, RECALL_PATIENCE};
+use base::limits::RECALL_LOOK;
 use probe::op::FileId;
 use sync::tree::{Keep, Seen, Tree};
 use sync::{Options, Role, SyncError};
@@ -189,7 +189,7 @@ impl ShareTree {
     ) -> Result<T> {
         self.reached.for_change()?;
         self.files.still_reach(&self.who, &self.reached, true)?;
-        let until = Deadline::after(RECALL_PATIENCE);
+        let until = Deadline::after(self.files.locks.recall_patience());
         loop {
             let budgets = &self.files.budgets;
             match budgets.contain(|| change(self.fs(), self.cx()))? {

@@ -305,3 +305,11 @@ fn a_client_of_4_0_is_called_where_it_has_confirmed() {
     assert!(state.path_is_down(&client), "RENEW says so");
     assert!(state.should_probe(&client, 3 * state.patience_ns()));
 }
+
+#[test]
+fn others_wait_longer_than_a_holder_has_to_give_back() {
+    let state = state();
+    let limit = std::time::Duration::from_nanos(state.lease_ns);
+    assert!(state.locks.recall_patience() > limit);
+    assert!(vfs::locks::LockTable::default().recall_patience() > std::time::Duration::ZERO);
+}
