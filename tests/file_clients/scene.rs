@@ -82,11 +82,9 @@ impl Scene {
             {"kind": "administrator", "roles": ["administrator"], "password": PASSWORD,
              "ssh_keys": keys}});
         let http = "/configuration/services/http";
-        let sftp = "/configuration/services/sftp";
         let plain = json!({"set": http, "property": "plain", "value": "serve"});
         let basic = json!({"set": http, "property": "basic_over_plain", "value": true});
-        let macs = json!({"set": sftp, "property": "algorithms", "value": "compatible"});
-        let changes = json!({ "changes": [anna, plain, basic, macs] });
+        let changes = json!({ "changes": [anna, plain, basic] });
         let (code, done) = Api::new(&self.state).post("/api/v1/changes", &changes);
         assert_eq!(code, 200, "{done}");
     }

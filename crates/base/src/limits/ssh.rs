@@ -7,6 +7,12 @@ pub const SSH_PACKET_MAX: usize = 256 << 10;
 /// Data that one packet of a channel may bring, in bytes: large enough that the cost of a packet
 /// does not count, small enough that its plain text stays in the second-level cache.
 pub const SSH_DATA_MAX: u32 = 64 << 10;
+/// Clients without an algorithm in common with the service that its state tells of.
+pub const SSH_MISMATCHES_KEPT: usize = 8;
+/// Bytes of a text of theirs that are told: some twenty names of algorithms.
+pub const SSH_MISMATCH_BYTES_MAX: usize = 400;
+/// Such clients are at most one line of the log in this time.
+pub const SSH_MISMATCH_LOG_EVERY: Duration = Duration::from_secs(60);
 /// Window of a channel, in bytes, and so what a peer may have sent before it is read: 200 MB/s at
 /// 20 ms, 40 MB/s at 100 ms.
 pub const SSH_WINDOW: u32 = 4 << 20;

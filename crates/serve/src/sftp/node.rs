@@ -1,12 +1,15 @@
 //! SFTP in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
 
-use ::base::limits::{SFTP_AUTHORITIES_MAX, SSH_KEY_MAX};
+use ::base::limits::{
+    SFTP_AUTHORITIES_MAX, SSH_KEY_MAX, SSH_MISMATCH_BYTES_MAX, SSH_MISMATCHES_KEPT,
+};
 use ::base::node::{Context, Default, Kind, Property, Shape, service};
 
 use crate::files::settings::{LOGIN_ROOT, UMASK, UPLOADS};
 
 static AUTHORITY: Kind = Kind::Text { max: SSH_KEY_MAX, shape: Shape::SshKey };
 const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
+static SENTENCE: Kind = Kind::Text { max: 4 * SSH_MISMATCH_BYTES_MAX, shape: Shape::Line };
 
 /// `/configuration/services/sftp`.
 pub static NODE: Context = Context::new(
@@ -46,10 +49,13 @@ pub static NODE: Context = Context::new(
         "algorithms",
         "Algorithms",
         Kind::Choice(&[
-            ("modern", "Those without known weaknesses."),
-            ("compatible", "Older MACs as well, which curl with libssh2 before 1.11 needs."),
+            (
+                "compatible",
+                "What clients of supported distributions have, such as curl of Debian 12."
+            ),
+            ("modern", "Without MACs that are made before encryption (hmac-sha2-256, -512)."),
         ]),
-        Default::Text("modern"),
+        Default::Text("compatible"),
         "What connections may be protected with.",
     ),
     Property::setting(
@@ -76,5 +82,12 @@ pub static NODE: Context = Context::new(
         "Host keys",
         Kind::List { of: &LINE, max: 4 },
         "Fingerprints of the server's keys: what clients show at their first connection.",
+    ),
+    Property::state(
+        "mismatches",
+        "Clients without a common algorithm",
+        Kind::List { of: &SENTENCE, max: SSH_MISMATCHES_KEPT },
+        "Who could not connect because client and service have no algorithm in common, what it \
+         offers, and which setting permits that; the newest last.",
     ),
 ]);

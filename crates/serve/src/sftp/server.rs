@@ -11,7 +11,7 @@ use wire::ssh::kex::Policy;
 use wire::ssh::transport::ServerSetup;
 
 use super::dsync::{self, Dsync};
-use super::ssh::{Methods, Ssh, Started, Subsystem, Unsigned};
+use super::ssh::{Methods, Mismatches, Ssh, Started, Subsystem, Unsigned};
 use super::{LoginRoot, Session, Settings, SymlinkOrder, conn, ssh};
 use crate::files::core::Core;
 use crate::files::{Caller, Files, VPath, serving};
@@ -30,11 +30,11 @@ const SWITCHED_OFF: &str = "dsync is switched off here";
 /// Algorithms that are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Algorithms {
-    /// Those without known weaknesses.
+    /// MACs before encryption as well, for libssh2 before 1.11, and so curl of Debian 12.
     #[default]
-    Modern,
-    /// MACs before encryption as well, for libssh2 before 1.11, and so curl of that time.
     Compatible,
+    /// Not those.
+    Modern,
 }
 
 /// How the service is set.
@@ -78,6 +78,7 @@ pub struct Server {
     host_keys: Vec<Arc<HostKey>>,
     current: Mutex<Arc<Current>>,
     unsigned: Unsigned,
+    mismatches: Mismatches,
     dsync: Dsync,
 }
 
@@ -86,8 +87,8 @@ impl Server {
     pub fn new(settings: ServiceSettings, host_keys: Vec<HostKey>) -> Arc<Self> {
         let host_keys: Vec<_> = host_keys.into_iter().map(Arc::new).collect();
         let current = Mutex::new(current(settings, &host_keys));
-        let (unsigned, dsync) = Default::default();
-        Arc::new(Self { host_keys, current, unsigned, dsync })
+        let (unsigned, mismatches, dsync) = Default::default();
+        Arc::new(Self { host_keys, current, unsigned, mismatches, dsync })
     }
 
     /// Exchanges the settings; they hold for connections that begin from now on.
@@ -113,6 +114,11 @@ impl Server {
     /// Connections on which nobody has signed in yet.
     pub fn unsigned(&self) -> usize {
         self.unsigned.count()
+    }
+
+    /// Clients that could not connect because they have no algorithm in common, as sentences.
+    pub fn mismatches(&self) -> Vec<String> {
+        self.mismatches.all()
     }
 
     /// Serves what comes at `sockets`. `None` if the runtimes have ended.
@@ -150,6 +156,7 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
         sign_ins: Arc::clone(&files.sign_ins),
         budgets: Arc::clone(&files.budgets),
         unsigned: server.unsigned.clone(),
+        mismatches: server.mismatches.clone(),
     });
     let peer = accepted.peer;
     let caller = Calling {

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use base::clock::Deadline;
 use serve::files::serving;
-use serve::sftp::server::{Server, ServiceSettings};
+use serve::sftp::server::{Algorithms, Server, ServiceSettings};
 use serve::sftp::ssh::host_keys;
 use serve::transport::Tasks;
 use vfs::share::Service;
@@ -61,6 +62,7 @@ fn keygen(arguments: &[&str], file: &Path) {
 struct Lab {
     scene: Scene,
     scratch: Scratch,
+    server: Arc<Server>,
     tasks: Option<Tasks>,
     port: u16,
 }
@@ -79,7 +81,7 @@ impl Lab {
         std::fs::write(scratch.path("known"), known).expect("known hosts");
         let server = Server::new(ServiceSettings::default(), keys);
         let tasks = server.start(&scene.files, &scene.runtimes, vec![socket]);
-        Self { scene, scratch, tasks, port }
+        Self { scene, scratch, server, tasks, port }
     }
 
     /// A program of OpenSSH that knows the server's keys and takes no others.
@@ -212,4 +214,61 @@ fn strangers_and_old_algorithms_are_refused() {
         std::thread::yield_now();
     }
     assert_eq!(lab.scene.files.budgets.connections(), 0, "every place is given back");
+}
+
+#[test]
+fn clients_without_a_common_algorithm_are_told_of() {
+    if !there("ssh") {
+        return;
+    }
+    let lab = Lab::new("ed25519");
+    let older = ["MACs=hmac-sha2-512,hmac-sha2-256", "Ciphers=aes128-ctr"];
+    assert!(lab.sftp(&older, "ls\n").status.success(), "they are offered by default");
+    assert_eq!(lab.server.mismatches(), Vec::<String>::new());
+    let algorithms = Algorithms::Modern;
+    lab.server.set(ServiceSettings { algorithms, ..ServiceSettings::default() });
+    let refused = |options: &[&str], expect: &str| {
+        assert!(!lab.sftp(options, "ls\n").status.success());
+        let until = Deadline::after(Duration::from_secs(10));
+        loop {
+            let all = lab.server.mismatches();
+            if all.last().is_some_and(|last| last.ends_with(expect)) {
+                let last = all.last().expect("one");
+                assert!(last.starts_with("127.0.0.1 (OpenSSH"), "{last}");
+                return all.len();
+            }
+            assert!(!until.passed(), "{all:?}");
+            std::thread::yield_now();
+        }
+    };
+    let macs = " has no MAC in common with SFTP: it offers hmac-sha2-512, hmac-sha2-256; \
+                the setting algorithms=compatible permits it";
+    assert_eq!(refused(&older, macs), 1);
+    let kex = "no key exchange in common with SFTP: it offers diffie-hellman-group14-sha256, \
+               ext-info-c, kex-strict-c-v00@openssh.com; no setting permits any of these";
+    assert_eq!(refused(&["KexAlgorithms=diffie-hellman-group14-sha256"], kex), 2);
+    assert_eq!(refused(&older, macs), 2, "each once, the newest last");
+}
+
+#[test]
+fn curl_of_this_machine_connects() {
+    let version = Command::new("curl").arg("--version").stdin(Stdio::null()).output();
+    let version = version.map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
+    if !version.is_ok_and(|version| version.contains(" sftp")) {
+        return println!("SKIP sftp::openssh: no curl with SFTP (apt-get install curl)");
+    }
+    let lab = Lab::new("ed25519");
+    let data = pattern(300_000);
+    std::fs::write(lab.scratch.path("up"), &data).expect("written");
+    let at = format!("sftp://127.0.0.1:{}/share/f", lab.port);
+    let curl = |options: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["-sS", "--insecure", "-u", "alice:secret"]).args(options).arg(&at);
+        run(curl.current_dir(&lab.scratch.0).stdin(Stdio::null()))
+    };
+    let out = curl(&["-T", "up"]);
+    assert!(out.status.success(), "{out:?}");
+    let out = curl(&["-o", "down"]);
+    assert!(out.status.success(), "{out:?}");
+    assert!(std::fs::read(lab.scratch.path("down")).expect("there") == data);
 }

@@ -59,7 +59,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What is without known weaknesses.
+    /// What is encrypted before its MAC is made, or has a tag of its own.
     pub fn modern() -> Self {
         Self {
             kex: Method::ALL.to_vec(),
@@ -68,7 +68,8 @@ impl Policy {
         }
     }
 
-    /// With MACs before encryption as well, which libssh2 before 1.11 needs.
+    /// With MACs before encryption as well, which libssh2 before 1.11 needs, and with it curl of
+    /// Debian 12 and Ubuntu 22.04. With CTR and SHA-2 there is no attack on them.
     pub fn compatible() -> Self {
         Self { macs: Mac::ALL.to_vec(), ..Self::modern() }
     }
@@ -89,10 +90,33 @@ pub struct Chosen {
     pub guess_is_wrong: bool,
 }
 
-/// There is no algorithm in common. The text names what for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no {0} in common")]
-pub struct NothingInCommon(pub &'static str);
+/// There is no algorithm in common.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no {what} in common")]
+pub struct NothingInCommon {
+    /// What for.
+    pub what: &'static str,
+    /// What the client has for that, as it has named it.
+    pub offered: String,
+}
+
+impl NothingInCommon {
+    fn of(what: &'static str, client: Names<'_>) -> Self {
+        Self { what, offered: client.0.to_owned() }
+    }
+
+    /// Whether the client could connect to a server that is set to [`Policy::compatible`].
+    pub fn is_compatible(&self) -> bool {
+        let known = |name: &str| Policy::compatible().macs.iter().any(|mac| mac.name() == name);
+        self.what == MAC && Names(&self.offered).iter().any(known)
+    }
+}
+
+/// What [`NothingInCommon`] is about.
+const KEY_EXCHANGE: &str = "key exchange";
+const HOST_KEY: &str = "host key algorithm";
+const CIPHER: &str = "cipher";
+const MAC: &str = "MAC";
 
 /// The first of the client's that the server has, too.
 fn common<'a>(
@@ -100,7 +124,8 @@ fn common<'a>(
     server: Names<'_>,
     what: &'static str,
 ) -> Result<&'a str, NothingInCommon> {
-    client.iter().find(|name| server.has(name)).ok_or(NothingInCommon(what))
+    let both = client.iter().find(|name| server.has(name));
+    both.ok_or_else(|| NothingInCommon::of(what, client))
 }
 
 /// What client and server agree on.
@@ -109,20 +134,20 @@ fn common<'a>(
 /// [`NothingInCommon`], also when they agree on something that we cannot do, which means that the
 /// other side has made our list up.
 pub fn negotiate(client: &KexInit<'_>, server: &KexInit<'_>) -> Result<Chosen, NothingInCommon> {
-    let kex = common(client.kex, server.kex, "key exchange")?;
-    let host_key = common(client.host_key, server.host_key, "host key algorithm")?;
+    let kex = common(client.kex, server.kex, KEY_EXCHANGE)?;
+    let host_key = common(client.host_key, server.host_key, HOST_KEY)?;
     let one_way = |way: usize| {
         let pick = |c: &[Names<'_>; 2], s: &[Names<'_>; 2], what| {
             let (c, s) = (c.get(way).copied(), s.get(way).copied());
             common(c.unwrap_or_default(), s.unwrap_or_default(), what).map(str::to_owned)
         };
-        let cipher = pick(&client.cipher, &server.cipher, "cipher")?;
-        let cipher = Cipher::by_name(&cipher).ok_or(NothingInCommon("cipher"))?;
+        let cipher = pick(&client.cipher, &server.cipher, CIPHER)?;
+        let cipher = Cipher::by_name(&cipher).ok_or(NothingInCommon::of(CIPHER, Names(&cipher)))?;
         let mac = if cipher.is_aead() {
             None
         } else {
-            let mac = pick(&client.mac, &server.mac, "MAC")?;
-            Some(Mac::by_name(&mac).ok_or(NothingInCommon("MAC"))?)
+            let mac = pick(&client.mac, &server.mac, MAC)?;
+            Some(Mac::by_name(&mac).ok_or(NothingInCommon::of(MAC, Names(&mac)))?)
         };
         pick(&client.compression, &server.compression, "compression")?;
         Ok((cipher, mac))
@@ -130,7 +155,8 @@ pub fn negotiate(client: &KexInit<'_>, server: &KexInit<'_>) -> Result<Chosen, N
     let ((c2s, mac_c2s), (s2c, mac_s2c)) = (one_way(0)?, one_way(1)?);
     let first = |c: Names<'_>, s: Names<'_>| c.first().is_some() && c.first() == s.first();
     Ok(Chosen {
-        method: Method::by_name(kex).ok_or(NothingInCommon("key exchange"))?,
+        method: Method::by_name(kex)
+            .ok_or_else(|| NothingInCommon::of(KEY_EXCHANGE, client.kex))?,
         host_key: host_key.to_owned(),
         ciphers: [c2s, s2c],
         macs: [mac_c2s, mac_s2c],

@@ -400,6 +400,14 @@ where
         }
     }
 
+    /// A client that has no algorithm in common is told of: it does not learn itself what is amiss.
+    fn note_mismatch(&self, error: &wire::ssh::transport::Error) {
+        let wire::ssh::transport::Error::Negotiation(why) = error else { return };
+        let session = self.session.borrow();
+        let client = (self.from, session.transport.peer_version());
+        self.ssh.mismatches.note(client, why, SystemClock.monotonic_ns());
+    }
+
     /// Ends the connection: the SFTP servers give up what is under way, and the peer is told why.
     async fn close(mut self, end: End) {
         self.session.borrow_mut().end();
@@ -414,6 +422,7 @@ where
             End::Over => Some((reason::BY_APPLICATION, "the service ends".to_owned())),
             End::Ours(reason, why) => Some((*reason, (*why).to_owned())),
             End::Protocol(error) => {
+                self.note_mismatch(error);
                 if error.reason().is_some() {
                     count(&self.ssh.budgets.bad_records);
                 }

@@ -5,6 +5,7 @@
 //! - `conn`: drives one connection. [`Ssh`]: what all of them share.
 //! - `auth`: who signs in; `keys`: by which keys and certificates.
 //! - [`unsigned`]: connections on which nobody has signed in yet.
+//! - [`mismatch`]: clients without an algorithm in common.
 //! - `session`: the connection protocol; `pipe`: a channel as the SFTP server sees it.
 //! - [`host_keys`]: the server's own keys, in a directory.
 
@@ -18,11 +19,13 @@ mod auth;
 mod conn;
 pub mod host_keys;
 mod keys;
+pub mod mismatch;
 mod pipe;
 mod session;
 pub mod unsigned;
 
 pub use conn::serve;
+pub use mismatch::Mismatches;
 pub use pipe::{SshInput, SshOutput};
 pub use unsigned::Unsigned;
 
@@ -54,6 +57,8 @@ pub struct Ssh {
     pub budgets: Arc<Budgets>,
     /// Connections on which nobody has signed in yet.
     pub unsigned: Unsigned,
+    /// Clients without an algorithm in common.
+    pub mismatches: Mismatches,
 }
 
 /// What a channel is for.

@@ -105,6 +105,7 @@ impl Server {
             sign_ins: Arc::default(),
             budgets: Arc::clone(&budgets),
             unsigned: Unsigned::default(),
+            mismatches: Mismatches::default(),
         });
         let socket = listener::listen(([127, 0, 0, 1], 0).into()).unwrap();
         let address = socket.local_addr().unwrap();

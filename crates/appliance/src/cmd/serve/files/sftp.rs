@@ -99,7 +99,10 @@ impl Protocol for Sftp {
     }
 
     fn state(&self) -> Vec<(&'static str, Value)> {
-        vec![("host_keys", Value::texts(self.server.fingerprints()))]
+        vec![
+            ("host_keys", Value::texts(self.server.fingerprints())),
+            ("mismatches", Value::texts(self.server.mismatches())),
+        ]
     }
 }
 
@@ -113,9 +116,9 @@ fn settings(users: &Arc<Users>, document: &Document) -> ServiceSettings {
             ..Settings::default()
         },
         login_root: values.login_root(),
-        algorithms: match values.is("algorithms", "compatible") {
-            true => Algorithms::Compatible,
-            false => Algorithms::Modern,
+        algorithms: match values.is("algorithms", "modern") {
+            true => Algorithms::Modern,
+            false => Algorithms::Compatible,
         },
         methods: Methods { password: values.is_on("passwords"), key: values.is_on("keys") },
         banner: values.text("banner"),
