@@ -607,6 +607,21 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Status::NotSupported)
     }
 
+    /// As [`FileSystem::get_xattr`], of what a directory has at a name. For the entries of a
+    /// listing it is much quicker than by their handles, which the file system need not hold.
+    ///
+    /// # Errors
+    /// The same; as of LOOKUP.
+    fn get_xattr_at(
+        &self,
+        cx: Context<'_>,
+        (dir, entry): (&Handle, &[u8]),
+        name: &[u8],
+    ) -> Result<Vec<u8>> {
+        let (entry, _) = self.lookup(cx, dir, entry).map_err(|failed| failed.status)?;
+        self.get_xattr(cx, &entry.handle, name)
+    }
+
     /// Sets an extended attribute.
     ///
     /// # Errors

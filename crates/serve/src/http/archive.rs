@@ -289,7 +289,6 @@ impl Zip {
             self.miss(&name, "too many files");
             return Ok(());
         }
-        let node = Node { reached: dir.reached.clone(), handle, attr };
         let (modified, mode) = (attr.mtime.sec, attr.mode & 0o777);
         let member =
             Member { name, modified, offset: self.at, mode: 0o100_000 | mode, ..Member::default() };
@@ -302,9 +301,10 @@ impl Zip {
                 let member = Member { name, mode: 0o040_000 | mode, ..member };
                 self.put(into, &member.local(false));
                 self.add(&member)?;
+                let node = Node { handle, attr, ..dir };
                 self.walk.enter(listed, node, ()).map_err(|why| Broken(why.to_string()))?;
             }
-            FileType::Regular => match self.open(&dir, &listed.name, node).await {
+            FileType::Regular => match self.open(&dir, &listed.name).await {
                 Ok(reader) => {
                     let attr = &reader.node().attr;
                     let (modified, mode) = (attr.mtime.sec, 0o100_000 | attr.mode & 0o777);
@@ -323,25 +323,25 @@ impl Zip {
         Ok(())
     }
 
-    /// Opens a file of a directory; if it was replaced since it was listed, the one that is there
-    /// now.
-    async fn open(&self, dir: &Node, name: &[u8], listed: Node) -> vfs::fs::Result<Reader> {
+    /// Opens the file that a name of a directory leads to now: it may have been replaced since it
+    /// was listed, and by its name it is found faster than by a handle of the listing.
+    async fn open(&self, dir: &Node, name: &[u8]) -> vfs::fs::Result<Reader> {
         let (core, who) = (&self.cx.core, &self.cx.caller);
-        let mut node = listed;
-        for _ in 1..TRANSFER_OPEN_TRIES {
-            match core.reader(who, node).await {
-                Err(Status::Stale) => {}
-                done => return done,
-            }
+        let mut opened = Err(Status::Stale);
+        for _ in 0..TRANSFER_OPEN_TRIES {
             let (fs, at, name) = (Arc::clone(&dir.reached.share.fs), dir.handle, name.to_vec());
             let look = move |cx: Context<'_>| match fs.lookup(cx, &at, &name) {
                 Ok((entry, _)) => Ok(entry),
                 Err(failed) => Err(failed.status),
             };
             let entry = core.look(who, &dir.reached.cred, look).await?;
-            node = Node { handle: entry.handle, attr: entry.attr, ..dir.clone() };
+            let node = Node { handle: entry.handle, attr: entry.attr, ..dir.clone() };
+            opened = core.reader(who, node).await;
+            if opened.as_ref().err() != Some(&Status::Stale) {
+                break;
+            }
         }
-        core.reader(who, node).await
+        opened
     }
 
     async fn read_on(&mut self, into: &mut Vec<u8>, mut reading: Reading) -> Result<(), Broken> {

@@ -1,8 +1,11 @@
 //! PROPFIND and PROPPATCH.
 
+use vfs::host::{HostFs, HostOptions};
+use vfs::share::tag;
 use wire::dav::DAV;
 
-use crate::site::{Answer, with_site};
+use crate::scene::Scratch;
+use crate::site::{Answer, over, with_site};
 
 fn patch(inside: &str) -> String {
     format!("<D:propertyupdate xmlns:D='DAV:' xmlns:x='u:x'>{inside}</D:propertyupdate>")
@@ -193,4 +196,30 @@ fn an_answer_is_made_in_parts_however_much_is_asked_of_many() {
         let all = site.ask(&alice, "PROPFIND /share/d", &header, small).await;
         assert_eq!(all.hrefs().len(), 301);
     });
+}
+
+#[test]
+fn no_member_is_looked_for_by_its_handle_alone() {
+    let scratch = Scratch::new();
+    let share = scratch.0.join("share");
+    for n in 0..2_000 {
+        std::fs::write(share.join(format!("f{n}")), "x").expect("a file");
+    }
+    let options = HostOptions::new(tag("share"), [7; 32]);
+    let fs = HostFs::open(&share, options).expect("a share");
+    over(&[("share", fs.clone())], |site, alice, _| async move {
+        let set = patch("<D:set><D:prop><x:colour>blue</x:colour></D:prop></D:set>");
+        let patched = site.status(&alice, "PROPPATCH /share/f77", &[], &set).await;
+        assert_eq!(patched, 207);
+        let all = site.ask(&alice, "PROPFIND /share", &["depth: 1"], "").await;
+        assert_eq!(all.body.matches("<D:response>").count(), 2_001);
+        // Some file systems keep no properties.
+        assert!(!fs_has_xattrs(&*fs) || all.body.contains(">blue<"));
+        let counts = fs.counts();
+        assert_eq!((counts.cold_found, counts.cold_stale), (0, 0));
+    });
+}
+
+fn fs_has_xattrs(fs: &dyn vfs::fs::FileSystem) -> bool {
+    fs.features().xattrs
 }

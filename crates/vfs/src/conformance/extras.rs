@@ -248,6 +248,14 @@ fn xattrs(bench: &Bench) {
     let link = done(me.fs.symlink(me.cx(), &dir, b"link", b"file", &mode(0o777))).handle;
     assert_eq!(names(&me, &link, 9), Vec::<Vec<u8>>::new());
     assert_eq!(me.fs.get_xattr(me.cx(), &link, b"a"), Err(Status::NotFound));
+    // By their names in the directory.
+    let at = |name: &[u8], which: &[u8]| me.fs.get_xattr_at(me.cx(), (&dir, name), which);
+    assert_eq!(at(b"file", b"a"), Ok(b"3".to_vec()));
+    assert_eq!(at(b"file", b"long"), Ok(vec![5; 1000]));
+    for (name, which) in [(b"file".as_slice(), b"b"), (b"none", b"a"), (b"link", b"a")] {
+        assert_eq!(at(name, which), Err(Status::NotFound), "{name:?}");
+    }
+    assert!(at(b"..", b"a").is_err() && at(b"file/x", b"a").is_err());
     let on_link = me.fs.set_xattr(me.cx(), &link, b"a", b"1", SetXattr::Either);
     assert_eq!(refused(on_link), Status::NotOwner);
 }

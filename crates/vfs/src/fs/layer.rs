@@ -86,6 +86,14 @@ macro_rules! looks_at_inner {
         fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
             self.inner.get_xattr(cx, file, name)
         }
+        fn get_xattr_at(
+            &self,
+            cx: Context<'_>,
+            entry: (&Handle, &[u8]),
+            name: &[u8],
+        ) -> Result<Vec<u8>> {
+            self.inner.get_xattr_at(cx, entry, name)
+        }
         fn list_xattrs(
             &self,
             cx: Context<'_>,

@@ -643,6 +643,14 @@ impl FileSystem for HostFs {
     fn get_xattr(&self, cx: Context<'_>, file: &Handle, name: &[u8]) -> Result<Vec<u8>> {
         self.read_xattr(cx, file, name)
     }
+    fn get_xattr_at(
+        &self,
+        cx: Context<'_>,
+        entry: (&Handle, &[u8]),
+        name: &[u8],
+    ) -> Result<Vec<u8>> {
+        self.read_xattr_at(cx, entry, name)
+    }
     fn set_xattr(
         &self,
         cx: Context<'_>,

@@ -18,6 +18,7 @@ use crate::host::node::{Node, lock};
 use crate::host::sys::identity::XFS;
 use crate::host::sys::xattr;
 use crate::host::{Acting, HostFs};
+use crate::name::Name;
 use crate::status::Status;
 
 /// What is before the names that we serve.
@@ -41,6 +42,24 @@ impl HostFs {
         }
         let _caller = self.as_caller(cx)?;
         xattr::get(node.fd(), &name, XATTR_VALUE_MAX).map_err(status)
+    }
+
+    /// By the name alone: neither a descriptor nor a node is made for the file.
+    pub(super) fn read_xattr_at(
+        &self,
+        cx: Context<'_>,
+        (dir, entry): (&Handle, &[u8]),
+        name: &[u8],
+    ) -> Result<Vec<u8>> {
+        let dir = self.may_ask(cx, dir)?;
+        if dir.kind != FileType::Directory {
+            return Err(Status::NotDirectory);
+        }
+        // `.` and `..` are no entries that could be asked so.
+        let entry = Name::made(entry).map_err(|_| Status::Invalid)?;
+        let name = user_name(name)?;
+        let _caller = self.as_caller(cx)?;
+        xattr::get_at((dir.fd(), entry.as_cstr()), &name, XATTR_VALUE_MAX).map_err(status)
     }
 
     pub(super) fn write_xattr(

@@ -71,7 +71,19 @@ impl Dead {
     /// # Errors
     /// As of GETXATTR.
     pub fn read(fs: &dyn FileSystem, cx: Context<'_>, file: &Handle) -> Result<Self> {
-        match fs.get_xattr(cx, file, XATTR) {
+        Self::of(fs.get_xattr(cx, file, XATTR))
+    }
+
+    /// Those of what a directory has at a name.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_at(fs: &dyn FileSystem, cx: Context<'_>, entry: (&Handle, &[u8])) -> Result<Self> {
+        Self::of(fs.get_xattr_at(cx, entry, XATTR))
+    }
+
+    fn of(value: Result<Vec<u8>>) -> Result<Self> {
+        match value {
             Ok(value) => Ok(Self::decode(&value).unwrap_or_default()),
             Err(Status::NotFound | Status::NotSupported | Status::Access | Status::NotOwner) => {
                 Ok(Self::default())

@@ -86,6 +86,19 @@ struct Member {
     dead: Dead,
 }
 
+/// How the dead properties of a member are found.
+enum Way {
+    /// By its name in the directory.
+    Name,
+    /// By the handle of what a link leads to.
+    Handle(Handle),
+    /// Not at all.
+    None,
+}
+
+/// A member while it is looked at.
+type Looked = (Vec<u8>, Attr, Dead, Way);
+
 /// An answer that is being made.
 struct Answer {
     dav: Arc<Dav>,
@@ -176,47 +189,52 @@ impl Answer {
 
     /// Members of a directory. What goes away meanwhile, leads nowhere or is no file is left out.
     async fn look(&self, dir: &Node, batch: Vec<Listed>) -> vfs::fs::Result<Vec<Member>> {
-        let mut members: Vec<(Vec<u8>, Option<Handle>, Attr)> = Vec::with_capacity(batch.len());
+        let mut members = Vec::with_capacity(batch.len());
         for listed in batch {
             let Some(attr) = listed.attr() else { continue };
-            // What is mounted has none: nobody can ask for more than is known of it here.
-            let (name, handle) = (listed.name, listed.entry.map(|(handle, _)| handle));
+            let (name, mounted) = (listed.name, listed.mounted.is_some());
             match attr.kind {
-                FileType::Regular | FileType::Directory => members.push((name, handle, attr)),
+                // Of what is mounted no more is known here.
+                FileType::Regular | FileType::Directory if mounted => {
+                    members.push((name, attr, Dead::default(), Way::None));
+                }
+                FileType::Regular | FileType::Directory => {
+                    members.push((name, attr, Dead::default(), Way::Name));
+                }
                 FileType::Symlink => {
                     let path = self.path.with(&name);
                     let found = self.core.find(&self.who, &path, Links::Follow).await;
                     if let Ok(Found::Node(node)) = found {
-                        members.push((name, Some(node.handle), node.attr));
+                        members.push((name, node.attr, Dead::default(), Way::Handle(node.handle)));
                     }
                 }
                 _ => {}
             }
         }
-        let mut dead = Vec::new();
-        if needs_dead(&self.find) {
-            let fs = Arc::clone(&dir.reached.share.fs);
-            let handles: Vec<_> = members.iter().map(|(_, handle, _)| *handle).collect();
-            let read = move |cx: vfs::fs::Context<'_>| {
-                let read = |file: &Option<Handle>| match file {
-                    Some(file) => Dead::read(&*fs, cx, file),
-                    None => Ok(Dead::default()),
-                };
-                let all = handles.iter().map(|file| match read(file) {
-                    Err(vfs::status::Status::WouldBlock) => Err(vfs::status::Status::WouldBlock),
-                    // Gone, perhaps: it has none then.
-                    done => Ok(done.unwrap_or_default()),
-                });
-                all.collect::<vfs::fs::Result<Vec<Dead>>>()
-            };
-            dead = self.core.look(&self.who, &dir.reached.cred, read).await?;
+        if needs_dead(&self.find) && dir.reached.share.fs.features().xattrs {
+            members = self.with_dead(dir, members).await?;
         }
-        let mut dead = dead.into_iter();
-        let member = |(name, _, attr): (Vec<u8>, Option<Handle>, Attr)| {
-            let dead = dead.next().unwrap_or_default();
-            Member { name, attr, dead }
-        };
+        let member = |(name, attr, dead, _)| Member { name, attr, dead };
         Ok(members.into_iter().map(member).collect())
+    }
+
+    /// Adds the dead properties of members of a directory.
+    async fn with_dead(&self, dir: &Node, members: Vec<Looked>) -> vfs::fs::Result<Vec<Looked>> {
+        let (fs, at) = (Arc::clone(&dir.reached.share.fs), dir.handle);
+        let read = move |cx: vfs::fs::Context<'_>| {
+            let mut members = members;
+            for (name, _, dead, way) in &mut members {
+                let read = match way {
+                    Way::Name => Dead::read_at(&*fs, cx, (&at, name)),
+                    Way::Handle(file) => Dead::read(&*fs, cx, file),
+                    Way::None => continue,
+                };
+                // Gone, perhaps: it has none then.
+                *dead = read.unwrap_or_default();
+            }
+            members
+        };
+        self.core.pooled(&self.who, &dir.reached.cred, read).await
     }
 
     fn member(&mut self, Member { name, attr, dead }: &Member) {

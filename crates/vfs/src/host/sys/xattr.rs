@@ -5,21 +5,34 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use libc::{c_char, c_void};
+
 use super::{ProcPath, check, check_size};
 
 /// getxattr(2).
 pub fn get(fd: BorrowedFd<'_>, name: &CStr, max: usize) -> io::Result<Vec<u8>> {
-    let path = ProcPath::new(fd);
+    get_of(libc::getxattr, ProcPath::new(fd).as_cstr(), (name, max))
+}
+
+/// lgetxattr(2) of an entry of a directory: of a link itself.
+pub fn get_at(
+    (dir, entry): (BorrowedFd<'_>, &CStr),
+    name: &CStr,
+    max: usize,
+) -> io::Result<Vec<u8>> {
+    let dir = ProcPath::new(dir);
+    let path = [dir.as_cstr().to_bytes(), b"/", entry.to_bytes_with_nul()].concat();
+    let path = CStr::from_bytes_with_nul(&path).map_err(io::Error::other)?;
+    get_of(libc::lgetxattr, path, (name, max))
+}
+
+/// getxattr(2) or lgetxattr(2).
+type Get = unsafe extern "C" fn(*const c_char, *const c_char, *mut c_void, usize) -> isize;
+
+fn get_of(get: Get, path: &CStr, (name, max): (&CStr, usize)) -> io::Result<Vec<u8>> {
     let ask = |out: &mut [u8]| {
         // SAFETY: both strings end with NUL; pointer and length describe `out`.
-        check_size(unsafe {
-            libc::getxattr(
-                path.as_cstr().as_ptr(),
-                name.as_ptr(),
-                out.as_mut_ptr().cast(),
-                out.len(),
-            )
-        })
+        check_size(unsafe { get(path.as_ptr(), name.as_ptr(), out.as_mut_ptr().cast(), out.len()) })
     };
     // Most are short. A size of 0 would ask for the length only.
     let mut out = vec![0; 256.min(max.max(1))];
