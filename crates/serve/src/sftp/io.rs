@@ -78,7 +78,8 @@ pub(super) async fn fsync(s: &Session, file: &OpenFile) -> Result<()> {
     attr::publish_file(file).await
 }
 
-/// copy-data: `len` 0 is to the end of the source.
+/// copy-data: `len` 0 is to the end of the source. A handle that appends takes it at the end of its
+/// file, as it does what is written.
 pub(super) async fn copy(
     s: &Session,
     (from, from_offset): (&OpenFile, u64),
@@ -88,11 +89,16 @@ pub(super) async fn copy(
     if from.reader.is_none() || !to.writes {
         return Err(Status::Access.into());
     }
+    let to_offset = match to.append {
+        true => s.core.attr(&s.who, &to.node).await?.size,
+        false => to_offset,
+    };
     let (from_end, to_end) = match len {
         0 => (u64::MAX, u64::MAX),
         _ => (from_offset.saturating_add(len), to_offset.saturating_add(len)),
     };
-    let same = from.node.key() == to.node.key();
+    // Whatever names, handles and shares led to it.
+    let same = from.node.key().is_same_inode(&to.node.key());
     if same && from_offset < to_end && to_offset < from_end {
         return Err(Refusal::failure("The ranges overlap"));
     }

@@ -29,6 +29,14 @@ fn scene() -> Scene {
     Scene::in_memory(Service::Sftp)
 }
 
+/// copy-data.
+fn copy<'a>(from: &'a [u8], read_offset: u64, read_len: u64, to: &'a [u8], at: u64) -> Request<'a> {
+    let (read_handle, write_handle) = (HandleBytes(from), HandleBytes(to));
+    let write_offset = at;
+    let args = CopyData { read_handle, read_offset, read_len, write_handle, write_offset };
+    Request::Extended(Extended::CopyData(args))
+}
+
 #[test]
 fn all_extensions_are_told() {
     with_client(&scene(), |_, client, _| async move {
@@ -340,15 +348,6 @@ fn copies_at_the_server() {
         let both = OpenFlags::READ.with(OpenFlags::WRITE);
         let from = c.call(open(b"/share/a", both)).await.handle();
         let to = c.call(open(b"/share/b", new_file())).await.handle();
-        let copy = |from, read_offset, read_len, to, write_offset| {
-            Request::Extended(Extended::CopyData(CopyData {
-                read_handle: HandleBytes(from),
-                read_offset,
-                read_len,
-                write_handle: HandleBytes(to),
-                write_offset,
-            }))
-        };
         c.done(copy(&from, 0, 0, &to, 10)).await;
         c.done(copy(&from, 100, 5, &to, 0)).await;
         assert_eq!(c.call(copy(&from, 0, 10, &from, 5)).await, FAILURE);
@@ -359,6 +358,41 @@ fn copies_at_the_server() {
         let got = c.get_file(b"/share/b").await;
         assert_eq!(got.len(), 200_010);
         assert_eq!((&got[..5], &got[10..]), (&data[100..105], &data[..200_000]));
+    });
+}
+
+#[test]
+fn nothing_is_copied_over_itself() {
+    let folder = Scratch::new();
+    std::fs::create_dir(folder.0.join("share/sub")).expect("a folder");
+    let sub = folder.0.join("share/sub");
+    let options = vfs::host::HostOptions::new(vfs::share::tag("sub"), [7; 32]);
+    let inner: Arc<dyn vfs::fs::FileSystem> =
+        vfs::host::HostFs::open(&sub, options).expect("a share");
+    let scene = Scene::over(Service::Sftp, &[("share", folder.share()), ("sub", inner)]);
+    with_client(&scene, move |_, mut c, _| async move {
+        let data: Vec<u8> = (0..100_000u32).map(|n| (n / 3) as u8).collect();
+        c.put_file(b"/share/sub/f", &data).await;
+        std::fs::hard_link(sub.join("f"), sub.join("again")).expect("a second name");
+        std::os::unix::fs::symlink("f", sub.join("link")).expect("a link");
+        let both = OpenFlags::READ.with(OpenFlags::WRITE);
+        let from = c.call(open(b"/share/sub/f", both)).await.handle();
+        for other in [b"/share/sub/again".as_slice(), b"/share/sub/link", b"/sub/f"] {
+            let to = c.call(open(other, both)).await.handle();
+            for (at, len, into) in [(0, 10, 5), (5, 10, 0), (0, 0, 50_000), (0, u64::MAX, 1)] {
+                assert_eq!(c.call(copy(&from, at, len, &to, into)).await, FAILURE, "{other:?}");
+            }
+            c.done(close(&to)).await;
+        }
+        // To its own end it can be copied.
+        let append = c.call(open(b"/sub/again", both.with(OpenFlags::APPEND))).await.handle();
+        c.done(copy(&from, 10, 20, &append, 0)).await;
+        c.done(copy(&append, 0, 5, &append, 0)).await;
+        assert_eq!(c.call(copy(&append, 0, 0, &append, 0)).await, FAILURE);
+        c.done(close(&append)).await;
+        c.done(close(&from)).await;
+        let expect = [&data[..], &data[10..30], &data[..5]].concat();
+        assert!(c.get_file(b"/share/sub/f").await == expect);
     });
 }
 
