@@ -46,6 +46,8 @@ struct Shared {
     limits: PoolLimits,
     queues: Mutex<Queues>,
     work: Condvar,
+    /// A thread has nothing to do.
+    rest: Condvar,
 }
 
 #[derive(Default)]
@@ -83,6 +85,7 @@ impl Pool {
             limits,
             queues: Mutex::new(Queues::default()),
             work: Condvar::new(),
+            rest: Condvar::new(),
         });
         let mut threads = Vec::new();
         for n in 0..limits.threads.max(1) {
@@ -121,6 +124,15 @@ impl Pool {
     /// Threads that are at work.
     pub fn busy(&self) -> usize {
         self.threads.len().saturating_sub(self.shared.lock().idle)
+    }
+
+    /// Waits until everything that was queued is done. For the end of a process: what nobody waits
+    /// for, such as removing the temporary file of an upload that was given up, is done too.
+    pub fn wait_idle(&self) {
+        let mut queues = self.shared.lock();
+        while queues.used > 0 || queues.idle < self.threads.len() {
+            queues = self.shared.rest.wait(queues).unwrap_or_else(|e| e.into_inner());
+        }
     }
 
     /// Operations that wait for a thread.
@@ -214,6 +226,7 @@ impl Shared {
                 return;
             } else {
                 queues.idle += 1;
+                self.rest.notify_all();
                 queues = self.work.wait(queues).unwrap_or_else(|e| e.into_inner());
                 queues.idle -= 1;
             }

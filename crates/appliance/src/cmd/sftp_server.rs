@@ -153,7 +153,12 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         budgets: Arc::new(Budgets::new(Limits::default())),
         large: LargeBuffers::default(),
     });
-    exchange(files, person, settings)
+    let pool = Arc::clone(&files.pool);
+    let served = exchange(files, person, settings);
+    // Temporary files of uploads that were given up are removed there, and this process is the only
+    // one that knows of them.
+    pool.wait_idle();
+    served
 }
 
 fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Result<(), Failure> {

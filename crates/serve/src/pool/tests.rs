@@ -75,3 +75,23 @@ fn dropping_runs_what_is_queued() {
     drop((pool, done));
     assert_eq!(is_done.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
 }
+
+#[test]
+fn who_waits_for_the_end_sees_everything_done() {
+    let pool = pool(2, 100, 100);
+    let release = hold(&pool);
+    let (done, order) = mpsc::channel();
+    for n in 0..20 {
+        let done = done.clone();
+        pool.reserve(1).unwrap().run(0, Box::new(move |_| done.send(n).unwrap()));
+    }
+    let waiting = Arc::clone(&pool);
+    let waiter = std::thread::spawn(move || waiting.wait_idle());
+    for _ in 0..20 {
+        order.recv_timeout(WAIT).unwrap();
+    }
+    assert!(!waiter.is_finished(), "a thread is still at work");
+    drop(release);
+    waiter.join().unwrap();
+    assert_eq!((pool.busy(), pool.queued()), (0, 0));
+}
