@@ -319,11 +319,9 @@ impl Core {
     /// [`Status::Access`]; as of CREATE; as for [`Core::open`].
     pub async fn upload(self: &Rc<Self>, who: &Caller, spot: &Spot, how: How) -> Result<Upload> {
         spot.reached.for_change()?;
-        let mut opened = Vec::new();
-        if let Some(there) = spot.entry {
-            self.may_write(who, spot, &there).await?;
-            opened.push(self.open(who, FileKey::from(&there.attr), true).await?);
-        }
+        let mut spot = spot.clone();
+        let mut opened: Vec<_> = self.claim(who, &mut spot).await?.into_iter().collect();
+        let spot = &spot;
         let in_place = || Removal::none(self, who);
         let how = match how {
             How::Whole(set) if !self.may_replace(who, spot).await? => How::InPlace(cut(set)),
@@ -360,8 +358,10 @@ impl Core {
     /// As for [`Core::upload`].
     pub async fn may_upload(&self, who: &Caller, spot: &Spot) -> Result<()> {
         spot.reached.for_change()?;
-        if let Some(there) = spot.entry {
-            return self.may_write(who, spot, &there).await;
+        if let Some(there) = spot.entry
+            && self.may_write(who, spot, &there).await?
+        {
+            return Ok(());
         }
         let (fs, dir) = (Arc::clone(&spot.reached.share.fs), spot.dir);
         let look = move |cx: Context<'_>| fs.access(cx, &dir, access::EXTEND);
@@ -369,14 +369,30 @@ impl Core {
         if granted & access::EXTEND == 0 { Err(Status::Access) } else { Ok(()) }
     }
 
-    async fn may_write(&self, who: &Caller, spot: &Spot, there: &Entry) -> Result<()> {
+    /// Opens what is at a place, which the caller must be permitted to write, for being replaced or
+    /// written into. What was removed since it was found is none.
+    async fn claim(&self, who: &Caller, spot: &mut Spot) -> Result<Option<Opened>> {
+        let Some(there) = spot.entry else { return Ok(None) };
+        if self.may_write(who, spot, &there).await? {
+            return self.open(who, FileKey::from(&there.attr), true).await.map(Some);
+        }
+        spot.entry = None;
+        Ok(None)
+    }
+
+    /// Whether a file is still there, which the caller must be permitted to write.
+    async fn may_write(&self, who: &Caller, spot: &Spot, there: &Entry) -> Result<bool> {
         match there.attr.kind {
             FileType::Regular => {}
             FileType::Directory => return Err(Status::IsDirectory),
             _ => return Err(Status::Invalid),
         }
-        let granted = self.access(who, &spot.node()?, access::MODIFY).await?;
-        if granted & access::MODIFY == 0 { Err(Status::Access) } else { Ok(()) }
+        match self.access(who, &spot.node()?, access::MODIFY).await {
+            Ok(granted) if granted & access::MODIFY == 0 => Err(Status::Access),
+            // Somebody has removed or replaced it while the data was on its way.
+            Err(Status::Stale | Status::NotFound) => Ok(false),
+            granted => granted.map(|_| true),
+        }
     }
 
     /// Whether a file that is made in the directory of a place may take the name of what is there.
@@ -468,13 +484,12 @@ impl Core {
         condition: &Condition,
     ) -> Result<Finished> {
         spot.reached.for_change()?;
+        let mut spot = spot.clone();
+        let opened = self.claim(who, &mut spot).await?;
+        let spot = &spot;
         if !self.may_replace(who, spot).await? {
+            drop(opened);
             return self.put_in_place(who, spot, (data, set), condition).await;
-        }
-        let mut opened = None;
-        if let Some(there) = spot.entry {
-            self.may_write(who, spot, &there).await?;
-            opened = Some(self.open(who, FileKey::from(&there.attr), true).await?);
         }
         let mut removal = Removal::new(self, who, spot);
         let making = removal.making().ok_or(Status::Fault)?;
@@ -723,7 +738,11 @@ impl Upload {
         if self.is_aside() {
             return Ok(Finished::Withheld(Box::new(self)));
         }
-        let attr = self.core.attr(&self.who, &self.node).await?;
+        let attr = match self.core.attr(&self.who, &self.node).await {
+            // It had its name; the next one has it already.
+            Err(Status::Stale | Status::NotFound) => self.node.attr,
+            attr => attr?,
+        };
         Ok(Finished::Named(Box::new(Node { attr, ..self.node.clone() })))
     }
 }

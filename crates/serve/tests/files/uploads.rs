@@ -299,3 +299,32 @@ fn prepare_sticky(fs: &MemFs) -> [u64; 2] {
         made.expect("made").value.attr.fileid
     })
 }
+
+/// Somebody removes the file that is to be replaced while the data of the new one is on its way.
+#[test]
+fn what_is_to_be_replaced_may_be_removed_meanwhile() {
+    let scene = Scene::in_memory(Service::Http);
+    let who = scene.caller("alice");
+    scene.run(|core| async move {
+        let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        for how in [None, Some(How::Whole(set)), Some(How::InPlace(set))] {
+            let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");
+            core.put(&who, &spot, (b"old".to_vec(), set)).await.expect("put");
+            let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");
+            core.remove(&who, &spot).await.expect("removed");
+            assert_eq!(core.may_upload(&who, &spot).await, Ok(()));
+            match how {
+                None => drop(core.put(&who, &spot, (b"new".to_vec(), set)).await.expect("put")),
+                Some(how) => {
+                    let mut upload = core.upload(&who, &spot, how).await.expect("begun");
+                    upload.write(0, b"new".to_vec()).await.expect("written");
+                    upload.finish(SetAttr::default()).await.expect("finished");
+                }
+            }
+            assert_eq!(content(&core, &who, "/share/f").await.expect("read"), b"new");
+            let spot = core.spot(&who, &path("/share/f"), Links::Follow).await.expect("a place");
+            core.remove(&who, &spot).await.expect("removed");
+        }
+        assert!(raw_names(&core, &who).await.is_empty());
+    });
+}
