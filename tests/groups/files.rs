@@ -8,6 +8,8 @@ mod file_clients;
 mod file_services;
 #[path = "../ftp_clients.rs"]
 mod ftp_clients;
+#[path = "../interleaved.rs"]
+mod interleaved;
 #[path = "../secure_protocols.rs"]
 mod secure_protocols;
 #[path = "../sftp_subsystem.rs"]

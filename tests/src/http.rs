@@ -38,6 +38,22 @@ impl Http {
         body: &[u8],
     ) -> io::Result<(u16, String, Vec<u8>)> {
         self.begin((method, target), fields, body.len(), body)?;
+        self.answer(method)
+    }
+
+    /// More of the body of a request that was begun.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn send(&mut self, data: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(data)
+    }
+
+    /// The answer to a request that was begun: status, head and body.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn answer(&mut self, method: &str) -> io::Result<(u16, String, Vec<u8>)> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             if self.stream.read_until(b'\n', &mut head)? == 0 {
