@@ -298,4 +298,4 @@ fn host_and_port(url: &str) -> Result<(String, u16), ClientError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

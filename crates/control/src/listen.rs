@@ -4,6 +4,7 @@
 pub mod https;
 pub mod local;
 pub mod node;
+pub mod places;
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,17 +15,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Extension;
 use base::limits::{
-    ADMIN_CONNECTIONS_MAX, ADMIN_DRAIN_TIMEOUT, ADMIN_HANDSHAKE_TIMEOUT, API_HEAD_MAX,
+    ADMIN_CONNECTIONS_CLIENT_MAX, ADMIN_CONNECTIONS_MAX, ADMIN_DRAIN_TIMEOUT,
+    ADMIN_HANDSHAKE_TIMEOUT, ADMIN_LOCAL_CONNECTIONS_MAX, API_HEAD_MAX,
 };
 use hyper::rt::{Read, Write};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::api::{Control, Peer, router};
+use self::places::Places;
+use crate::api::{Control, router};
 use crate::certificates::shown::Shown;
 
 /// Why the API cannot be served.
@@ -67,6 +69,7 @@ pub struct ListenConfig {
 pub struct Listening {
     admin: SocketAddr,
     socket: PathBuf,
+    places: Arc<Places>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -75,6 +78,11 @@ impl Listening {
     /// The bound HTTPS address.
     pub fn admin(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// The places of connections over the network.
+    pub fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     /// Stops accepting, gives open requests [`ADMIN_DRAIN_TIMEOUT`], removes the socket.
@@ -115,15 +123,22 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
         .build()
         .map_err(ListenError::Thread)?;
     let (stop, stopped) = watch::channel(false);
+    let places = Arc::new(Places::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX));
+    let (alive, mut ended) = mpsc::channel(1);
+    let shared = Shared {
+        router: router(control.clone()),
+        places: places.clone(),
+        local: Arc::new(Semaphore::new(ADMIN_LOCAL_CONNECTIONS_MAX)),
+        stopped,
+        _alive: alive,
+    };
     let serve = async move {
-        let shared = Shared {
-            router: router(control.clone()),
-            places: Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX)),
-            stopped,
-        };
         serve(tcp, unix, config.shown, &shared).await;
         control.end();
-        drain(&shared.places).await;
+        drop(shared);
+        // Nothing is ever sent: this returns when the last connection has dropped its sender.
+        // Whoever is not done by then is cut off.
+        let _ = tokio::time::timeout(ADMIN_DRAIN_TIMEOUT, ended.recv()).await;
     };
     let thread = std::thread::Builder::new()
         .name("control".to_owned())
@@ -133,7 +148,7 @@ pub fn start(control: Arc<Control>, config: ListenConfig) -> Result<Listening, L
             runtime.shutdown_timeout(Duration::from_millis(100));
         })
         .map_err(ListenError::Thread)?;
-    Ok(Listening { admin, socket: config.socket, stop, thread: Some(thread) })
+    Ok(Listening { admin, socket: config.socket, places, stop, thread: Some(thread) })
 }
 
 fn bind_tcp(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
@@ -147,8 +162,11 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
 #[derive(Clone)]
 struct Shared {
     router: Router,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
+    local: Arc<Semaphore>,
     stopped: watch::Receiver<bool>,
+    /// Dropped with the connection that has it, which is how the end waits for all.
+    _alive: mpsc::Sender<()>,
 }
 
 async fn serve(tcp: TcpListener, unix: UnixListener, tls: Arc<Shown>, shared: &Shared) {
@@ -176,22 +194,15 @@ fn stop_listening(listener: &impl AsFd) {
     let _ = unsafe { libc::shutdown(listener.as_fd().as_raw_fd(), libc::SHUT_RDWR) };
 }
 
-async fn drain(places: &Semaphore) {
-    let all = places.acquire_many(ADMIN_CONNECTIONS_MAX as u32);
-    // Whoever is not done by then is cut off.
-    let _ = tokio::time::timeout(ADMIN_DRAIN_TIMEOUT, all).await;
-}
-
 /// Pause after a refused accept: without descriptors, trying at once would only burn a core.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves one connection until it ends or the server does.
-async fn connection<I>(io: I, peer: Peer, shared: Shared)
+async fn connection<I>(io: I, router: Router, mut stopped: watch::Receiver<bool>)
 where
     I: Read + Write + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(shared.router.layer(Extension(peer)));
-    let mut stopped = shared.stopped;
+    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(ADMIN_HANDSHAKE_TIMEOUT)
@@ -221,3 +232,6 @@ fn with_short_path<T>(
     let dir = std::fs::File::open(dir)?;
     with(&PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name))
 }
+
+#[cfg(test)]
+mod tests;

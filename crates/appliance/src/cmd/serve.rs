@@ -30,7 +30,7 @@ use ::lab::desk::{Desk, Worker};
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
 use control::accounts::People;
 use control::api::Control;
-use control::listen::{self, ListenError, Listening};
+use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::replication::Replication;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
@@ -89,6 +89,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         replication: open_replication(&state)?,
         started: wall_ns() / NS_PER_S,
         admin: OnceLock::new(),
+        admin_places: OnceLock::new(),
         alerts: OnceLock::new(),
     });
     let clock = Arc::new(SystemClock);
@@ -99,9 +100,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config = certificates::listen(&certificates, &plan, &state);
-    let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
+    let listening = listen(&running, &control, config)?;
     let keeper = certificates::keep(certificates)?;
-    let _ = running.admin.set(listening.admin());
     let registration = register(&plan, &state);
     let lab = running.lab.0.start(from_here(running.storage.nfs().parts().at));
 
@@ -131,6 +131,18 @@ fn keys(state: &StateDir) -> Result<Keys, Failure> {
     // The lock of the state directory sees to it that nobody else has this number now.
     serve::files::upload::set_owner(keys.number());
     Ok(keys)
+}
+
+/// The administration, from now on; whoever tells of the server knows where it is.
+fn listen(
+    running: &Running,
+    control: &Arc<Control>,
+    config: ListenConfig,
+) -> Result<Listening, Failure> {
+    let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
+    let _ = running.admin.set(listening.admin());
+    let _ = running.admin_places.set(listening.places().clone());
+    Ok(listening)
 }
 
 /// Where operations are written down.

@@ -5,8 +5,15 @@ use std::time::Duration;
 
 // --- control: the admin listener and the local socket -------------------------------------------
 
-/// Admin connections served at once: a browser opens six, scripts a few.
+/// Connections of the HTTPS listener of the administration at once: a browser opens six, scripts a
+/// few.
 pub const ADMIN_CONNECTIONS_MAX: usize = 256;
+/// How many of them one client address (for IPv6 its /64) may have: half, so that one address
+/// never takes the places of all others, and dozens of browsers behind one proxy still fit.
+pub const ADMIN_CONNECTIONS_CLIENT_MAX: usize = 128;
+/// Connections of the local socket at once. They are limited apart from those of the network, so
+/// that whoever administers on the machine itself is never locked out from there.
+pub const ADMIN_LOCAL_CONNECTIONS_MAX: usize = 64;
 /// Time a client has for the TLS handshake, and then for each request head.
 pub const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time given to admin connections when the server ends.

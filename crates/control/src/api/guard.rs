@@ -18,6 +18,7 @@ use super::reader::Reader;
 use super::routes::Needs;
 use super::{ApiError, Control, Peer};
 use crate::access::{Level, Rights};
+use crate::listen::places::Seat;
 use crate::state::files::digest;
 use crate::tree::Who;
 use crate::tree::view::Viewer;
@@ -141,6 +142,9 @@ pub async fn permit(
     if let Some(identity) = identity {
         request.extensions_mut().insert(identity);
     }
+        if let Some(seat) = request.extensions().get::<Seat>() {
+            seat.keep();
+        }
     let reader = Reader::new(&control, rules.needs, peer, request.headers());
     reader.guard(next.run(in_time(request, API_BODY_TIMEOUT)).await)
 }

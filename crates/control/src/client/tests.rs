@@ -72,10 +72,10 @@ fn broken_answers_are_errors() {
     }
 }
 
-struct Server {
+pub(crate) struct Server {
     scratch: Scratch,
-    listening: Listening,
-    state: StateDir,
+    pub(crate) listening: Listening,
+    pub(crate) state: StateDir,
 }
 
 fn tree(state: &StateDir) -> Arc<Tree> {
@@ -93,7 +93,7 @@ fn serve() -> Server {
     serve_at(Ipv4Addr::LOCALHOST)
 }
 
-fn serve_at(address: Ipv4Addr) -> Server {
+pub(crate) fn serve_at(address: Ipv4Addr) -> Server {
     let scratch = Scratch::new();
     // Longer than a socket address may be.
     let path = scratch.path().join("deep".repeat(30));

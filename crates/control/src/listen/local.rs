@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use axum::extract::Extension;
 use hyper_util::rt::TokioIo;
 
 use super::{ACCEPT_PAUSE, Shared, connection, with_short_path};
@@ -45,10 +46,11 @@ pub(super) async fn accept(listener: &tokio::net::UnixListener, shared: &Shared)
         if uid != 0 && uid != us {
             continue;
         }
-        let Ok(place) = shared.places.clone().try_acquire_owned() else { continue };
+        let Ok(place) = shared.local.clone().try_acquire_owned() else { continue };
         let shared = shared.clone();
         tokio::spawn(async move {
-            connection(TokioIo::new(stream), Peer::Local { uid }, shared).await;
+            let router = shared.router.clone().layer(Extension(Peer::Local { uid }));
+            connection(TokioIo::new(stream), router, shared.stopped.clone()).await;
             drop(place);
         });
     }

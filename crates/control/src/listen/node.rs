@@ -17,6 +17,19 @@ pub static NODE: Context = Context::new(
     service::UPTIME,
     service::LISTEN,
     Property::state("socket", "Local socket", PATH, "Where commands on this machine reach it."),
+    Property::state(
+        "connections",
+        "Connections",
+        COUNT,
+        "Connections over the network now, those of browsers and programs alike.",
+    ),
+    Property::state(
+        "connections_ended",
+        "Connections ended",
+        COUNT,
+        "Connections over the network that were refused because there were too many, or closed \
+         before anybody had signed in on them to make room for newer ones.",
+    ),
     Property::state("sessions", "Sessions", COUNT, "Browsers that are signed in."),
     service::LOG_LEVEL,
     service::LOG,

@@ -362,11 +362,16 @@ impl Apply for Administration {
 impl Live for Administration {
     fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
         let at = self.running.admin.get().map(ToString::to_string).unwrap_or_default();
+        let places = self.running.admin_places.get();
+        let taken = places.map_or(0, |places| places.taken() as u64);
+        let ended = places.map_or(0, |places| places.ended());
         vec![
             ("state", Value::text("online")),
             ("uptime", Value::Integer(uptime(&self.running))),
             ("listen", Value::Text(at)),
             ("socket", Value::Text(self.socket.to_string_lossy().into_owned())),
+            ("connections", Value::Integer(integer(taken))),
+            ("connections_ended", Value::Integer(integer(ended))),
             ("sessions", Value::Integer(integer(self.people.signed_in() as u64))),
             ("log", log_of(ADMINISTRATION)),
         ]

@@ -9,6 +9,7 @@ use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, 
 use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
+use control::listen::places::Places;
 use control::nfs::NfsState;
 use control::replication::Replication;
 use control::transfers::Transfers;
@@ -49,6 +50,8 @@ pub struct Running {
     pub started: u64,
     /// Where the admin interface listens, once it does.
     pub admin: OnceLock<SocketAddr>,
+    /// The places of its connections, from then on.
+    pub admin_places: OnceLock<Arc<Places>>,
     /// What people are told of, once it is watched. It knows us in turn.
     pub alerts: OnceLock<Weak<Alerts>>,
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use base::limits::{ACME_HTTP_CONNECTIONS_MAX, ACME_HTTP_HEAD_MAX, ADMIN_HANDSHAKE_TIMEOUT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::Answers;
+use crate::listen::places::Places;
 
 /// Where an authority looks (RFC 8555 §8.3).
 const WHERE: &str = "GET /.well-known/acme-challenge/";
@@ -26,20 +26,23 @@ pub async fn serve(
     answers: Arc<Answers>,
 ) -> std::io::Result<impl Future<Output = std::convert::Infallible>> {
     let listener = TcpListener::bind(at).await?;
-    let places = Arc::new(Semaphore::new(ACME_HTTP_CONNECTIONS_MAX));
+    let client_max = ACME_HTTP_CONNECTIONS_MAX / 2;
+    let places = Arc::new(Places::new(ACME_HTTP_CONNECTIONS_MAX, client_max));
     Ok(async move {
         loop {
-            let Ok((stream, _)) = listener.accept().await else {
+            let Ok((stream, from)) = listener.accept().await else {
                 tokio::time::sleep(PAUSE).await;
                 continue;
             };
-            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let Some(place) = places.take(from.ip()) else { continue };
             let answers = answers.clone();
             tokio::spawn(async move {
                 let whole = one(stream, &answers);
                 // Whoever is slower is no authority; one that went away needs no answer.
-                let _ = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, whole).await;
-                drop(place);
+                tokio::select! {
+                    _ = tokio::time::timeout(ADMIN_HANDSHAKE_TIMEOUT, whole) => {}
+                    () = place.given_away() => {}
+                }
             });
         }
     })

@@ -1,0 +1,91 @@
+//! Who gets a place, and whose place it was.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use base::limits::{ADMIN_CONNECTIONS_CLIENT_MAX, ADMIN_CONNECTIONS_MAX};
+
+use super::{Place, Places};
+
+fn places() -> Arc<Places> {
+    Arc::new(Places::new(ADMIN_CONNECTIONS_MAX, ADMIN_CONNECTIONS_CLIENT_MAX))
+}
+
+fn v4(last: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, last))
+}
+
+fn v6(site: u16, host: u16) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, site, 0, 0, 0, host))
+}
+
+fn is_given_away(place: &Place) -> bool {
+    let waiting = std::pin::pin!(place.given_away());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    waiting.poll(&mut context).is_ready()
+}
+
+#[test]
+fn one_client_gives_its_own_oldest_place_away() {
+    let places = places();
+    let other = places.take(v4(2)).unwrap();
+    let own: Vec<Place> =
+        (0..300).map(|_| places.take(v4(1)).expect("a newcomer gets a place")).collect();
+    assert_eq!(places.taken(), ADMIN_CONNECTIONS_CLIENT_MAX + 1);
+    assert!(!is_given_away(&other), "a client's flood ends only its own connections");
+    let gone = own.iter().filter(|place| is_given_away(place)).count();
+    assert_eq!(gone, 300 - ADMIN_CONNECTIONS_CLIENT_MAX);
+    assert!(!is_given_away(&own[299]), "the newest stays");
+    assert_eq!(places.ended(), gone as u64);
+    drop(own);
+    assert_eq!(places.taken(), 1);
+}
+
+#[test]
+fn many_clients_give_the_oldest_place_away() {
+    let places = places();
+    let idle: Vec<Place> =
+        (0..ADMIN_CONNECTIONS_MAX).map(|n| places.take(v4(n as u8)).unwrap()).collect();
+    let _newcomer = places.take(v6(1, 1)).unwrap();
+    assert!(is_given_away(&idle[0]));
+    assert!(!is_given_away(&idle[1]));
+    assert_eq!(places.taken(), ADMIN_CONNECTIONS_MAX);
+}
+
+#[test]
+fn a_flood_from_many_clients_takes_its_own_places() {
+    let places = places();
+    let mut flood: Vec<Place> =
+        (0..ADMIN_CONNECTIONS_MAX).map(|n| places.take(v4((n % 64) as u8)).unwrap()).collect();
+    let honest = places.take(v4(200)).unwrap();
+    // Each is opened again as soon as it has ended.
+    for n in 0..2 * ADMIN_CONNECTIONS_MAX {
+        flood.retain(|place| !is_given_away(place));
+        flood.push(places.take(v4((n % 64) as u8)).unwrap());
+        assert!(!is_given_away(&honest));
+    }
+}
+
+#[test]
+fn who_is_signed_in_keeps_the_place() {
+    let places = places();
+    let own: Vec<Place> =
+        (0..ADMIN_CONNECTIONS_CLIENT_MAX).map(|_| places.take(v4(1)).unwrap()).collect();
+    own[1..].iter().for_each(|place| place.seat().keep());
+    let newer = places.take(v4(1)).unwrap();
+    assert!(is_given_away(&own[0]));
+    newer.seat().keep();
+    assert!(places.take(v4(1)).is_none(), "all are signed in");
+    assert_eq!(places.ended(), 2);
+    assert!(places.take(v4(2)).is_some());
+}
+
+#[test]
+fn one_site_of_ipv6_is_one_client() {
+    let places = places();
+    let site: Vec<Place> = (0..300).map(|n| places.take(v6(7, n)).unwrap()).collect();
+    assert_eq!(places.taken(), ADMIN_CONNECTIONS_CLIENT_MAX);
+    drop(site);
+    assert_eq!(places.taken(), 0);
+}
