@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use e2e::cgroup::CpuQuota;
+use e2e::cgroup::Group;
 use e2e::lab::{Agent, Ended, Run, Target};
 use e2e::link::{self, Link};
 use e2e::scratch::Scratch;
@@ -51,7 +51,7 @@ fn a_cpu_quota_on_the_server() {
     if !is_root() {
         skip!("planted-quota", "needs root");
     }
-    let quota = match CpuQuota::new(CORES) {
+    let quota = match Group::with_cores(CORES) {
         Ok(quota) => quota,
         Err(why) => skip!("planted-quota", "{why}"),
     };
@@ -137,7 +137,7 @@ fn a_throttled_generator() {
     if !is_root() {
         skip!("planted-generator", "needs root");
     }
-    let quota = match CpuQuota::new(CORES) {
+    let quota = match Group::with_cores(CORES) {
         Ok(quota) => quota,
         Err(why) => skip!("planted-generator", "{why}"),
     };

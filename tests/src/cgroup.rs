@@ -1,9 +1,10 @@
-//! A CPU quota of a test's own, by whichever version of control groups this machine has.
+//! A control group of a test's own with a limit on CPU or memory, by whichever version of control
+//! groups this machine has.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -14,32 +15,36 @@ const PERIOD_US: u32 = 10_000;
 /// How long the members of a group may take to be gone once they were told.
 const EMPTY_WITHIN: Duration = Duration::from_secs(5);
 
-/// A control group with a quota. Dropping it removes it; whoever was in it must be told to end
+/// Where version 2 is mounted.
+const V2: &str = "/sys/fs/cgroup";
+
+/// Whether version 2 offers this controller to groups below its root.
+fn has_controller(name: &str) -> bool {
+    let list = Path::new(V2).join("cgroup.subtree_control");
+    fs::read_to_string(list).unwrap_or_default().split_whitespace().any(|c| c == name)
+}
+
+/// A control group with a limit. Dropping it removes it; whoever was in it must be told to end
 /// before.
-pub struct CpuQuota {
+pub struct Group {
     dir: PathBuf,
 }
 
-impl CpuQuota {
+impl Group {
     /// Makes a group that may use `cores` cores.
     ///
     /// # Errors
     /// Why it cannot be had here, for a SKIP line.
-    pub fn new(cores: f64) -> Result<Self, String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("plimsoll-test-{}-{number}", std::process::id());
+    pub fn with_cores(cores: f64) -> Result<Self, String> {
         let quota_us = (cores * f64::from(PERIOD_US)) as u32;
         let v1 = PathBuf::from("/sys/fs/cgroup/cpu");
-        let v2 = PathBuf::from("/sys/fs/cgroup");
-        let controllers = fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap_or_default();
         if v1.join("cpu.cfs_quota_us").exists() {
-            let group = Self::make(v1.join(name))?;
+            let group = Self::make(&v1)?;
             group.set("cpu.cfs_period_us", PERIOD_US.to_string())?;
             group.set("cpu.cfs_quota_us", quota_us.to_string())?;
             Ok(group)
-        } else if controllers.split_whitespace().any(|c| c == "cpu") {
-            let group = Self::make(v2.join(name))?;
+        } else if has_controller("cpu") {
+            let group = Self::make(V2.as_ref())?;
             group.set("cpu.max", format!("{quota_us} {PERIOD_US}"))?;
             Ok(group)
         } else {
@@ -47,7 +52,29 @@ impl CpuQuota {
         }
     }
 
-    fn make(dir: PathBuf) -> Result<Self, String> {
+    /// Makes a group whose processes may use `bytes` of memory.
+    ///
+    /// # Errors
+    /// Why it cannot be had here, for a SKIP line.
+    pub fn with_memory(bytes: u64) -> Result<Self, String> {
+        let v1 = PathBuf::from("/sys/fs/cgroup/memory");
+        if v1.join("memory.use_hierarchy").exists() {
+            let group = Self::make(&v1)?;
+            group.set("memory.limit_in_bytes", bytes.to_string())?;
+            Ok(group)
+        } else if has_controller("memory") {
+            let group = Self::make(V2.as_ref())?;
+            group.set("memory.max", bytes.to_string())?;
+            Ok(group)
+        } else {
+            Err("no memory controller of control groups".to_owned())
+        }
+    }
+
+    fn make(below: &Path) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = below.join(format!("plimsoll-test-{}-{number}", std::process::id()));
         fs::create_dir(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         Ok(Self { dir })
     }
@@ -79,7 +106,7 @@ impl CpuQuota {
     }
 }
 
-impl Drop for CpuQuota {
+impl Drop for Group {
     fn drop(&mut self) {
         let deadline = Instant::now() + EMPTY_WITHIN;
         // There is no event for "the last member is gone" in version 1; the group's removal is

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::cgroup::Group;
 use crate::netns::Namespace;
 use crate::nfs3::{Client, Handle};
 use crate::scratch::Scratch;
@@ -39,6 +40,8 @@ pub struct Options<'a> {
     pub unprivileged: bool,
     /// Namespace to run in.
     pub namespace: Option<&'a Namespace>,
+    /// Control group to run in.
+    pub group: Option<&'a Group>,
     /// Most descriptors that it may have open.
     pub descriptors: Option<u64>,
     /// More arguments.
@@ -57,6 +60,7 @@ impl<'a> Options<'a> {
             offset: None,
             unprivileged: false,
             namespace: None,
+            group: None,
             descriptors: None,
             args: Vec::new(),
             env: Vec::new(),
@@ -211,6 +215,9 @@ fn command(options: &Options<'_>, offset: u16) -> Command {
         .stdin(Stdio::null());
     if let Some(namespace) = options.namespace {
         namespace.enter(&mut command);
+    }
+    if let Some(group) = options.group {
+        group.enter(&mut command);
     }
     if let Some(most) = options.descriptors {
         process::limit_descriptors(&mut command, most);

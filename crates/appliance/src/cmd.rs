@@ -10,6 +10,7 @@ pub mod dsync;
 pub mod http;
 pub mod inspect;
 pub mod lab;
+mod memory;
 pub mod nfs;
 pub mod serve;
 pub mod sftp_server;

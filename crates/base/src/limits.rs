@@ -66,6 +66,8 @@ pub const IO_SIZE_MAX: u32 = 1 << 20;
 /// Memory of the flight recorder, all cores together: minutes at ordinary load, about 12 s at
 /// 350 000 operations per second.
 pub const RECORDER_BYTES: usize = 256 << 20;
+/// At most this part of the memory that the process may use: full from 2 GiB on.
+pub const RECORDER_MEMORY_PART: u64 = 8;
 /// Client addresses that get a row of their own in one life of the server; later ones are `other`.
 pub const CLIENT_NAMES_MAX: usize = 65_536;
 /// Records that one idle turn of a core aggregates at most: about 40 µs.
@@ -180,8 +182,18 @@ pub const REPLY_SMALL: usize = 4 << 10;
 /// Operations waiting for the pool or a flush at once, over all connections: each holds its record
 /// and its reply, so this bounds memory together with [`BUFFERED_BYTES_MAX`].
 pub const REQUESTS_MAX: usize = 16_384;
-/// Bytes of requests and replies held at once, over all connections: 256 streams of 1 MiB.
+/// Bytes of requests and replies held at once, over all connections of a service: 256 streams of
+/// 1 MiB.
 pub const BUFFERED_BYTES_MAX: usize = 256 << 20;
+/// At most this part of the memory that the process may use, for each of the four services: full
+/// from 4 GiB on. Together with the recorder that is three eighths; the rest is for what does not
+/// grow with load, for tables with limits of their own, and for the page cache.
+pub const BUFFERED_MEMORY_PART: u64 = 16;
+/// But no less for each core, whatever the memory: one record of 1 MiB, and a quarter for small
+/// ones ([`SMALL_RECORDS_PART`]), with room to spare.
+pub const BUFFERED_CORE_MIN: usize = 2 << 20;
+/// The replies that are kept for repeated calls have this part of the bytes that NFS may hold.
+pub const REPLAY_BUFFERED_PART: usize = 8;
 /// Records of one core that may be received although its bytes are used up, so that somebody gets
 /// on.
 pub const OVERDRAFTS_MAX: usize = 8;
@@ -266,7 +278,8 @@ pub const POOL_CLIENT_PART: usize = 8;
 
 /// Replies kept for calls that come twice, over all clients; at 20 000 changes a second, seconds.
 pub const REPLAY_ENTRIES_MAX: usize = 65_536;
-/// Bytes of such replies.
+/// Bytes of such replies, where the memory of the machine does not make them less
+/// ([`REPLAY_BUFFERED_PART`]).
 pub const REPLAY_BYTES_MAX: usize = 32 << 20;
 /// Age at which a kept reply is forgotten: two retransmissions of a Linux client over TCP.
 pub const REPLAY_AGE_MAX: Duration = Duration::from_secs(120);

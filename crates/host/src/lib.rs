@@ -5,6 +5,7 @@
 //!
 //! - [`counters`]: `/proc/stat`, `meminfo`, `diskstats`, `net/dev`, `net/snmp`, `net/netstat`,
 //!   pressure.
+//! - [`memory`]: how much of it this process may use.
 //! - [`process`]: `/proc/self` or another process's; CPU time to the nanosecond.
 //! - [`sampler`]: all of it as statistics, once a second.
 //! - [`bridges`]: the emulated links that run here, as statistics.
@@ -14,6 +15,7 @@ pub mod addresses;
 pub mod bridges;
 pub mod counters;
 pub mod inventory;
+pub mod memory;
 pub mod process;
 pub mod sampler;
 

@@ -38,6 +38,7 @@ use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
 
 use crate::cli::ServeArgs;
+use crate::cmd::memory;
 use crate::lab::{Results, from_here};
 use crate::out::{Failure, chain};
 use crate::services::ADMIN;
@@ -71,10 +72,10 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = NfsSettings::of(&plan.nfs_given, &document);
     settings.tls.check(&plan.rules)?;
 
-    let hub = hub();
+    let (hub, buffered) = hub();
     let tls = (settings.tls.offer(&certificates)?, users::known(&accounts));
     let given = (&plan, &settings, &*document);
-    let mut storage = Storage::start(given, &state, keys.handle_secret, &hub, tls)?;
+    let mut storage = Storage::start(given, &state, keys.handle_secret, (&hub, buffered), tls)?;
     storage.start_files(&plan, &document, &certificates, &state)?;
     let statistics = Statistics::start(&state, &hub, &storage)?;
 
@@ -145,10 +146,11 @@ fn listen(
     Ok(listening)
 }
 
-/// Where operations are written down.
-fn hub() -> Arc<Hub> {
+/// Where operations are written down, and how many bytes each service may hold for its peers.
+fn hub() -> (Arc<Hub>, usize) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Hub::new(HubOptions { cores, recorder_bytes: base::limits::RECORDER_BYTES })
+    let sizes = memory::at_start();
+    (Hub::new(HubOptions { cores, recorder_bytes: sizes.recorder }), sizes.buffered)
 }
 
 /// Runs of the lab, which are made by this very program.

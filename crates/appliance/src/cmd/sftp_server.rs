@@ -29,6 +29,7 @@ use vfs::transfers::Nowhere;
 
 use self::names::Names;
 use crate::cli::{SftpServerArgs, UploadsArg};
+use crate::cmd::memory;
 use crate::out::Failure;
 
 /// What is done, for messages.
@@ -150,7 +151,7 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         sign_ins: Arc::default(),
         hub: Hub::new(HubOptions { cores: 1, recorder_bytes: RECORDER_BYTES }),
         transfers: Arc::new(Nowhere),
-        budgets: Arc::new(Budgets::new(Limits::default())),
+        budgets: Arc::new(Budgets::new(limits())),
         large: LargeBuffers::default(),
     });
     let pool = Arc::clone(&files.pool);
@@ -159,6 +160,12 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
     // one that knows of them.
     pool.wait_idle();
     served
+}
+
+/// As many bytes as one of the services of a server may hold here.
+fn limits() -> Limits {
+    let (_, sizes) = memory::here();
+    Limits { bytes: sizes.buffered, ..Limits::default() }
 }
 
 fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Result<(), Failure> {

@@ -112,12 +112,13 @@ impl RpcService {
         let socket = config.socket;
         let addr = socket.local_addr().map_err(StartError::Socket)?;
         let budgets = config.budgets;
+        let replays = ReplayLimits::within(budgets.limits().bytes);
         let service = Arc::new(Service {
             programs: config.programs,
             flush: config.flush,
             pool: config.pool,
             budgets: Arc::clone(&budgets),
-            replays: ReplayCache::new(ReplayLimits::default()),
+            replays: ReplayCache::new(replays),
             large: LargeBuffers::default(),
             tls: config.tls,
         });

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard};
 
 use base::limits::{
-    REPLAY_AGE_MAX, REPLAY_BYTES_MAX, REPLAY_CHECKSUM_BYTES, REPLAY_ENTRIES_MAX, REPLAY_SHARDS,
-    REPLAY_WAITERS_MAX,
+    REPLAY_AGE_MAX, REPLAY_BUFFERED_PART, REPLAY_BYTES_MAX, REPLAY_CHECKSUM_BYTES,
+    REPLAY_ENTRIES_MAX, REPLAY_SHARDS, REPLAY_WAITERS_MAX,
 };
 use vfs::cred::Cred;
 
@@ -95,11 +95,13 @@ pub struct ReplayLimits {
     pub waiters: usize,
 }
 
-impl Default for ReplayLimits {
-    fn default() -> Self {
+impl ReplayLimits {
+    /// Those of a service that may hold so many bytes of requests and replies.
+    pub fn within(buffered: usize) -> Self {
+        let bytes = (buffered / REPLAY_BUFFERED_PART).min(REPLAY_BYTES_MAX);
         Self {
             entries: REPLAY_ENTRIES_MAX / REPLAY_SHARDS,
-            bytes: REPLAY_BYTES_MAX / REPLAY_SHARDS,
+            bytes: bytes / REPLAY_SHARDS,
             age_ns: REPLAY_AGE_MAX.as_nanos() as u64,
             waiters: REPLAY_WAITERS_MAX,
         }

@@ -3,10 +3,9 @@
 use std::fs;
 
 use super::finding::Finding;
+use crate::cmd::memory;
 use crate::sys;
 
-/// The flight recorder takes a quarter of that.
-const MEMORY: u64 = 1 << 30;
 /// Some thousand connections and as many open files.
 const DESCRIPTORS: u64 = 20_000;
 
@@ -24,14 +23,20 @@ pub fn findings() -> Vec<Finding> {
 }
 
 fn memory() -> Finding {
-    let bytes = memory_bytes();
-    Finding::new(
+    let finding = Finding::new(
         "memory",
-        "the flight recorder alone keeps 256 MiB",
-        "the same, but the page cache will be small",
-        "1 GiB or more",
-    )
-    .is(bytes >= MEMORY, base::units::bytes(bytes as f64))
+        "the flight recorder keeps 256 MiB, and each service may hold as much of requests",
+        "both are smaller, in proportion to the memory that this process may use",
+        "4 GiB or more, and no less in MemoryMax= of the service manager",
+    );
+    let (Some(memory), sizes) = memory::here() else {
+        return finding.unknown("/proc/meminfo cannot be read");
+    };
+    let found = format!("{}, {}", base::units::bytes(memory.bytes as f64), memory.bound);
+    match sizes.reduced() {
+        None => finding.is(true, found),
+        Some(reduced) => finding.is(false, format!("{found}: {reduced}")),
+    }
 }
 
 fn descriptors() -> Finding {
@@ -62,13 +67,4 @@ fn clock() -> Finding {
 /// The first line of a file of the kernel's.
 pub fn first_line(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()
-}
-
-fn memory_bytes() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

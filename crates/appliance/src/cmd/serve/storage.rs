@@ -123,13 +123,13 @@ impl Storage {
         (plan, settings, document): (&Plan, &NfsSettings, &Document),
         state: &StateDir,
         secret: [u8; 32],
-        hub: &Arc<Hub>,
+        (hub, buffered): (&Arc<Hub>, usize),
         (tls, users): (Arc<Tls>, Arc<Users>),
     ) -> Result<Self, Failure> {
         let tried = format!("serve {}", plan.dir.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
         // The table of files is sized by it.
-        let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?);
+        let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?, buffered);
         hub.gauges().connections.set_limit(limits.connections as u64);
         let kit = kit(state, secret, hub);
         let locks: Arc<LockTable> = kit.locks.clone();
@@ -381,12 +381,13 @@ const SERVICES: usize = 4;
 /// Which of them NFS is; the others are counted from 1 ([`files::Parts::for_one`]).
 const NFS_PLACES: usize = 0;
 
-/// Limits with this many descriptors: half of them are the open files', a part stays for everything
-/// else, connections get the rest.
-fn limits(descriptors: u64) -> Limits {
+/// Limits with so many bytes for requests and replies of each service, and with this many
+/// descriptors: half of them are the open files', a part stays for everything else, connections get
+/// the rest.
+fn limits(descriptors: u64, bytes: usize) -> Limits {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let rest = descriptors / 2 - descriptors / DESCRIPTORS_OTHER_PART;
-    Limits { connections: rest.min(CONNECTIONS_MAX), ..Limits::default() }
+    Limits { connections: rest.min(CONNECTIONS_MAX), bytes, ..Limits::default() }
 }
 
 /// Has few samples of its own: it moves levels to the gauges, which the collector reads.
