@@ -60,7 +60,7 @@ pub const HTTP2_STREAMS_MAX: u32 = 128;
 /// Streams that a peer may open and give up again without their being looked at; then the
 /// connection is closed (CVE-2023-44487).
 pub const HTTP2_RESETS_MAX: usize = 64;
-/// Bytes of a request's body that may be under way on one stream, and on the connection.
+/// Bytes of requests' bodies that may be under way on one connection, all streams together.
 pub const HTTP2_WINDOW: u32 = 1 << 20;
-/// Bytes of answers that wait in one connection of HTTP/2.
+/// Bytes of answers that wait for the socket of one connection of HTTP/2, all streams together.
 pub const HTTP2_SEND_BUFFER: usize = 512 << 10;

@@ -26,7 +26,7 @@ pub struct Core {
     /// The service.
     pub files: Arc<Files>,
     /// The core's part of what may be in use.
-    pub budget: CoreBudget,
+    pub budget: Rc<CoreBudget>,
     /// Buffers used again.
     pub buffers: CoreBuffers,
     pub(super) meter: Meter,
@@ -37,7 +37,7 @@ impl Core {
     pub fn new(id: usize, cores: usize, files: Arc<Files>) -> Rc<Self> {
         Rc::new(Self {
             id: id as u8,
-            budget: CoreBudget::new(files.budgets.limits(), cores),
+            budget: Rc::new(CoreBudget::new(files.budgets.limits(), cores)),
             buffers: CoreBuffers::default(),
             meter: Meter::of(&files.hub, id),
             files,

@@ -75,7 +75,7 @@ impl Control {
 
     /// Receives something. Nothing is lost if it is given up.
     async fn receive(&mut self) -> Result<(), Gone> {
-        let core = (&self.core.buffers, &self.core.budget);
+        let core = (&self.core.buffers, &*self.core.budget);
         self.link.rest(core);
         poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
         while !self.link.make_room(core, false) {
@@ -162,7 +162,7 @@ pub(super) async fn serve(
     let mut conn = Conn { control, session, sign_in, ending };
     // Who has gone needs nothing more.
     let _ = conn.run(entry).await;
-    conn.control.link.close((&core.buffers, &core.budget));
+    conn.control.link.close((&core.buffers, &*core.budget));
 }
 
 impl Conn {
@@ -269,7 +269,7 @@ impl Conn {
         let core = Rc::clone(&self.session.core);
         let (budgets, peer) = (&core.files.budgets, self.session.peer.ip());
         let config = self.session.tls.clone().ok_or(Gone)?;
-        let handshake = self.control.link.secure_as(config, (&core.buffers, &core.budget));
+        let handshake = self.control.link.secure_as(config, (&core.buffers, &*core.budget));
         let failure = match tokio::time::timeout(FTP_HANDSHAKE_TIME_MAX, handshake).await {
             Ok(Ok(())) => {
                 budgets.tls_sessions.fetch_add(1, Relaxed);

@@ -335,7 +335,7 @@ async fn receive(
 ) -> Result<usize, Answer> {
     let came = poll_fn(|cx| {
         // Asked for always: an upload that has begun must be able to end.
-        link.make_room((&core.buffers, &core.budget), true);
+        link.make_room((&core.buffers, &*core.budget), true);
         let mut buf = ReadBuf::new(into);
         match ready!(link.poll_receive(cx, &mut buf)) {
             Ok(()) => Poll::Ready(Ok(buf.filled().len())),

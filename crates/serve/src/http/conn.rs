@@ -83,7 +83,7 @@ pub(super) async fn serve(
     if secure && let Err(why) = handshake(&http, &core, &mut link).await {
         budgets.tls_failures.fetch_add(1, Relaxed);
         base::debug!("http", "no TLS with {}: {why}", accepted.peer);
-        link.close((&core.buffers, &core.budget));
+        link.close((&core.buffers, &*core.budget));
         return;
     }
     let settings = http.settings();
@@ -117,7 +117,7 @@ pub(super) async fn serve(
 
 async fn handshake(http: &Http, core: &Core, link: &mut Link) -> Result<(), TlsError> {
     let tls = http.tls.clone().ok_or(TlsError::State)?;
-    let secure = link.secure(&tls, (&core.buffers, &core.budget));
+    let secure = link.secure(&tls, (&core.buffers, &*core.budget));
     tokio::time::timeout(TLS_HANDSHAKE_MAX, secure).await.map_err(|_| TlsError::TooSlow)??;
     core.files.budgets.tls_sessions.fetch_add(1, Relaxed);
     Ok(())
@@ -310,15 +310,15 @@ impl Conn {
                 (Payload::File(file), Some(cx)) => self.file(cx, *file).await?,
                 (Payload::File(_), None) => return Err(Ended::Broken("nobody asked".to_owned())),
                 (Payload::Stream(mut source), exchange) => {
-                    let mut part = Vec::new();
                     let mut more = true;
                     while more {
+                        let mut part = Vec::new();
                         more = source.next(&mut part).await.map_err(|e| Ended::Broken(e.0))?;
-                        self.part(&part, chunked).await?;
+                        let count = part.len();
+                        self.part(part, chunked).await?;
                         if let Some(cx) = exchange {
-                            cx.moved((0, part.len()));
+                            cx.moved((0, count));
                         }
-                        part.clear();
                     }
                     if chunked {
                         self.wire.out.vec().extend_from_slice(b"0\r\n\r\n");
@@ -330,7 +330,7 @@ impl Conn {
     }
 
     /// A part of a body whose length was not known.
-    async fn part(&mut self, part: &[u8], chunked: bool) -> Result<(), Ended> {
+    async fn part(&mut self, part: Vec<u8>, chunked: bool) -> Result<(), Ended> {
         if part.is_empty() {
             return Ok(());
         }
@@ -338,7 +338,8 @@ impl Conn {
         if chunked {
             out.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
         }
-        out.extend_from_slice(part);
+        out.extend_from_slice(&part);
+        drop(part);
         if chunked {
             out.extend_from_slice(b"\r\n");
         }

@@ -13,6 +13,7 @@ use super::{Http, Plain, SignIn, auth, dav, get, page, put, status, upload};
 use crate::files::caller::Reached;
 use crate::files::transfer::{Direction, Outcome, Protocol, Security};
 use crate::files::{Caller, Core, Node, Span, Transfer, VPath};
+use crate::transport::budget::Held;
 
 /// Below this path is what belongs to the page itself.
 pub const OWN: &[u8] = b"/.plimsoll/";
@@ -133,11 +134,7 @@ impl Exchange {
     /// # Errors
     /// [`Status::Busy`] if there is no room for them.
     pub fn hold(&self, bytes: usize) -> Result<Held, Status> {
-        if !self.core.budget.has_bytes(bytes) {
-            return Err(Status::Busy);
-        }
-        self.core.budget.take_bytes(bytes);
-        Ok(Held { core: Rc::clone(&self.core), bytes })
+        self.core.budget.try_hold(bytes).ok_or(Status::Busy)
     }
 
     /// The answer for an error of the file contract. Who has not signed in and may is asked to.
@@ -146,18 +143,6 @@ impl Exchange {
         let outcome = if transfer.has_moved() { Outcome::Failed } else { Outcome::Refused };
         transfer.ends(outcome, status.to_string());
         status.into()
-    }
-}
-
-/// Bytes that count as held.
-pub struct Held {
-    core: Rc<Core>,
-    bytes: usize,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.core.budget.give_bytes(self.bytes);
     }
 }
 

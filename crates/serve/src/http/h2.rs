@@ -4,6 +4,7 @@
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -25,7 +26,9 @@ use super::request::{Body, BodyError, Headers, Method, Request, Take, Target};
 use super::response::{Parts, Payload, Response};
 use super::{date, status};
 use crate::files::Core;
+use crate::transport::budget::Held;
 use crate::transport::link::Link;
+use crate::transport::outgoing::{Outgoing, Room};
 use crate::transport::pace::Pace;
 use crate::transport::tasks::Ending;
 
@@ -37,7 +40,7 @@ struct Duplex {
 
 impl Drop for Duplex {
     fn drop(&mut self) {
-        self.link.close((&self.core.buffers, &self.core.budget));
+        self.link.close((&self.core.buffers, &*self.core.budget));
     }
 }
 
@@ -48,7 +51,7 @@ impl AsyncRead for Duplex {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let Self { link, core } = &mut *self;
-        let shared = (&core.buffers, &core.budget);
+        let shared = (&core.buffers, &*core.budget);
         link.make_room(shared, true);
         let received = link.poll_receive(cx, buf);
         if received.is_pending() {
@@ -95,6 +98,8 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
     let begun = tokio::time::timeout(HTTP_HEAD_TIME_MAX, builder.handshake::<_, Bytes>(duplex));
     let mut conn = begun.await.map_err(|_| Ended::TooSlow)?.map_err(broken)?;
     let mut streams = JoinSet::new();
+    let outgoing = Rc::new(Outgoing::new(&peer.core.budget, HTTP2_SEND_BUFFER));
+    let mut incoming = None;
     let mut told = false;
     loop {
         let idle = tokio::time::sleep(peer.http.settings().idle);
@@ -103,14 +108,21 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                 None => return Ok(()),
                 Some(Err(error)) if error.is_io() => return Err(Ended::Closed),
                 Some(Err(error)) => return Err(broken(error)),
-                Some(Ok((request, respond))) => {
+                Some(Ok((request, mut respond))) => {
+                    if !admit(&peer, &request, &mut incoming) {
+                        respond.send_reset(Reason::REFUSED_STREAM);
+                        continue;
+                    }
                     let settings = peer.http.settings();
                     let peer = Peer { settings, ..peer.clone() };
-                    streams.spawn_local(stream(peer, request, respond));
+                    streams.spawn_local(stream(peer, request, respond, Rc::clone(&outgoing)));
                 }
             },
             Some(ended) = streams.join_next(), if !streams.is_empty() => {
                 peer.core.files.budgets.count_panic(&ended);
+                if streams.is_empty() {
+                    incoming = None;
+                }
             }
             _ = ending.wait_for(|end| *end), if !told => {
                 told = true;
@@ -125,6 +137,20 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
             }
         }
     }
+}
+
+/// Whether a request may begin. As long as requests with bodies are under way, the account has
+/// what the connection's window lets the peer send; false if there is no room for it: the peer may
+/// try again (RFC 9113 §8.7).
+fn admit(peer: &Peer, request: &http::Request<RecvStream>, incoming: &mut Option<Held>) -> bool {
+    if request.body().is_end_stream() || incoming.is_some() {
+        return true;
+    }
+    *incoming = peer.core.budget.try_hold(HTTP2_WINDOW as usize);
+    if incoming.is_none() {
+        peer.core.files.budgets.stalls.fetch_add(1, Relaxed);
+    }
+    incoming.is_some()
 }
 
 fn broken(error: h2::Error) -> Ended {
@@ -167,7 +193,12 @@ impl Take for Http2Body<'_> {
     }
 }
 
-async fn stream(peer: Peer, request: http::Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+async fn stream(
+    peer: Peer,
+    request: http::Request<RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    outgoing: Rc<Outgoing>,
+) {
     let arrived_ns = stamp();
     let pace = peer.core.files.budgets.limits().pace;
     let (parts, recv) = request.into_parts();
@@ -191,7 +222,8 @@ async fn stream(peer: Peer, request: http::Request<RecvStream>, mut respond: Sen
     let Http2Body { stream: mut rest, .. } = incoming;
     let (status, exchange) = (answer.response.status, answer.exchange.clone());
     let bare = method == Method::Head;
-    let done = send(&mut respond, answer.response, (exchange.as_deref(), bare, pace)).await;
+    let done =
+        send(&mut respond, answer.response, (exchange.as_deref(), bare, (pace, outgoing))).await;
     if let Some(cx) = &exchange {
         cx.ended(status, done.as_ref().copied().map_err(ToString::to_string));
     }
@@ -228,12 +260,12 @@ fn head(parts: &http::request::Parts) -> Result<(Target, String, Headers), u16> 
     Ok((target, host, headers))
 }
 
-type Asked<'a> = (Option<&'a Exchange>, bool, Pace);
+type Asked<'a> = (Option<&'a Exchange>, bool, (Pace, Rc<Outgoing>));
 
 async fn send(
     respond: &mut SendResponse<Bytes>,
     mut response: Response,
-    (exchange, bare, pace): Asked<'_>,
+    (exchange, bare, (pace, outgoing)): Asked<'_>,
 ) -> Result<(), Ended> {
     let payload = std::mem::take(&mut response.payload);
     let mut builder = http::Response::builder().status(response.status);
@@ -253,19 +285,22 @@ async fn send(
     if empty {
         return Ok(());
     }
-    let mut out = Out { stream, pace };
+    let mut out = Out { stream, pace, outgoing };
     match (payload, exchange) {
         (Payload::Empty, _) => {}
-        (Payload::Bytes(bytes), _) => out.send(bytes.into_owned().into()).await?,
+        (Payload::Bytes(bytes), _) => out.own(bytes.into_owned()).await?,
         (Payload::File(file), Some(cx)) => out.file(cx, &file).await?,
         (Payload::File(_), None) => return Err(Ended::Broken("nobody asked".to_owned())),
         (Payload::Stream(mut source), exchange) => {
             let mut more = true;
             while more {
                 let mut part = Vec::new();
+                // Nothing is made for a peer that does not take what it has.
+                out.room(1).await?;
+                let room = out.hold(HTTP_PIECE).await?;
                 more = source.next(&mut part).await.map_err(|e| Ended::Broken(e.0))?;
                 let count = part.len();
-                out.send(part.into()).await?;
+                out.send(room.fill(part)).await?;
                 if let Some(cx) = exchange {
                     cx.moved((0, count));
                 }
@@ -279,6 +314,8 @@ async fn send(
 struct Out {
     stream: SendStream<Bytes>,
     pace: Pace,
+    /// What the connection has on its way out, over all its streams.
+    outgoing: Rc<Outgoing>,
 }
 
 impl Out {
@@ -289,6 +326,21 @@ impl Out {
             self.stream.send_data(data.split_to(room), false).map_err(broken)?;
         }
         Ok(())
+    }
+
+    /// The same with what is in memory already.
+    async fn own(&mut self, data: Vec<u8>) -> Result<(), Ended> {
+        let room = self.hold(data.len()).await?;
+        self.send(room.fill(data)).await
+    }
+
+    /// Waits until so many bytes may be held.
+    async fn hold(&mut self, bytes: usize) -> Result<Room, Ended> {
+        let left = self.pace.left().ok_or(Ended::TooSlow)?;
+        let since = monotonic_ns();
+        let room = tokio::time::timeout(left, self.outgoing.hold(bytes)).await;
+        self.pace.waited_since(since, 0);
+        room.map_err(|_| Ended::TooSlow)
     }
 
     /// Waits until the peer has room; for how many bytes, at most `want`.
@@ -316,24 +368,25 @@ impl Out {
 
     async fn file(&mut self, cx: &Exchange, file: &Parts) -> Result<(), Ended> {
         for (before, start, end) in &file.parts {
-            self.send(before.clone().into()).await?;
+            self.own(before.clone()).await?;
             let mut at = *start;
             while at < *end {
                 let since = stamp();
                 let count = (*end - at).min(HTTP_PIECE as u64) as usize;
                 // Nothing is read for a peer that has no room for it.
                 let count = self.room(count).await?;
+                let room = self.hold(count).await?;
                 let mut part = crate::transport::buffers::ReplyBuf::with_capacity(count);
                 let read = file.reader.read(&cx.core, &cx.caller, (at, count), &mut part).await;
                 let (moved, _) = read.map_err(|e| Ended::Broken(e.to_string()))?;
                 if moved == 0 {
                     return Err(Ended::Broken("the file was cut short".to_owned()));
                 }
-                self.send(part.into_vec().into()).await?;
+                self.send(room.fill(part.into_vec())).await?;
                 cx.flowed((at, moved), false, since);
                 at += moved as u64;
             }
         }
-        self.send(file.after.clone().into()).await
+        self.own(file.after.clone()).await
     }
 }

@@ -9,13 +9,14 @@ use base::limits::{HTTP_LISTING_INLINE_MAX, HTTP_LISTING_SORTED_MAX, HTTP_PIECE}
 use vfs::attr::{Attr, FileType};
 use vfs::fs::{Context, access};
 
-use super::dispatch::{Exchange, Held};
+use super::dispatch::Exchange;
 use super::page::{self, escape};
 use super::request::{Local, Request, percent_encode};
 use super::response::{Broken, Produce, Response};
 use super::{date, status};
 use crate::files::list::{Listed, Listing};
 use crate::files::{Node, VPath};
+use crate::transport::budget::Held;
 
 /// By what a listing is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

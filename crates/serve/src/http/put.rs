@@ -8,7 +8,7 @@ use vfs::attr::{SetAttr, SetTime, Time};
 use vfs::status::Status;
 
 use super::dav::precondition::{self, Asked};
-use super::dispatch::{Exchange, Held};
+use super::dispatch::Exchange;
 use super::head::number;
 use super::request::{Body, BodyError, Method, Request};
 use super::response::Response;
@@ -17,6 +17,7 @@ use super::{date, status};
 use crate::files::transfer::Direction;
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, VPath};
+use crate::transport::budget::Held;
 
 /// Answers PUT.
 pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{
@@ -221,6 +222,8 @@ pub struct CoreBudget {
     bytes_max: usize,
     requests: Cell<usize>,
     bytes: Cell<usize>,
+    /// Bytes given back by those who may do so on any thread, to be taken off `bytes`.
+    returned: Arc<AtomicUsize>,
     shown: Cell<(usize, usize)>,
     overdrafts: Cell<usize>,
     taken: Cell<u64>,
@@ -237,6 +240,7 @@ impl CoreBudget {
             bytes_max: (limits.bytes / cores).max(1),
             requests: Cell::new(0),
             bytes: Cell::new(0),
+            returned: Arc::default(),
             shown: Cell::new((0, 0)),
             overdrafts: Cell::new(0),
             taken: Cell::new(0),
@@ -252,6 +256,7 @@ impl CoreBudget {
 
     /// Whether `n` more bytes may be held.
     pub fn has_bytes(&self, n: usize) -> bool {
+        self.settle();
         self.bytes.get() + n <= self.bytes_max
     }
 
@@ -299,6 +304,29 @@ impl CoreBudget {
         self.bytes.set(self.bytes.get().saturating_sub(n));
     }
 
+    /// Takes `n` bytes until what it returns is dropped; none if there is no room for them.
+    pub fn try_hold(self: &Rc<Self>, n: usize) -> Option<Held> {
+        self.has_bytes(n).then(|| self.hold(n))
+    }
+
+    /// The same for who has looked already, or holds what is there whether there is room or not.
+    pub fn hold(self: &Rc<Self>, n: usize) -> Held {
+        self.take_bytes(n);
+        Held { budget: Rc::clone(self), bytes: n }
+    }
+
+    /// Where bytes are given back that were taken here and are dropped somewhere else.
+    pub fn returned(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.returned)
+    }
+
+    /// Takes off what was given back there.
+    fn settle(&self) {
+        if self.returned.load(Relaxed) > 0 {
+            self.give_bytes(self.returned.swap(0, Relaxed));
+        }
+    }
+
     /// Counts a request taken from a socket.
     pub fn count_taken(&self) {
         self.taken.set(self.taken.get() + 1);
@@ -323,12 +351,39 @@ impl CoreBudget {
 
     /// Brings the sums of `all` up to date with this core.
     pub fn publish(&self, all: &Budgets) {
+        self.settle();
         let (requests, bytes) = self.shown.replace((self.requests.get(), self.bytes.get()));
         all.requests.fetch_add(self.requests.get() as i64 - requests as i64, Relaxed);
         all.bytes.fetch_add(self.bytes.get() as i64 - bytes as i64, Relaxed);
         all.taken.fetch_add(self.taken.take(), Relaxed);
         all.moved.fetch_add(self.moved.take(), Relaxed);
         all.replays.fetch_add(self.replays.take(), Relaxed);
+    }
+}
+
+/// Bytes of a core's budget, given back when dropped.
+#[derive(Debug)]
+pub struct Held {
+    budget: Rc<CoreBudget>,
+    bytes: usize,
+}
+
+impl Held {
+    /// How many they are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes them so many, whether there is room or not.
+    pub fn set(&mut self, bytes: usize) {
+        self.budget.take_bytes(bytes);
+        self.budget.give_bytes(std::mem::replace(&mut self.bytes, bytes));
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.give_bytes(self.bytes);
     }
 }
 

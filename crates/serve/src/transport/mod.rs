@@ -22,6 +22,7 @@ pub mod link;
 pub mod listener;
 pub mod mailbox;
 pub mod meter;
+pub mod outgoing;
 pub mod pace;
 pub mod places;
 pub mod runtimes;

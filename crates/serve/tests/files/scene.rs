@@ -201,6 +201,12 @@ impl Scene {
         Self::within(service, &[("share", share)], limits)
     }
 
+    /// The share `share`, in memory, for peers for whom only so many bytes may be held.
+    pub fn with_bytes(service: Service, bytes: usize) -> Self {
+        let share: Arc<dyn FileSystem> = MemFs::new(tag("share"), 1 << 30);
+        Self::within(service, &[("share", share)], Limits { bytes, ..Limits::default() })
+    }
+
     /// The share `share`, in a folder of the machine, for peers that may be as slow as this.
     pub fn in_folder(service: Service, folder: &Scratch, patience: Duration) -> Self {
         let limits = Limits { pace: Pace::new(patience), ..Limits::default() };

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use base::limits::{HTTP2_SEND_BUFFER, RECEIVE_BUFFER};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use vfs::share::Service;
 
-use crate::scene::Scratch;
+use crate::scene::{Scene, Scratch};
 use crate::stand::{Stand, open};
 
 /// Runs `test` with a connection of HTTP/2.
@@ -135,4 +137,79 @@ fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
             assert!(all == data, "removed {removed}: {}", all.len());
         });
     }
+}
+
+/// Connections that ask and do not read.
+const GREEDY: usize = 16;
+/// Requests on each of them.
+const ASKED: usize = 64;
+/// What the server may hold, on two cores.
+const BYTES: usize = 32 << 20;
+
+/// A connection that has asked for a file many times, and takes nothing of the answers: whoever
+/// holds the future does not poll it any more.
+async fn greedy(stand: &Stand) -> impl Future {
+    let mut config = stand.believes();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let stream = TcpStream::connect(stand.secure).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let mut builder = h2::client::Builder::new();
+    let builder = builder.initial_window_size(1 << 30).initial_connection_window_size(1 << 30);
+    let (mut send, connection) = builder.handshake::<_, Bytes>(stream).await.unwrap();
+    let mut connection = Box::pin(connection);
+    let mut answers = Vec::new();
+    for _ in 0..ASKED {
+        let ready = std::future::poll_fn(|cx| send.poll_ready(cx));
+        tokio::select! {
+            ready = ready => ready.unwrap(),
+            _ = connection.as_mut() => panic!("it has ended"),
+        }
+        answers.push(send.send_request(request("GET", "/share/large"), true).unwrap().0);
+    }
+    // The first answer has come when the requests before it have left.
+    tokio::select! {
+        answer = answers.remove(0) => drop(answer.unwrap()),
+        _ = connection.as_mut() => panic!("it has ended"),
+    }
+    async move {
+        let _kept = (send, answers);
+        connection.await
+    }
+}
+
+#[test]
+fn answers_that_nobody_reads_are_in_the_account_and_leave_it() {
+    let stand = Stand::over(Scene::with_bytes(Service::Http, BYTES), open());
+    let budgets = Arc::clone(&stand.scene.files.budgets);
+    let held = || usize::try_from(budgets.bytes()).unwrap();
+    with(&stand, |send| async move {
+        let body = vec![b'x'; 4_000_000];
+        assert_eq!(ask(&send, request("PUT", "/share/large"), &body).await.0, 201);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let wait = |what: &str, is_so: &dyn Fn(usize) -> bool| {
+        let until = base::clock::Deadline::after(std::time::Duration::from_secs(30));
+        while !is_so(held()) {
+            assert!(!until.passed(), "{what}: {} bytes are held", held());
+            std::thread::yield_now();
+        }
+    };
+    wait("at rest", &|held| held == 0);
+    let connections = runtime.block_on(async {
+        let mut all = Vec::new();
+        for _ in 0..GREEDY {
+            all.push(Box::pin(greedy(&stand).await));
+        }
+        all
+    });
+    // What one connection has does not grow with its streams.
+    wait("in the account", &|held| held >= GREEDY * HTTP2_SEND_BUFFER / 2);
+    let most = GREEDY * (HTTP2_SEND_BUFFER + 4 * RECEIVE_BUFFER);
+    let mut client = stand.client();
+    assert_eq!(client.get("/share/large", &[]).status, 200, "others are answered");
+    assert!(held() <= most.min(BYTES), "{} bytes are held", held());
+    drop((connections, client));
+    drop(runtime);
+    wait("given back", &|held| held == 0);
 }

@@ -152,7 +152,7 @@ async fn secure(
     tls: Option<(Arc<ServerConfig>, bool)>,
 ) -> Result<Link, Answer> {
     let Some((config, must_resume)) = tls else { return Ok(link) };
-    let secure = link.secure_as(config, (&core.buffers, &core.budget));
+    let secure = link.secure_as(config, (&core.buffers, &*core.budget));
     match tokio::time::timeout(FTP_DATA_WAIT, secure).await {
         Ok(Ok(())) if must_resume && !link.has_resumed() => {
             close(link, core);
@@ -204,7 +204,7 @@ async fn call(local: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
 
 /// Ends a data connection: what was sent still arrives.
 pub(in crate::ftp) fn close(mut link: Link, core: &Core) {
-    link.close((&core.buffers, &core.budget));
+    link.close((&core.buffers, &*core.budget));
 }
 
 #[cfg(test)]

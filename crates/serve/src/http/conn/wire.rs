@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use base::clock::stamp;
-use base::limits::{RECALL_LOOK, RECEIVE_BUFFER};
+use base::limits::{RECALL_LOOK, RECEIVE_BUFFER, STALL_PAUSE};
 use tokio::io::ReadBuf;
 
 use super::Ended;
@@ -69,7 +69,7 @@ impl Wire {
         if self.out.is_empty() && self.out.capacity() > 0 {
             self.core.buffers.give_reply(std::mem::take(&mut self.out));
         }
-        self.link.rest((&self.core.buffers, &self.core.budget));
+        self.link.rest((&self.core.buffers, &*self.core.budget));
     }
 
     /// Ready when something has come, or the end.
@@ -92,7 +92,7 @@ impl Wire {
             self.input.drain(..self.at);
             self.at = 0;
         }
-        let core = (&self.core.buffers, &self.core.budget);
+        let core = (&self.core.buffers, &*self.core.budget);
         let room = self.input.capacity() - self.input.len();
         let count = receive(&mut self.link, core, &mut self.input, room).await?;
         self.arrived_ns = stamp();
@@ -101,7 +101,7 @@ impl Wire {
 
     /// Receives up to `room` bytes behind `into`, past the buffer, in which there must be nothing.
     pub async fn receive_into(&mut self, into: &mut Vec<u8>, room: usize) -> Result<usize, Ended> {
-        let core = (&self.core.buffers, &self.core.budget);
+        let core = (&self.core.buffers, &*self.core.budget);
         into.reserve(room);
         receive(&mut self.link, core, into, room).await
     }
@@ -116,6 +116,12 @@ impl Wire {
     /// Sends what is to leave.
     pub async fn flush(&mut self, more: bool) -> Result<(), Ended> {
         if !self.out.is_empty() {
+            // It is in memory already; but while there is no room nothing more is made.
+            let bytes = self.out.capacity();
+            while !self.core.budget.has_bytes(bytes.min(2 * RECEIVE_BUFFER)) {
+                tokio::time::sleep(STALL_PAUSE).await;
+            }
+            let _held = self.core.budget.hold(bytes);
             self.link.send(self.out.as_slice(), more, &self.core.buffers).await?;
             self.out.truncate(0);
         }
@@ -126,7 +132,7 @@ impl Wire {
     pub fn close(&mut self) {
         self.forget();
         self.rest();
-        self.link.close((&self.core.buffers, &self.core.budget));
+        self.link.close((&self.core.buffers, &*self.core.budget));
     }
 }
 

@@ -1,0 +1,89 @@
+//! Bytes on their way out in the hands of something that tells nobody when they have left, as the
+//! implementation of HTTP/2 does: they are in the account from before they are made until they are
+//! dropped, and a connection has a limit on them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use base::limits::STALL_PAUSE;
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::budget::CoreBudget;
+
+/// What one connection has on its way out.
+pub struct Outgoing {
+    budget: Rc<CoreBudget>,
+    max: usize,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    held: AtomicUsize,
+    /// Some of it has left.
+    left: Notify,
+    returned: Arc<AtomicUsize>,
+}
+
+impl Outgoing {
+    /// Nothing yet, and no more than `max` bytes at once.
+    pub fn new(budget: &Rc<CoreBudget>, max: usize) -> Self {
+        let (held, left, returned) = (AtomicUsize::new(0), Notify::new(), budget.returned());
+        let shared = Arc::new(Shared { held, left, returned });
+        Self { budget: Rc::clone(budget), max, shared }
+    }
+
+    /// Waits until the connection and the account have room for `n` bytes, and takes it. What is
+    /// larger than the connection's limit gets room as soon as it has nothing else.
+    pub async fn hold(&self, n: usize) -> Room {
+        loop {
+            let left = self.shared.left.notified();
+            let held = self.shared.held.load(Relaxed);
+            if held > 0 && held + n > self.max {
+                left.await;
+            } else if self.budget.has_bytes(n.min(self.max)) {
+                self.budget.take_bytes(n);
+                self.shared.held.fetch_add(n, Relaxed);
+                return Room { shared: Arc::clone(&self.shared), bytes: n };
+            } else {
+                tokio::time::sleep(STALL_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Room for some bytes, given back when dropped, on whatever thread.
+pub struct Room {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Room {
+    /// The bytes that it was taken for; it is given back when the last of them is dropped.
+    pub fn fill(self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Filled { bytes, _room: self })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.shared.held.fetch_sub(self.bytes, Relaxed);
+        self.shared.returned.fetch_add(self.bytes, Relaxed);
+        self.shared.left.notify_waiters();
+    }
+}
+
+struct Filled {
+    bytes: Vec<u8>,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Filled {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Room is taken before bytes are there, and given back with the last of them.
+
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::super::budget::{Budgets, CoreBudget, Limits};
+use super::{Outgoing, Room};
+
+fn budget(bytes: usize) -> Rc<CoreBudget> {
+    Rc::new(CoreBudget::new(Limits { bytes, ..Limits::default() }, 1))
+}
+
+fn now(future: impl Future<Output = Room>) -> Option<Room> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(room) => Some(room),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_connection_has_a_limit_and_gets_room_back_with_the_last_byte() {
+    let budget = budget(1000);
+    let out = Outgoing::new(&budget, 100);
+    let mut bytes = now(out.hold(60)).expect("there is room").fill(vec![1; 60]);
+    assert!(now(out.hold(60)).is_none(), "the connection has its part");
+    let front = bytes.split_to(10);
+    drop(bytes);
+    assert!(now(out.hold(60)).is_none(), "the front has not left");
+    drop(front);
+    let large = now(out.hold(5000)).expect("what is larger than the limit goes alone");
+    assert!(now(out.hold(1)).is_none());
+    drop(large);
+    assert!(now(out.hold(100)).is_some());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_account_of_the_core_is_waited_for() {
+    let budget = budget(100);
+    let (one, other) = (Outgoing::new(&budget, 80), Outgoing::new(&budget, 80));
+    let room = one.hold(80).await;
+    let mut waiting = pin!(other.hold(80));
+    assert!(tokio::time::timeout(Duration::from_millis(20), waiting.as_mut()).await.is_err());
+    drop(room);
+    let room = waiting.await;
+    let all = Budgets::new(Limits::default());
+    budget.publish(&all);
+    assert_eq!(all.bytes(), 80);
+    // Dropped on another thread.
+    std::thread::spawn(move || drop(room.fill(vec![0; 80]))).join().unwrap();
+    budget.publish(&all);
+    assert_eq!(all.bytes(), 0);
+}
