@@ -16,6 +16,12 @@ pub const SSH_MISMATCH_LOG_EVERY: Duration = Duration::from_secs(60);
 /// Window of a channel, in bytes, and so what a peer may have sent before it is read: 200 MB/s at
 /// 20 ms, 40 MB/s at 100 ms.
 pub const SSH_WINDOW: u32 = 4 << 20;
+/// Window of a channel on which no server has begun, in bytes: nobody reads what comes there, and
+/// clients send their request first. It grows to [`SSH_WINDOW`] when the server begins.
+pub const SSH_WINDOW_BEGIN: u32 = 32 << 10;
+/// Channels of one connection that get the whole window; clients use one. Others work as well, only
+/// not as fast over a long way.
+pub const SSH_WINDOWS_MAX: usize = 4;
 /// Bytes sealed for sending that wait for the socket; then channels wait. What the second-level
 /// cache holds beside the data it is made from.
 pub const SSH_SEND_BATCH: usize = 256 << 10;

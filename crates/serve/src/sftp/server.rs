@@ -166,7 +166,7 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
         reached: accepted.stream.local_addr().ok().map(|at| at.ip().to_canonical()),
     };
     let start = |started| channel(Rc::clone(&core), caller.clone(), started);
-    ssh::serve(ssh, accepted, ending, start).await;
+    ssh::serve(ssh, Rc::clone(&core.budget), accepted, ending, start).await;
 }
 
 /// Who calls, and how the service is set for him.

@@ -29,6 +29,12 @@ impl Flow {
         Self { send: 0, packet_max: 0, receive: window, receive_max: window, taken: 0 }
     }
 
+    /// We grant `bytes` more, now and each time that they are taken.
+    pub fn grow(&mut self, bytes: u32) {
+        self.receive = self.receive.saturating_add(bytes);
+        self.receive_max = self.receive_max.saturating_add(bytes);
+    }
+
     /// What the peer grants at the beginning, and how much data one packet may carry.
     pub fn opened(&mut self, window: u32, packet_max: u32) {
         self.send = window;

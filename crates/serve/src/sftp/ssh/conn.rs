@@ -17,7 +17,7 @@ use base::clock::{Clock, SystemClock};
 use base::limits::{
     DRAIN_TIME_MAX, SSH_BACKLOG_MAX, SSH_BUFFERS_KEPT, SSH_HANDSHAKE_TIME, SSH_KEEPALIVE,
     SSH_KEEPALIVES_MAX, SSH_LOGIN_TIME, SSH_PENALTY_LATE, SSH_PENALTY_NOBODY, SSH_RECEIVE_BUFFER,
-    SSH_REKEY_PATIENCE,
+    SSH_REKEY_PATIENCE, STALL_PAUSE,
 };
 use base::random::SystemRandom;
 use tokio::io::Interest;
@@ -34,6 +34,7 @@ use super::auth::{Auth, Outcome};
 use super::session::{Begin, Session, Shared};
 use super::unsigned::UnsignedPlace;
 use super::{Ssh, Started, pipe};
+use crate::transport::budget::{CoreBudget, Held};
 use crate::transport::listener::Accepted;
 use crate::transport::pace::Pace;
 use crate::transport::send::in_kernel;
@@ -72,8 +73,13 @@ impl From<io::Error> for End {
 
 /// Serves one connection until it ends, or should: `start` runs the SFTP server on each channel and
 /// returns its exit status.
-pub async fn serve<S, F>(ssh: Arc<Ssh>, accepted: Accepted, ending: Ending, start: S)
-where
+pub async fn serve<S, F>(
+    ssh: Arc<Ssh>,
+    budget: Rc<CoreBudget>,
+    accepted: Accepted,
+    ending: Ending,
+    start: S,
+) where
     S: Fn(Started) -> F,
     F: Future<Output = u32> + 'static,
 {
@@ -88,7 +94,7 @@ where
     let side = Side::Server(Arc::clone(&ssh.setup));
     let Ok(mut transport) = Transport::new(side, Box::new(SystemRandom)) else { return };
     transport.set_renewable(false);
-    let session = Rc::new(RefCell::new(Session::new(transport)));
+    let session = Rc::new(RefCell::new(Session::new(transport, Rc::clone(&budget))));
     let wake = Rc::clone(&session.borrow().wake);
     let pace = ssh.budgets.limits().pace;
     let mut connection = Connection {
@@ -104,6 +110,8 @@ where
         person: None,
         generation: 0,
         input: Vec::new(),
+        held: [budget.hold(0), budget.hold(0)],
+        budget,
         begun_ns: now,
         heard_ns: now,
         asked: 0,
@@ -133,6 +141,9 @@ struct Connection<S> {
     /// Of the users, when the person was looked at last.
     generation: u64,
     input: Vec<u8>,
+    budget: Rc<CoreBudget>,
+    /// What of the account the receive buffer has, and what is to be sent.
+    held: [Held; 2],
     begun_ns: u64,
     heard_ns: u64,
     /// Questions whether the peer is there that it has not answered.
@@ -201,6 +212,8 @@ where
             }
         }
         session.drained();
+        let [_, sending] = &mut self.held;
+        sending.set(session.transport.backlog());
         Ok(match session.transport.backlog() {
             0 => Interest::READABLE,
             // A peer that takes no answers may ask nothing more.
@@ -212,6 +225,14 @@ where
     /// Receives once and takes all complete packets.
     async fn receive(&mut self) -> Result<(), End> {
         if self.input.capacity() == 0 {
+            if !self.budget.has_bytes(SSH_RECEIVE_BUFFER) {
+                // What is there stays in the kernel until others have given room back.
+                count(&self.ssh.budgets.stalls);
+                tokio::time::sleep(STALL_PAUSE).await;
+                return Ok(());
+            }
+            let [receiving, _] = &mut self.held;
+            receiving.set(SSH_RECEIVE_BUFFER);
             self.input = BUFFERS
                 .with_borrow_mut(Vec::pop)
                 .unwrap_or_else(|| Vec::with_capacity(SSH_RECEIVE_BUFFER));
@@ -223,9 +244,7 @@ where
                 self.received += n as u64;
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                if self.input.is_empty() {
-                    give_back(std::mem::take(&mut self.input));
-                }
+                self.rest();
                 return Ok(());
             }
             Err(e) => return Err(e.into()),
@@ -235,12 +254,19 @@ where
         let taken = self.take(&mut input).await;
         self.input = input;
         self.input.drain(..taken?);
-        if self.input.is_empty() {
-            give_back(std::mem::take(&mut self.input));
-        }
+        self.rest();
         // What woke has its turn before anything is sent.
         yield_once().await;
         Ok(())
+    }
+
+    /// Gives the receive buffer back if there is nothing in it.
+    fn rest(&mut self) {
+        if self.input.is_empty() {
+            give_back(std::mem::take(&mut self.input));
+            let [receiving, _] = &mut self.held;
+            receiving.set(0);
+        }
     }
 
     /// Takes all complete packets; returns how many bytes they were.

@@ -4,7 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use base::limits::{SSH_CHANNELS_MAX, SSH_DATA_MAX, SSH_SEND_BATCH, SSH_WINDOW};
+use base::limits::{
+    SSH_CHANNELS_MAX, SSH_DATA_MAX, SSH_SEND_BATCH, SSH_WINDOW, SSH_WINDOW_BEGIN, SSH_WINDOWS_MAX,
+};
 use tokio::sync::Notify;
 use wire::ssh::codec::{Put, Reader};
 use wire::ssh::flow::Flow;
@@ -12,6 +14,7 @@ use wire::ssh::message::{Message, open_reason};
 use wire::ssh::transport::{Error, Transport};
 
 use super::Subsystem;
+use crate::transport::budget::{CoreBudget, Held};
 
 /// A session, shared by its connection and its channels, all on one thread.
 pub(super) type Shared = Rc<RefCell<Session>>;
@@ -30,6 +33,10 @@ struct Channel {
     remote: u32,
     flow: Flow,
     inbound: Vec<u8>,
+    /// What that takes of the account.
+    held: Held,
+    /// The window has its full size.
+    is_wide: bool,
     /// The peer sends no more.
     eof: bool,
     /// CLOSE was sent, or came.
@@ -44,6 +51,7 @@ struct Channel {
 /// All of a connection but its socket.
 pub(super) struct Session {
     pub(super) transport: Transport,
+    budget: Rc<CoreBudget>,
     channels: Vec<Option<Channel>>,
     /// Tells the connection that there is something to be sent.
     pub(super) wake: Rc<Notify>,
@@ -63,9 +71,10 @@ pub(super) struct Begin {
 }
 
 impl Session {
-    pub(super) fn new(transport: Transport) -> Self {
+    pub(super) fn new(transport: Transport, budget: Rc<CoreBudget>) -> Self {
         Self {
             transport,
+            budget,
             channels: Vec::new(),
             wake: Rc::default(),
             ended: false,
@@ -93,6 +102,7 @@ impl Session {
             return Ok(());
         }
         channel.inbound.extend_from_slice(data);
+        channel.held.set(channel.inbound.len());
         channel.signals.readable.notify_one();
         Ok(())
     }
@@ -155,12 +165,14 @@ impl Session {
             let message = Message::ChannelOpenFailure { recipient: sender, reason, description };
             return self.transport.send_message(&message);
         }
-        let mut flow = Flow::new(SSH_WINDOW);
+        let mut flow = Flow::new(SSH_WINDOW_BEGIN);
         flow.opened(window, packet_max.min(SSH_DATA_MAX));
         let channel = Channel {
             remote: sender,
             flow,
             inbound: Vec::new(),
+            held: self.budget.hold(0),
+            is_wide: false,
             eof: false,
             closed: (false, false),
             started: false,
@@ -174,7 +186,7 @@ impl Session {
         self.transport.send_message(&Message::ChannelOpenConfirmation {
             recipient: sender,
             sender: place as u32,
-            window: SSH_WINDOW,
+            window: SSH_WINDOW_BEGIN,
             packet_max: SSH_DATA_MAX,
         })
     }
@@ -200,7 +212,22 @@ impl Session {
                 Message::ChannelFailure { recipient }
             })?;
         }
+        if begin.is_some() {
+            self.widen(id)?;
+        }
         Ok(begin.map(|subsystem| Begin { id, subsystem, signals }))
+    }
+
+    /// A server begins to read the channel: the peer may send more before that is taken.
+    fn widen(&mut self, id: u32) -> Result<(), Error> {
+        let wide = self.channels.iter().flatten().filter(|channel| channel.is_wide).count();
+        let Some(channel) = self.channel(id).filter(|_| wide < SSH_WINDOWS_MAX) else {
+            return Ok(());
+        };
+        let (recipient, bytes) = (channel.remote, SSH_WINDOW - SSH_WINDOW_BEGIN);
+        channel.is_wide = true;
+        channel.flow.grow(bytes);
+        self.transport.send_message(&Message::ChannelWindowAdjust { recipient, bytes })
     }
 
     /// CLOSE from the peer.
@@ -332,6 +359,7 @@ impl Session {
         } else {
             into.append(&mut channel.inbound);
         }
+        channel.held.set(0);
         if let Err(error) = self.grant(id, n) {
             self.failed = Some(error);
         }

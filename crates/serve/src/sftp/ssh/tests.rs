@@ -9,7 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use base::limits::{SSH_CHANNELS_MAX, SSH_TRIES_MAX, SSH_UNSIGNED_PEER_MAX, SSH_WINDOW};
+use base::limits::{
+    SSH_CHANNELS_MAX, SSH_RECEIVE_BUFFER, SSH_TRIES_MAX, SSH_UNSIGNED_PEER_MAX, SSH_WINDOW_BEGIN,
+};
 use base::random::SeededRandom;
 use tokio::task::LocalSet;
 use vfs::cred::Cred;
@@ -21,6 +23,7 @@ use wire::ssh::message::{AuthRequest, Message, Method, put_info_response, reason
 
 use super::super::channel::{Input, Output};
 use super::*;
+use crate::transport::budget::{CoreBudget, Limits};
 use crate::transport::listener;
 
 mod client;
@@ -84,6 +87,7 @@ struct Server {
     ending: tokio::sync::watch::Sender<bool>,
     /// SFTP servers that have ended.
     ended: Rc<Cell<usize>>,
+    budget: Rc<CoreBudget>,
 }
 
 impl Server {
@@ -114,19 +118,33 @@ impl Server {
         tokio::task::spawn_local(listener::accept(socket, vec![sender], budgets, told.clone()));
         let (all, ended) = (Arc::clone(&ssh), Rc::new(Cell::new(0)));
         let counter = Rc::clone(&ended);
+        let budget = Rc::new(CoreBudget::new(Limits::default(), 1));
+        let account = Rc::clone(&budget);
         tokio::task::spawn_local(async move {
             while let Some(one) = accepted.recv().await {
                 let counter = Rc::clone(&counter);
                 let start = move |started| echo(started, Rc::clone(&counter));
-                tokio::task::spawn_local(serve(Arc::clone(&all), one, told.clone(), start));
+                tokio::task::spawn_local(serve(
+                    Arc::clone(&all),
+                    Rc::clone(&account),
+                    one,
+                    told.clone(),
+                    start,
+                ));
             }
         });
-        Self { address, ssh, alice, ending, ended }
+        Self { address, ssh, alice, ending, ended, budget }
     }
 
     async fn client(&self) -> Client {
         let host_key = self.ssh.setup.host_keys[0].blob().to_vec();
         Client::connect(self.address, host_key).await
+    }
+
+    /// Bytes in the account.
+    fn held(&self) -> usize {
+        self.budget.publish(&self.ssh.budgets);
+        self.ssh.budgets.bytes() as usize
     }
 
     async fn signed_in(&self) -> Client {
@@ -263,7 +281,7 @@ fn nothing_but_sftp_is_to_be_had() {
         let opened = client.message().await;
         assert!(matches!(
             Message::decode(&opened),
-            Ok(Message::ChannelOpenConfirmation { window: SSH_WINDOW, .. })
+            Ok(Message::ChannelOpenConfirmation { window: SSH_WINDOW_BEGIN, .. })
         ));
         let mut other = Vec::new();
         other.put_string(b"netconf");
@@ -462,11 +480,60 @@ fn too_much_data_ends_the_connection() {
         client.open("session", 1000, 1000).await;
         client.message().await;
         // No SFTP server takes it, and so no more than the window is held.
-        let data = vec![0; 60_000];
-        for _ in 0..=SSH_WINDOW as usize / data.len() {
+        let data = vec![0; 10_000];
+        for _ in 0..=SSH_WINDOW_BEGIN as usize / data.len() {
             client.send(&Message::ChannelData { recipient: 0, data: &data }).await;
         }
         assert_eq!(client.farewell().await, Some(reason::PROTOCOL_ERROR));
+    });
+}
+
+#[test]
+fn channels_on_which_nothing_begins_hold_little_and_give_it_back() {
+    run(async {
+        let server = Server::start();
+        let mut clients = Vec::new();
+        let data = vec![0; SSH_WINDOW_BEGIN as usize];
+        for _ in 0..4 {
+            let mut client = server.signed_in().await;
+            for recipient in 0..SSH_CHANNELS_MAX as u32 {
+                client.open("session", 1000, 1000).await;
+                client.message().await;
+                client.send(&Message::ChannelData { recipient, data: &data }).await;
+            }
+            // Its answer says that all before it has been taken.
+            let name = "keepalive@openssh.com";
+            client.send(&Message::GlobalRequest { name, want_reply: true, data: b"" }).await;
+            client.message().await;
+            clients.push(client);
+        }
+        let most = clients.len() * SSH_CHANNELS_MAX * SSH_WINDOW_BEGIN as usize;
+        let held = server.held();
+        assert!((most..=most + clients.len() * SSH_RECEIVE_BUFFER).contains(&held), "{held}");
+        drop(clients);
+        while server.held() > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn a_full_account_lets_a_connection_wait_until_there_is_room() {
+    run(async {
+        let server = Server::start();
+        let mut client = server.signed_in().await;
+        let channel = client.open_sftp(1 << 20, 32_768).await;
+        let all = Limits::default().bytes;
+        let taken = server.budget.hold(all);
+        let data = vec![1; 1000];
+        {
+            let mut echo = std::pin::pin!(client.echo(channel, &data));
+            let wait = Duration::from_millis(50);
+            assert!(tokio::time::timeout(wait, echo.as_mut()).await.is_err());
+            assert!(server.ssh.budgets.stalls.load(Relaxed) > 0);
+            drop(taken);
+            assert!(echo.await.data == data);
+        }
     });
 }
 

@@ -143,7 +143,11 @@ impl Client {
 
     pub(super) async fn open_sftp(&mut self, window: u32, packet_max: u32) -> Open {
         self.open("session", window, packet_max).await;
-        let message = self.message().await;
+        let mut message = self.message().await;
+        // Windows of channels that were opened before grow when their servers begin.
+        while matches!(Message::decode(&message), Ok(Message::ChannelWindowAdjust { .. })) {
+            message = self.message().await;
+        }
         let Ok(Message::ChannelOpenConfirmation { sender: recipient, window, packet_max, .. }) =
             Message::decode(&message)
         else {
