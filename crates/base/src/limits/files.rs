@@ -27,6 +27,9 @@ pub const TRANSFER_SEND_PIECE: usize = 1 << 20;
 pub const READ_AHEAD: usize = 128 << 10;
 /// Entries of a directory that are looked at in one go: about a millisecond.
 pub const TRANSFER_LIST_BATCH: usize = 512;
+/// Bytes that must be free for such a batch before it is read: some 200 for each entry with a short
+/// name. What it really takes is counted as soon as it is known.
+pub const TRANSFER_LIST_BATCH_BYTES: usize = 128 << 10;
 /// How long an operation waits for a place in the pool before the client is told to come again.
 pub const POOL_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it waits between two looks for such a place.

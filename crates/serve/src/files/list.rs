@@ -1,17 +1,20 @@
 //! What is in a directory, some entries at a time.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use base::clock::{NS_PER_S, wall_ns};
-use base::limits::TRANSFER_LIST_BATCH;
+use base::clock::{Deadline, NS_PER_S, wall_ns};
+use base::limits::{POOL_LOOK, POOL_PATIENCE, TRANSFER_LIST_BATCH, TRANSFER_LIST_BATCH_BYTES};
 use vfs::attr::{Attr, FileType, Time};
 use vfs::fs::{Context, DirEntry, FileSystem, Result};
 use vfs::handle::Handle;
+use vfs::status::Status;
 
 use super::caller::Caller;
 use super::core::Core;
 use super::node::Node;
 use super::{set_aside, upload};
+use crate::transport::budget::Held;
 
 /// One entry of a directory; never `.` or `..`, nor what is being uploaded.
 #[derive(Debug, Clone)]
@@ -36,6 +39,11 @@ impl Listed {
     pub fn attr(&self) -> Option<Attr> {
         self.entry.map(|(_, attr)| attr).or(self.mounted)
     }
+
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.name.capacity()
+    }
 }
 
 /// A listing under way.
@@ -44,6 +52,8 @@ pub struct Listing {
     cookie: u64,
     verifier: [u8; 8],
     done: bool,
+    /// What the last batch takes of the account: whoever asks for the next one is done with it.
+    held: Option<Held>,
 }
 
 /// One batch, as a pool thread brings it.
@@ -100,7 +110,7 @@ fn batch(
 impl Listing {
     /// Begins to list a directory.
     pub fn new(dir: Node) -> Self {
-        Self { dir, cookie: 0, verifier: [0; 8], done: false }
+        Self { dir, cookie: 0, verifier: [0; 8], done: false, held: None }
     }
 
     /// The directory.
@@ -117,11 +127,13 @@ impl Listing {
     /// in no order.
     ///
     /// # Errors
-    /// As of READDIR.
+    /// As of READDIR; [`Status::Busy`] if there is no room for a batch for too long.
     pub async fn next(&mut self, core: &Core, who: &Caller) -> Result<Option<Vec<Listed>>> {
         if self.done {
             return Ok(None);
         }
+        self.held = None;
+        self.held = Some(room(core).await?);
         let reached = &self.dir.reached;
         core.files.still_reach(who, reached, false)?;
         let (fs, dir) = (Arc::clone(&reached.share.fs), self.dir.handle);
@@ -129,11 +141,29 @@ impl Listing {
         // A directory can be large, and its attributes on disk: never on the connection's thread.
         let run = move |cx: Context<'_>| batch(&*fs, cx, &dir, from);
         let batch = core.pooled(who, &reached.cred, run).await??;
+        if let Some(held) = &mut self.held {
+            held.set(batch.listed.iter().map(Listed::bytes).sum());
+        }
         (self.cookie, self.verifier, self.done) = (batch.cookie, batch.verifier, batch.eof);
         if !batch.left.is_empty() && reached.writable {
             upload::clear(core, who, &self.dir, batch.left).await;
         }
         Ok(Some(batch.listed))
+    }
+}
+
+/// Waits for room for a batch of the usual size.
+async fn room(core: &Core) -> Result<Held> {
+    let until = Deadline::after(POOL_PATIENCE);
+    loop {
+        if let Some(held) = core.budget.try_hold(TRANSFER_LIST_BATCH_BYTES) {
+            return Ok(held);
+        }
+        if until.passed() {
+            return Err(Status::Busy);
+        }
+        core.files.budgets.stalls.fetch_add(1, Relaxed);
+        tokio::time::sleep(POOL_LOOK).await;
     }
 }
 
