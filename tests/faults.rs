@@ -3,9 +3,12 @@
 //! cannot write or flush. What had been acknowledged stays, and who has data that may be lost
 //! learns it from the write verifier.
 
+use std::fs;
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
+use e2e::api::Api;
 use e2e::crash::remote::{Outcome, Over, Remote};
 use e2e::disk::Disk;
 use e2e::nfs3::{Failure, Handle};
@@ -21,6 +24,8 @@ const USER: u32 = 1000;
 const BOTH: [Over; 2] = [Over::V3, Over::V4];
 const STABILITIES: [StableHow; 3] =
     [StableHow::UNSTABLE, StableHow::DATA_SYNC, StableHow::FILE_SYNC];
+/// What an OPEN is answered with while others may reclaim (RFC 8881 §15.1.9.2).
+const GRACE: Nfsstat3 = Nfsstat3(10_013);
 /// Bytes of a WRITE.
 const BLOCK: u64 = 64 << 10;
 /// Most objects that are made until there is no room for more.
@@ -308,4 +313,54 @@ fn what_only_version_4_does_tells_of_a_full_disk() {
     }
     assert_eq!(client.read(&file, 0, BLOCK as u32).expect("READ"), block(b'a'));
     client.close(&file).expect("CLOSE");
+}
+
+/// Fills a file system to its last byte, with a file of this name.
+fn fill_up(place: &Path, name: &str) {
+    let mut file = fs::File::create(place.join(name)).expect("a file");
+    for size in [BLOCK as usize, 1] {
+        while file.write_all(&vec![b'f'; size]).is_ok() {}
+    }
+}
+
+#[test]
+fn a_server_starts_on_a_state_directory_that_is_full() {
+    let place = match Memory::new("size=16m") {
+        Ok(place) => place,
+        Err(why) => skip!("fault-full-state", "{why}"),
+    };
+    let (scratch, state) = (Scratch::new("full-state"), place.path().join("state"));
+    let share = scratch.folder("share", Some(USER));
+    make_folder(&state, None);
+    let start = || Server::start(&Options::new(&share, &state));
+    let client = |server: &Server, name: &str| {
+        let address: SocketAddr = (Ipv4Addr::LOCALHOST, server.nfs_port()).into();
+        let mut client = Over::V4.connect(address, USER, name).expect("a client");
+        let root = client.root(&server.export()).expect("the share");
+        (client, root)
+    };
+    let mut server = start();
+    let (mut holder, root) = client(&server, "holder");
+    holder.create(&root, "held", 0o644).expect("an open file");
+    server.kill();
+    let records = fs::read(state.join("clients")).expect("the records");
+    fill_up(place.path(), "filler");
+
+    let mut server = start();
+    let said = server.said();
+    assert!(said.contains("No space left"), "{said}");
+    assert_eq!(fs::read(state.join("clients")).expect("the records"), records, "nothing is lost");
+    let status = Api::new(&state).status();
+    assert_eq!(status["name"].as_str().map(str::is_empty), Some(false), "{status}");
+    let (mut v3, root) = server.mount(USER, USER);
+    assert!(v3.lookup(&root, "held").is_ok(), "files are served");
+    // The holder may still reclaim what it had, and others wait for that.
+    let (mut late, root) = client(&server, "late");
+    assert_eq!(refusal(late.create(&root, "new", 0o644)), GRACE);
+    fs::remove_file(place.path().join("filler")).expect("room again");
+    assert!(server.stop().success());
+    let server = start();
+    assert!(!server.said().contains("No space left"), "{}", server.said());
+    let records = fs::read(state.join("clients")).expect("the records");
+    assert!(records.windows(6).any(|part| part == b"holder"), "it is still on record");
 }

@@ -72,20 +72,25 @@ pub struct Journal {
 
 struct Inner {
     records: Records,
-    file: File,
+    /// None if it must be written anew first: it could not be, or what is at its end is not known.
+    file: Option<File>,
     len: u64,
     /// Bytes of records that say nothing any more.
     old: u64,
-    /// What is at the end of the file is not known: nothing may be appended to it.
-    torn: bool,
 }
 
 impl Journal {
-    /// Opens or makes the file, which begins with `magic`.
+    /// Opens or makes the file, which begins with `magic`. If it cannot be written now, as on a
+    /// full disk, that is the second value: the records are there all the same, and changes are
+    /// taken as soon as it can be.
     ///
     /// # Errors
-    /// It cannot be read or written, or is something else.
-    pub fn open(path: &Path, magic: [u8; 8], limits: Limits) -> Result<Self, JournalError> {
+    /// It cannot be read, or is something else.
+    pub fn open(
+        path: &Path,
+        magic: [u8; 8],
+        limits: Limits,
+    ) -> Result<(Self, Option<JournalError>), JournalError> {
         let failed = |source| JournalError::Read { path: path.to_path_buf(), source };
         let mut bytes = Vec::new();
         match File::open(path) {
@@ -101,10 +106,10 @@ impl Journal {
         }
         let records = read(&bytes, magic).map_err(failed)?;
         // Written anew at each start: a torn end is gone, and the file is short.
-        let (file, len) = write_whole(path, magic, &records)
-            .map_err(|source| JournalError::Write { path: path.to_path_buf(), source })?;
-        let inner = Mutex::new(Inner { records, file, len, old: 0, torn: false });
-        Ok(Self { path: path.to_path_buf(), magic, limits, inner })
+        let inner = Mutex::new(Inner { records, file: None, len: 0, old: 0 });
+        let journal = Self { path: path.to_path_buf(), magic, limits, inner };
+        let unwritten = journal.rewrite(&mut journal.lock()).err();
+        Ok((journal, unwritten))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -161,22 +166,25 @@ impl Journal {
 
     fn append(&self, inner: &mut Inner, bytes: &[u8]) -> Result<(), JournalError> {
         let too_long = inner.len + bytes.len() as u64 > self.limits.file_max;
-        if inner.torn || too_long {
+        if too_long {
             self.rewrite(inner)?;
         }
+        let mut file = match inner.file.take() {
+            Some(file) => file,
+            None => self.rewritten(inner)?,
+        };
         let flush = |file: &File| match FlushSite::Journal.enabled() {
             true => file.sync_data(),
             false => Ok(()),
         };
-        let done = inner.file.write_all(bytes).and_then(|()| flush(&inner.file));
+        let done = file.write_all(bytes).and_then(|()| flush(&file));
         if let Err(source) = done {
             // A second flush would prove nothing: the file is written anew without the record, now
             // or before the next.
-            inner.torn = true;
             self.rewrite(inner)?;
             return Err(JournalError::Write { path: self.path.clone(), source });
         }
-        inner.len += bytes.len() as u64;
+        (inner.file, inner.len) = (Some(file), inner.len + bytes.len() as u64);
         Ok(())
     }
 
@@ -189,10 +197,18 @@ impl Journal {
     }
 
     fn rewrite(&self, inner: &mut Inner) -> Result<(), JournalError> {
-        let (file, len) = write_whole(&self.path, self.magic, &inner.records)
-            .map_err(|source| JournalError::Write { path: self.path.clone(), source })?;
-        (inner.file, inner.len, inner.old, inner.torn) = (file, len, 0, false);
+        // If this fails, the name may be another file's already.
+        inner.file = None;
+        inner.file = Some(self.rewritten(inner)?);
         Ok(())
+    }
+
+    fn rewritten(&self, inner: &mut Inner) -> Result<File, JournalError> {
+        let whole = write_whole(&self.path, self.magic, &inner.records);
+        let (file, len) =
+            whole.map_err(|source| JournalError::Write { path: self.path.clone(), source })?;
+        (inner.len, inner.old) = (len, 0);
+        Ok(file)
     }
 }
 

@@ -148,18 +148,19 @@ pub struct FileRecords {
 
 struct Inner {
     book: Book,
-    file: File,
+    /// None if it must be written anew first: it could not be, or what is at its end is not known.
+    file: Option<File>,
     len: u64,
-    /// What is at the end of the file is not known: nothing may be appended to it.
-    torn: bool,
 }
 
 impl FileRecords {
-    /// Opens or makes the file. Whoever is on record may reclaim.
+    /// Opens or makes the file. Whoever is on record may reclaim. If it cannot be written now, as
+    /// on a full disk, that is the second value: the records hold all the same, and new ones are
+    /// kept as soon as it can be.
     ///
     /// # Errors
-    /// It cannot be read or written, or is something else.
-    pub fn open(path: &Path) -> Result<Self, RecordError> {
+    /// It cannot be read, or is something else.
+    pub fn open(path: &Path) -> Result<(Self, Option<RecordError>), RecordError> {
         let failed = |source| RecordError::Read { path: path.to_path_buf(), source };
         let mut bytes = Vec::new();
         match File::open(path) {
@@ -175,12 +176,10 @@ impl FileRecords {
         let clients = clients.into_iter().map(|client| (client, false)).collect();
         let book = Book { clients, reclaiming };
         // Written anew at each start: a torn end is gone, and the file is short.
-        let (file, len) = write_whole(path, book.clients.keys())
-            .map_err(|source| RecordError::Write { path: path.to_path_buf(), source })?;
-        Ok(Self {
-            path: path.to_path_buf(),
-            inner: Mutex::new(Inner { book, file, len, torn: false }),
-        })
+        let inner = Mutex::new(Inner { book, file: None, len: 0 });
+        let records = Self { path: path.to_path_buf(), inner };
+        let unwritten = records.rewrite(&mut records.lock()).err();
+        Ok((records, unwritten))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -194,26 +193,36 @@ impl FileRecords {
 
     fn append(&self, inner: &mut Inner, verb: Verb, client: &ClientId) -> Result<(), RecordError> {
         let bytes = encode(verb, client);
-        if inner.torn || inner.len + bytes.len() as u64 > CLIENT_RECORDS_FILE_MAX {
+        if inner.len + bytes.len() as u64 > CLIENT_RECORDS_FILE_MAX {
             self.rewrite(inner)?;
         }
-        let done = inner.file.write_all(&bytes).and_then(|()| inner.file.sync_data());
+        let mut file = match inner.file.take() {
+            Some(file) => file,
+            None => self.rewritten(inner)?,
+        };
+        let done = file.write_all(&bytes).and_then(|()| file.sync_data());
         if let Err(source) = done {
             // A second flush would prove nothing: the file is written anew without the record, now
             // or before the next.
-            inner.torn = true;
             self.rewrite(inner)?;
             return Err(self.failed(source));
         }
-        inner.len += bytes.len() as u64;
+        (inner.file, inner.len) = (Some(file), inner.len + bytes.len() as u64);
         Ok(())
     }
 
     fn rewrite(&self, inner: &mut Inner) -> Result<(), RecordError> {
-        let (file, len) = write_whole(&self.path, inner.book.clients.keys())
-            .map_err(|source| self.failed(source))?;
-        (inner.file, inner.len, inner.torn) = (file, len, false);
+        // If this fails, the name may be another file's already.
+        inner.file = None;
+        inner.file = Some(self.rewritten(inner)?);
         Ok(())
+    }
+
+    fn rewritten(&self, inner: &mut Inner) -> Result<File, RecordError> {
+        let whole = write_whole(&self.path, inner.book.clients.keys());
+        let (file, len) = whole.map_err(|source| self.failed(source))?;
+        inner.len = len;
+        Ok(file)
     }
 }
 

@@ -36,7 +36,7 @@ use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use vfs::locks::{LockTable, Owner, Protocol};
-use vfs::recovery::{ClientId, ClientRecords, RecordError};
+use vfs::recovery::{ClientId, ClientRecords};
 use vfs::share::{Shares, tag_of};
 use wire::nlm4::Nlm4Stat;
 
@@ -127,17 +127,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Nlm {
     /// Starts the service on `runtimes`: tells the hosts on record that the server has restarted,
     /// and lets them reclaim. Reads and writes the records, and waits for that.
-    ///
-    /// # Errors
-    /// Our own state cannot be written down.
-    pub fn start(config: Config, runtimes: &Runtimes) -> Result<Arc<Self>, RecordError> {
-        let (nlm, messages) = Self::new(config)?;
+    pub fn start(config: Config, runtimes: &Runtimes) -> Arc<Self> {
+        let (nlm, messages) = Self::new(config);
         let service = Arc::clone(&nlm);
         let mut tasks = Tasks::default();
         // That the runtimes end ends it, too.
         tasks.spawn(runtimes, 0, move |ending| conn::run(service, messages, ending));
         *lock(&nlm.tasks) = Some(tasks);
-        Ok(nlm)
+        nlm
     }
 
     /// Ends the service: nobody is told anything more, and nothing is held for hosts any more.
@@ -155,12 +152,12 @@ impl Nlm {
     }
 
     /// The service, and what it wants to be told to hosts.
-    fn new(config: Config) -> Result<(Arc<Self>, UnboundedReceiver<Message>), RecordError> {
+    fn new(config: Config) -> (Arc<Self>, UnboundedReceiver<Message>) {
         // Bounded by the requests that wait and, for messages, by their own limit.
         let (outbox, messages) = mpsc::unbounded_channel();
         let known: Vec<ClientId> = config.records.known();
         let known: Vec<_> = known.into_iter().filter(|c| c.protocol == RECORDED_AS).collect();
-        let state = nsm::next_state(&*config.records, &known, config.clock.wall_ns())?;
+        let state = nsm::next_state(&*config.records, &known, config.clock.wall_ns());
         let addresses: BTreeSet<_> =
             known.iter().filter_map(hosts::recorded).map(|(address, _)| address).collect();
         let Config { shares, locks, clock, records, makes_way, name, .. } = config;
@@ -192,7 +189,7 @@ impl Nlm {
         for address in addresses {
             nlm.send(Message::Restarted { address });
         }
-        Ok((nlm, messages))
+        (nlm, messages)
     }
 
     /// Both programs, for connections.

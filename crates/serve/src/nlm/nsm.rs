@@ -10,7 +10,7 @@ use base::clock::NS_PER_S;
 use base::limits::RESERVED_PORTS_END;
 use probe::labels::NSM_OPS_AT;
 use probe::op::Protocol;
-use vfs::recovery::{ClientId, ClientRecords, RecordError};
+use vfs::recovery::{ClientId, ClientRecords};
 use vfs::status::Status;
 use wire::nlm4::Nlm4Stat;
 use wire::nsm::{
@@ -28,30 +28,30 @@ use crate::transport::buffers::ReplyBuf;
 use crate::transport::small::{Answer, Answers, Origin};
 
 /// The state number of this life, on record before anybody hears it: the one before, and 2. It is
-/// kept as a record that names no host.
-pub(super) fn next_state(
-    records: &dyn ClientRecords,
-    known: &[ClientId],
-    wall_ns: u64,
-) -> Result<u32, RecordError> {
+/// kept as a record that names no host. While nothing can be recorded, as on a full disk, it comes
+/// from the clock: the next life has another one all the same, and that is what hosts look at.
+pub(super) fn next_state(records: &dyn ClientRecords, known: &[ClientId], wall_ns: u64) -> u32 {
     let before: Vec<_> = known.iter().filter(|client| client.owner.is_empty()).collect();
     let number = |client: &&ClientId| {
         std::str::from_utf8(&client.principal).ok().and_then(|text| text.parse::<u32>().ok())
     };
-    let state = match before.iter().filter_map(number).max() {
-        Some(last) => last.wrapping_add(2),
-        // If what was before is lost, it was smaller.
-        None => (wall_ns / NS_PER_S) as u32,
-    };
     // Odd is up; some take it for a signed number.
-    let state = (state & (u32::MAX >> 1)) | 1;
+    let odd = |number: u32| (number & (u32::MAX >> 1)) | 1;
+    // If what was before is lost, it was smaller.
+    let by_clock = odd((wall_ns / NS_PER_S) as u32);
+    let last = before.iter().filter_map(number).max();
+    let state = last.map_or(by_clock, |last| odd(last.wrapping_add(2)));
     let principal = state.to_string().into_bytes();
     let record = ClientId { protocol: RECORDED_AS, owner: Vec::new(), principal };
-    records.record(&record)?;
-    for client in before.into_iter().filter(|client| **client != record) {
-        records.forget(client)?;
+    let mut old = before.into_iter().filter(|client| **client != record);
+    let done = records.record(&record);
+    match done.and_then(|()| old.try_for_each(|client| records.forget(client))) {
+        Ok(()) => state,
+        Err(e) => {
+            base::warning!("nfs", "the state number for NFSv3 hosts is not on record: {e}");
+            by_clock.max(state)
+        }
     }
-    Ok(state)
 }
 
 /// The program, on connections.

@@ -121,7 +121,7 @@ impl Server {
             shares: shares.clone(),
             locks: locks.clone(),
             clock: clock.clone(),
-            records: Arc::new(FileRecords::open(&world.folder.join("records")).unwrap()),
+            records: Arc::new(FileRecords::open(&world.folder.join("records")).unwrap().0),
             grace_until_ns: NS_PER_S + GRACE.as_nanos() as u64,
             makes_way: Box::new(move |owner: &Owner| {
                 let (gone, asked, locks) = &way;
@@ -137,7 +137,7 @@ impl Server {
             grant_time: Duration::from_millis(600),
             reserved_ports: world.reserved_ports,
         };
-        let nlm = Nlm::start(config, &runtimes).unwrap();
+        let nlm = Nlm::start(config, &runtimes);
         let service = RpcService::start(RpcConfig {
             socket: rpc::listen(([127, 0, 0, 1], 0).into()).unwrap(),
             runtimes: Arc::clone(&runtimes),

@@ -17,7 +17,7 @@ impl Folder {
         self.0.join("records")
     }
     fn open(&self) -> Journal {
-        Journal::open(&self.file(), MAGIC, LIMITS).expect("journal")
+        Journal::open(&self.file(), MAGIC, LIMITS).expect("journal").0
     }
 }
 
@@ -100,14 +100,14 @@ fn a_file_that_would_become_too_long_is_written_anew_first() {
     let folder = Folder::new("long");
     // Never written anew because most of it is old.
     let limits = Limits { record_max: 100, file_max: 500, compact: u64::MAX };
-    let journal = Journal::open(&folder.file(), MAGIC, limits).expect("journal");
+    let journal = Journal::open(&folder.file(), MAGIC, limits).expect("journal").0;
     for round in 0..100 {
         journal.put(b"a", format!("{round}").as_bytes()).expect("put");
         let length = std::fs::metadata(folder.file()).expect("file").len();
         assert!(length <= limits.file_max, "{length} bytes");
     }
     drop(journal);
-    let again = Journal::open(&folder.file(), MAGIC, limits).expect("journal");
+    let again = Journal::open(&folder.file(), MAGIC, limits).expect("journal").0;
     assert_eq!(shown(&again), [pair("a", "99")]);
 }
 
@@ -124,4 +124,22 @@ fn the_file_stays_short() {
     assert!(length < 2 * LIMITS.compact, "{length} bytes");
     drop(journal);
     assert_eq!(shown(&folder.open()), [pair("a", "99")]);
+}
+
+#[test]
+fn records_are_there_while_nothing_can_be_written() {
+    let folder = Folder::new("full");
+    folder.open().put(b"a", b"1").expect("written");
+    // The file that is written aside cannot be made: a directory is in its place.
+    let aside = folder.file().with_extension("new");
+    std::fs::create_dir(&aside).expect("a directory");
+    let (journal, unwritten) = Journal::open(&folder.file(), MAGIC, LIMITS).expect("journal");
+    assert!(matches!(unwritten, Some(JournalError::Write { .. })), "it is told");
+    assert_eq!(shown(&journal), [pair("a", "1")]);
+    assert!(journal.put(b"b", b"2").is_err());
+    assert!(journal.remove(&[b"a"]).is_err());
+    assert_eq!(shown(&journal), [pair("a", "1")]);
+    std::fs::remove_dir(&aside).expect("there is room again");
+    journal.put(b"b", b"2").expect("written");
+    assert_eq!(shown(&folder.open()), [pair("a", "1"), pair("b", "2")]);
 }

@@ -13,7 +13,7 @@ impl Scratch {
         Self(dir.join(format!("plimsoll-clients-{}-{name}", std::process::id())))
     }
     fn open(&self) -> FileRecords {
-        FileRecords::open(&self.0).expect("can be opened")
+        FileRecords::open(&self.0).expect("can be opened").0
     }
 }
 
@@ -115,5 +115,37 @@ fn limits_hold_and_the_file_stays_short() {
     assert_eq!(scratch.open().known(), [wide]);
     // An unwritable place: nothing may be given out.
     let nowhere = FileRecords::open(std::path::Path::new("/proc/nowhere/clients"));
-    assert!(nowhere.is_err());
+    let (nowhere, unwritten) = nowhere.expect("nobody is on record");
+    assert!(matches!(unwritten, Some(RecordError::Write { .. })));
+    assert!(matches!(nowhere.record(&client("a")), Err(RecordError::Write { .. })));
+}
+
+#[test]
+fn who_is_on_record_may_reclaim_while_nothing_can_be_written() {
+    let folder = std::env::temp_dir().join(format!("plimsoll-clients-full-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("clients");
+    let (records, unwritten) = FileRecords::open(&path).expect("can be opened");
+    assert!(unwritten.is_none());
+    records.record(&client("a")).expect("written");
+    drop(records);
+    // The file that is written aside cannot be made: a directory is in its place.
+    let aside = path.with_extension("new");
+    std::fs::create_dir(&aside).expect("a directory");
+    let (records, unwritten) = FileRecords::open(&path).expect("can be read");
+    assert!(matches!(unwritten, Some(RecordError::Write { .. })), "it is told");
+    assert_eq!(records.known(), [client("a")]);
+    assert!(records.may_reclaim(&client("a")));
+    records.record(&client("a")).expect("it is on disk already");
+    assert!(records.record(&client("b")).is_err(), "not on disk, so no state");
+    assert!(records.end_of_grace().is_err());
+    drop(records);
+    let (records, _) = FileRecords::open(&path).expect("can be read");
+    assert_eq!(records.known(), [client("a")], "nothing was lost");
+    std::fs::remove_dir(&aside).expect("there is room again");
+    records.record(&client("b")).expect("written");
+    drop(records);
+    let (records, _) = FileRecords::open(&path).expect("can be read");
+    assert_eq!(records.known(), [client("a"), client("b")]);
+    std::fs::remove_dir_all(&folder).expect("cleared");
 }

@@ -20,6 +20,8 @@ use crate::out::{Failure, chain};
 pub const RECORDS: &str = "clients";
 /// Kinds of clients in the records: 4.0, and 4.1 and later, whose names are apart.
 const KINDS: [u8; 2] = [40, 41];
+/// What does not work while the records cannot be written.
+const NOT_RECORDED: &str = "NFSv4 clients cannot open files until their records can be written";
 /// Begins the principal of who came with AUTH_SYS; the uid follows, in decimal digits.
 const PRINCIPAL: &[u8] = b"sys:";
 
@@ -34,8 +36,11 @@ pub fn start(
     (lease, idmap): (Duration, Arc<IdMap>),
     path: &Path,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
-    let records =
+    let (records, unwritten) =
         FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
+    if let Some(e) = unwritten {
+        base::error!("nfs", "{NOT_RECORDED}: {e}");
+    }
     let known = records.known().iter().filter_map(identity).collect();
     let clock = Arc::new(SystemClock);
     let lease_ns = lease.as_secs() * NS_PER_S;
@@ -108,7 +113,7 @@ impl OnDisk {
 impl Records for OnDisk {
     fn record(&self, client: &Identity) -> Result<(), NotWritten> {
         let done = self.records.record(&Self::client(client));
-        self.tell("NFSv4 clients cannot open files until their records can be written", done)
+        self.tell(NOT_RECORDED, done)
     }
 
     fn forget(&self, client: &Identity) -> Result<(), NotWritten> {

@@ -23,7 +23,7 @@ pub const RECORDS: &str = "nlm-clients";
 /// one lease.
 ///
 /// # Errors
-/// The records cannot be read or written.
+/// The records cannot be read.
 pub fn start(
     (shares, locks): (Arc<Shares>, Arc<LockTable>),
     lease: Duration,
@@ -31,8 +31,11 @@ pub fn start(
     nfs4: &Arc<Stateful>,
     runtimes: &Runtimes,
 ) -> Result<Arc<Nlm>, Failure> {
-    let failure = |e| Failure::of("read who held NFSv3 locks", &e);
-    let records = FileRecords::open(path).map_err(failure)?;
+    let (records, unwritten) =
+        FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv3 locks", &e))?;
+    if let Some(e) = unwritten {
+        base::error!("nfs", "new NFSv3 hosts get no locks until they can be recorded: {e}");
+    }
     let clock = Arc::new(SystemClock);
     let nfs4 = nfs4.clone();
     let config = Config {
@@ -47,5 +50,5 @@ pub fn start(
         grant_time: NLM_GRANT_TIME_MAX,
         reserved_ports: true,
     };
-    Nlm::start(config, runtimes).map_err(failure)
+    Ok(Nlm::start(config, runtimes))
 }

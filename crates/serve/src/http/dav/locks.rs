@@ -138,16 +138,17 @@ impl Locks {
         Self { table, writing, journal: None, opens, clock }
     }
 
-    /// Opens or makes the file of locks; those in it that have not ended are held again.
+    /// Opens or makes the file of locks; those in it that have not ended are held again. If it
+    /// cannot be written now, that is the second value: no new lock is given until it can be.
     ///
     /// # Errors
-    /// It cannot be read or written, or is something else.
+    /// It cannot be read, or is something else.
     pub fn open(
         path: &Path,
         opens: Arc<LockTable>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, JournalError> {
-        let journal = Journal::open(path, record::MAGIC, record::LIMITS)?;
+    ) -> Result<(Self, Option<JournalError>), JournalError> {
+        let (journal, unwritten) = Journal::open(path, record::MAGIC, record::LIMITS)?;
         let records = journal.records();
         let locks = Self { journal: Some(journal), ..Self::transient(opens, clock) };
         let now_s = locks.now_s();
@@ -165,8 +166,8 @@ impl Locks {
             }
         }
         drop(shelf);
-        locks.sweep()?;
-        Ok(locks)
+        let unswept = locks.sweep().err();
+        Ok((locks, unwritten.or(unswept)))
     }
 
     fn now_s(&self) -> u64 {

@@ -100,13 +100,18 @@ impl Protocol for Http {
     }
 }
 
-/// The locks of WebDAV, as a state directory has them.
+/// The locks of WebDAV, as a state directory has them. That no new ones can be kept is in the log.
 ///
 /// # Errors
-/// They cannot be read, or kept.
+/// They cannot be read.
 pub fn locks(state: &Path, opens: &Arc<LockTable>) -> Result<Locks, Failure> {
     let locks = Locks::open(&state.join(LOCKS), opens.clone(), Arc::new(SystemClock));
-    locks.map_err(|e| Failure::of("use the file of WebDAV's locks", &e))
+    let (locks, unwritten) =
+        locks.map_err(|e| Failure::of("use the file of WebDAV's locks", &e))?;
+    if let Some(e) = unwritten {
+        base::error!("http", "WebDAV gives no locks until they can be recorded: {e}");
+    }
+    Ok(locks)
 }
 
 /// The file of WebDAV's locks in the state directory (`docs/formats/dav-locks.md`).

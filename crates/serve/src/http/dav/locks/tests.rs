@@ -23,7 +23,7 @@ impl Scene {
 
     fn open(&self) -> Locks {
         let (opens, clock) = (Arc::clone(&self.opens), Arc::clone(&self.clock) as Arc<dyn Clock>);
-        Locks::open(&self.folder.join("dav-locks"), opens, clock).expect("locks")
+        Locks::open(&self.folder.join("dav-locks"), opens, clock).expect("locks").0
     }
 
     /// As after a restart: the table of opens is empty.

@@ -170,7 +170,7 @@ fn start(
         grant_time: Duration::ZERO,
         reserved_ports: false,
     };
-    let (nlm, messages) = Nlm::new(config).unwrap();
+    let (nlm, messages) = Nlm::new(config);
     (nlm, locks, messages)
 }
 
