@@ -90,6 +90,8 @@ pub struct Property {
     pub required: bool,
     /// When a change takes effect.
     pub effect: Effect,
+    /// Whether only who may change everything may set it: it decides who others are taken for.
+    pub guarded: bool,
     /// Path of the node whose items its values are names of; empty if they are no such names.
     pub items_of: &'static str,
     /// Of what use it is only with some values of another property of its node. Without them it is

@@ -117,6 +117,16 @@ impl Rights {
         reaches(scope) || reaches("*")
     }
 
+    /// Whether they reach as far as others: who has them may grant those.
+    pub fn cover(&self, others: &Rights) -> bool {
+        others.levels.iter().all(|(scope, level)| self.may(scope, *level))
+    }
+
+    /// Whether they permit to change everything.
+    pub fn are_all(&self) -> bool {
+        self.may("*", Level::Change)
+    }
+
     /// The permissions, one for each scope, as text.
     pub fn names(&self) -> Vec<String> {
         let permissions = self.levels.iter();

@@ -25,6 +25,8 @@ use std::sync::Arc;
 
 use base::node::{Path, Value};
 
+use crate::access::Rights;
+
 pub use audit::Audit;
 pub use change::{Change, Request};
 pub use document::{Difference, Document, Source};
@@ -113,6 +115,12 @@ impl Problem {
         Self::new(path, sentence, hint).fault(Fault::Unknown)
     }
 
+    /// Who asks may not.
+    pub fn denied(path: &Path, sentence: &str) -> Self {
+        let hint = "ask an administrator for a role that may";
+        Self::new(path, sentence, hint).fault(Fault::Denied)
+    }
+
     /// We or the machine failed.
     pub fn server(path: &Path, sentence: &str) -> Self {
         let hint = "this is a fault of the server or its machine; its log says more";
@@ -135,6 +143,8 @@ pub struct Transition<'a> {
     pub given: &'a [(i64, Path, String, String)],
     /// Who asks for it.
     pub who: &'a Who,
+    /// What that one may do: it may grant no more to others.
+    pub rights: &'a Rights,
     /// A whole configuration is taken, as by an import: secrets may come after it.
     pub whole: bool,
 }
@@ -212,6 +222,12 @@ pub trait Live: Send + Sync {
     /// What else ends with an item, one sentence each: told before it is destroyed.
     fn facts(&self, _path: &Path) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Why somebody with these rights may not do an action that the rest of its node's scope may be
+    /// changed by; `None`: it may be done.
+    fn why_not(&self, _path: &Path, _action: &str, _rights: &Rights) -> Option<String> {
+        None
     }
 
     /// Does what an action says; its parameters are checked.

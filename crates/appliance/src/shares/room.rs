@@ -1,6 +1,8 @@
 //! `/shares` of the tree of administration: the configuration as a list of shares, and what is to
 //! be seen of those that are served.
 
+mod roots;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -262,6 +264,11 @@ impl Apply for Room {
         {
             let sentence = format!("{} is served already: the server was started so", self.given);
             return vec![tree::Problem::conflict(path, &sentence, "choose another name")];
+        }
+        let given = self.served().into_iter().find(|one| one.name == self.given);
+        let elsewhere = roots::elsewhere(transition, given.map(|one| one.directory));
+        if !elsewhere.is_empty() {
+            return elsewhere;
         }
         match self.wanted(transition) {
             Err(problems) => problems,

@@ -119,6 +119,7 @@ impl Property {
             example: "",
             required: false,
             effect: Effect::Now,
+            guarded: false,
             items_of: "",
             only_if: None,
             absent: "",
@@ -158,6 +159,12 @@ impl Property {
     /// Without it an item cannot be made.
     pub const fn required(mut self) -> Self {
         self.required = true;
+        self
+    }
+
+    /// Only who may change everything may set it: it decides who others are taken for.
+    pub const fn guarded(mut self) -> Self {
+        self.guarded = true;
         self
     }
 

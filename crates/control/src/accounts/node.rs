@@ -6,8 +6,8 @@ use base::limits::{
 };
 use base::node::{Action, Context, Default, Items, Kind, Property, Shape};
 
-/// The permission that these nodes take. Whoever may change users can give himself any role, so it
-/// amounts to all.
+/// The permission that these nodes take. Whoever has it grants no more than they have themselves
+/// (`people::grants`).
 const SCOPE: &str = "users";
 
 /// Where roles are.

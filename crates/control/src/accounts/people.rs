@@ -1,6 +1,7 @@
 //! Users, roles, tokens, sessions and preferences as a room of the tree: takes what is configured,
 //! and tells who is signed in.
 
+mod grants;
 mod last;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use base::node::{Path, Value};
 use serde_json::{Value as Json, json};
 
 use super::{Accounts, Kind, Owner, Table, Token, User, password, token_secret};
-use crate::access::{BUILT_IN, Permission, built_in};
+use crate::access::{BUILT_IN, Permission, Rights, built_in};
 use crate::sessions::{Lifetime, Seen};
 use crate::state::files::digest_hex;
 use crate::tree::{
@@ -168,6 +169,7 @@ impl Apply for People {
         let mut problems = check(transition.new);
         // Wrong roles have been told already.
         if problems.is_empty() {
+            problems.extend(grants::check(transition, &self.accounts.command_line()));
             problems.extend(last::check(transition));
         }
         problems
@@ -245,6 +247,13 @@ impl Live for People {
         match self.sessions().iter().filter(|seen| seen.user == name).count() {
             0 => Vec::new(),
             n => vec![format!("{n} sessions of {name} end")],
+        }
+    }
+
+    fn why_not(&self, path: &Path, action: &str, rights: &Rights) -> Option<String> {
+        match (place(path), action) {
+            (Place::Token(name), "issue") => grants::issue(&self.accounts.table(), name, rights),
+            _ => None,
         }
     }
 

@@ -182,6 +182,10 @@ impl Viewer for Identity {
     }
 }
 
+
+    fn rights(&self) -> Rights {
+        self.rights.clone()
+    }
 impl Identity {
     /// Who it is, for the audit log.
     pub fn who(&self) -> Who {

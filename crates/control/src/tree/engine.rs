@@ -20,7 +20,7 @@ use super::change::{self, Change, Draft, Request, Running};
 use super::document::{Difference, Document};
 use super::store::{Disk, Revision, Store, StoreError};
 use super::view::{Everything, Viewer};
-use super::{Branch, Fault, Override, Problem, Secrets, Transition, Who, json, text};
+use super::{Branch, Override, Problem, Secrets, Transition, Who, json, text};
 use whole::made;
 
 /// Changes that a slow listener may lag behind before it must look anew.
@@ -247,6 +247,9 @@ impl Tree {
             .branch(path)
             .and_then(|branch| branch.live.clone())
             .ok_or_else(|| Problem::server(path, "nothing answers for this node"))?;
+        if let Some(why) = live.why_not(path, action, &viewer.rights()) {
+            return Err(Problem::denied(path, &why));
+        }
         // Before it is done: what cannot be written down is not done.
         let record = Record {
             path: path.to_string(),
@@ -288,10 +291,7 @@ impl Tree {
     /// Refuses a change of what the viewer may not change. What is not there is refused elsewhere.
     fn permit(&self, path: &Path, viewer: &dyn Viewer) -> Result<(), Problem> {
         let why = self.root.find(path).ok().and_then(|place| viewer.why_not(place.context.scope));
-        why.map_or(Ok(()), |why| {
-            let hint = "ask an administrator for a role that may";
-            Err(Problem::new(path, &why, hint).fault(Fault::Denied))
-        })
+        why.map_or(Ok(()), |why| Err(Problem::denied(path, &why)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
@@ -350,6 +350,7 @@ impl Tree {
         let Current { document: old, revision } = self.current();
         let new = Arc::new(proposal.document.clone());
         let mut problems = change::complete(&new);
+        let rights = proposal.viewer.rights();
         let transition = Transition {
             old: &old,
             new: &new,
@@ -357,6 +358,7 @@ impl Tree {
             secrets: &self.secrets,
             given: &proposal.secrets,
             who: proposal.who,
+            rights: &rights,
             whole: proposal.whole,
         };
         if problems.is_empty() {
@@ -370,6 +372,7 @@ impl Tree {
         // An import or a restore must not change what its maker could not change by hand.
         for difference in &differences {
             self.permit(&difference.path, proposal.viewer).map_err(one)?;
+            guarded(&transition, difference).map_err(one)?;
         }
         let mut done = Done {
             revision: revision.number,
@@ -562,6 +565,18 @@ fn forget_secrets(store: &Store, secrets: &Secrets) -> io::Result<()> {
         }
     }
     secrets.keep_only(&|id| used.contains(&id))
+}
+
+/// Refuses a change of a property that is for those who may change everything, by somebody else.
+fn guarded(transition: &Transition<'_>, one: &Difference) -> Result<(), Problem> {
+    let Some(name) = &one.property else { return Ok(()) };
+    let place = transition.new.place(&one.path).or_else(|| transition.old.place(&one.path));
+    let property = place.and_then(|place| place.context.property(name));
+    if transition.rights.are_all() || !property.is_some_and(|property| property.guarded) {
+        return Ok(());
+    }
+    let sentence = "it lets its owner act as others, so only who may change everything may set it";
+    Err(Problem::denied(&one.path, sentence).property(name))
 }
 
 /// Before anything was set.

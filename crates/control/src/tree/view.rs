@@ -10,6 +10,7 @@ use super::document::{Document, Source};
 use super::engine::{Current, Tree};
 use super::json::to_json;
 use super::{Fault, Override, Problem};
+use crate::access::Rights;
 
 /// All of a declaration, with what is below it.
 pub fn declaration(context: &Context) -> Json {
@@ -125,6 +126,8 @@ pub trait Viewer {
     fn may_read(&self, scope: &str) -> bool;
     /// Why nodes of this scope may not be changed; `None`: they may.
     fn why_not(&self, scope: &str) -> Option<String>;
+    /// All that the viewer may do: no more can be granted to others.
+    fn rights(&self) -> Rights;
 }
 
 /// Who may do everything: the program itself.
@@ -138,6 +141,10 @@ impl Viewer for Everything {
 
     fn why_not(&self, _scope: &str) -> Option<String> {
         None
+    }
+
+    fn rights(&self) -> Rights {
+        Rights::all()
     }
 }
 

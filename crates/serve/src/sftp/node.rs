@@ -43,8 +43,10 @@ pub static NODE: Context = Context::new(
         Kind::List { of: &AUTHORITY, max: SFTP_AUTHORITIES_MAX },
         Default::List(&[]),
         "Keys whose certificates let the users in who are named in them (TrustedUserCAKeys of \
-         OpenSSH), each a line of authorized_keys without options.",
-    ),
+         OpenSSH), each a line of authorized_keys without options. Only who may change everything \
+         may set them.",
+    )
+    .guarded(),
     Property::setting(
         "algorithms",
         "Algorithms",

@@ -6,7 +6,6 @@
 use base::node::{Path, Value};
 
 use super::{table, users};
-use crate::access::Level;
 use crate::accounts::{Kind, Table};
 use crate::tree::{Problem, Transition};
 
@@ -43,9 +42,9 @@ pub(super) fn check(transition: &Transition<'_>) -> Option<Problem> {
     })
 }
 
-/// Enabled administrators whose roles permit to change users, which amounts to everything.
+/// Enabled administrators whose roles permit to change everything.
 fn administrators(table: &Table) -> impl Iterator<Item = &String> {
-    let may = |roles: &[String]| table.rights(roles).may("users", Level::Change);
+    let may = |roles: &[String]| table.rights(roles).are_all();
     let able = move |user: &crate::accounts::User| {
         user.enabled && user.kind == Kind::Administrator && may(&user.roles)
     };

@@ -11,14 +11,14 @@ use base::node::{Context, Path};
 use serde_json::{Value as Json, json};
 
 use super::People;
-use crate::access::{Level, Rights};
+use crate::access::{Level, Permission, Rights};
 use crate::accounts::{Accounts, Source, Table, Verdict, first, node, password};
 use crate::sessions::node::{PREFERENCES, SESSIONS};
 use crate::state::StateDir;
 use crate::state::files::write_atomic;
 use crate::state::tests::Scratch;
 use crate::tree::store::Folder;
-use crate::tree::view::{self, Everything};
+use crate::tree::view::{self, Everything, Viewer};
 use crate::tree::{Done, Fault, Problem, Request, Tree, Who};
 
 static CONFIGURATION: Context = Context::new("configuration", "Configuration", "", "configuration")
@@ -61,6 +61,12 @@ impl Server {
         self.tree.commit(&request, &who(), &Everything)
     }
 
+    /// As somebody with these permissions.
+    fn change_as(&self, permissions: &[&str], changes: Json) -> Result<Done, Vec<Problem>> {
+        let request: Request = serde_json::from_value(json!({ "changes": changes })).unwrap();
+        self.tree.commit(&request, &who(), &Somebody(permissions))
+    }
+
     fn create(&self, kind: &str, name: &str, properties: Json) -> Result<Done, Vec<Problem>> {
         let parent = format!("/configuration/{kind}");
         self.change(json!([{ "create": parent, "name": name, "properties": properties }]))
@@ -85,6 +91,23 @@ impl Server {
     fn is_in(&self, token: &str) -> bool {
         use base::clock::Clock;
         self.accounts.sessions().find(token, self.clock.monotonic_ns()).is_some()
+    }
+}
+
+/// Who has these permissions.
+struct Somebody<'a>(&'a [&'a str]);
+
+impl Viewer for Somebody<'_> {
+    fn may_read(&self, scope: &str) -> bool {
+        self.rights().may(scope, Level::Read)
+    }
+
+    fn why_not(&self, scope: &str) -> Option<String> {
+        (!self.rights().may(scope, Level::Change)).then(|| format!("may not change {scope}"))
+    }
+
+    fn rights(&self) -> Rights {
+        Rights::of(self.0.iter().map(|text| Permission::parse(text).unwrap()))
     }
 }
 
@@ -352,11 +375,11 @@ fn the_last_administrator_stays_one() {
 #[test]
 fn a_role_that_the_last_administrator_lives_by_keeps_its_permission() {
     let server = Server::fresh();
-    server.create("roles", "all", json!({ "permissions": ["users:change"] })).unwrap();
+    server.create("roles", "all", json!({ "permissions": ["*"] })).unwrap();
     let by_role = json!({ "kind": "administrator", "roles": ["all"], "password": "long enough" });
     server.create("users", "bert", by_role).unwrap();
     let less = json!([{
-        "set": "/configuration/roles/all", "property": "permissions", "value": ["users:read"]
+        "set": "/configuration/roles/all", "property": "permissions", "value": ["users:change"]
     }]);
     assert!(sentence(server.change(less)).contains("bert is the last one"));
 }
@@ -373,4 +396,99 @@ fn a_whole_configuration_brings_administrators_whose_passwords_follow() {
     assert!(done.notes.iter().any(|note| note.contains("must be set again")), "{done:?}");
     // Nobody can sign in now, and nothing gets worse: whatever is said, the local socket says it.
     server.create("users", "dora", json!({})).unwrap();
+}
+
+/// What the one who changes users, in the tests of what can be granted, may do.
+const KEEPER: [&str; 2] = ["users:change", "shares:change"];
+
+/// A server with roles, users and tokens that may do more than [`KEEPER`], as much, and less.
+fn ranked() -> Server {
+    let server = Server::fresh();
+    let roles = [("keeper", &KEEPER[..]), ("strong", &["*"]), ("weak", &["shares:read"])];
+    for (name, permissions) in roles {
+        server.create("roles", name, json!({ "permissions": permissions })).unwrap();
+    }
+    let admin =
+        |role: &str| json!({ "kind": "administrator", "roles": [role], "password": "long enough" });
+    let users = [
+        ("boss", admin("strong")),
+        ("self", admin("keeper")),
+        ("data", json!({ "password": "long enough" })),
+        ("root", json!({ "uid": 0, "password": "long enough" })),
+    ];
+    for (name, properties) in users {
+        server.create("users", name, properties).unwrap();
+    }
+    for (name, role) in [("all", "strong"), ("some", "weak")] {
+        server.create("tokens", name, json!({ "role": role })).unwrap();
+    }
+    server
+}
+
+fn set(kind: &str, name: &str, property: &str, value: Json) -> Json {
+    let path = format!("/configuration/{kind}/{name}");
+    json!([{ "set": path, "property": property, "value": value }])
+}
+
+fn new(kind: &str, properties: Json) -> Json {
+    let above = format!("/configuration/{kind}");
+    json!([{ "create": above, "name": "new", "properties": properties }])
+}
+
+#[test]
+fn nobody_grants_what_they_do_not_have() {
+    let server = ranked();
+    let strong = json!({ "kind": "administrator", "roles": ["strong"], "password": "long enough" });
+    let refused = [
+        set("users", "self", "roles", json!(["administrator"])),
+        set("users", "self", "roles", json!(["operator"])),
+        set("users", "boss", "password", json!("mine, it is")),
+        set("users", "boss", "enabled", json!(false)),
+        set("users", "boss", "kind", json!("data")),
+        set("users", "root", "password", json!("mine, it is")),
+        set("users", "data", "uid", json!(0)),
+        set("users", "data", "groups", json!([0])),
+        json!([{ "destroy": "/configuration/users/boss", "confirm": true }]),
+        json!([{ "rename": "/configuration/users/boss", "to": "other" }]),
+        new("users", strong),
+        set("roles", "keeper", "permissions", json!(["*"])),
+        set("roles", "weak", "permissions", json!(["services:change"])),
+        set("roles", "strong", "permissions", json!(["users:change"])),
+        new("roles", json!({ "permissions": ["services:read"] })),
+        set("tokens", "some", "role", json!("operator")),
+        set("tokens", "all", "ends", json!(1)),
+        new("tokens", json!({ "role": "strong" })),
+    ];
+    for changes in refused {
+        let problems = server.change_as(&KEEPER, changes.clone()).unwrap_err();
+        assert_eq!(problems[0].fault, Fault::Denied, "{changes}: {problems:?}");
+    }
+    // An import is no way around.
+    let text = server.tree.export("test");
+    let text = text.replace("roles = [\"keeper\"]", "roles = [\"strong\"]");
+    let imported = server.tree.import(&text, false, &who(), &Somebody(&KEEPER));
+    assert_eq!(imported.unwrap_err()[0].fault, Fault::Denied);
+}
+
+#[test]
+fn what_somebody_has_can_be_granted() {
+    let server = ranked();
+    let granted = [
+        set("users", "data", "password", json!("another one")),
+        set("users", "data", "uid", json!(1000)),
+        set("users", "self", "password", json!("another one")),
+        set("users", "self", "roles", json!(["weak"])),
+        new("users", json!({ "kind": "administrator", "roles": ["keeper"] })),
+        set("roles", "weak", "permissions", json!(["shares:change"])),
+        new("tokens", json!({ "role": "weak" })),
+    ];
+    for changes in granted {
+        server.change_as(&KEEPER, changes).unwrap();
+    }
+    let issue = |token: &str| {
+        let path = format!("/configuration/tokens/{token}").parse().unwrap();
+        server.tree.act(&path, "issue", &Default::default(), &who(), &Somebody(&KEEPER))
+    };
+    assert_eq!(issue("all").unwrap_err().fault, Fault::Denied);
+    assert!(issue("some").is_ok());
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::disk::MemoryDisk;
 use super::{commit, create, open, path, request, rooms, set, tree, who};
+use crate::access::{Permission, Rights};
 use crate::tree::change::Request;
 use crate::tree::view::{Everything, Viewer};
 use crate::tree::{Document, Fault, Problem};
@@ -339,6 +340,10 @@ impl Viewer for OnlyUsers {
 
     fn why_not(&self, scope: &str) -> Option<String> {
         (scope != "users").then(|| format!("may not change {scope}"))
+    }
+
+    fn rights(&self) -> Rights {
+        Rights::of(Permission::parse("users:change"))
     }
 }
 

@@ -1,0 +1,51 @@
+//! What may be shared by who may change shares and not everything: directories below those that are
+//! shared already. Otherwise that permission would be one to read and write all files.
+
+use std::path::{Component, Path as FilePath, PathBuf};
+
+use base::node::Path;
+use control::tree::{Document, Problem, Transition};
+
+use super::paths;
+
+/// Shares of the new configuration that are refused; `given` is the directory of the command line.
+pub(super) fn elsewhere(transition: &Transition<'_>, given: Option<PathBuf>) -> Vec<Problem> {
+    let Transition { old, new, rights, .. } = transition;
+    if rights.are_all() {
+        return Vec::new();
+    }
+    refused(old, new, given)
+}
+
+fn refused(old: &Document, new: &Document, given: Option<PathBuf>) -> Vec<Problem> {
+    let directory = |document: &Document, path: &Path| document.text(path, "directory");
+    let before: Vec<String> = paths(old).iter().filter_map(|path| directory(old, path)).collect();
+    let shared = before.iter().map(PathBuf::from).chain(given);
+    let roots: Vec<PathBuf> = shared.filter_map(|root| real(&root)).collect();
+    let is_below = |wanted: &str| {
+        real(FilePath::new(wanted))
+            .is_some_and(|wanted| roots.iter().any(|root| wanted.starts_with(root)))
+    };
+    let problem = |path: &Path| {
+        let wanted = directory(new, path)?;
+        (!before.contains(&wanted) && !is_below(&wanted)).then(|| {
+            let sentence = "it is in none of the directories that are shared already, and only \
+                            who may change everything may share others";
+            Problem::denied(path, sentence).property("directory")
+        })
+    };
+    paths(new).iter().filter_map(problem).collect()
+}
+
+/// Where a directory really is, behind symbolic links; of one that is to be made, where it will be.
+fn real(directory: &FilePath) -> Option<PathBuf> {
+    let there = directory.ancestors().find_map(|one| Some((one, one.canonicalize().ok()?)));
+    let (above, real) = there?;
+    let rest = directory.strip_prefix(above).ok()?;
+    // What is not there yet must be no way out.
+    let is_plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    is_plain.then(|| real.join(rest))
+}
+
+#[cfg(test)]
+mod tests;

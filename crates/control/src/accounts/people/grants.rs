@@ -1,0 +1,80 @@
+//! Nobody grants what they do not have: who may change users, and not everything, makes nobody
+//! stronger than themselves, and does not touch those who are.
+
+use std::collections::BTreeSet;
+
+use base::node::Path;
+
+use super::{roles, table, tokens, users};
+use crate::access::Rights;
+use crate::accounts::acting::Owner;
+use crate::accounts::{Kind, Table, User};
+use crate::state::effective_uid;
+use crate::tree::{Document, Problem, Transition};
+
+/// What an item of this name may do, in one of two tables.
+type Strength<'a> = &'a dyn Fn(&Table, &str) -> Rights;
+
+/// What is wrong with a change for somebody with the rights of the transition. Users of the command
+/// line may do everything, whatever the configuration says of them.
+pub(super) fn check(transition: &Transition<'_>, command_line: &[String]) -> Vec<Problem> {
+    let Transition { old, new, secrets, rights, .. } = transition;
+    if rights.are_all() {
+        return Vec::new();
+    }
+    let (before, after) = (table(old, secrets), table(new, secrets));
+    let of_user = |table: &Table, name: &str| match table.users.get(name) {
+        Some(_) if command_line.iter().any(|one| one == name) => Rights::all(),
+        Some(user) => strength(user, table),
+        None => Rights::default(),
+    };
+    let of_role = |table: &Table, name: &str| table.rights(&[name.to_owned()]);
+    let of_token = |table: &Table, name: &str| {
+        table.tokens.get(name).map(|token| of_role(table, &token.role)).unwrap_or_default()
+    };
+    let kinds: [(Path, Strength<'_>); 3] =
+        [(users(), &of_user), (roles(), &of_role), (tokens(), &of_token)];
+    let mut problems = Vec::new();
+    for (above, of) in kinds {
+        for name in changed(old, new, &above) {
+            if !rights.cover(&of(&before, &name)) || !rights.cover(&of(&after, &name)) {
+                problems.push(refused(&above.join(&name), &name));
+            }
+        }
+    }
+    problems
+}
+
+/// Why somebody with these rights may not have the secret of a token made, if so.
+pub(super) fn issue(table: &Table, token: &str, rights: &Rights) -> Option<String> {
+    let role = &table.tokens.get(token)?.role;
+    (!rights.cover(&table.rights(std::slice::from_ref(role)))).then(|| sentence(token))
+}
+
+fn refused(path: &Path, name: &str) -> Problem {
+    Problem::denied(path, &sentence(name))
+}
+
+fn sentence(name: &str) -> String {
+    format!("{name} may do, or would, what you may not: nobody grants more than they have")
+}
+
+/// Items below a node that come, go, or are changed.
+fn changed(old: &Document, new: &Document, above: &Path) -> Vec<String> {
+    let names: BTreeSet<String> = old.items(above).into_iter().chain(new.items(above)).collect();
+    names.into_iter().filter(|name| old.differs_in(new, &above.join(name))).collect()
+}
+
+/// What a user may do. Who acts as the superuser or as this server on files is as strong as can be.
+fn strength(user: &User, table: &Table) -> Rights {
+    match user.kind {
+        _ if is_superuser(&user.owner) => Rights::all(),
+        Kind::Administrator => table.rights(&user.roles),
+        Kind::Data => Rights::default(),
+    }
+}
+
+fn is_superuser(owner: &Owner) -> bool {
+    let is_ours = |uid: u32| uid == 0 || uid == effective_uid();
+    owner.uid.is_some_and(is_ours) || owner.gid == Some(0) || owner.groups.contains(&0)
+}
