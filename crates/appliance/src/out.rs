@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use base::text::{UNRESERVED, percent};
+use base::text::{UNRESERVED, percent, visible_lines};
 
 /// Exit code: failed.
 const FAILED: u8 = 1;
@@ -60,6 +60,7 @@ impl Failure {
         if !self.hint.is_empty() {
             text += &format!("  {}\n", self.hint);
         }
+        let text = visible_lines(&text);
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
         base::log::keep(
@@ -87,7 +88,8 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Writes to standard output, without what a terminal would not show as it is. A reader that has
+/// seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     match offer(text)? {
         true => Ok(()),
@@ -98,7 +100,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes to standard output; whether anybody still reads there. For what has more to do than to
 /// say something.
 pub fn offer(text: &str) -> Result<bool, Failure> {
-    let mut out = std::io::stdout().lock();
+    let (mut out, text) = (std::io::stdout().lock(), visible_lines(text));
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::of("write the output", &e)),
         written => Ok(written.is_ok()),

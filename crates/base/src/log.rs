@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clock::wall_ns;
 use crate::limits::{LOG_LINE_MAX, LOG_LINES_MAX};
+use crate::text::visible;
 
 /// How much a line matters; the names are those of syslog (RFC 5424 §6.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,9 +133,11 @@ pub fn wants(service: &str, level: Level) -> bool {
 /// Tells something: on standard error after `plimsoll: `, and to who reads the log.
 pub fn tell(service: &'static str, level: Level, text: &str) {
     if wants(service, level) {
+        // Names in it come from others: one line it is, and stays.
+        let text = visible(text);
         // Without a standard error there is still the log.
         let _ = writeln!(std::io::stderr().lock(), "plimsoll: {text}");
-        keep(service, level, text);
+        keep(service, level, &text);
     }
 }
 

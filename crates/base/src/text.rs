@@ -1,4 +1,7 @@
-//! Bytes as text: in hexadecimal, and as URLs have them.
+//! Bytes as text: in hexadecimal, and as URLs have them. Text as a terminal may have it.
+
+use std::borrow::Cow;
+use std::fmt::Write;
 
 /// What besides letters and digits never needs an escape in a URL (RFC 3986 §2.3, unreserved).
 pub const UNRESERVED: &[u8] = b"-._~";
@@ -20,6 +23,40 @@ pub fn percent(bytes: &[u8], plain: &[u8]) -> String {
         }
     }
     text
+}
+
+/// One line of text for a terminal: names of files, clients and users come from others and may hold
+/// escape sequences, line ends, and characters that turn the direction of what follows. Such a
+/// character is written as JSON has it, `\u001b`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c == '\n' || is_hidden(c))
+}
+
+/// The same for text of many lines, whose ends and tabs are our own.
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c != '\n' && c != '\t' && is_hidden(c))
+}
+
+fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.chars().any(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '\n' if is_escaped(c) => escaped.push_str("\\n"),
+            _ if is_escaped(c) => drop(write!(escaped, "\\u{:04x}", u32::from(c))),
+            _ => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// What a terminal does not show as it is: controls of ASCII and Latin-1, separators of lines, and
+/// embeddings, overrides and isolates of the direction (Unicode Standard Annex 9).
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn digits(byte: u8, digits: &[u8; 16]) -> [char; 2] {

@@ -17,6 +17,7 @@ use crate::sweep::cli::{SweepArgs, sweep};
 use crate::transfer::run::Wanted;
 use crate::transfer::{self, Comparison, Plan};
 use crate::{limits, report};
+use base::text::{visible, visible_lines};
 use clap::{Args, Parser, Subcommand};
 use share::{Find, Found, ShareArgs};
 use std::error::Error;
@@ -216,7 +217,7 @@ pub fn run(args: LabArgs, find: Find<'_>) -> ExitCode {
         LabCommand::Compare { a, b, json } => compare(&a, &b, json),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("plimsoll lab: {}", with_sources(&*error));
+        eprintln!("plimsoll lab: {}", visible(&with_sources(&*error)));
         ExitCode::FAILURE
     })
 }
@@ -246,7 +247,7 @@ impl Common {
         move |told: &Told| match told {
             told if json => eprintln!("{}", serde_json::to_string(told).unwrap_or_default()),
             Told::Running => {}
-            told if !quiet => eprintln!("{told}"),
+            told if !quiet => eprintln!("{}", visible_lines(&told.to_string())),
             _ => {}
         }
     }
@@ -302,7 +303,7 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
     if common.json {
         println!("{}", serde_json::to_string(&result)?);
     } else {
-        print!("{}", report::text(&result));
+        print!("{}", visible_lines(&report::text(&result)));
         println!("report: {}", common.out.join("report.html").display());
     }
     Ok(exit(&[&result]))
@@ -361,11 +362,11 @@ fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
     if common.json {
         println!("{}", serde_json::to_string(&result)?);
     } else {
-        print!("{}", result.text());
+        print!("{}", visible_lines(&result.text()));
         println!("report: {}", common.out.join("report.html").display());
     }
     for what in result.failed.iter().chain(&result.degraded) {
-        eprintln!("{}: {what}", plan.name);
+        eprintln!("{}: {}", plan.name, visible(what));
     }
     Ok(match (&result.failed, result.degraded.is_empty()) {
         (Some(_), _) => ExitCode::FAILURE,
@@ -400,7 +401,7 @@ fn clean(args: &CleanArgs) -> Outcome {
 }
 
 fn usage(error: &dyn Error) -> ExitCode {
-    eprintln!("plimsoll lab: {}", with_sources(error));
+    eprintln!("plimsoll lab: {}", visible(&with_sources(error)));
     ExitCode::from(2)
 }
 
@@ -408,7 +409,7 @@ fn usage(error: &dyn Error) -> ExitCode {
 fn exit(results: &[&RunResult]) -> ExitCode {
     for result in results {
         for what in result.failed.iter().chain(&result.degraded) {
-            eprintln!("{}: {what}", result.job.name);
+            eprintln!("{}: {}", result.job.name, visible(what));
         }
     }
     if results.iter().any(|r| r.failed.is_some()) {
@@ -439,7 +440,7 @@ fn run_limits(args: &LimitsArgs) -> Outcome {
     if common.json {
         println!("{}", serde_json::to_string(&summary)?);
     } else {
-        print!("{}", summary.text());
+        print!("{}", visible_lines(&summary.text()));
         println!("report: {}", common.out.join("index.html").display());
     }
     Ok(exit(&results.iter().collect::<Vec<_>>()))
@@ -491,7 +492,7 @@ fn compare(a: &Path, b: &Path, json: bool) -> Outcome {
     if json {
         println!("{}", serde_json::to_string(&comparison)?);
     } else {
-        print!("{}", comparison.text());
+        print!("{}", visible_lines(&comparison.text()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use base::buckets;
+use base::text::visible;
 
 use super::codec::everything;
 use super::segment::{self, SegmentError};
@@ -53,7 +54,7 @@ fn key(key: &Key) -> String {
             let n = usize::from(*n);
             format!("{}-{}", buckets::low(n), buckets::high(n))
         }
-        Key::Name(name) if name.key == name.label => name.key.clone(),
-        Key::Name(name) => format!("{} ({})", name.key, name.label),
+        Key::Name(name) if name.key == name.label => visible(&name.key).into_owned(),
+        Key::Name(name) => format!("{} ({})", visible(&name.key), visible(&name.label)),
     }
 }

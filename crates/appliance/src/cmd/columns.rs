@@ -1,4 +1,6 @@
-//! Rows as aligned columns, for people.
+//! Rows as aligned columns, for people. What is in a cell never leaves it.
+
+use base::text::visible;
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -16,6 +18,8 @@ use Side::Left;
 
 /// Rows below their heads; `more`: there are others.
 pub fn table<const N: usize>(head: [(&str, Side); N], rows: &[[String; N]], more: bool) -> String {
+    let visible = |row: &[String; N]| row.each_ref().map(|cell| visible(cell).into_owned());
+    let rows: Vec<[String; N]> = rows.iter().map(visible).collect();
     let width = |n: usize| {
         let cells = rows.iter().map(|row| row[n].chars().count());
         cells.chain([head[n].0.chars().count()]).max().unwrap_or(0)
@@ -39,3 +43,6 @@ pub fn table<const N: usize>(head: [(&str, Side); N], rows: &[[String; N]], more
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Bytes and what a URL makes of them.
 
-use super::{UNRESERVED, hex, percent};
+use super::*;
 
 #[test]
 fn every_byte_has_its_two_digits() {
@@ -14,4 +14,23 @@ fn only_what_a_url_may_have_stays() {
     assert_eq!(percent(b"a/b c%\xff", UNRESERVED), "a%2Fb%20c%25%FF");
     assert_eq!(percent(b"/a b", b"/"), "/a%20b");
     assert_eq!(percent("é".as_bytes(), UNRESERVED), "%C3%A9");
+}
+
+#[test]
+fn a_terminal_gets_no_sequences_of_others() {
+    let cases = [
+        ("plain", "plain"),
+        ("Umlaut ä, עברית, 日本", "Umlaut ä, עברית, 日本"),
+        ("\u{1b}[31mred\u{1b}[0m", "\\u001b[31mred\\u001b[0m"),
+        ("bell\u{7}", "bell\\u0007"),
+        ("two\nlines\tand\r", "two\\nlines\\u0009and\\u000d"),
+        ("del\u{7f} csi\u{9b}31m", "del\\u007f csi\\u009b31m"),
+        ("gpj\u{202e}.exe", "gpj\\u202e.exe"),
+        ("\u{2066}a\u{2069}\u{2028}", "\\u2066a\\u2069\\u2028"),
+    ];
+    for (text, shown) in cases {
+        assert_eq!(visible(text), shown);
+    }
+    assert!(matches!(visible("plain"), Cow::Borrowed(_)));
+    assert_eq!(visible_lines("a\tb\nc\u{1b}d\n"), "a\tb\nc\\u001bd\n");
 }

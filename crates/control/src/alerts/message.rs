@@ -5,7 +5,7 @@ use std::sync::Arc;
 use analytics::alert::rule::figure;
 use analytics::alert::{Rule, Subject};
 use base::limits::SYSLOG_MESSAGE_MAX;
-use base::text::percent;
+use base::text::{percent, visible};
 use base::units::{Civil, civil, utc, weekday};
 use serde_json::{Value as Json, json};
 
@@ -78,7 +78,7 @@ pub(super) fn state(rule: &Rule, seen: &Seen) -> String {
 
 /// A text from a peer, such as the name of a file, without what could end a line.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    visible(text).into_owned()
 }
 
 /// As far as it can be said in ASCII without loss of meaning.

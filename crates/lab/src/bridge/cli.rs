@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base::random::{Random, SystemRandom};
-use base::text::hex;
+use base::text::{hex, visible, visible_lines};
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use wire::bridge::KEY;
@@ -220,13 +220,13 @@ pub fn run(args: BridgeArgs, run_dir: &Path) -> ExitCode {
         BridgeCommand::Key => key(),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("plimsoll bridge: {}", with_sources(&*error));
+        eprintln!("plimsoll bridge: {}", visible(&with_sources(&*error)));
         ExitCode::FAILURE
     })
 }
 
 fn usage(error: &dyn Error) -> ExitCode {
-    eprintln!("plimsoll bridge: {}", with_sources(error));
+    eprintln!("plimsoll bridge: {}", visible(&with_sources(error)));
     ExitCode::from(2)
 }
 
@@ -264,7 +264,7 @@ fn tell(
     }
     match request {
         Request::Stop => println!("{} ends", status["name"].as_str().unwrap_or("it")),
-        _ => print!("{}", status["text"].as_str().unwrap_or_default()),
+        _ => print!("{}", visible_lines(status["text"].as_str().unwrap_or_default())),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ use crate::bridge::shape::{Shapes, time};
 use crate::cli::EXIT_DEGRADED;
 use crate::report;
 use base::node::parse_bytes;
+use base::text::{visible, visible_lines};
 use clap::{Args, ValueEnum};
 use std::error::Error;
 use std::path::PathBuf;
@@ -112,7 +113,7 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
     let plan = match args.plan() {
         Ok(plan) => plan,
         Err(error) => {
-            eprintln!("plimsoll lab sweep: {error}");
+            eprintln!("plimsoll lab sweep: {}", visible(&error.to_string()));
             return Ok(ExitCode::from(2));
         }
     };
@@ -132,7 +133,7 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
     if args.json {
         println!("{}", serde_json::to_string(&result)?);
     } else {
-        print!("{}", result.text());
+        print!("{}", visible_lines(&result.text()));
         println!("report: {}", args.out.join("report.html").display());
     }
     for what in &result.degraded {

@@ -1,5 +1,6 @@
 //! A statistic for people: averages with sparklines, or a heat map of shaded cells.
 
+use base::text::visible;
 use base::units::{self, utc};
 
 use super::data::{Bucket, Data};
@@ -33,7 +34,7 @@ pub fn line(data: &Data, top: usize) -> String {
     let mut text =
         format!("{}  {:>10}", utc(data.times.last().copied().unwrap_or(0)), value(&data.total));
     for row in data.rows.iter().take(top) {
-        text += &format!("  {}={}", row.label, value(&row.values));
+        text += &format!("  {}={}", visible(&row.label), value(&row.values));
     }
     let most = data.buckets.iter().filter(|b| b.average > 0.0).take(top);
     for bucket in most {
@@ -52,6 +53,7 @@ fn rows(data: &Data) -> String {
     }
     let mut text = format!("{:>12}  {:<CELLS$}  {}\n", "average", "", data.unit);
     for (label, average, values) in lines {
+        let label = visible(label);
         text += &format!("{:>12}  {}  {label}\n", figure(data, average), spark(values));
     }
     text + &format!("{:>12}  {}  total\n", figure(data, average(&data.total)), spark(&data.total))

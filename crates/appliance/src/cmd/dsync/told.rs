@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
+use base::text::visible;
 use base::units;
 use serde_json::{Value, json};
 use sync::load::Progress;
@@ -117,7 +118,7 @@ impl Teller {
             let _unread = writeln!(
                 std::io::stderr(),
                 "plimsoll: the data goes over ssh, without streams beside it: {}",
-                carried.why
+                visible(&carried.why)
             );
         }
         if let Ok(mut last) = self.carried.lock()
@@ -155,6 +156,7 @@ impl Teller {
         }
         self.clear();
         // Without a standard error there is nobody to tell.
+        let why = visible(&why);
         let _unread = writeln!(std::io::stderr(), "plimsoll: {why}; again in {seconds} s");
     }
 
@@ -175,7 +177,7 @@ impl Teller {
         if bad {
             self.clear();
             // Without a standard error there is nobody to tell.
-            let _unread = writeln!(std::io::stderr(), "plimsoll: {path}: {text}");
+            let _unread = writeln!(std::io::stderr(), "plimsoll: {path}: {}", visible(&text));
         } else if self.each {
             self.clear();
             let to = match &*text {
@@ -229,8 +231,7 @@ fn shown(path: &[u8]) -> String {
     if path.is_empty() {
         return ".".to_owned();
     }
-    let text = String::from_utf8_lossy(path);
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    visible(&String::from_utf8_lossy(path)).into_owned()
 }
 
 fn note_json(note: &Note) -> Value {

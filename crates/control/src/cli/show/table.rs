@@ -1,5 +1,6 @@
 //! Tables: items, earlier configurations, the audit log, and whatever an action answers.
 
+use base::text::visible;
 use base::units::utc;
 use serde_json::Value as Json;
 
@@ -42,7 +43,7 @@ fn cell(name: &str, value: Option<&Json>) -> String {
             n.as_f64().map_or_else(|| n.to_string(), |seconds| utc(seconds as i64))
         }
         Some(Json::String(text)) if text.is_empty() => "-".to_owned(),
-        Some(Json::String(text)) => text.replace('\n', " "),
+        Some(Json::String(text)) => visible(&text.replace('\n', " ")).into_owned(),
         Some(Json::Bool(on)) => if *on { "on" } else { "off" }.to_owned(),
         Some(Json::Array(list)) if list.iter().all(Json::is_object) => list.len().to_string(),
         Some(Json::Array(list)) => {
