@@ -227,7 +227,7 @@ impl Driver {
                     window.errors += 1;
                     end.errors += 1;
                     window.corrupt += u64::from(fault == Fault::Corrupt);
-                    let words = || format!("{:?}: {fault:?}", running.op);
+                    let words = || format!("{}: {fault}", running.op);
                     window.first_error.get_or_insert_with(words);
                 }
             }

@@ -24,6 +24,7 @@ pub mod threads;
 
 use crate::pattern::Content;
 use crate::workload::Shape;
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -83,6 +84,26 @@ pub enum Op {
     },
 }
 
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("NULL"),
+            Self::Getattr { file } => write!(f, "GETATTR of file {file}"),
+            Self::Lookup { file } => write!(f, "LOOKUP of file {file}"),
+            Self::Read { file, offset, len } => {
+                write!(f, "READ of {len} bytes at {offset} of file {file}")
+            }
+            Self::Write { file, offset, len, stable } => {
+                let how = if *stable { "stable WRITE" } else { "WRITE" };
+                write!(f, "{how} of {len} bytes at {offset} of file {file}")
+            }
+            Self::Commit { file } => write!(f, "COMMIT of file {file}"),
+            Self::Create { name } => write!(f, "CREATE of file {name}"),
+            Self::Remove { name } => write!(f, "REMOVE of file {name}"),
+        }
+    }
+}
+
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -95,6 +116,17 @@ pub enum Fault {
     Short,
     /// The write verifier changed: what was not committed must be sent again (RFC 1813 §3.3.21).
     VerifierChanged,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(number) => write!(f, "the server answered {number}"),
+            Self::Corrupt => f.write_str("what was read is not what was written"),
+            Self::Short => f.write_str("fewer bytes came than there are"),
+            Self::VerifierChanged => f.write_str("the server has lost what was not committed"),
+        }
+    }
 }
 
 /// An operation that has ended.
@@ -191,6 +223,19 @@ pub enum ClientError {
         what: String,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The port that was asked for the handle of a share has no MOUNT.
+    #[error(
+        "nothing on port {port} of {host} serves MOUNT version 3, which gives the handle of \
+         {path}: write ?mountport=PORT behind the target (rpcinfo -p {host} tells the port)"
+    )]
+    NoMount {
+        /// The server.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The share.
+        path: String,
     },
     /// The server answered an operation of preparation with a failure.
     #[error("{what}: the server answered {status}")]

@@ -9,7 +9,7 @@ use super::sockets::Probe;
 use super::transport::{Carried, SweepError, Transport};
 use super::turns::{self, Turn};
 use crate::bridge::scene::Scene;
-use crate::client::{self, Client, ClientError, Completion, FileSet, Op, Options, Target};
+use crate::client::{self, Client, ClientError, Completion, Fault, FileSet, Op, Options, Target};
 use crate::tcp_info::TcpInfo;
 use base::clock::Deadline;
 use base::limits::{LAB_SILENCE_MAX, SWEEP_FILE_BLOCKS};
@@ -86,8 +86,8 @@ impl Thread<'_> {
                 return Err(ClientError::Silent("a request", LAB_SILENCE_MAX));
             }
         }
-        let refused = |fault| {
-            let (what, status) = (format!("{op:?}"), format!("{fault:?}"));
+        let refused = |fault: Fault| {
+            let (what, status) = (op.to_string(), fault.to_string());
             Err(ClientError::Refused { what, status })
         };
         self.offset = (offset + u64::from(len)) % self.size;

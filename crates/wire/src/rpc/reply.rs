@@ -1,6 +1,8 @@
 //! Replies (RFC 5531 §9, `reply_body`): the few that a server sends, each in one go, and the
 //! general form that a client decodes.
 
+use std::fmt;
+
 use super::auth::{Auth, STARTTLS};
 use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
@@ -92,6 +94,44 @@ pub enum Denied {
     },
     /// The caller could not be authenticated.
     AuthError(AuthStat),
+}
+
+impl fmt::Display for ReplyBody<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Accepted { stat, .. } => stat.fmt(f),
+            Self::Denied(denied) => denied.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Accepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success => f.write_str("SUCCESS"),
+            Self::ProgUnavail => f.write_str("PROG_UNAVAIL (the program is not served there)"),
+            Self::ProgMismatch { low, high } => {
+                write!(f, "PROG_MISMATCH (versions {low} to {high} of the program are served)")
+            }
+            Self::ProcUnavail => f.write_str("PROC_UNAVAIL (the program has no such procedure)"),
+            Self::GarbageArgs => f.write_str("GARBAGE_ARGS (the arguments cannot be decoded)"),
+            Self::SystemErr => f.write_str("SYSTEM_ERR (the server has failed)"),
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RpcMismatch { low, high } => {
+                write!(f, "RPC_MISMATCH (versions {low} to {high} of RPC are spoken)")
+            }
+            Self::AuthError(why) => match why.known_name() {
+                Some(name) => write!(f, "AUTH_ERROR ({name})"),
+                None => write!(f, "AUTH_ERROR ({})", why.0),
+            },
+        }
+    }
 }
 
 impl Accepted {

@@ -85,7 +85,7 @@ fn result(run: &RunResult) -> String {
     }
     if let Some(limit) = &run.limit {
         let sure = limit.confidence * 100.0;
-        line("limiter", &format!("{:?}, {sure:.0} % sure", limit.limiter));
+        line("limiter", &format!("{}, {sure:.0} % sure", word(&limit.limiter)));
         limit.why.iter().for_each(|why| line("", why));
     }
     run.degraded.iter().for_each(|why| line("degraded", why));
@@ -93,16 +93,22 @@ fn result(run: &RunResult) -> String {
     text
 }
 
+/// A choice as its file has it.
+fn word(choice: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(choice).unwrap_or_default();
+    value.as_str().unwrap_or("unknown").to_owned()
+}
+
 fn one_step(step: &Step) -> String {
     format!(
-        "{} x {}: {} ops/s, {}/s, median {}, 99 % {}, {:?}",
+        "{} x {}: {} ops/s, {}/s, median {}, 99 % {}, {}",
         step.clients,
         step.threads,
         units::count(step.ops_s),
         units::bytes(step.bytes_s),
         units::time_ns(step.latency.p50 as f64),
         units::time_ns(step.latency.p99 as f64),
-        step.steady.verdict
+        word(&step.steady.verdict)
     )
 }
 

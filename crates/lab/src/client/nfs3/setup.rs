@@ -18,7 +18,7 @@ use wire::nfs3::{
     NewResOk, Nfsstat3, Proc, ReaddirArgs, ReaddirRes, ReaddirResOk, RemoveArgs, RemoveRes, Sattr3,
     SetattrArgs, SetattrRes,
 };
-use wire::rpc::{begin_record, end_record};
+use wire::rpc::{Accepted, ReplyBody, ReplyHeader, begin_record, end_record};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 /// Asks the MOUNT program for the handle of the share (RFC 1813, appendix I).
@@ -34,6 +34,10 @@ pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
     let mut inbox = Inbox::new(Judge::new(Checker::new(Content::new(0), 0)));
     let record = pipe::exchange(&mut link, &out, &mut inbox, LAB_SILENCE_MAX)?;
     let mut r = Reader::new(&record);
+    if is_missing(&record) {
+        let (host, path) = (at.host.clone(), at.path.clone());
+        return Err(ClientError::NoMount { host, port: at.mount_port, path });
+    }
     answer(&mut r)?;
     match MntRes::decode(&mut r).map_err(protocol)? {
         MntRes::Ok(ok) => Ok(ok.fhandle.0.to_vec()),
@@ -42,6 +46,15 @@ pub fn mount(at: &Nfs3At, bind: Option<IpAddr>) -> Result<Handle, ClientError> {
             status: status.known_name().unwrap_or("an unknown status").to_owned(),
         }),
     }
+}
+
+/// Whether a reply says that the program, or this version of it, is not served there.
+fn is_missing(record: &[u8]) -> bool {
+    let body = ReplyHeader::decode(&mut Reader::new(record)).map(|header| header.body);
+    matches!(
+        body,
+        Ok(ReplyBody::Accepted { stat: Accepted::ProgUnavail | Accepted::ProgMismatch { .. }, .. })
+    )
 }
 
 /// Bytes of one answer to READDIR: what any server grants.

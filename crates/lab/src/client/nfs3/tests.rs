@@ -269,3 +269,24 @@ fn a_server_that_leaves_is_an_error() {
     link.set_timeout(Duration::from_secs(5)).unwrap();
     assert!(matches!(link.receive(&mut [0; 16]), Err(ClientError::Closed)));
 }
+
+#[test]
+fn a_port_without_mount_is_told_with_what_to_write() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut input = vec![0; 4096];
+        let n = stream.read(&mut input).unwrap();
+        let (call, _) = open_call(&input[4..n]).unwrap();
+        let mut reply = Vec::new();
+        wire::rpc::prog_unavail(&mut Writer::new(&mut reply), call.xid);
+        stream.write_all(&(0x8000_0000 | reply.len() as u32).to_be_bytes()).unwrap();
+        stream.write_all(&reply).unwrap();
+    });
+    let at = Nfs3At { host: "127.0.0.1".into(), port, mount_port: port, path: "/x".into() };
+    let said = super::setup::mount(&at, None).unwrap_err().to_string();
+    assert!(said.contains(&format!("port {port} of 127.0.0.1")), "{said}");
+    assert!(said.contains("?mountport=PORT"), "{said}");
+    server.join().unwrap();
+}

@@ -107,7 +107,7 @@ impl<D: Dialect> Pipe<D> {
 fn failed(op: Op, fault: Fault, name: StatusName) -> ClientError {
     let status = match fault {
         Fault::Status(number) => name(number),
-        other => format!("{other:?}"),
+        other => other.to_string(),
     };
-    ClientError::Refused { what: format!("{op:?} while preparing"), status }
+    ClientError::Refused { what: format!("{op} while preparing"), status }
 }

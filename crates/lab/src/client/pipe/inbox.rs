@@ -231,10 +231,9 @@ pub fn answer(r: &mut Reader<'_>) -> Result<u32, ClientError> {
     let header = ReplyHeader::decode(r).map_err(protocol)?;
     match header.body {
         ReplyBody::Accepted { stat: Accepted::Success, .. } => Ok(header.xid),
-        other => Err(ClientError::Refused {
-            what: "an RPC call".to_owned(),
-            status: format!("{other:?}"),
-        }),
+        other => {
+            Err(ClientError::Refused { what: "an RPC call".to_owned(), status: other.to_string() })
+        }
     }
 }
 
