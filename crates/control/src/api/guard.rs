@@ -23,8 +23,10 @@ use crate::state::files::digest;
 use crate::tree::Who;
 use crate::tree::view::Viewer;
 
-/// Name of the session cookie.
-pub const COOKIE_NAME: &str = "plimsoll_session";
+/// Name of the session cookie. With this prefix a browser takes it over TLS only, from this very
+/// host, and for all of its paths (RFC 6265bis §4.1.3.2): no other host below the same domain can
+/// set one in its place.
+pub const COOKIE_NAME: &str = "__Host-plimsoll_session";
 
 /// Pages may load from us only; no other page may frame them or receive their forms.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; object-src 'none'; \
@@ -140,11 +142,11 @@ pub async fn permit(
         return refused.into_response();
     }
     if let Some(identity) = identity {
-        request.extensions_mut().insert(identity);
-    }
         if let Some(seat) = request.extensions().get::<Seat>() {
             seat.keep();
         }
+        request.extensions_mut().insert(identity);
+    }
     let reader = Reader::new(&control, rules.needs, peer, request.headers());
     reader.guard(next.run(in_time(request, API_BODY_TIMEOUT)).await)
 }
@@ -180,12 +182,12 @@ impl Viewer for Identity {
         let why = format!("{} has no role that may change {scope}", self.user);
         (!self.rights.may(scope, Level::Change)).then_some(why)
     }
-}
-
 
     fn rights(&self) -> Rights {
         self.rights.clone()
     }
+}
+
 impl Identity {
     /// Who it is, for the audit log.
     pub fn who(&self) -> Who {
