@@ -211,8 +211,8 @@ const KEY: Property = Property::secret(
     "key",
     "Private key",
     Kind::Text { max: REPLICATION_KEY_MAX, shape: Shape::Pem },
-    "The SSH private key of that user, as ssh-keygen writes it, without a passphrase. With neither \
-     of them, ssh uses the keys of the user that the server runs as.",
+    "The SSH private key of that user, as ssh-keygen writes it, without a passphrase. It and \
+     the password are all that is tried: keys of the user that the server runs as are not.",
 );
 
 const HOST_KEY: Property = Property::setting(

@@ -370,7 +370,7 @@ fn command(
         command.arg("--rsh").arg(rsh.map_err(|e| format!("this machine cannot keep keys: {e}"))?);
     }
     command.args(&plan.options).arg("--").args(sides.map(Side::argument));
-    // Nothing of the server's own surroundings but what finds ssh, and the keys of its user.
+    // Nothing of the server's own surroundings but what finds ssh and its home.
     command.env_clear();
     for name in ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
@@ -419,18 +419,20 @@ fn credentials(plan: &Plan, secrets: &Secrets, folder: &Folder) -> io::Result<St
             rsh += " -o StrictHostKeyChecking=accept-new -o UserKnownHostsFile=../known_hosts";
         }
     }
-    rsh += " -o GlobalKnownHostsFile=none";
-    if let Some(key) = &secrets.key {
-        folder.write("key", &format!("{}\n", key.trim_end()), 0o600)?;
-        rsh += " -o IdentitiesOnly=yes -i key";
+    // Neither an agent nor the files of the user that the server runs as: what is configured alone
+    // says who the server is there.
+    rsh += " -o GlobalKnownHostsFile=none -o IdentityAgent=none -o IdentitiesOnly=yes";
+    match &secrets.key {
+        Some(key) => {
+            folder.write("key", &format!("{}\n", key.trim_end()), 0o600)?;
+            rsh += " -i key";
+        }
+        None => rsh += " -o IdentityFile=none -o PubkeyAuthentication=no",
     }
     match &secrets.password {
         Some(password) => {
             folder.write("password", &format!("{password}\n"), 0o600)?;
             folder.write("ask", "#!/bin/sh\nexec cat password\n", 0o700)?;
-            if secrets.key.is_none() {
-                rsh += " -o PubkeyAuthentication=no";
-            }
         }
         None => rsh += " -o BatchMode=yes",
     }
