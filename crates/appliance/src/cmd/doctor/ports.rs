@@ -55,7 +55,7 @@ pub fn findings(address: IpAddr, offset: u16) -> Result<Vec<Finding>, Failure> {
 fn tried(finding: Finding, at: SocketAddr) -> Finding {
     let Err(e) = TcpListener::bind(at) else { return finding.is(true, format!("{at} is free")) };
     match e.kind() {
-        ErrorKind::AddrInUse => match holder(at.port()) {
+        ErrorKind::AddrInUse => match holder(at) {
             Some(holder) if holder.name == "plimsoll" => {
                 finding.is(true, format!("{at}: plimsoll, pid {}, serves there", holder.pid))
             }
@@ -72,12 +72,12 @@ fn tried(finding: Finding, at: SocketAddr) -> Finding {
     }
 }
 
-/// Who listens on a TCP port, as far as this user may know.
-fn holder(port: u16) -> Option<Holder> {
+/// Who listens where this address and port cannot be had, as far as this user may know.
+fn holder(at: SocketAddr) -> Option<Holder> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
-        .flat_map(|text| listeners(&text, port))
+        .flat_map(|text| listeners(&text, at))
         .map(|inode| format!("socket:[{inode}]"))
         .collect();
     let pids = fs::read_dir("/proc").ok()?.flatten();
@@ -92,14 +92,37 @@ fn holder(port: u16) -> Option<Holder> {
     Some(Holder { name, pid })
 }
 
-/// Inodes of the sockets that listen on a port, of a table as `/proc/net/tcp` (proc(5)).
-pub fn listeners(table: &str, port: u16) -> Vec<u64> {
+/// Inodes of the sockets that listen where `at` cannot be had for them, of a table as
+/// `/proc/net/tcp` and `/proc/net/tcp6` (proc(5)).
+pub fn listeners(table: &str, at: SocketAddr) -> Vec<u64> {
     const LISTEN: &str = "0A";
-    let suffix = format!(":{port:04X}");
+    let is_in_the_way = |local: &str| {
+        let (address, port) = local.split_once(':')?;
+        let address = address_of(address)?;
+        let everywhere = address.is_unspecified() || at.ip().is_unspecified();
+        let is_same = everywhere || address.to_canonical() == at.ip().to_canonical();
+        Some(is_same && u16::from_str_radix(port, 16).ok()? == at.port())
+    };
     let inode = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (local, state, inode) = (words.get(1)?, words.get(3)?, words.get(9)?);
-        (local.ends_with(&suffix) && *state == LISTEN).then(|| inode.parse().ok())?
+        (is_in_the_way(local)? && *state == LISTEN).then(|| inode.parse().ok())?
     };
     table.lines().filter_map(inode).collect()
+}
+
+/// An address as such a table has it: words of 32 bits in the order of this machine's bytes.
+fn address_of(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    match text.len() {
+        8 => Some(IpAddr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for (n, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(8 * n)?);
+            }
+            Some(IpAddr::from(bytes))
+        }
+        _ => None,
+    }
 }

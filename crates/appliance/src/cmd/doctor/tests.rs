@@ -13,12 +13,29 @@ const TCP: &str =
    2: 00000000:0801 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1
 ";
 
+const TCP6: &str =
+    "  sl  local_address                         remote_address                        st ...
+   0: 00000000000000000000000000000000:006F 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 4721
+   1: 00000000000000000000000001000000:2F11 00000000000000000000000000000000:0000 0A 0:0 0:0 0 0 0 4722
+";
+
+/// Of a table in which the words between are of no use.
+fn found(table: &str, at: &str) -> Vec<u64> {
+    listeners(table, at.parse().unwrap())
+}
+
 #[test]
-fn only_listeners_on_the_port_are_found() {
-    assert_eq!(listeners(TCP, 12049), [4711]);
-    assert_eq!(listeners(TCP, 2049), [4713]);
-    assert!(listeners(TCP, 111).is_empty());
-    assert!(listeners("nothing of the kind\n1: x:006F\n", 111).is_empty());
+#[cfg(target_endian = "little")]
+fn only_listeners_that_are_in_the_way_are_found() {
+    assert_eq!(found(TCP, "127.0.0.1:12049"), [4711]);
+    assert!(found(TCP, "127.0.0.2:12049").is_empty(), "the same port of another address");
+    assert_eq!(found(TCP, "0.0.0.0:12049"), [4711]);
+    assert_eq!(found(TCP, "10.1.2.3:2049"), [4713]);
+    assert!(found(TCP, "127.0.0.1:111").is_empty());
+    assert_eq!(found(TCP6, "127.0.0.1:111"), [4721]);
+    assert_eq!(found(TCP6, "[::1]:12049"), [4722]);
+    assert!(found(TCP6, "127.0.0.1:12049").is_empty());
+    assert!(found("nothing of the kind\n1: x:006F\n2: 0:006F\n", "127.0.0.1:111").is_empty());
 }
 
 fn report(findings: Vec<Finding>) -> Report {
