@@ -1,10 +1,14 @@
 //! What hostile or very many peers can do to the services that transfer files: thousands that do
 //! nothing stop nobody, guessing passwords is slow, and no path leads out of a share.
 
+#[path = "hostile/floods.rs"]
+mod floods;
 #[path = "hostile/guesses.rs"]
 mod guesses;
 #[path = "hostile/idle.rs"]
 mod idle;
+#[path = "hostile/memory.rs"]
+mod memory;
 #[path = "hostile/paths.rs"]
 mod paths;
 #[path = "hostile/strangers.rs"]

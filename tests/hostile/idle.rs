@@ -31,7 +31,7 @@ const SFTPS: usize = 100;
 const KIB_MAX: [u64; 4] = [48, 48, 128, 128];
 
 /// TLS that trusts the server's own certificate, for HTTP/2.
-fn trusting(scene: &Scene) -> Arc<ClientConfig> {
+pub(super) fn trusting(scene: &Scene) -> Arc<ClientConfig> {
     let mut config = tls::client(&tls::own_certificate(&scene.state), None);
     config.alpn_protocols = vec![b"h2".to_vec()];
     Arc::new(config)
@@ -45,10 +45,10 @@ fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A connection of HTTP/2.
-struct Http2(StreamOwned<ClientConnection, TcpStream>);
+pub(super) struct Http2(StreamOwned<ClientConnection, TcpStream>);
 
 impl Http2 {
-    fn connect(scene: &Scene, config: &Arc<ClientConfig>) -> std::io::Result<Self> {
+    pub(super) fn connect(scene: &Scene, config: &Arc<ClientConfig>) -> std::io::Result<Self> {
         let stream = connect_from(HERE, scene.server.at(443))?;
         let name = ServerName::try_from("localhost").expect("a name");
         let session = ClientConnection::new(Arc::clone(config), name).expect("a session");
@@ -57,6 +57,37 @@ impl Http2 {
         conn.0.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", settings.as_slice()].concat())?;
         conn.ping()?;
         Ok(conn)
+    }
+
+    /// Asks for one target on many streams, and takes no answer: the client permits all that there
+    /// is (§6.5.2, §6.9), so that only the connection holds the server back.
+    pub(super) fn get_all(
+        &mut self,
+        streams: impl Iterator<Item = u32>,
+        target: &str,
+        (user, password): (&str, &str),
+    ) -> std::io::Result<()> {
+        const WINDOW: u32 = 0x7fff_ffff;
+        let initial = [&4_u16.to_be_bytes()[..], &WINDOW.to_be_bytes()].concat();
+        let more = (WINDOW - 65_535).to_be_bytes();
+        self.0.write_all(&[frame(4, 0, &initial), frame(8, 0, &more)].concat())?;
+        let basic = base::base64::encode(format!("{user}:{password}").as_bytes());
+        // RFC 7541: GET, https and names of the static table by their index, values as they are.
+        let literal =
+            |head: &[u8], value: &str| [head, &[value.len() as u8], value.as_bytes()].concat();
+        let basic = format!("Basic {basic}");
+        let fields = [
+            vec![0x82, 0x87],
+            literal(&[0x04], target),
+            literal(&[0x01], "localhost"),
+            literal(&[0x0f, 0x08], &basic),
+        ];
+        for stream in streams {
+            let mut head = frame(1, 5, &fields.concat());
+            head[5..9].copy_from_slice(&stream.to_be_bytes());
+            self.0.write_all(&head)?;
+        }
+        Ok(())
     }
 
     /// Whether it is alive (§6.7).

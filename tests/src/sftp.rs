@@ -102,6 +102,37 @@ impl Sftp {
         if kind == PacketType::VERSION { Ok(self) } else { Err(io::Error::other("no VERSION")) }
     }
 
+    /// Signs in, opens so many channels without a subsystem, and sends what the server takes on
+    /// each of them.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn fill_channels(
+        (from, to): (IpAddr, SocketAddr),
+        who: (&str, &str),
+        count: u32,
+    ) -> io::Result<Self> {
+        let mut ssh = Self::sign_in(connect_from(from, to)?, who)?;
+        for sender in 0..count {
+            let (kind, window, packet_max) = ("session", WINDOW, 32_768);
+            ssh.send(&Message::ChannelOpen { kind, sender, window, packet_max, data: b"" })?;
+            let opened = ssh.until(|message| match message {
+                Message::ChannelOpenConfirmation { sender, window, packet_max, .. } => {
+                    Some(Some((*sender, *window, *packet_max)))
+                }
+                Message::ChannelOpenFailure { .. } => Some(None),
+                _ => None,
+            })?;
+            let Some((recipient, mut window, most)) = opened else { break };
+            while window > 0 {
+                let data = vec![7; window.min(most) as usize];
+                window -= data.len() as u32;
+                ssh.send(&Message::ChannelData { recipient, data: &data })?;
+            }
+        }
+        Ok(ssh)
+    }
+
     /// Sends a request and takes its answer.
     ///
     /// # Errors

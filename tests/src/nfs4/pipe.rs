@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use wire::nfs4::{
     ArgOp, CbClient4, ChannelAttrs4, ClientOwner4, Clientaddr4, ClientidArgs4, CreateSessionArgs4,
@@ -16,6 +16,7 @@ use wire::xdr::{Decode, Reader, Seq};
 
 use super::{COMPOUND, Failure, Message, OPS_MAX, Outcome, PROGRAM, RECORD_MAX, Reply, broken};
 use crate::nfs3;
+use crate::tcp::connect_from;
 
 /// Calls that are under way at once, at most.
 pub const DEPTH: usize = 32;
@@ -41,6 +42,28 @@ pub fn exchange(rpc: &mut nfs3::Client, records: &[Vec<u8>]) -> io::Result<Vec<V
     all.map(|answer| answer.ok_or_else(|| io::Error::other("a call has no answer"))).collect()
 }
 
+fn exchange_id(verifier: [u8; 8], name: &[u8]) -> ArgOp<'_> {
+    ArgOp::ExchangeId(ExchangeIdArgs4 {
+        clientowner: ClientOwner4 { verifier, ownerid: Opaque4(name) },
+        flags: 0,
+        state_protect: StateProtectA4::None(()),
+        client_impl_id: None,
+    })
+}
+
+/// EXCHANGE_ID for each of these names at once (4.1), whatever is answered.
+///
+/// # Errors
+/// The connection is broken.
+pub fn exchange_ids(rpc: &mut nfs3::Client, names: &[String]) -> io::Result<()> {
+    let mut record = |name: &String| {
+        let ops = &[exchange_id([0; 8], name.as_bytes())];
+        rpc.record(PROGRAM, COMPOUND, &Message { minor: 1, ops })
+    };
+    let records: Vec<_> = names.iter().map(&mut record).collect();
+    exchange(rpc, &records).map(|_| ())
+}
+
 /// A client on a connection of its own.
 pub struct Pipe {
     rpc: nfs3::Client,
@@ -60,6 +83,25 @@ impl Pipe {
     /// No connection, or what the server refuses.
     pub fn connect(server: SocketAddr, minor: u32, name: &str, verifier: u64) -> Outcome<Self> {
         let rpc = nfs3::Client::connect(server, 0, 0).map_err(broken)?;
+        Self::over(rpc, minor, name, verifier)
+    }
+
+    /// As [`Pipe::connect`], from an address of this machine.
+    ///
+    /// # Errors
+    /// As [`Pipe::connect`].
+    pub fn connect_from(
+        from: IpAddr,
+        server: SocketAddr,
+        minor: u32,
+        name: &str,
+        verifier: u64,
+    ) -> Outcome<Self> {
+        let rpc = connect_from(from, server).and_then(|s| nfs3::Client::over(s, 0, 0));
+        Self::over(rpc.map_err(broken)?, minor, name, verifier)
+    }
+
+    fn over(rpc: nfs3::Client, minor: u32, name: &str, verifier: u64) -> Outcome<Self> {
         let (slots, session) = ([0; DEPTH], [0; 16]);
         let mut pipe = Self { rpc, minor, id: 0, session, slots, done: 0 };
         let (verifier, name) = (verifier.to_be_bytes(), name.as_bytes());
@@ -67,13 +109,7 @@ impl Pipe {
             pipe.set_client(verifier, name)?;
             return Ok(pipe);
         }
-        let exchange = ArgOp::ExchangeId(ExchangeIdArgs4 {
-            clientowner: ClientOwner4 { verifier, ownerid: Opaque4(name) },
-            flags: 0,
-            state_protect: StateProtectA4::None(()),
-            client_impl_id: None,
-        });
-        let sequence = match pipe.plain(&[exchange])?.last()? {
+        let sequence = match pipe.plain(&[exchange_id(verifier, name)])?.last()? {
             ResOp::ExchangeId(Res4::Ok(ok)) => {
                 pipe.id = ok.clientid;
                 ok.sequenceid
@@ -148,6 +184,25 @@ impl Pipe {
     /// The connection is broken, or an answer cannot be read. What an operation says is in its
     /// compound's reply.
     pub fn batch(&mut self, compounds: &[Vec<ArgOp<'_>>]) -> Outcome<Vec<Reply>> {
+        let records = self.records(compounds)?;
+        let answers = exchange(&mut self.rpc, &records).map_err(broken)?;
+        let replies: Outcome<Vec<_>> = answers.into_iter().map(Reply::new).collect();
+        for reply in replies.iter().flatten() {
+            self.done += reply.results()?.len() as u64;
+        }
+        replies
+    }
+
+    /// Sends at most [`DEPTH`] compounds, and reads no answer.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn send(&mut self, compounds: &[Vec<ArgOp<'_>>]) -> Outcome<()> {
+        let records = self.records(compounds)?;
+        self.rpc.send(&records.concat()).map_err(broken)
+    }
+
+    fn records(&mut self, compounds: &[Vec<ArgOp<'_>>]) -> Outcome<Vec<Vec<u8>>> {
         let mut records = Vec::new();
         for (slotid, compound) in compounds.iter().enumerate() {
             let mut ops = Vec::new();
@@ -166,12 +221,7 @@ impl Pipe {
             let message = Message { minor: self.minor, ops: &ops };
             records.push(self.rpc.record(PROGRAM, COMPOUND, &message));
         }
-        let answers = exchange(&mut self.rpc, &records).map_err(broken)?;
-        let replies: Outcome<Vec<_>> = answers.into_iter().map(Reply::new).collect();
-        for reply in replies.iter().flatten() {
-            self.done += reply.results()?.len() as u64;
-        }
-        replies
+        Ok(records)
     }
 
     /// DESTROY_SESSION and DESTROY_CLIENTID: leaves properly (4.1).
