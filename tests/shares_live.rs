@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use e2e::api::Api;
+use e2e::api::{Api, wait_for};
 use e2e::nfs3::{self, Failure};
 use e2e::nfs4;
 use e2e::scene::Scene;
@@ -24,6 +24,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 25;
 /// How long clients are watched before the first change: what they wait for then is the machine's.
 const BEFORE: Duration = Duration::from_secs(2);
+/// How long a share may take to be another one.
+const PATIENCE: Duration = e2e::patience(30);
 /// Bytes of a read or write.
 const BLOCK: usize = 4096;
 
@@ -218,6 +220,44 @@ fn what_a_share_had_ends_with_it_and_comes_again_with_the_server() {
     assert!(dir.join("f").exists(), "files stay");
     // The client goes on elsewhere.
     v4.walk("/export/data").expect("the other share");
+}
+
+/// A property of a share as the tree shows it.
+fn property(api: &Api, share: &str, name: &str) -> String {
+    let (_, node) = api.get(&format!("/api/v1/nodes/shares/default/{share}"));
+    let all = node["properties"].as_array().into_iter().flatten();
+    let found = all.into_iter().find(|one| one["name"] == name);
+    found.and_then(|one| one["value"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_share_whose_directory_goes_is_offline_until_it_is_back() {
+    let scene = Scene::new("shares-lost");
+    let (server, api) = start(&scene);
+    let dir = scene.scratch.folder("b", None);
+    change(&api, &json!([create("b", &dir)]));
+    let mut v3 = nfs3::Client::connect(server.nfs(), 0, 0).expect("a connection");
+    let aside = scene.scratch.path().join("aside");
+    // The share of the command line as well as one that is configured.
+    for (share, dir) in [("b", &dir), ("data", &scene.dir)] {
+        let handle = v3.mnt(&format!("/export/{share}")).expect("mounted");
+        std::fs::rename(dir, &aside).expect("moved away");
+        std::fs::create_dir(dir).expect("another one");
+        let is = |state: &str| (property(&api, share, "state") == state).then_some(());
+        wait_for("the share is offline", PATIENCE, || is("offline"));
+        let reason = property(&api, share, "reason");
+        assert!(reason.contains("another directory"), "{reason}");
+        let status = api.status();
+        assert!(status["problems"].to_string().contains(&reason), "{status}");
+        assert_eq!(v3.getattr(&handle).err(), Some(Failure::Status(Nfsstat3::STALE)));
+        // A change of another share does not bring it back where it is not.
+        change(&api, &json!([{"create": "/shares", "name": format!("p{share}")}]));
+        assert_eq!(property(&api, share, "state"), "offline");
+        std::fs::remove_dir(dir).expect("nothing was written there");
+        std::fs::rename(&aside, dir).expect("moved back");
+        wait_for("the share is online", PATIENCE, || is("online"));
+        v3.getattr(&handle).expect("the same handle");
+    }
 }
 
 #[test]

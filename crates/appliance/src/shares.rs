@@ -9,6 +9,7 @@
 mod config;
 pub mod room;
 mod root;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ use vfs::share::rules::Rules;
 use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
 pub use config::{Base, Problem, Root, ShareConfig, System};
+use watch::Lost;
+pub use watch::Watch;
 
 /// Ends what clients hold through the share with this tag.
 pub type Release = Box<dyn Fn(u32) + Send + Sync>;
@@ -54,6 +57,8 @@ pub struct Shares {
     changing: Mutex<()>,
     /// By name. Never held while anything is waited for.
     served: Mutex<BTreeMap<String, Served>>,
+    /// Those of which the directory was lost, by name. Taken after `served`, if both are.
+    lost: Mutex<BTreeMap<String, Lost>>,
     /// Taken away, with calls under way or nobody to close them yet.
     leaving: Mutex<Vec<Arc<HostFs>>>,
     release: OnceLock<Release>,
@@ -72,6 +77,7 @@ impl Shares {
             kit,
             changing: Mutex::default(),
             served: Mutex::default(),
+            lost: Mutex::default(),
             leaving: Mutex::default(),
             release: OnceLock::new(),
         }
@@ -113,6 +119,9 @@ impl Shares {
             return None;
         }
         drop(served);
+        if self.awaits(share) {
+            return None;
+        }
         root::check(share, &self.kit.state.0).err()
     }
 
@@ -126,6 +135,21 @@ impl Shares {
             return Err(problem);
         }
         let _one = lock(&self.changing);
+        // Whose directory was lost, and of which nothing is changed, is served when that is back.
+        let lost = self.still_lost(new);
+        let present = |one: &&ShareConfig| !lost.contains(&one.name);
+        let new: Vec<ShareConfig> = new.iter().filter(present).cloned().collect();
+        let before = lock(&self.served).clone();
+        let old: Vec<ShareConfig> =
+            old.iter().filter(|one| before.contains_key(&one.name)).cloned().collect();
+        drop(before);
+        self.lead(&old, &new)?;
+        lock(&self.lost).retain(|name, _| lost.contains(name));
+        Ok(())
+    }
+
+    /// As [`Self::apply`], of shares whose directories are there.
+    fn lead(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
         let served = lock(&self.served).clone();
         // A share that gets another directory is another share under the same name, whose table of
         // handles must be let go of first.

@@ -58,8 +58,16 @@ impl Room {
         Self { shares, services, given: given.to_owned(), offline: Mutex::new(offline) }
     }
 
+    /// What is served, or would be if its directory was there.
     fn served(&self) -> Vec<ShareConfig> {
-        served(&self.shares)
+        self.shares.configured()
+    }
+
+    /// Why a share is not served.
+    fn offline(&self, name: &str) -> Option<String> {
+        let offline = lock(&self.offline).get(name).map(|problem| problem.sentence.clone());
+        let lost = || self.shares.lost().into_iter().find(|(lost, _)| lost == name);
+        offline.or_else(|| lost().map(|(_, problem)| problem.sentence))
     }
 
     fn served_as(&self, path: &Path) -> Option<(Arc<Share>, ShareConfig)> {
@@ -292,7 +300,7 @@ impl Live for Room {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
         let Some((_, name)) = parts(path) else { return Vec::new() };
         let Some((share, _)) = self.served_as(path) else {
-            let why = lock(&self.offline).get(name).map(|problem| problem.sentence.clone());
+            let why = self.offline(name);
             let mut state = vec![("state", Value::text("offline"))];
             state.extend(why.map(|why| ("reason", Value::Text(why))));
             return state;
@@ -317,10 +325,11 @@ impl Live for Room {
     }
 
     fn overrides(&self, path: &Path) -> Vec<Override> {
-        let Some((_, given)) = self.served_as(path).filter(|(_, one)| one.name == self.given)
-        else {
-            return Vec::new();
+        let given = |one: &ShareConfig| {
+            let at = parts(path) == Some((one.project.as_str(), one.name.as_str()));
+            at && one.name == self.given
         };
+        let Some(given) = self.served().into_iter().find(given) else { return Vec::new() };
         let decided = |property, value| Override { property, value, source: COMMAND_LINE };
         let (rest, exceptions) = shown(&given.rules);
         let mut overrides = vec![

@@ -142,6 +142,9 @@ pub const COMMENT_MAX: usize = 500;
 pub const SHARE_DRAIN_MAX: Duration = Duration::from_secs(5);
 /// How often it looks.
 pub const SHARE_DRAIN_STEP: Duration = Duration::from_millis(1);
+/// How often the directories of shares are looked at: who serves another one than is meant does so
+/// no longer than about that.
+pub const SHARE_LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Projects: people tell them apart by name.
 pub const PROJECTS_MAX: usize = 256;
 

@@ -19,6 +19,7 @@ mod attrs;
 mod change;
 mod cold;
 mod create;
+mod directory;
 mod durable;
 mod extents;
 pub(crate) mod ids;
@@ -34,10 +35,9 @@ mod table;
 pub mod watch;
 mod xattr;
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,7 @@ use thiserror::Error;
 
 use acting::Acting;
 pub use acting::dedicate_thread;
+pub use directory::DirectoryIdentity;
 pub use table::inspect as handle_table;
 
 use crate::acl::{Acl, AclKind};
@@ -60,6 +61,7 @@ use crate::fs::{
 };
 use crate::handle::Handle;
 use crate::host::cold::Searched;
+use crate::host::directory::Top;
 use crate::host::durable::FlushShared;
 use crate::host::ids::{Ident, Keys, Parsed};
 pub(crate) use crate::host::node::Spread;
@@ -253,23 +255,9 @@ impl HostFs {
     /// Opens a directory for serving and finds out what can be done with it.
     pub fn open(dir: &Path, options: HostOptions) -> std::result::Result<Arc<Self>, OpenError> {
         let failed = |source| OpenError::Directory { path: dir.to_path_buf(), source };
-        let path = CString::new(dir.as_os_str().as_bytes())
-            .map_err(|_| failed(io::Error::from_raw_os_error(libc::EINVAL)))?;
-        let mount = sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY).map_err(failed)?;
-        let fd = sys::open_at(mount.as_fd(), c".", libc::O_PATH, 0).map_err(failed)?;
-        let sx = sys::statx_at(fd.as_fd(), c"").map_err(failed)?;
-        let stats = sys::statfs(fd.as_fd()).map_err(failed)?;
-        let dev = attrs::device(&sx);
-        let fsid = match sys::identity::identity(mount.as_fd(), &stats) {
-            0 => dev,
-            id => id,
-        };
-        let kernel_handle = Some(())
-            .filter(|()| options.kernel_handles)
-            .and_then(|()| usable_kernel_handle(&mount, &fd));
-        let kernel = kernel_handle.is_some();
-        let ident =
-            kernel_handle.unwrap_or(Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) });
+        let Top { mount, fd, sx, stats, dev, fsid, kernel, ident } =
+            Top::open(dir, options.kernel_handles).map_err(failed)?;
+        let kernel = kernel.is_some();
         let keys = Keys::new(&options.secret, options.tag, fsid);
         let handle = keys
             .seal(&Parsed { ident, is_dir: true, parent: None })

@@ -126,6 +126,12 @@ impl Running {
                 problems.push(format!("the file system of {} has {left} left", share.name));
             }
         }
+        let lost = self.storage.all_shares().0.lost();
+        problems.extend(
+            lost.into_iter().map(|(name, problem)| {
+                format!("the share {name} is offline: {}", problem.sentence)
+            }),
+        );
         if let Condition::Maintenance(why) = self.storage.nfs().condition() {
             problems.push(format!("NFS is in maintenance: {why}"));
         }

@@ -37,7 +37,7 @@ use super::tls::{Teller, TlsChoice};
 use super::{nfs4, nlm};
 use crate::out::Failure;
 use crate::shares::room::{self, Offline};
-use crate::shares::{Kit, Root, ShareConfig, Shares};
+use crate::shares::{Kit, Root, ShareConfig, Shares, Watch};
 
 /// What is served, and by whom.
 pub struct Storage {
@@ -55,6 +55,8 @@ pub struct Storage {
     files: Vec<Arc<FileService>>,
     /// Where they tell what they have transferred.
     transfers: Arc<Transfers>,
+    /// Looks at the directories of the shares.
+    _watch: Watch,
 }
 
 /// What every share is opened with.
@@ -165,7 +167,19 @@ impl Storage {
         let choice = RwLock::new(settings.tls.clone());
         let transfers = log_of_transfers(state, hub, document)?;
         let files = Vec::new();
-        Ok(Self { shares, offline, given, flush, nfs, choice, users, files, transfers })
+        let watch = Watch::start(&shares).map_err(|e| failure(&e))?;
+        Ok(Self {
+            shares,
+            offline,
+            given,
+            flush,
+            nfs,
+            choice,
+            users,
+            files,
+            transfers,
+            _watch: watch,
+        })
     }
 
     /// The shares as protocols serve them, for names in statistics.

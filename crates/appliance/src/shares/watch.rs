@@ -1,0 +1,202 @@
+//! What is at the path of a share's directory, looked at every second. A share whose directory is
+//! not there any more, or is another one, is not served until the same directory is back: nothing
+//! of what clients write goes to where it is not meant to be, such as the directory below a file
+//! system that is not mounted.
+//!
+//! A directory that was removed can be nowhere else. If one is made again at its path, on the same
+//! file system, that one is served.
+
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Weak};
+
+use base::limits::SHARE_LOOK_EVERY;
+use vfs::host::DirectoryIdentity;
+
+use super::{Problem, Root, Served, ShareConfig, Shares, lock};
+
+/// A share whose directory was lost while it was served.
+#[derive(Clone)]
+pub(super) struct Lost {
+    /// As it was served, without what its root was made to be: that was done.
+    config: ShareConfig,
+    identity: DirectoryIdentity,
+    /// The directory was removed, and not moved.
+    removed: bool,
+    problem: Problem,
+}
+
+impl Lost {
+    fn is_as_before(&self, config: &ShareConfig) -> bool {
+        self.config == plain(config)
+    }
+
+    fn may_be(&self, found: &DirectoryIdentity) -> bool {
+        *found == self.identity || (self.removed && found.is_beside(&self.identity))
+    }
+}
+
+fn plain(config: &ShareConfig) -> ShareConfig {
+    ShareConfig { root: Root::default(), ..config.clone() }
+}
+
+/// What is wrong with what is at the path of a share whose directory was `lost`.
+fn problem(
+    config: &ShareConfig,
+    lost: &DirectoryIdentity,
+    found: &io::Result<DirectoryIdentity>,
+) -> Problem {
+    let dir = config.directory.display();
+    let sentence = match found {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            format!("there is no directory {dir} any more")
+        }
+        Err(e) => format!("{dir} cannot be opened any more: {e}"),
+        Ok(found) if !found.is_beside(lost) => {
+            format!("{dir} is on another file system than the directory that was served")
+        }
+        Ok(_) => format!("{dir} is another directory than the one that was served"),
+    };
+    let hint = "bring it back, or change the share to serve what is there now";
+    Problem::new(&config.name, "directory", &sentence, hint)
+}
+
+/// That a share is not to be served any more, if its directory is not what it was.
+fn loss(one: &Served) -> Option<Lost> {
+    let Served { config, files } = one;
+    let (found, identity) = (DirectoryIdentity::of(&config.directory), files.directory_identity());
+    if found.as_ref().is_ok_and(|found| *found == identity) {
+        return None;
+    }
+    let (removed, problem) = (files.is_removed(), problem(config, &identity, &found));
+    Some(Lost { config: plain(config), identity, removed, problem })
+}
+
+impl Shares {
+    /// Shares that are not served because their directory is not there, and why.
+    pub fn lost(&self) -> Vec<(String, Problem)> {
+        let lost = lock(&self.lost);
+        lost.iter().map(|(name, one)| (name.clone(), one.problem.clone())).collect()
+    }
+
+    /// What is served, and what would be if its directory was there.
+    pub fn configured(&self) -> Vec<ShareConfig> {
+        let served = self.list().into_iter().map(|(_, config)| config);
+        served.chain(lock(&self.lost).values().map(|one| one.config.clone())).collect()
+    }
+
+    /// Whether the directory of a share is looked at already.
+    pub(super) fn awaits(&self, share: &ShareConfig) -> bool {
+        let lost = lock(&self.lost);
+        lost.get(&share.name).is_some_and(|one| one.config.directory == share.directory)
+    }
+
+    /// Those of a list that stay lost: nothing was changed of them.
+    pub(super) fn still_lost(&self, new: &[ShareConfig]) -> Vec<String> {
+        let lost = lock(&self.lost);
+        let stays = |one: &&ShareConfig| lost.get(&one.name).is_some_and(|l| l.is_as_before(one));
+        new.iter().filter(stays).map(|one| one.name.clone()).collect()
+    }
+
+    /// Looks at the directories of all shares. Waits for calls on shares that go; must not be
+    /// called on a connection's thread.
+    pub fn look(&self) {
+        // A path may stand still for long, which nobody else is to wait for.
+        let served: Vec<Served> = lock(&self.served).values().cloned().collect();
+        let gone: Vec<(Served, Lost)> =
+            served.into_iter().filter_map(|one| loss(&one).map(|lost| (one, lost))).collect();
+        let lost = lock(&self.lost).clone();
+        let look =
+            |(name, one): (String, Lost)| (name, DirectoryIdentity::of(&one.config.directory));
+        let found: Vec<_> = lost.into_iter().map(look).collect();
+        if gone.is_empty() && found.is_empty() {
+            return;
+        }
+        let _one = lock(&self.changing);
+        self.take_away(gone);
+        self.bring_back(found);
+    }
+
+    fn take_away(&self, gone: Vec<(Served, Lost)>) {
+        let mut names = Vec::new();
+        for (one, lost) in gone {
+            let name = one.config.name;
+            // Somebody may have changed it meanwhile.
+            let same = lock(&self.served)
+                .get(&name)
+                .is_some_and(|now| Arc::ptr_eq(&now.files, &one.files));
+            if same {
+                base::error!("shares", "{name} is offline: {}", lost.problem.sentence);
+                let removed = lost.removed.then(|| lost.config.directory.clone());
+                lock(&self.lost).insert(name.clone(), lost);
+                names.push((name, removed));
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
+        let stays = |config: &ShareConfig| names.iter().all(|(name, _)| *name != config.name);
+        let served = self.list().into_iter().map(|(_, config)| config);
+        let stays: Vec<ShareConfig> = served.filter(stays).collect();
+        if let Err(problem) = self.exchange(&stays) {
+            base::error!("shares", "{}", problem.sentence);
+        }
+        let again = names.into_iter().filter_map(|(name, dir)| Some((name, dir?)));
+        self.bring_back(again.map(|(name, dir)| (name, DirectoryIdentity::of(&dir))).collect());
+    }
+
+    fn bring_back(&self, found: Vec<(String, io::Result<DirectoryIdentity>)>) {
+        for (name, found) in found {
+            let lost = lock(&self.lost).get(&name).cloned();
+            let Some(lost) = lost else { continue };
+            let is_back = found.as_ref().is_ok_and(|found| lost.may_be(found));
+            let done = match is_back {
+                true => self.serve_again(&lost.config),
+                false => Err(problem(&lost.config, &lost.identity, &found)),
+            };
+            let mut all = lock(&self.lost);
+            match done {
+                Ok(()) => {
+                    all.remove(&name);
+                    base::tell!("shares", "{name} is online again");
+                }
+                // It is tried again.
+                Err(problem) => {
+                    all.insert(name, Lost { problem, ..lost });
+                }
+            }
+        }
+    }
+
+    fn serve_again(&self, config: &ShareConfig) -> Result<(), Problem> {
+        let served = self.list().into_iter().map(|(_, config)| config);
+        let all: Vec<ShareConfig> = served.chain([config.clone()]).collect();
+        self.exchange(&all)
+    }
+}
+
+/// Has the directories of shares looked at until it is dropped.
+pub struct Watch {
+    _stop: Sender<()>,
+}
+
+impl Watch {
+    /// Begins on a thread of its own, for which nobody waits in the end: a path may stand still.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(shares: &Arc<Shares>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let shares: Weak<Shares> = Arc::downgrade(shares);
+        std::thread::Builder::new().name("shares".to_owned()).spawn(move || {
+            while stopped.recv_timeout(SHARE_LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let Some(shares) = shares.upgrade() else { return };
+                shares.look();
+            }
+        })?;
+        Ok(Self { _stop: stop })
+    }
+}
+
+#[cfg(test)]
+mod tests;

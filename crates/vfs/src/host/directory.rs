@@ -1,0 +1,81 @@
+//! Which directory is at a path: what tells it from every other one, also after its file system was
+//! unmounted and mounted again.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::ids::Ident;
+use super::{HostFs, attrs, sys, usable_kernel_handle};
+
+/// A directory, whatever its path. Equal to another only if both are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectoryIdentity {
+    fsid: u64,
+    ident: Ident,
+}
+
+/// A directory that was opened.
+pub(super) struct Top {
+    /// A descriptor that is not O_PATH, as `open_by_handle_at` wants it.
+    pub(super) mount: OwnedFd,
+    /// O_PATH.
+    pub(super) fd: OwnedFd,
+    pub(super) sx: libc::statx,
+    pub(super) stats: libc::statfs,
+    pub(super) dev: u64,
+    pub(super) fsid: u64,
+    /// The kernel's handle, if it may be used.
+    pub(super) kernel: Option<Ident>,
+    pub(super) ident: Ident,
+}
+
+impl Top {
+    pub(super) fn open(dir: &Path, kernel_handles: bool) -> io::Result<Self> {
+        let path = CString::new(dir.as_os_str().as_bytes())
+            .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let mount = sys::open_path(&path, libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let fd = sys::open_at(mount.as_fd(), c".", libc::O_PATH, 0)?;
+        let sx = sys::statx_at(fd.as_fd(), c"")?;
+        let stats = sys::statfs(fd.as_fd())?;
+        let dev = attrs::device(&sx);
+        let fsid = match sys::identity::identity(mount.as_fd(), &stats) {
+            0 => dev,
+            id => id,
+        };
+        let kernel =
+            Some(()).filter(|()| kernel_handles).and_then(|()| usable_kernel_handle(&mount, &fd));
+        let ident = kernel.unwrap_or(Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) });
+        Ok(Self { mount, fd, sx, stats, dev, fsid, kernel, ident })
+    }
+}
+
+impl DirectoryIdentity {
+    /// The directory at a path.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub fn of(dir: &Path) -> io::Result<Self> {
+        let Top { fsid, ident, .. } = Top::open(dir, true)?;
+        Ok(Self { fsid, ident })
+    }
+
+    /// Whether another directory is on the same file system.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.fsid == other.fsid
+    }
+}
+
+impl HostFs {
+    /// The directory that is served.
+    pub fn directory_identity(&self) -> DirectoryIdentity {
+        DirectoryIdentity { fsid: self.fsid, ident: self.root.ident }
+    }
+
+    /// Whether that directory was removed: nobody can have moved it anywhere.
+    pub fn is_removed(&self) -> bool {
+        sys::statx_at(self.mount.as_fd(), c"").is_ok_and(|sx| sx.stx_nlink == 0)
+    }
+}
