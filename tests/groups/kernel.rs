@@ -18,3 +18,5 @@ mod kernel_v4_features;
 mod kernel_v4_files;
 #[path = "../kernel_v4_random.rs"]
 mod kernel_v4_random;
+#[path = "../kernel_v4_removed.rs"]
+mod kernel_v4_removed;

@@ -1,8 +1,8 @@
 /* Holds a file open while the test removes it on the server, and then goes on using it as any program may.
  *
- *   keeper FILE GO
+ *   keeper FILE GO [unlocked]
  *
- * Writes to FILE, locks it, says `@ keeper open` on the console, waits until it can read from the fifo GO, and then reads,
+ * Writes to FILE, locks it unless told otherwise, says `@ keeper open` on the console, waits until it can read from the fifo GO, and then reads,
  * writes, flushes, looks at, truncates and unlocks it. Ends with 0 if all of that went as on a local file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static int check(int good, const char *what) {
     return good;
 }
 
-static int use(int fd) {
+static int use(int fd, int locked) {
     struct stat st;
     char back[16] = "";
     struct flock unlock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
@@ -30,17 +30,18 @@ static int use(int fd) {
     good &= check(st.st_size == 6, "size");
     good &= check(ftruncate(fd, 3) == 0, "ftruncate");
     good &= check(fstat(fd, &st) == 0 && st.st_size == 3, "size after ftruncate");
-    good &= check(fcntl(fd, F_SETLK, &unlock) == 0, "unlock");
+    good &= check(!locked || fcntl(fd, F_SETLK, &unlock) == 0, "unlock");
     return good;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
+    int locked = argc == 3;
     int fd = open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0644);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (!check(fd >= 0, argv[1]) || !check(write(fd, "before", 6) == 6 && fsync(fd) == 0, "write") ||
-        !check(fcntl(fd, F_SETLK, &lock) == 0, "lock"))
+        !check(!locked || fcntl(fd, F_SETLK, &lock) == 0, "lock"))
         return 1;
     int console = open("/dev/console", O_WRONLY | O_NOCTTY);
     dprintf(console, "@ keeper open\n");
@@ -49,7 +50,7 @@ int main(int argc, char **argv) {
     int go = open(argv[2], O_RDONLY);
     if (!check(go >= 0 && read(go, &byte, 1) == 1, argv[2]))
         return 1;
-    int good = use(fd);
+    int good = use(fd, locked);
     good &= check(close(fd) == 0, "close");
     return good ? 0 : 1;
 }
