@@ -154,12 +154,12 @@ pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
 }
 
 /// The end of the hole that `at` is in, and whether the file ends there; `None` in data and
-/// beyond the end.
+/// beyond the end. Who may only execute the file is told of no holes, and reads all as data.
 fn hole_at(run: &Run<'_>, target: &Target, at: u64) -> Result<Option<(u64, bool)>, Fail> {
     let fs = &target.share.fs;
     match fs.seek(run.cx(), &target.handle, at, Seek::Data) {
         Ok(Some(data)) if data > at => Ok(Some((data, false))),
-        Ok(Some(_)) | Err(Status::TooLarge) => Ok(None),
+        Ok(Some(_)) | Err(Status::TooLarge | Status::Access) => Ok(None),
         Ok(None) => {
             let size = fs.getattr(run.cx(), &target.handle)?.size;
             Ok((size > at).then_some((size, true)))
@@ -172,7 +172,7 @@ fn hole_at(run: &Run<'_>, target: &Target, at: u64) -> Result<Option<(u64, bool)
 fn next_hole(run: &Run<'_>, target: &Target, at: u64, end: u64) -> Result<u64, Fail> {
     match target.share.fs.seek(run.cx(), &target.handle, at, Seek::Hole) {
         Ok(Some(hole)) if hole > at => Ok(hole.min(end)),
-        Ok(_) | Err(Status::TooLarge) => Ok(end),
+        Ok(_) | Err(Status::TooLarge | Status::Access) => Ok(end),
         Err(status) => Err(refine(run, target, status)),
     }
 }

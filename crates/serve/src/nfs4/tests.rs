@@ -147,12 +147,16 @@ impl World {
 
     /// Makes a file in the share's root, since OPEN is not here.
     fn file(&self, name: &[u8], data: &[u8]) {
+        self.file_of(name, data, 0o644);
+    }
+
+    /// A file with this mode.
+    fn file_of(&self, name: &[u8], data: &[u8], mode: u32) {
         use vfs::fs::{Context, CreateHow, Stable};
         let shares = self.nfs.shares.load();
         let fs: &Arc<dyn FileSystem> = &shares.iter().next().expect("a share").fs;
         let cx = Context { cred: &self.cred, may_block: true };
-        let how =
-            CreateHow::Guarded(vfs::attr::SetAttr { mode: Some(0o644), ..Default::default() });
+        let how = CreateHow::Guarded(vfs::attr::SetAttr { mode: Some(mode), ..Default::default() });
         let entry = fs.create(cx, &fs.root(), name, how).expect("a file").value;
         fs.write(cx, &entry.handle, 0, data, Stable::FileSync).expect("data");
     }

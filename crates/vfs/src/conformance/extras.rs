@@ -173,6 +173,11 @@ fn copies(bench: &Bench) {
     if bench.privileged {
         let denied = other.fs.copy_range(other.cx(), (&from, 0), (&to, 0), 10);
         assert_eq!(refused(denied), Status::Access, "the target is not its own");
+        let program = me.create(&dir, "program", 0o711);
+        me.write(&program, 0, b"program");
+        let to = me.create(&dir, "anybodys", 0o666);
+        let denied = other.fs.copy_range(other.cx(), (&program, 0), (&to, 0), 7);
+        assert_eq!(refused(denied), Status::Access, "it may only be executed");
     }
 }
 

@@ -162,6 +162,42 @@ fn a_file_is_copied_within_the_server() {
     assert_eq!(on_file(&world, &[copy(0, 1)]).status, Nfsstat4::NOFILEHANDLE);
 }
 
+/// A client's kernel reads a program to run it (RFC 1813 §4.4), by READ_PLUS too; COPY and CLONE
+/// are no way to run one, and would give the caller a file that it may read.
+#[test]
+fn what_may_only_be_executed_is_read_and_not_copied() {
+    let mut world = World::new(&["a"]);
+    world.file_of(b"f", b"hello world", 0o711);
+    world.file_of(b"g", b"", 0o666);
+    world.cred = vfs::conformance::user(1000, 1000);
+    let answer = on_file(&world, &[read(GOOD, 0, 100)]);
+    let ResOp::Read(Res4::Ok(ok)) = answer.last() else { panic!("{:?}", answer.last()) };
+    assert_eq!(ok.data, b"hello world");
+    let plus = ReadPlusArgs4 { stateid: GOOD, offset: 0, count: 100 };
+    let answer = on_file(&world, &[ArgOp::ReadPlus(plus)]);
+    let ResOp::ReadPlus(Res4::Ok(ok)) = answer.last() else { panic!("{:?}", answer.last()) };
+    let [ReadPlusContent4::Data(data)] = &ok.contents.0[..] else { panic!("{ok:?}") };
+    assert_eq!((data.data, ok.eof), (&b"hello world"[..], true));
+    let copy = CopyArgs4 {
+        src_stateid: GOOD,
+        dst_stateid: GOOD,
+        src_offset: 0,
+        dst_offset: 0,
+        count: 11,
+        consecutive: true,
+        synchronous: true,
+        source_server: Seq(vec![]),
+    };
+    let clone =
+        CloneArgs4 { src_stateid: GOOD, dst_stateid: GOOD, src_offset: 0, dst_offset: 0, count: 0 };
+    let way =
+        [ArgOp::Savefh(()), ArgOp::Putrootfh(()), lookup(b"export"), lookup(b"a"), lookup(b"g")];
+    let copied = on_file(&world, &[&way[..], &[ArgOp::Copy(copy)]].concat());
+    assert_eq!(copied.status, Nfsstat4::ACCESS);
+    let cloned = on_file(&world, &[&way[..], &[ArgOp::Clone(clone)]].concat());
+    assert!(matches!(cloned.status, Nfsstat4::ACCESS | Nfsstat4::NOTSUPP), "{}", cloned.status);
+}
+
 #[test]
 fn a_new_file_is_given_a_mode_and_a_mask() {
     let world = World::new(&["a"]);
