@@ -1,4 +1,5 @@
-//! Whom an address stands for, where peers are told apart to share something out among them.
+//! Whom an address stands for, where peers are told apart to share something out among them; and
+//! what a peer calls this host.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,3 +10,22 @@ pub fn network(peer: IpAddr) -> IpAddr {
         v4 => v4,
     }
 }
+
+/// The name in the host of a URL or of a request's `Host`, without its port and without the dot
+/// that may end it; `None` if it is an address, or nothing.
+pub fn host_name(host: &str) -> Option<&str> {
+    if host.starts_with('[') {
+        return None;
+    }
+    let name = match host.rsplit_once(':') {
+        // More colons are an address of version 6.
+        Some((name, _)) if name.contains(':') => return None,
+        Some((name, _)) => name,
+        None => host,
+    };
+    let name = name.strip_suffix('.').unwrap_or(name);
+    (!name.is_empty() && name.parse::<IpAddr>().is_err()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ use std::sync::{Arc, MutexGuard};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::clock::{Clock, NS_PER_S};
@@ -130,6 +130,7 @@ pub fn router(control: Arc<Control>) -> Router {
         .route("/login", get(sign_in::login))
         .fallback(ui::file)
         .layer(from_fn(guard::forgery))
+        .layer(from_fn_with_state(control.clone(), guard::own_host))
         .layer(from_fn(guard::headers))
         .layer(DefaultBodyLimit::max(API_BODY_MAX))
         .with_state(control)

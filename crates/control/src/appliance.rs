@@ -23,6 +23,8 @@ pub trait Appliance: Send + Sync + 'static {
     fn lab(&self) -> &dyn Lab;
     /// The log of transfers.
     fn transfers(&self) -> &Transfers;
+    /// Whether the host of a request, as its `Host` has it, is this one.
+    fn is_own_host(&self, host: &str) -> bool;
 }
 
 /// A JSON text that goes out as it is: only the engine knows the shape of its answers.

@@ -200,6 +200,26 @@ impl Identity {
     }
 }
 
+/// Middleware: 421 for a request that takes this host for another one (RFC 9110 §15.5.20). A page
+/// of another site may have its name lead to our address, and is then of one origin with us in the
+/// eyes of the browser. Programs with a token, and the local socket, are no browsers.
+pub async fn own_host(
+    State(control): State<Arc<Control>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_remote = matches!(request.extensions().get::<Peer>(), Some(Peer::Remote(_)));
+    let headers = request.headers();
+    let host = headers.get(HOST).map_or(Ok(""), HeaderValue::to_str).unwrap_or("?");
+    if is_remote && headers.get(AUTHORIZATION).is_none() && !control.appliance.is_own_host(host) {
+        let failed = format!("{host} is no name of this server");
+        let hint = "use its address, or add the name to names of /configuration/certificates";
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        return ApiError::new(status, "answer", &failed, hint).into_response();
+    }
+    next.run(request).await
+}
+
 /// Middleware: a change must say that its body is JSON, which another site's page cannot do
 /// without asking first, and must not come from another site by the browser's own word. The
 /// cookie's SameSite=Strict is the first line; this is the second.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use base::clock::{Clock, NS_PER_S};
 use base::limits::ACME_RETRY;
 use base::node::{Path, Value};
+use base::peer::host_name;
 use base::units::utc;
 use serde_json::{Value as Json, json};
 use tokio::sync::Notify;
@@ -147,6 +148,30 @@ impl Certificates {
     pub fn on_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         let first = self.listener.set(Box::new(listener)).is_ok();
         debug_assert!(first, "one listens");
+    }
+
+    /// Whether the host of a request is this one: any address, `localhost`, the host's name, names
+    /// that are configured, and those that one of the certificates is for. A page of another site
+    /// that has its own name lead here (DNS rebinding) is told apart by that.
+    pub fn is_own_host(&self, host: &str) -> bool {
+        let Some(name) = host_name(host) else { return true };
+        let is_it = |own: &str| own.eq_ignore_ascii_case(name);
+        // By multicast DNS (RFC 6762 §3), and within its own domain, the first label is enough.
+        let of_host = |own: &String| {
+            let first = host_name(own).and_then(|own| own.split('.').next());
+            is_it(own) || first.is_some_and(|own| is_it(own) || is_it(&format!("{own}.local")))
+        };
+        if self.host.names.iter().any(of_host) {
+            return true;
+        }
+        let inner = self.lock();
+        let of_certificate = |certificate: &str| match inner.have(certificate) {
+            Have::Pair(facts, _) => facts.is_for(name),
+            Have::Nothing(..) => false,
+        };
+        let items = inner.wanted.items.keys().map(String::as_str);
+        inner.wanted.names.iter().any(|own| is_it(own))
+            || std::iter::once(OWN).chain(items).any(of_certificate)
     }
 
     /// The branch that it answers for.

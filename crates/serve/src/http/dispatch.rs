@@ -192,6 +192,9 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
         Err(response) => return Answer { response: safe(response), exchange: None, span },
     };
     span.by(&caller);
+    if let Some(response) = rebound(peer, &caller, &request) {
+        return Answer { response: safe(response), exchange: None, span };
+    }
     caller.lent = peer.http.dav.lent(&caller, &request.headers);
     let exchange = Rc::new(Exchange {
         core: Rc::clone(&peer.core),
@@ -211,6 +214,16 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
         response = challenge;
     }
     Answer { response: safe(response), span: exchange.span(), exchange: Some(exchange) }
+}
+
+/// 421 for a change by nobody in particular that takes this host for another one (RFC 9110
+/// §15.5.20). A page of another site may have its name lead to our address; to the browser it is
+/// of one origin with us then, and only the name gives it away. Who signs in has a credential that
+/// such a page does not.
+fn rebound(peer: &Peer, caller: &Caller, request: &Request<'_>) -> Option<Response> {
+    let is_change = caller.person.anonymous && !request.method.is_safe();
+    (is_change && !peer.http.is_own_host(&request.host))
+        .then(|| status::plain(421, "This server does not go by that name."))
 }
 
 /// Whether only clients of WebDAV ask for this; the other methods are for the page, too.

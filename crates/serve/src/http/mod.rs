@@ -38,7 +38,7 @@ pub mod upload;
 pub use wire::http::{chunked, head};
 
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base::clock::SystemClock;
@@ -115,6 +115,9 @@ impl Default for Settings {
     }
 }
 
+/// Tells whether the host of a request is this one.
+type OwnHost = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The service: the same over all its starts.
 pub struct Http {
     /// What it serves.
@@ -122,6 +125,8 @@ pub struct Http {
     /// Who we are; without it there is no TLS.
     pub tls: Option<Arc<Tls>>,
     settings: Mutex<Arc<Settings>>,
+    /// Whether the host of a request is this one.
+    own_host: OnceLock<OwnHost>,
     /// Who has signed in.
     pub sessions: state::Sessions,
     /// Which uploads in parts are under way.
@@ -147,7 +152,19 @@ impl Http {
         let settings = Mutex::new(Arc::new(settings));
         let (sessions, uploads) = (state::Sessions::default(), state::Uploads::default());
         let dav = dav::Dav::new(locks);
-        Arc::new(Self { files, tls, settings, sessions, uploads, dav })
+        let own_host = OnceLock::new();
+        Arc::new(Self { files, tls, settings, own_host, sessions, uploads, dav })
+    }
+
+    /// Has requests judged from now on by whether their host is this one. Once.
+    pub fn judge_hosts(&self, is_own: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        let first = self.own_host.set(Box::new(is_own)).is_ok();
+        debug_assert!(first, "one judges");
+    }
+
+    /// Whether the host of a request is this one, as far as anybody knows.
+    pub(crate) fn is_own_host(&self, host: &str) -> bool {
+        self.own_host.get().is_none_or(|is_own| is_own(host))
     }
 
     /// What is set now.

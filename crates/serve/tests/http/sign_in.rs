@@ -130,3 +130,23 @@ fn who_need_not_sign_in_may() {
     // It belongs to alice: nobody in particular is asked to be somebody.
     assert_eq!(client.put("/share/own/g", &[], b"x").status, 401);
 }
+
+#[test]
+fn a_name_of_another_site_that_leads_here_changes_nothing() {
+    let settings =
+        Settings { sign_in: SignIn::Optional, basic_over_plain: true, ..crate::stand::open() };
+    let stand = Stand::new(settings);
+    stand.http.judge_hosts(|host| !host.starts_with("evil.example"));
+    let mut client = stand.client();
+    let own = client.put("/share/own", &[], b"x");
+    assert_ne!(own.status, 421);
+    // To the browser the page and the server are of one origin.
+    client.host = "evil.example:8080".to_owned();
+    let fields = ["Origin: http://evil.example:8080", "Sec-Fetch-Site: same-origin"];
+    for line in ["PUT /share/x", "DELETE /share/own", "MKCOL /share/d", "MOVE /share/own"] {
+        assert_eq!(client.ask(line, &fields, b"").status, 421, "{line}");
+    }
+    assert_eq!(client.get("/share/", &[]).status, 200, "what all may read they may");
+    let signed_in = [fields[0], fields[1], ALICE];
+    assert_eq!(client.put("/share/hers", &signed_in, b"x").status, 201, "a credential is enough");
+}

@@ -143,7 +143,7 @@ impl Parts {
 pub fn all(
     parts: &Parts,
     document: &Document,
-    certificates: &Certificates,
+    certificates: &Arc<Certificates>,
     at: (IpAddr, u16),
 ) -> Result<Vec<Arc<FileService>>, Failure> {
     let shown = TlsChoice::default().read(certificates)?;
@@ -162,7 +162,8 @@ pub fn all(
     let sftp = service(made, Box::new(sftp))?;
     let made = parts.for_one(share::Service::Http);
     let locks = http::locks(&parts.state, &parts.locks)?;
-    let http = http::Http::new(made.0.clone(), offer(Offer::HTTP)?, locks, (document, at.1));
+    let tls = offer(Offer::HTTP)?;
+    let http = http::Http::new(made.0.clone(), tls, locks, certificates, (document, at.1));
     let http = service(made, Box::new(http))?;
     Ok(vec![ftp, sftp, http])
 }

@@ -57,6 +57,10 @@ pub struct Running {
 }
 
 impl Appliance for Running {
+    fn is_own_host(&self, host: &str) -> bool {
+        self.certificates.is_own_host(host)
+    }
+
     fn status(&self) -> Status {
         let shares = self.storage.shares();
         let problems = self.problems(&shares);

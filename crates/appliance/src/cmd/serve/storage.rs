@@ -196,7 +196,7 @@ impl Storage {
         &mut self,
         plan: &Plan,
         document: &Document,
-        certificates: &Certificates,
+        certificates: &Arc<Certificates>,
         state: &StateDir,
     ) -> Result<(), Failure> {
         let Parts { table, locks, flush, runtimes, pool, budgets, places, hub, .. } =

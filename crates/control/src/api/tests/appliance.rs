@@ -153,7 +153,14 @@ impl DavState for Fake {
     }
 }
 
+/// What the server is not called.
+pub const FOREIGN: &str = "evil.example";
+
 impl Appliance for Fake {
+    fn is_own_host(&self, host: &str) -> bool {
+        host != FOREIGN
+    }
+
     fn status(&self) -> Status {
         Status {
             name: "test".into(),

@@ -6,11 +6,12 @@ use axum::body::Body;
 use axum::http::header::{
     AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, LOCATION, RETRY_AFTER, SET_COOKIE,
 };
-use axum::http::{Request, StatusCode};
+use axum::http::{Request, StatusCode, request};
 use base::limits::{SESSION_IDLE, SIGN_IN_FREE_FAILURES};
 use serde_json::json;
 use tower::ServiceExt;
 
+use super::appliance::FOREIGN;
 use super::{NOW, Server, TOKEN, cookie, post, refusal, users, value};
 use crate::accounts::{Kind, Token, User, token_secret};
 use crate::api::{Peer, router};
@@ -130,6 +131,31 @@ async fn another_sites_page_cannot_make_changes() {
         let response = server.send(request, body.clone()).await;
         assert_eq!(response.status(), StatusCode::OK, "{name}: {says}");
     }
+}
+
+#[tokio::test]
+async fn a_name_of_another_site_that_leads_here_is_told_so() {
+    let server = Server::new();
+    let body = json!({ "user": "admin", "password": "right" }).to_string();
+    let from_page = |request: request::Builder| {
+        request.header(HOST, FOREIGN).header("origin", format!("https://{FOREIGN}"))
+    };
+    let response = server.send(from_page(post("/api/v1/session")), body).await;
+    assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
+    for path in ["/", "/login", "/api/v1/status"] {
+        let response = server.send(from_page(Request::get(path)), Body::empty()).await;
+        let (status, why) = refusal(response).await;
+        assert_eq!(status, StatusCode::MISDIRECTED_REQUEST, "{path}");
+        assert!(why.contains(FOREIGN), "{why}");
+    }
+    // A program with a token calls the server what it likes, and so does who is on the machine.
+    let bearer = Request::get("/api/v1/status").header(HOST, FOREIGN);
+    let bearer = bearer.header(AUTHORIZATION, format!("Bearer {TOKEN}"));
+    assert_eq!(server.send(bearer, Body::empty()).await.status(), StatusCode::OK);
+    let local = Request::get("/api/v1/status").header(HOST, FOREIGN);
+    let local = local.extension(Peer::Local { uid: 0 }).body(Body::empty()).unwrap();
+    let response = router(server.control.clone()).oneshot(local).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
 }
 
 #[tokio::test]

@@ -274,3 +274,24 @@ fn orders_that_cannot_be_are_refused() {
     let pem = "-----BEGIN X-----\nMAA=\n-----END X-----";
     case("authorities", json!({ "source": "acme", "domains": ["a.b"], "authorities": pem }));
 }
+
+#[test]
+fn the_host_goes_by_its_names_and_those_of_its_certificates() {
+    let scene = Scene::new();
+    let is_own = |host: &str| scene.room.is_own_host(host);
+    for host in ["nas", "NAS:215", "nas.", "nas.local", "localhost:1", "10.0.0.1", "[::1]:215", ""]
+    {
+        assert!(is_own(host), "{host}");
+    }
+    for host in ["evil.example", "nas.evil.example", "local", "nasty", "office.example"] {
+        assert!(!is_own(host), "{host}");
+    }
+    let office = signed(&authority("CA"), &["office.example", "*.site.example"], 2100);
+    scene.change(json!([create("office", &office)])).unwrap();
+    assert!(is_own("office.example") && is_own("any.site.example:443"));
+    assert!(!is_own("more.any.site.example"));
+    let other = json!({ "set": AT, "property": "names", "value": ["nas.example.org"] });
+    scene.change(json!([other])).unwrap();
+    assert!(is_own("nas.example.org:215"));
+    assert!(!is_own("evil.example"));
+}

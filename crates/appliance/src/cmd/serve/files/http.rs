@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::SystemClock;
 use base::node::{Context, Value};
+use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
 use serve::http::dav::locks::Locks;
@@ -40,10 +41,13 @@ impl Http {
         files: Arc<Files>,
         tls: Arc<Tls>,
         locks: Locks,
+        certificates: &Arc<Certificates>,
         (document, offset): (&Document, u16),
     ) -> Self {
         let settings = settings(document, offset);
         let http = http::Http::with_locks(files, Some(tls.clone()), settings, locks);
+        let certificates = certificates.clone();
+        http.judge_hosts(move |host| certificates.is_own_host(host));
         Self { http, tls, offset, plain: AtomicBool::new(has_plain(document)) }
     }
 }
