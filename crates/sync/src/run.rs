@@ -24,7 +24,7 @@ use crate::rules::Rules;
 use crate::source;
 use crate::streams::Beside;
 use crate::streams::connect::{Caller, Calling};
-use crate::streams::listen::Answerer;
+use crate::streams::listen::{Answerer, Reachable};
 use crate::tree::Tree;
 use crate::tree::host::HostTree;
 
@@ -247,7 +247,7 @@ fn answered(
 /// # Errors
 /// Why the run was not done to its end, or was refused.
 pub fn answer(link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
-    answer_with(link, reached, part)
+    answer_with(link, Reachable { address: reached, ports: None }, part)
 }
 
 /// As [`answer`], with the tree that `part` gives for the role, the place and the options that are
@@ -257,7 +257,7 @@ pub fn answer(link: Link, reached: Option<IpAddr>) -> Result<Counts, Why> {
 /// As [`answer`]; an error of `part` is told to the other side.
 pub fn answer_with<T: Tree>(
     mut link: Link,
-    reached: Option<IpAddr>,
+    at: Reachable,
     part: impl FnOnce(Role, &[u8], &Options) -> Result<T, SyncError>,
 ) -> Result<Counts, Why> {
     write_now(&mut link.write, &Message::Hello(HELLO))?;
@@ -270,7 +270,7 @@ pub fn answer_with<T: Tree>(
     let rules = Rules::new(&options.rules.0);
     match rules.and_then(|_| part(role, &place.0, &options)) {
         Ok(tree) => {
-            let (beside, ready) = offer(streams.as_ref(), reached)?;
+            let (beside, ready) = offer(streams.as_ref(), at)?;
             link.beside = beside;
             write_now(&mut link.write, &Message::Ready(ready))?;
             match role == Role::SOURCE {
@@ -287,11 +287,11 @@ pub fn answer_with<T: Tree>(
 }
 
 /// Streams as they are wanted, and what is said of them.
-fn offer(wanted: Option<&Wanted>, reached: Option<IpAddr>) -> Result<(Beside, Ready), SyncError> {
+fn offer(wanted: Option<&Wanted>, at: Reachable) -> Result<(Beside, Ready), SyncError> {
     let Some(wanted) = wanted else {
         return Ok((Beside::Nothing, Ready { offer: None, why: Bytes(Vec::new()) }));
     };
-    match Answerer::open(wanted, reached) {
+    match Answerer::open_at(wanted, at) {
         Ok((answerer, offer)) => {
             Ok((Beside::Answers(answerer), Ready { offer: Some(offer), why: Bytes(Vec::new()) }))
         }

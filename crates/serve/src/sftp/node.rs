@@ -68,6 +68,15 @@ pub static NODE: Context = Context::new(
         "Whether users may synchronise directories of shares with `plimsoll dsync`, with what \
          this service and the shares grant them.",
     ),
+    Property::setting(
+        "dsync_ports",
+        "Ports of dsync",
+        LINE,
+        Default::None,
+        "Ports that streams for the data of dsync are opened at, FIRST-LAST, for firewalls \
+         between; who synchronises has no say in it. Without it: any.",
+    )
+    .example("31000-31999"),
     UMASK,
     UPLOADS,
     LOGIN_ROOT,

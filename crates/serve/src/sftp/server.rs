@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sync::streams::listen::Reachable;
 use vfs::share::Service;
 use vfs::share::rules::Transport;
 use wire::ssh::host_key::HostKey;
@@ -52,6 +53,8 @@ pub struct ServiceSettings {
     pub banner: Option<String>,
     /// Whether dsync is answered.
     pub dsync: bool,
+    /// Ports, the first and the last, where its streams for data may come; 0 is any that is free.
+    pub dsync_ports: (u16, u16),
 }
 
 impl Default for ServiceSettings {
@@ -63,6 +66,7 @@ impl Default for ServiceSettings {
             methods: Methods { password: true, key: true },
             banner: None,
             dsync: true,
+            dsync_ports: (0, 0),
         }
     }
 }
@@ -200,7 +204,8 @@ async fn channel(core: Rc<Core>, calling: Calling, started: Started) -> u32 {
         Subsystem::Dsync => {
             let refused = (!settings.dsync).then_some(SWITCHED_OFF);
             let Settings { root, umask, owners, .. } = channels;
-            let request = dsync::Request { who, root, reached, umask, owners, refused };
+            let at = Reachable { address: reached, ports: Some(settings.dsync_ports) };
+            let request = dsync::Request { who, root, at, umask, owners, refused };
             dsync::serve(&core, &server.dsync, request, (input, output)).await
         }
     };

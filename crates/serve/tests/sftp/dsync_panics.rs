@@ -11,6 +11,7 @@ use serve::sftp::channel::{Gone, Input, Output};
 use serve::sftp::dsync::{Dsync, Request, serve};
 use sync::run::{Report, of_socket, start};
 use sync::streams::connect::Calling;
+use sync::streams::listen::Reachable;
 use sync::{Options, Role};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -71,7 +72,7 @@ async fn push(core: &Rc<Core>, who: &Caller, from: &Path) -> bool {
     let request = Request {
         who: who.clone(),
         root: VPath::ROOT,
-        reached: None,
+        at: Reachable { address: None, ports: None },
         umask: 0o022,
         owners: Arc::new(()),
         refused: None,

@@ -13,6 +13,16 @@ use super::{Hooks, Streams};
 use crate::error::SyncError;
 use crate::link::{Stop, spawn};
 
+/// Where the side that answers lets streams come.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reachable {
+    /// The address by which the other side has reached this machine, if that is known.
+    pub address: Option<IpAddr>,
+    /// Ports, the first and the last, whatever the other side wishes: for who answers with more
+    /// rights than those who ask have. Without them it is as they wish.
+    pub ports: Option<(u16, u16)>,
+}
+
 /// A port that is open.
 pub struct Answerer {
     listener: Arc<TcpListener>,
@@ -24,12 +34,23 @@ impl Answerer {
     /// Opens a port as it is wanted, at the address by which this machine was reached, or at all.
     ///
     /// # Errors
-    /// [`SyncError::Broken`] for what cannot be meant, [`SyncError::Machine`] if there is none.
+    /// As [`Self::open_at`].
     pub fn open(wanted: &Wanted, reached: Option<IpAddr>) -> Result<(Self, Offer), SyncError> {
+        Self::open_at(wanted, Reachable { address: reached, ports: None })
+    }
+
+    /// Opens a port as it is wanted, or as is said here, at the address by which this machine was
+    /// reached, or at all.
+    ///
+    /// # Errors
+    /// [`SyncError::Broken`] for what cannot be meant, [`SyncError::Machine`] if there is none.
+    pub fn open_at(wanted: &Wanted, at: Reachable) -> Result<(Self, Offer), SyncError> {
+        let reached = at.address;
         let port = |number| u16::try_from(number).ok();
         let (Some(low), Some(high)) = (port(wanted.low), port(wanted.high)) else {
             return Err(SyncError::Broken("a port that is none"));
         };
+        let (low, high) = at.ports.unwrap_or((low, high));
         let most = (wanted.most as usize).min(DSYNC_STREAMS_MAX);
         if low > high || most == 0 {
             return Err(SyncError::Broken("a wish for no streams"));
@@ -125,3 +146,6 @@ fn bind(addresses: &[IpAddr], low: u16, high: u16) -> io::Result<TcpListener> {
     }
     Err(failed)
 }
+
+#[cfg(test)]
+mod tests;

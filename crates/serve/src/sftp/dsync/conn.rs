@@ -1,11 +1,11 @@
 //! Between a channel and the threads of a run: bytes both ways, and what is to be written down.
 
-use std::net::IpAddr;
 use std::os::unix::net::UnixStream as Blocking;
 use std::sync::Arc;
 
 use base::limits::{DSYNC_RECORDS, DSYNC_SHARE_PIPE};
 use probe::op::OpRecord;
+use sync::streams::listen::Reachable;
 use sync::{SyncError, run};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -32,7 +32,7 @@ pub async fn serve(
         Some(_) => None,
         None => Some("as many dsync are running here as may; try again later"),
     });
-    let reached = request.reached;
+    let at = request.at;
     let asked = Asked {
         files: Arc::clone(&core.files),
         tally: Tally::new(&request.who, core.id, records),
@@ -42,7 +42,7 @@ pub async fn serve(
     let (done, ended) = oneshot::channel();
     let budgets = Arc::clone(&core.files.budgets);
     let run = move || {
-        let answered = budgets.contain(|| answer(far, asked, reached, place));
+        let answered = budgets.contain(|| answer(far, asked, at, place));
         // Whoever waited may have gone.
         let _ = done.send(answered.unwrap_or(false));
     };
@@ -63,12 +63,12 @@ fn pair() -> std::io::Result<(UnixStream, Blocking)> {
 fn answer(
     far: Blocking,
     asked: Asked,
-    reached: Option<IpAddr>,
+    at: Reachable,
     _place: Option<OwnedSemaphorePermit>,
 ) -> bool {
     let name = asked.request.who.person.name.clone();
     let done = run::of_socket(far).map_err(Into::into).and_then(|link| {
-        run::answer_with(link, reached, |role, place, options| asked.tree(role, place, options))
+        run::answer_with(link, at, |role, place, options| asked.tree(role, place, options))
     });
     if let Err(why) = &done {
         let why: &SyncError = why.error();

@@ -11,10 +11,10 @@
 //! - [`count`]: what is written down of an operation.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::limits::DSYNC_SHARE_RUNS;
+use sync::streams::listen::Reachable;
 use tokio::sync::Semaphore;
 use vfs::locks::FileKey;
 
@@ -70,8 +70,9 @@ pub struct Request {
     pub who: Caller,
     /// What he sees as `/`.
     pub root: VPath,
-    /// The address by which he has reached this machine, if that is known.
-    pub reached: Option<IpAddr>,
+    /// The address by which he has reached this machine, if that is known, and the ports where
+    /// streams for data may come: the server has rights that who asks has not, and chooses.
+    pub at: Reachable,
     /// Permission bits that a directory made for him does not get.
     pub umask: u32,
     /// What users and groups are called.

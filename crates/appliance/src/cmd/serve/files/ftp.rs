@@ -1,7 +1,6 @@
 //! FTP and FTPS: its settings, its ports.
 
 use std::net::TcpListener;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use base::node::Context;
@@ -38,14 +37,7 @@ impl Protocol for Ftp {
 
     fn check(&self, document: &Document) -> Option<Problem> {
         let values = Values::of(document, FTP.name);
-        let ports = || {
-            let text = values.text("passive_ports")?;
-            if ports(&text).is_some() {
-                return None;
-            }
-            let sentence = format!("{text:?} names no ports from 1024 to 65535");
-            Some(values.problem("passive_ports", &sentence, "write FIRST-LAST, as 30000-30999"))
-        };
+        let ports = || values.check_ports("passive_ports");
         let masquerade = || {
             let text = values.text("masquerade_address")?;
             let hint = "write an IPv4 address, as 192.0.2.7; over IPv6 clients need none";
@@ -103,7 +95,7 @@ fn settings(document: &Document) -> Settings {
         protect_data: values.is_on("protect_data"),
         session_reuse: values.is_on("session_reuse"),
         implicit: values.is_on("implicit"),
-        passive_ports: values.text("passive_ports").and_then(|text| ports(&text)),
+        passive_ports: values.ports("passive_ports"),
         masquerade_address: values.text("masquerade_address").and_then(|text| text.parse().ok()),
         connections_max: values.number("connections_max"),
         per_address_max: values.number("per_address_max"),
@@ -115,14 +107,6 @@ fn settings(document: &Document) -> Settings {
         anonymous: values.is_on("anonymous"),
         greeting: values.text("greeting").unwrap_or_default(),
     }
-}
-
-/// `FIRST-LAST`.
-fn ports(text: &str) -> Option<RangeInclusive<u16>> {
-    const FREE: u16 = 1024;
-    let (first, last) = text.split_once('-')?;
-    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (FREE <= first && first <= last).then_some(first..=last)
 }
 
 #[cfg(test)]

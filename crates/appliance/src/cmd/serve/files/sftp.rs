@@ -72,7 +72,8 @@ impl Protocol for Sftp {
     }
 
     fn check(&self, document: &Document) -> Option<Problem> {
-        Values::of(document, SFTP.name).check_umask()
+        let values = Values::of(document, SFTP.name);
+        values.check_umask().or_else(|| values.check_ports("dsync_ports"))
     }
 
     fn set(&self, document: &Document) {
@@ -123,5 +124,6 @@ fn settings(users: &Arc<Users>, document: &Document) -> ServiceSettings {
         methods: Methods { password: values.is_on("passwords"), key: values.is_on("keys") },
         banner: values.text("banner"),
         dsync: values.is_on("dsync"),
+        dsync_ports: values.ports("dsync_ports").map_or((0, 0), |ports| ports.into_inner()),
     }
 }

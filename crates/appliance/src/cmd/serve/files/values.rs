@@ -1,5 +1,6 @@
 //! Settings of a service's node, as values of the program.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use base::node::Path;
@@ -49,6 +50,21 @@ impl<'a> Values<'a> {
         Duration::from_secs(self.number(property))
     }
 
+    /// Ports from 1024 on, as FIRST-LAST.
+    pub fn ports(&self, property: &str) -> Option<RangeInclusive<u16>> {
+        ports(&self.text(property)?)
+    }
+
+    /// What is wrong with such a property.
+    pub fn check_ports(&self, property: &str) -> Option<Problem> {
+        let text = self.text(property)?;
+        if ports(&text).is_some() {
+            return None;
+        }
+        let sentence = format!("{text:?} names no ports from 1024 to 65535");
+        Some(self.problem(property, &sentence, "write FIRST-LAST, as 30000-30999"))
+    }
+
     /// Permission bits in octal.
     pub fn umask(&self) -> Option<u32> {
         mask(&self.text("umask")?)
@@ -83,4 +99,12 @@ impl<'a> Values<'a> {
 fn mask(text: &str) -> Option<u32> {
     let plain = text.chars().all(|digit| digit.is_digit(8));
     u32::from_str_radix(text, 8).ok().filter(|mask| plain && *mask <= 0o777)
+}
+
+/// `FIRST-LAST`.
+pub(super) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    const FREE: u16 = 1024;
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (FREE <= first && first <= last).then_some(first..=last)
 }

@@ -3,6 +3,7 @@
 use base::node::{Path, Value};
 use serve::ftp::{LoginRoot, Uploads};
 
+use super::super::values::ports;
 use super::*;
 use crate::tree::ROOT;
 
