@@ -13,19 +13,21 @@ use crate::{dav, dsync, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 
 mod bridge;
 mod ftp;
+mod iscsi;
 mod ssh;
 #[cfg(test)]
 mod tests;
 
 pub use bridge::bridge;
 pub use ftp::any as ftp_any;
+pub use iscsi::{iscsi_login, iscsi_pdu};
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
 /// A target: its name (also of its corpus folder) and its function.
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 21] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -45,6 +47,8 @@ pub const TARGETS: [Target; 19] = [
     ("http_fields", http_fields),
     ("bridge", bridge),
     ("dsync", dsync_frames),
+    ("iscsi_pdu", iscsi_pdu),
+    ("iscsi_login", iscsi_login),
 ];
 
 macro_rules! round_trip {

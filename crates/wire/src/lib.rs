@@ -16,6 +16,7 @@
 //! - [`dsync`]: messages between the two sides of a synchronisation of directories.
 //! - [`ssh`]: messages, keys and the transport of SSH (RFC 4251 to 4254).
 //! - [`http`]: heads of requests, targets, chunks, dates of HTTP (RFC 9110, RFC 9112).
+//! - [`iscsi`]: iSCSI (RFC 7143): PDUs, digests, text negotiation, login, CHAP.
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
 //! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
 
@@ -31,6 +32,7 @@ pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
+pub mod iscsi;
 pub mod mount3;
 pub mod nfs3;
 pub mod nfs4;

@@ -70,6 +70,35 @@ fn write_corpus() {
     dsync_frames();
     ssh();
     bridges();
+    iscsi_pdus();
+    iscsi_logins();
+}
+
+fn iscsi_pdus() {
+    use crate::iscsi::{Digests, Request, Response};
+    let mut c = Corpus::of("iscsi_pdu");
+    for seed in 0..48u64 {
+        let mut entropy = vec![0; 400];
+        SeededRandom::new(seed).fill(&mut entropy);
+        let mut g = Gen::new(&entropy);
+        let which = seed as u8 & 3;
+        let digests = Digests { header: which & 1 != 0, data: which & 2 != 0 };
+        let (request, response): (Request<'_>, Response<'_>) = (g.arb(), g.arb());
+        let mut bytes = vec![which];
+        request.put(&mut bytes, digests);
+        response.put(&mut bytes, digests);
+        c.add(&format!("pair-{seed}"), &bytes);
+    }
+}
+
+/// Both sides of a whole login, without CHAP, with CHAP one way, and both ways.
+fn iscsi_logins() {
+    let mut c = Corpus::of("iscsi_login");
+    for which in 0..6u8 {
+        let (requests, responses) = super::iscsi::whole_login(which);
+        c.add(&format!("requests-{which}"), &[&[which][..], &requests].concat());
+        c.add(&format!("responses-{which}"), &[&[which | 0x80][..], &responses].concat());
+    }
 }
 
 fn bridges() {

@@ -1,0 +1,52 @@
+//! Limits of iSCSI and SCSI: PDUs, text of negotiations, lists of parameters. Part of [`super`],
+//! where all others are.
+
+// --- wire: what a peer may send ---------------------------------------------------------------
+
+/// Most bytes of additional header segments of one PDU: a CDB of 260 bytes, the longest that SPC
+/// has, and the length of a bidirectional read.
+pub const ISCSI_AHS_MAX: usize = 256;
+/// Largest data segment we take, in bytes, and what we declare as MaxRecvDataSegmentLength: the
+/// cost of a PDU no longer counts, and eight of them fit the cache.
+pub const ISCSI_DATA_MAX: usize = 256 << 10;
+/// Largest data segment during login, in bytes (RFC 7143 §13.12: the default holds until an
+/// operational negotiation has ended).
+pub const ISCSI_LOGIN_DATA_MAX: usize = 8 << 10;
+/// Most bytes of text of one negotiation, all its PDUs together: SendTargets of a thousand targets
+/// fits; all keys that exist, with the longest values, take a tenth.
+pub const ISCSI_TEXT_MAX: usize = 256 << 10;
+/// The same before a peer has signed in: CHAP with the longest values, and every operational key.
+pub const ISCSI_LOGIN_TEXT_MAX: usize = 16 << 10;
+/// Most pairs of key and value of one negotiation: two for each target of a long SendTargets.
+pub const ISCSI_PAIRS_MAX: usize = 4_096;
+/// Longest key (RFC 7143 §6.1: key-name).
+pub const ISCSI_KEY_MAX: usize = 63;
+/// Longest value that is not a large binary (RFC 7143 §6.1).
+pub const ISCSI_VALUE_MAX: usize = 255;
+/// Longest value, encoded: a large binary value of 1024 bytes in hexadecimal, and its prefix.
+pub const ISCSI_LARGE_VALUE_MAX: usize = 2 + 2 * ISCSI_BINARY_MAX;
+/// Most bytes of a large binary value, decoded (RFC 7143 §12.1.3: CHAP_C, CHAP_R).
+pub const ISCSI_BINARY_MAX: usize = 1024;
+/// Longest name of a node (RFC 7143 §4.2.7.1).
+pub const ISCSI_NAME_MAX: usize = 223;
+/// Most values of one list in a negotiation; lists of digests and of methods have three.
+pub const ISCSI_LIST_MAX: usize = 32;
+/// Longest CDB, in bytes (SPC-5 §4.2.1.1: 7Fh and 7Eh announce up to 252 more than eight).
+pub const SCSI_CDB_MAX: usize = 260;
+/// Most sense data, in bytes (SPC-5 §4.4.1).
+pub const SCSI_SENSE_MAX: usize = 252;
+/// Most descriptors of one UNMAP; what we report as MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT.
+pub const SCSI_UNMAP_DESCRIPTORS_MAX: usize = 256;
+/// Most CSCD descriptors of one EXTENDED COPY: source and destination, and room for a few more.
+pub const SCSI_COPY_TARGETS_MAX: usize = 16;
+/// Most segment descriptors of one EXTENDED COPY; `ddpt` and ESXi send one to a few.
+pub const SCSI_COPY_SEGMENTS_MAX: usize = 64;
+/// Most TransportIDs in one PERSISTENT RESERVE OUT with SPEC_I_PT.
+pub const SCSI_TRANSPORT_IDS_MAX: usize = 64;
+/// Most logical units, registrations, ports or descriptors in a list that an initiator takes from
+/// a target.
+pub const SCSI_LIST_MAX: usize = 16_384;
+/// Most mode pages in one MODE SELECT or MODE SENSE; SPC has 64 page codes.
+pub const SCSI_MODE_PAGES_MAX: usize = 64;
+/// Most requests of one login. CHAP both ways and all keys, text cut small, take fewer than ten.
+pub const ISCSI_LOGIN_REQUESTS_MAX: u32 = 64;

@@ -1,0 +1,7 @@
+//! The login phase of iSCSI.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    wire::fuzz::iscsi_login(data);
+});
