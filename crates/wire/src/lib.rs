@@ -18,6 +18,7 @@
 //! - [`http`]: heads of requests, targets, chunks, dates of HTTP (RFC 9110, RFC 9112).
 //! - [`iscsi`]: iSCSI (RFC 7143): PDUs, digests, text negotiation, login, CHAP.
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
+//! - [`scsi`]: commands, sense data and parameters of SCSI (SPC-5, SBC-4).
 //! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod nlm4;
 pub mod nsm;
 pub mod portmap;
 pub mod rpc;
+pub mod scsi;
 pub mod sftp;
 pub mod ssh;
 
