@@ -14,6 +14,7 @@ use crate::{dav, dsync, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 mod bridge;
 mod ftp;
 mod iscsi;
+mod scsi;
 mod ssh;
 #[cfg(test)]
 mod tests;
@@ -21,13 +22,14 @@ mod tests;
 pub use bridge::bridge;
 pub use ftp::any as ftp_any;
 pub use iscsi::{iscsi_login, iscsi_pdu};
+pub use scsi::{scsi_cdb, scsi_data};
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
 /// A target: its name (also of its corpus folder) and its function.
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 23] = [
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -49,6 +51,8 @@ pub const TARGETS: [Target; 21] = [
     ("dsync", dsync_frames),
     ("iscsi_pdu", iscsi_pdu),
     ("iscsi_login", iscsi_login),
+    ("scsi_cdb", scsi_cdb),
+    ("scsi_data", scsi_data),
 ];
 
 macro_rules! round_trip {

@@ -6,16 +6,31 @@
 //!
 //! - [`cdb`]: commands; [`opcodes`]: which there are, and which bits of each mean something.
 //! - [`sense`]: sense data, in both formats. [`lun`]: addresses of logical units, and their list.
+//! - [`inquiry`], [`vpd`]: what a unit is; [`capacity`]: how large, and which blocks have space.
+//! - [`mode`]: mode pages. [`unmap`], [`copy`]: blocks to unmap and to copy.
+//! - [`reserve`], [`transport_id`]: persistent reservations. [`ports`]: groups of ports, and what a
+//!   unit supports.
 //! - [`fields`]: reading and writing at an offset, as all of these formats are laid out.
 
+pub mod capacity;
 pub mod cdb;
+pub mod copy;
 pub mod fields;
+pub mod inquiry;
 pub mod lun;
+pub mod mode;
 pub mod opcodes;
+pub mod ports;
+pub mod reserve;
 pub mod sense;
+pub mod transport_id;
+pub mod unmap;
+pub mod vpd;
 
 #[cfg(test)]
 mod arb;
+#[cfg(test)]
+pub(crate) mod params_tests;
 #[cfg(test)]
 mod tests;
 

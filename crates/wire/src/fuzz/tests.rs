@@ -72,6 +72,22 @@ fn write_corpus() {
     bridges();
     iscsi_pdus();
     iscsi_logins();
+    scsi();
+}
+
+fn scsi() {
+    use crate::scsi::Cdb;
+    let mut c = Corpus::of("scsi_cdb");
+    for seed in 0..80u64 {
+        let mut entropy = vec![0; 64];
+        SeededRandom::new(seed).fill(&mut entropy);
+        let cdb: Cdb = Gen::new(&entropy).arb();
+        c.add(&format!("cdb-{seed}"), cdb.encode().expect("a form").bytes());
+    }
+    let mut c = Corpus::of("scsi_data");
+    for (i, (which, bytes)) in crate::scsi::params_tests::examples().iter().enumerate() {
+        c.add(&format!("data-{which}-{i}"), &[&[*which][..], bytes].concat());
+    }
 }
 
 fn iscsi_pdus() {

@@ -67,3 +67,9 @@ pub(crate) fn end_list_u32(out: &mut [u8], at: usize, from: usize) {
     let length = out.len().saturating_sub(from) as u32;
     put_at(out, at, &length.to_be_bytes());
 }
+
+/// The same in two bytes.
+pub(crate) fn end_list_u16(out: &mut [u8], at: usize, from: usize) {
+    let length = out.len().saturating_sub(from) as u16;
+    put_at(out, at, &length.to_be_bytes());
+}
