@@ -90,6 +90,9 @@ pub enum ScsiError {
     /// A segment of a copy is of a kind that we do not have.
     #[error("unsupported segment descriptor type code")]
     SegmentDescriptor,
+    /// A segment of a copy names a target that is not in the list.
+    #[error("unreachable copy target")]
+    UnreachableTarget,
 }
 
 impl ScsiError {
@@ -118,6 +121,9 @@ impl ScsiError {
             Self::TooManySegments => Sense::new(key, Asc::TOO_MANY_SEGMENT_DESCRIPTORS),
             Self::TargetDescriptor => Sense::new(key, Asc::UNSUPPORTED_TARGET_DESCRIPTOR),
             Self::SegmentDescriptor => Sense::new(key, Asc::UNSUPPORTED_SEGMENT_DESCRIPTOR),
+            Self::UnreachableTarget => {
+                Sense::new(SenseKey::COPY_ABORTED, Asc::UNREACHABLE_COPY_TARGET)
+            }
         }
     }
 }

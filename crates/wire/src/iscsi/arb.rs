@@ -113,19 +113,7 @@ impl<'a> Arb<'a> for Request<'a> {
                 sn: g.arb(),
                 data: g.bytes(64),
             }),
-            4 => {
-                let is_final: bool = g.arb();
-                Self::Text(TextRequest {
-                    immediate: g.arb(),
-                    is_final,
-                    to_be_continued: !is_final && g.arb(),
-                    lun: g.arb(),
-                    itt: g.arb(),
-                    ttt: g.arb(),
-                    sn: g.arb(),
-                    data: g.bytes(64),
-                })
-            }
+            4 => Self::Text(text_request(g)),
             5 => Self::DataOut(DataOut {
                 is_final: g.arb(),
                 lun: g.arb(),
@@ -147,19 +135,35 @@ impl<'a> Arb<'a> for Request<'a> {
                     sn: g.arb(),
                 })
             }
-            _ => {
-                use SnackType::{DataAck, DataOrR2t, RData, Status};
-                Self::Snack(Snack {
-                    kind: [DataOrR2t, Status, DataAck, RData][usize::from(g.byte() % 4)],
-                    lun: g.arb(),
-                    itt: g.arb(),
-                    tag: g.arb(),
-                    exp_stat_sn: g.arb(),
-                    beg_run: g.arb(),
-                    run_length: g.arb(),
-                })
-            }
+            _ => Self::Snack(snack(g)),
         }
+    }
+}
+
+fn text_request<'a>(g: &mut Gen<'a>) -> TextRequest<'a> {
+    let is_final: bool = g.arb();
+    TextRequest {
+        immediate: g.arb(),
+        is_final,
+        to_be_continued: !is_final && g.arb(),
+        lun: g.arb(),
+        itt: g.arb(),
+        ttt: g.arb(),
+        sn: g.arb(),
+        data: g.bytes(64),
+    }
+}
+
+fn snack(g: &mut Gen<'_>) -> Snack {
+    use SnackType::{DataAck, DataOrR2t, RData, Status};
+    Snack {
+        kind: [DataOrR2t, Status, DataAck, RData][usize::from(g.byte() % 4)],
+        lun: g.arb(),
+        itt: g.arb(),
+        tag: g.arb(),
+        exp_stat_sn: g.arb(),
+        beg_run: g.arb(),
+        run_length: g.arb(),
     }
 }
 
@@ -216,18 +220,7 @@ impl<'a> Arb<'a> for Response<'a> {
                 status: LoginStatus { class: g.byte() % 4, detail: g.byte() },
                 data: g.bytes(64),
             }),
-            4 => {
-                let is_final: bool = g.arb();
-                Self::Text(TextResponse {
-                    is_final,
-                    to_be_continued: !is_final && g.arb(),
-                    lun: g.arb(),
-                    itt: g.arb(),
-                    ttt: g.arb(),
-                    sn: g.arb(),
-                    data: g.bytes(64),
-                })
-            }
+            4 => Self::Text(text_response(g)),
             5 => Self::DataIn(data_in(g)),
             6 => Self::Logout(LogoutResponse {
                 outcome: LogoutOutcome(g.byte()),
@@ -245,15 +238,7 @@ impl<'a> Arb<'a> for Response<'a> {
                 offset: g.arb(),
                 length: g.arb::<u32>() | 1,
             }),
-            8 => Self::Async(AsyncMessage {
-                lun: g.arb(),
-                sn: g.arb(),
-                event: AsyncEvent(g.byte()),
-                vendor_code: g.byte(),
-                parameters: [u16_of(g), u16_of(g), u16_of(g)],
-                sense: g.bytes(64),
-                event_data: g.bytes(16),
-            }),
+            8 => Self::Async(async_message(g)),
             _ => Self::Reject(Reject {
                 reason: RejectReason(g.byte()),
                 sn: g.arb(),
@@ -261,5 +246,30 @@ impl<'a> Arb<'a> for Response<'a> {
                 header: g.bytes(48),
             }),
         }
+    }
+}
+
+fn text_response<'a>(g: &mut Gen<'a>) -> TextResponse<'a> {
+    let is_final: bool = g.arb();
+    TextResponse {
+        is_final,
+        to_be_continued: !is_final && g.arb(),
+        lun: g.arb(),
+        itt: g.arb(),
+        ttt: g.arb(),
+        sn: g.arb(),
+        data: g.bytes(64),
+    }
+}
+
+fn async_message<'a>(g: &mut Gen<'a>) -> AsyncMessage<'a> {
+    AsyncMessage {
+        lun: g.arb(),
+        sn: g.arb(),
+        event: AsyncEvent(g.byte()),
+        vendor_code: g.byte(),
+        parameters: [u16_of(g), u16_of(g), u16_of(g)],
+        sense: g.bytes(64),
+        event_data: g.bytes(16),
     }
 }

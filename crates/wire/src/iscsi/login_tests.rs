@@ -186,6 +186,23 @@ const MD5_OF_HASHLIB: &str = "0x5a8f0f6a487a035abfa7abfdecfd5445";
 const SHA256_OF_HASHLIB: &str =
     "0x2ea4e9654cfd2fd92caff4f67daafdd6c7bb02843af7bdd38ce19f8e2f2a5849";
 
+/// A login of libiscsi 1.19 at tgt 1.0.85, both ways, as it was on the network.
+#[test]
+fn golden_chap_of_others() {
+    let answer = |secret: &[u8], identifier, challenge| {
+        let received = Received { identifier, challenge };
+        let (identifier, challenge) = (received.identifier(), received.challenge());
+        Algorithm::Md5.response(identifier.expect("CHAP_I"), secret, &challenge.expect("CHAP_C"))
+    };
+    let of_target = "0xde49e0c31fdc9554614f365f62bbaf0f62c832eef352f40d473383e9a00a4165\
+        aaa2366c0f99554912bbb72cbe79e7b806ad";
+    let response = answer(b"twelvebytesormore", "2", of_target);
+    assert_eq!(decode_binary("0x7765966B83F745348FA7E65B02AAA3A9"), Some(response));
+    let of_initiator = "0x2607804E55AF5702B819396B9F3B2A6F7FD94BA250645D9491546EBFCF004DF6";
+    let response = answer(b"othertwelvebytes", "1", of_initiator);
+    assert_eq!(decode_binary("0xb52430da2091a101cfa23941bec97b9c"), Some(response));
+}
+
 #[test]
 fn binaries_in_both_forms() {
     assert_eq!(encode_base64(b"foobar"), "0bZm9vYmFy");

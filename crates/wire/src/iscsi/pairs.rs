@@ -85,7 +85,8 @@ impl Collector {
     }
 }
 
-/// The pairs of whole text, in their order. Empty ones, which some initiators pad with, are skipped.
+/// The pairs of whole text, in their order. Empty ones, which some initiators pad with, are
+/// skipped.
 ///
 /// # Errors
 /// The first thing that is wrong.

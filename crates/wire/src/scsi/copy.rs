@@ -208,10 +208,8 @@ impl Copy {
                 return Err(ScsiError::list(at + 2, 7));
             }
             let (source, destination) = (u16_at(b, 4), u16_at(b, 6));
-            for (index, place) in [(source, 4), (destination, 6)] {
-                if usize::from(index) >= self.targets.len() {
-                    return Err(ScsiError::list(at + place, 7));
-                }
+            if usize::from(source.max(destination)) >= self.targets.len() {
+                return Err(ScsiError::UnreachableTarget);
             }
             self.segments.push(Segment {
                 counts_destination: bit_at(b, 1, 2),

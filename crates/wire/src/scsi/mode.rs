@@ -3,9 +3,9 @@
 
 use base::limits::SCSI_MODE_PAGES_MAX;
 
-use super::ScsiError;
 use super::cdb::Width;
 use super::fields::{bit_at, put_at, set_at, slice_at, u8_at, u16_at, u24_at, u32_at, u64_at};
+use super::{ResponseError, ScsiError};
 
 /// How many blocks of which size a unit has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,36 @@ impl Header {
         start
     }
 
-    /// Reads header and block descriptor of what MODE SELECT brings or MODE SENSE answers, and
-    /// gives where the pages begin. The length of all, which MODE SELECT leaves 0, is not looked
-    /// at: it is that of `list`.
+    /// Reads header and block descriptor of an answer to MODE SENSE, as far as it goes, and gives
+    /// where the pages begin: beyond the end of `data` if they were cut off.
+    ///
+    /// # Errors
+    /// [`ResponseError::Short`] if the header is cut off; [`ResponseError::BadValue`] for a
+    /// descriptor of a length that is none.
+    pub fn decode(width: Width, data: &[u8]) -> Result<(Self, usize), ResponseError> {
+        let (head, length) = match width {
+            Width::Six => (4, usize::from(u8_at(data, 3))),
+            _ => (8, usize::from(u16_at(data, 6))),
+        };
+        let start = head + length;
+        if data.len() >= start {
+            let got = length as u32;
+            let bad = |_| ResponseError::BadValue { what: "block descriptor length", got };
+            return Self::parse(width, data).map_err(bad);
+        }
+        let mut without = data
+            .get(..head)
+            .map(<[u8]>::to_vec)
+            .ok_or(ResponseError::Short { what: "mode parameter header" })?;
+        put_at(&mut without, if width == Width::Six { 3 } else { 6 }, &[0]);
+        put_at(&mut without, head - 1, &[0]);
+        let bad = |_| ResponseError::Short { what: "mode parameter header" };
+        Self::parse(width, &without).map(|(header, _)| (header, start)).map_err(bad)
+    }
+
+    /// Reads header and block descriptor of what MODE SELECT brings, and gives where the pages
+    /// begin. The length of all, which MODE SELECT leaves 0, is not looked at: it is that of
+    /// `list`.
     ///
     /// # Errors
     /// [`ScsiError::ListLength`] if they are cut off; [`ScsiError::ListField`] for a descriptor of

@@ -207,6 +207,11 @@ fn golden_mode() {
     assert_eq!(list[..8], [0, 22, 0, 0x10, 1, 0, 0, 16]);
     assert_eq!(Header::parse(Width::Ten, &list), Ok((long, 24)));
     assert_eq!(Header::parse(Width::Ten, &list[..23]), Err(ScsiError::ListLength));
+    // An answer may be cut by its allocation length.
+    let cut = Header { block: None, ..long };
+    assert_eq!(Header::decode(Width::Ten, &list[..23]), Ok((cut, 24)));
+    assert_eq!(Header::decode(Width::Ten, &list), Ok((long, 24)));
+    assert!(Header::decode(Width::Six, &[0x69, 0, 0x10]).is_err());
     assert_eq!(Header::parse(Width::Six, &[0, 0, 0, 4, 0, 0, 0, 0]), Err(ScsiError::list(3, 7)));
 }
 
@@ -427,7 +432,7 @@ fn copies() {
     assert_eq!(fault(23, 21), ScsiError::list(23, 7));
     assert_eq!(fault(80, 3), ScsiError::SegmentDescriptor);
     assert_eq!(fault(83, 25), ScsiError::list(82, 7));
-    assert_eq!(fault(87, 2), ScsiError::list(86, 7), "no such target");
+    assert_eq!(fault(87, 2), ScsiError::UnreachableTarget);
     assert_eq!(Copy::parse(&bytes[..107]), Err(ScsiError::ListLength));
     let mut many = vec![0; 16 + (SCSI_COPY_TARGETS_MAX + 1) * 32];
     let length = (many.len() - 16) as u16;
@@ -450,6 +455,38 @@ fn copies() {
     let bytes = put(|out| status.put(out));
     assert_eq!(bytes, [0, 0, 0, 8, 1, 0, 2, 0, 0, 0, 0x10, 0]);
     assert_eq!(CopyStatus::decode(&bytes), Ok(status));
+}
+
+/// What libiscsi 1.19 sends: a copy of 2048 blocks within one unit, and the faults that it looks
+/// for.
+#[test]
+fn copies_of_libiscsi() {
+    #[rustfmt::skip]
+    let list = [
+        1, 0x10, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0x1c, 0, 0, 0, 0,
+        0xe4, 0, 0, 0, 1, 3, 0, 8, 0x30, 0, 0, 1, 0, 0, 0, 1,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0,
+        2, 0, 0, 0x18, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 1, 0xf8, 0,
+    ];
+    let copy = Copy::parse(&list).expect("a copy");
+    assert_eq!((copy.id_usage, copy.targets.len(), copy.segments.len()), (2, 1, 1));
+    let (target, segment) = (copy.targets[0], copy.segments[0]);
+    assert_eq!(target.designator(), [0x30, 0, 0, 1, 0, 0, 0, 1]);
+    assert_eq!((target.kind, target.block), (3, 512));
+    assert_eq!((segment.count, segment.source_lba, segment.destination_lba), (2048, 0, 0x1_f800));
+    let mut again = vec![];
+    copy.put(&mut again);
+    assert_eq!(again, list);
+    assert_eq!(Copy::parse(&list[..47]), Err(ScsiError::ListLength));
+    let fault = |at: usize, byte: u8| {
+        let mut bad = list;
+        bad[at] = byte;
+        Copy::parse(&bad).map(|_| ())
+    };
+    assert_eq!(fault(16, 0xe0), Err(ScsiError::TargetDescriptor));
+    assert_eq!(fault(17, 0x80), Err(ScsiError::list(17, 7)), "type of the identifier");
+    assert_eq!(fault(55, 1), Err(ScsiError::UnreachableTarget));
 }
 
 #[test]

@@ -61,6 +61,8 @@ codes! {
     PORT_UNAVAILABLE = 0x040c;
     /// Logical unit communication failure.
     COMMUNICATION_FAILURE = 0x0800;
+    /// Unreachable copy target.
+    UNREACHABLE_COPY_TARGET = 0x0804;
     /// Write error.
     WRITE_ERROR = 0x0c00;
     /// Write error: unexpected unsolicited data.
