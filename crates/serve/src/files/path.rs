@@ -102,6 +102,12 @@ impl VPath {
         Self { parts, of_dir: false }
     }
 
+    /// The path of what lies below this directory by these parts.
+    #[must_use]
+    pub fn below(&self, parts: &[Vec<u8>]) -> Self {
+        Self { parts: [self.parts.as_slice(), parts].concat(), of_dir: false }
+    }
+
     /// The path above; the root's is itself.
     #[must_use]
     pub fn parent(&self) -> Self {

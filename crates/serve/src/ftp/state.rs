@@ -129,7 +129,7 @@ impl State {
 
     /// Where such a path is among the shares.
     pub(super) fn real(&self, shown: &VPath) -> VPath {
-        shown.parts().iter().fold(self.root.clone(), |path, part| path.with(part))
+        self.root.below(shown.parts())
     }
 
     /// Both at once.

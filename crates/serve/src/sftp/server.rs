@@ -205,7 +205,7 @@ async fn channel(core: Rc<Core>, calling: Calling, started: Started) -> u32 {
             let refused = (!settings.dsync).then_some(SWITCHED_OFF);
             let Settings { root, umask, owners, .. } = channels;
             let at = Reachable { address: reached, ports: Some(settings.dsync_ports) };
-            let request = dsync::Request { who, root, at, umask, owners, refused };
+            let request = dsync::Request { who: who.rooted(root), at, umask, owners, refused };
             dsync::serve(&core, &server.dsync, request, (input, output)).await
         }
     };

@@ -260,12 +260,7 @@ impl Session {
     /// SSH_FX_BAD_MESSAGE.
     pub(super) fn path(&self, path: wire::sftp::PathBytes<'_>) -> Result<Rc<VPath>> {
         let seen = self.seen(path.0)?;
-        let root = &self.settings.root;
-        let full = match root.is_root() {
-            true => seen,
-            false => seen.parts().iter().fold(root.clone(), |path, name| path.with(name)),
-        };
-        Ok(Rc::new(full.as_written(path.0)))
+        Ok(Rc::new(self.who.root.below(seen.parts()).as_written(path.0)))
     }
 
     // --- handles ------------------------------------------------------------------------------
@@ -365,10 +360,10 @@ impl Session {
 /// The part of a path below another, as a path of its own.
 fn below(path: &VPath, top: &VPath) -> Option<VPath> {
     let rest = path.parts().strip_prefix(top.parts())?;
-    Some(rest.iter().fold(VPath::ROOT, |path, name| path.with(name)))
+    Some(VPath::ROOT.below(rest))
 }
 
 fn moved(path: &VPath, from: &VPath, to: &VPath) -> Option<VPath> {
     let rest = path.parts().strip_prefix(from.parts())?;
-    Some(rest.iter().fold(to.clone(), |path, name| path.with(name)))
+    Some(to.below(rest))
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use serve::files::{Caller, Core, VPath};
+use serve::files::{Caller, Core};
 use serve::sftp::channel::{Gone, Input, Output};
 use serve::sftp::dsync::{Dsync, Request, serve};
 use sync::run::{Report, of_socket, start};
@@ -71,7 +71,6 @@ async fn push(core: &Rc<Core>, who: &Caller, from: &Path) -> bool {
     });
     let request = Request {
         who: who.clone(),
-        root: VPath::ROOT,
         at: Reachable { address: None, ports: None },
         umask: 0o022,
         owners: Arc::new(()),

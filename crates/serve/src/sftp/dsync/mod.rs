@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use vfs::locks::FileKey;
 
 use super::Owners;
-use crate::files::{Caller, VPath};
+use crate::files::Caller;
 
 mod conn;
 pub mod count;
@@ -66,10 +66,8 @@ impl Drop for Held {
 
 /// A run that somebody asks for.
 pub struct Request {
-    /// Who.
+    /// Who, with what he sees as `/`.
     pub who: Caller,
-    /// What he sees as `/`.
-    pub root: VPath,
     /// The address by which he has reached this machine, if that is known, and the ports where
     /// streams for data may come: the server has rights that who asks has not, and chooses.
     pub at: Reachable,

@@ -83,8 +83,8 @@ impl Asked {
             return Err(SyncError::Place { place: shown, source: io::Error::other(why) });
         }
         let seen = VPath::parse(place).map_err(|e| at(e.into()))?;
-        let who = self.request.who.rooted(self.request.root.clone());
-        let path = seen.parts().iter().fold(self.request.root, |path, name| path.with(name));
+        let who = self.request.who;
+        let path = who.root.below(seen.parts());
         let Some((share, within)) = Within::of(&who, &path).map_err(at)? else {
             let source = io::Error::other("it is the list of shares; name one: /SHARE/DIRECTORY");
             return Err(SyncError::Place { place: shown, source });
