@@ -70,6 +70,23 @@ impl Retained {
     }
 }
 
+/// Retains a file that is opened, if that can be done: beyond the budget of descriptors, and where
+/// the file system cannot, an open is as good as the file's last name.
+///
+/// # Errors
+/// [`Status::Stale`] if it is gone; [`Status::WouldBlock`].
+pub fn retain_if_possible(
+    fs: &dyn FileSystem,
+    cx: Context<'_>,
+    file: &Handle,
+) -> Result<Option<Retained>> {
+    match fs.retain(cx, file) {
+        Ok(retained) => Ok(Some(retained)),
+        Err(status @ (Status::Stale | Status::WouldBlock)) => Err(status),
+        Err(_) => Ok(None),
+    }
+}
+
 impl std::fmt::Debug for Retained {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Retained").finish_non_exhaustive()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Deadline;
 use base::limits::RECALL_LOOK;
-use vfs::fs::{Context, FileSystem, Result, Retained};
+use vfs::fs::{Context, FileSystem, Result, Retained, retain_if_possible};
 use vfs::handle::Handle;
 use vfs::locks::{
     ClientKey, FileKey, LockTable, Owner, Protocol, Refused, SHARE_READ, SHARE_WRITE, Share,
@@ -92,18 +92,8 @@ impl Opened {
         (fs, cx): (&dyn FileSystem, Context<'_>),
         file: &Handle,
     ) -> Result<Self> {
-        self.retained = if_possible(fs.retain(cx, file))?;
+        self.retained = retain_if_possible(fs, cx, file)?;
         Ok(self)
-    }
-}
-
-/// Beyond the budget of descriptors, and where the file system cannot do it, a file is usable as
-/// long as it has a name.
-fn if_possible(retained: Result<Retained>) -> Result<Option<Retained>> {
-    match retained {
-        Ok(retained) => Ok(Some(retained)),
-        Err(Status::Stale) => Err(Status::Stale),
-        Err(_) => Ok(None),
     }
 }
 
@@ -165,7 +155,7 @@ impl Core {
 
     async fn retain(&self, who: &Caller, node: &Node) -> Result<Option<Retained>> {
         let (fs, file) = (Arc::clone(&node.reached.share.fs), node.handle);
-        let retain = move |cx: Context<'_>| fs.retain(cx, &file);
-        if_possible(self.look(who, &node.reached.cred, retain).await)
+        let retain = move |cx: Context<'_>| retain_if_possible(&*fs, cx, &file);
+        self.look(who, &node.reached.cred, retain).await
     }
 }

@@ -12,7 +12,6 @@ use wire::nfs4::{
 };
 
 use super::fh::{Place, Target};
-use super::open;
 use super::run::{Fail, Handled, Run};
 use super::state::Client;
 use super::state::deleg::Wanted;
@@ -67,7 +66,7 @@ fn give(
     let stateid = keeper.state.delegate(client, wanted, LeaseKind::Read)?;
     if let Ok(deleg) = keeper.state.delegation(client, &stateid) {
         // Its client opens the file without asking us, and reads it under the delegation.
-        let retained = open::retain(run, target).ok().flatten();
+        let retained = target.share.fs.retain(run.cx(), &target.handle).ok();
         deleg.keep(watch, retained);
     }
     Ok(stateid)

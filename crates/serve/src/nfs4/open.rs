@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vfs::attr::{Attr, Before, FileType, SetAttr, Wcc};
-use vfs::fs::{CreateHow, Retained, access};
+use vfs::fs::{CreateHow, access, retain_if_possible};
 use vfs::locks::{FileKey, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
 use wire::nfs4::{
@@ -93,7 +93,8 @@ fn finish(
     }
     let key = FileKey::from(&attr);
     let owner = client.owner(args.owner.owner.0)?;
-    let retained = retain(run, &target)?;
+    // Usable until its last CLOSE, also when it is removed meanwhile.
+    let retained = retain_if_possible(&*target.share.fs, run.cx(), &target.handle)?;
     let stateid = keeper.state.open(client, key, &owner, share, keeper.now())?;
     keeper.state.opened_through(client, &stateid, &target.handle, retained);
     if let Some(set) = then {
@@ -122,16 +123,6 @@ fn finish(
         attrset,
         delegation,
     })
-}
-
-/// Keeps a file that is opened usable until its last CLOSE, also when it is removed meanwhile.
-/// Beyond the budget of descriptors an open is as good as the file's last name.
-pub(super) fn retain(run: &Run<'_>, target: &Target) -> Result<Option<Retained>, Fail> {
-    match target.share.fs.retain(run.cx(), &target.handle) {
-        Ok(retained) => Ok(Some(retained)),
-        Err(Status::Stale) => Err(Status::Stale.into()),
-        Err(_) => Ok(None),
-    }
 }
 
 fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, Nfsstat4> {
