@@ -169,8 +169,7 @@ impl Core {
         let files = &self.files;
         self.budget.publish(&files.budgets);
         if self.id == 0 {
-            let panics = files.budgets.panics_over_all() + files.flush.counts().panics;
-            files.hub.gauges().panics.set(panics);
+            files.budgets.show_panics(&files.flush, files.hub.gauges());
         }
     }
 }

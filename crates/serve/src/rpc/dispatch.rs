@@ -398,7 +398,7 @@ impl Service {
         gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
         gauges.tls_sessions.set(self.budgets.tls_sessions.load(Relaxed));
         gauges.tls_failures.set(self.budgets.tls_failures.load(Relaxed));
-        gauges.panics.set(self.budgets.panics_over_all() + self.flush.counts().panics);
+        self.budgets.show_panics(&self.flush, gauges);
         gauges.requests.set(self.budgets.taken.load(Relaxed));
         gauges.bytes.set(self.budgets.moved.load(Relaxed));
         gauges.drc_replays.set(self.budgets.replays.load(Relaxed));

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::limits::{
     BUFFERED_BYTES_MAX, CONNECTIONS_MAX, OVERDRAFTS_MAX, REQUESTS_MAX, SMALL_RECORDS_PART,
 };
+use probe::gauge::Gauges;
 use tokio::task::JoinError;
+use vfs::flush::FlushGroup;
 
 use super::pace::Pace;
 use super::places::{self, Places};
@@ -130,9 +132,14 @@ impl Budgets {
     }
 
     /// Handlers that panicked so far, over all services that share places with this one.
-    pub fn panics_over_all(&self) -> u64 {
+    pub(super) fn panics_over_all(&self) -> u64 {
         let panics = self.places.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
         panics.load(Relaxed)
+    }
+
+    /// Shows the panics so far: those of handlers over all services, and those of flushes.
+    pub fn show_panics(&self, flush: &FlushGroup, gauges: &Gauges) {
+        gauges.panics.set(self.panics_over_all() + flush.counts().panics);
     }
 
     fn in_all(&self, which: impl Fn(&Places) -> &AtomicU64) {
