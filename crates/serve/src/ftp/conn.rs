@@ -27,16 +27,13 @@ use wire::ftp::{Malformed, Verb, request};
 use self::data::Maker;
 use super::answer::Answer;
 use super::dispatch::{self, Flow, Next};
-use super::session::Session;
+use super::session::{ENDING, NO_USER, Session};
 use super::transfer::{self, Job, Work};
 use super::{Entry, Server};
 use crate::files::{Caller, Core, Transfer};
 use crate::transport::link::Link;
 use crate::transport::listener::Accepted;
 use crate::transport::tasks::Ending;
-
-/// Who was disabled, or has another password or other rights now, has to sign in again.
-const NO_USER: Answer = Answer::of(421, "You are not a user any more.");
 
 /// The control connection has ended, or is of no use any more.
 struct Gone;
@@ -207,7 +204,7 @@ impl Conn {
                     Answer::of(421, "Nothing came for too long.")
                 }
             },
-            _ = self.ending.wait_for(|end| *end) => Answer::of(421, "The service is ending."),
+            _ = self.ending.wait_for(|end| *end) => ENDING,
         };
         self.control.answer(&why).await?;
         Err(Gone)
@@ -427,7 +424,7 @@ async fn must_end(core: &Core, who: &Caller, mut ending: Ending) -> Answer {
     }
     // There is still time to say so.
     tokio::time::sleep(DRAIN_TIME_MAX / 2).await;
-    Answer::of(421, "The service is ending.")
+    ENDING
 }
 
 fn progress(flow: &Flow) -> Answer {

@@ -19,6 +19,11 @@ use crate::files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer};
 use crate::transport::link::Ear;
 use crate::transport::tasks::Ending;
 
+/// Who was disabled, or has another password or other rights now, has to sign in again.
+pub(super) const NO_USER: Answer = Answer::of(421, "You are not a user any more.");
+/// The control connection ends with this.
+pub(super) const ENDING: Answer = Answer::of(421, "The service is ending.");
+
 /// Everything about a client but his sockets.
 pub(super) struct Session {
     pub(super) core: Rc<Core>,
@@ -154,11 +159,11 @@ impl Session {
             return Err(Answer::of(426, "The client has gone."));
         }
         if *self.ending.borrow() {
-            return Err(Answer::of(421, "The service is ending."));
+            return Err(ENDING);
         }
         match self.who.as_ref().is_none_or(|who| self.core.files.is_welcome(who)) {
             true => Ok(()),
-            false => Err(Answer::of(421, "You are not a user any more.")),
+            false => Err(NO_USER),
         }
     }
 
