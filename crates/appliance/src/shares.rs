@@ -192,6 +192,11 @@ impl Shares {
         table.iter().filter_map(one).collect()
     }
 
+    /// What is served.
+    pub fn configs(&self) -> Vec<ShareConfig> {
+        self.list().into_iter().map(|(_, config)| config).collect()
+    }
+
     /// Whether files are used with their callers' rights, and a sentence about it.
     pub fn acting_as(&self) -> (bool, String) {
         let served = lock(&self.served);

@@ -123,7 +123,7 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
     let mut offline = Offline::new();
     for path in paths(document) {
         let Some(name) = path.name() else { continue };
-        let before = served(shares);
+        let before = shares.configs();
         // What the command line says goes before what is configured.
         if before.iter().any(|one| one.name == name) {
             continue;
@@ -141,10 +141,6 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
         }
     }
     offline
-}
-
-fn served(shares: &Shares) -> Vec<ShareConfig> {
-    shares.list().into_iter().map(|(_, config)| config).collect()
 }
 
 /// What is to be.

@@ -81,7 +81,7 @@ impl Shares {
 
     /// What is served, and what would be if its directory was there.
     pub fn configured(&self) -> Vec<ShareConfig> {
-        let served = self.list().into_iter().map(|(_, config)| config);
+        let served = self.configs().into_iter();
         served.chain(lock(&self.lost).values().map(|one| one.config.clone())).collect()
     }
 
@@ -136,8 +136,7 @@ impl Shares {
             return;
         }
         let stays = |config: &ShareConfig| names.iter().all(|(name, _)| *name != config.name);
-        let served = self.list().into_iter().map(|(_, config)| config);
-        let stays: Vec<ShareConfig> = served.filter(stays).collect();
+        let stays: Vec<ShareConfig> = self.configs().into_iter().filter(stays).collect();
         if let Err(problem) = self.exchange(&stays) {
             base::error!("shares", "{}", problem.sentence);
         }
@@ -169,9 +168,7 @@ impl Shares {
     }
 
     fn serve_again(&self, config: &ShareConfig) -> Result<(), Problem> {
-        let served = self.list().into_iter().map(|(_, config)| config);
-        let all: Vec<ShareConfig> = served.chain([config.clone()]).collect();
-        self.exchange(&all)
+        self.exchange(&[self.configs().as_slice(), std::slice::from_ref(config)].concat())
     }
 }
 

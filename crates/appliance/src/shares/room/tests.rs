@@ -88,6 +88,6 @@ fn one_whose_directory_is_not_there_keeps_nobody_from_the_others() {
     let names: Vec<_> = offline.keys().map(String::as_str).collect();
     assert_eq!(names, ["a"]);
     assert!(offline["a"].sentence.contains("there is no directory"));
-    let served: Vec<_> = served(&world.shares).into_iter().map(|one| one.name).collect();
+    let served: Vec<_> = world.shares.configs().into_iter().map(|one| one.name).collect();
     assert_eq!(served, ["b"]);
 }
