@@ -5,6 +5,7 @@ use std::process::Command;
 use e2e::cgroup::Group;
 use e2e::scratch::Scratch;
 use e2e::server::{Options, Server, binary};
+use e2e::skip;
 use wire::nfs3::{CreateHow, Sattr3, StableHow};
 
 const LIMIT: u64 = 256 << 20;
@@ -16,10 +17,7 @@ const PIECE: usize = 1 << 20;
 fn a_server_with_a_limit_of_256_mib_serves_and_says_what_is_reduced() {
     let group = match Group::with_memory(LIMIT) {
         Ok(group) => group,
-        Err(why) => {
-            println!("SKIP memory limit: {why}");
-            return;
-        }
+        Err(why) => skip!("memory limit", "{why}"),
     };
     let (share, state) = (Scratch::new("memory-share"), Scratch::new("memory-state"));
     let options = Options { group: Some(&group), ..Options::new(share.path(), state.path()) };

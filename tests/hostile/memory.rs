@@ -13,9 +13,9 @@ use e2e::nfs4::pipe::{DEPTH, Pipe};
 use e2e::nfs4::putfh;
 use e2e::process::memory;
 use e2e::sftp::Sftp;
-use e2e::skip;
 use e2e::tcp::address;
 use e2e::transfer::{PASSWORD, Scene};
+use e2e::{measures, skip};
 use wire::nfs4::{ArgOp, ReadArgs4, Stateid4};
 
 use super::idle::{Http2, trusting};
@@ -161,8 +161,7 @@ fn clients_that_read_nothing_cannot_take_the_memory() {
     let idle = |scene: &Scene| scene.api.budget("server.bytes_in_flight").0;
     let before = idle(&scene);
     let mut resident = Vec::new();
-    let measures = std::env::var_os("PLIMSOLL_MEASURES").is_some();
-    for number in 0..ROUNDS[usize::from(!measures)] {
+    for number in 0..ROUNDS[usize::from(!measures())] {
         round(&scene, number as u64);
         wait_for("the account as before", GONE, || (idle(&scene) == before).then_some(()));
         resident.push(memory(scene.server.pid(), "VmRSS"));
@@ -171,6 +170,6 @@ fn clients_that_read_nothing_cannot_take_the_memory() {
     println!("resident MiB after each round: {mib:?}");
     let (first, last) = (resident.first(), resident.last());
     let grown = last.zip(first).map_or(0, |(last, first)| last.saturating_sub(*first));
-    assert!(!measures || grown <= GROWN_MAX, "{mib:?}");
+    assert!(!measures() || grown <= GROWN_MAX, "{mib:?}");
     assert!(scene.server.stop().success(), "{}", scene.server.said());
 }

@@ -44,15 +44,19 @@ pub const fn patience(seconds: u64) -> std::time::Duration {
 /// A time after which something stands still, on whatever machine.
 const STANDSTILL: std::time::Duration = patience(30);
 
-/// Checks that something took no longer than `limit`, in a run that measures the machine
-/// (`make test-long pauses` sets `PLIMSOLL_MEASURES`). The gate, which may run on a busy machine,
+/// Whether this run measures the machine: some parts of `make test-long` set `PLIMSOLL_MEASURES`.
+/// The gate, which may run on a busy machine, does not.
+pub fn measures() -> bool {
+    std::env::var_os("PLIMSOLL_MEASURES").is_some()
+}
+
+/// Checks that something took no longer than `limit`, in a run that measures the machine. The gate
 /// only checks that nothing stood still.
 ///
 /// # Panics
 /// When it took longer.
 pub fn took_at_most(what: &str, took: std::time::Duration, limit: std::time::Duration) {
-    let measures = std::env::var_os("PLIMSOLL_MEASURES").is_some();
-    let limit = if measures { limit } else { limit.max(STANDSTILL) };
+    let limit = if measures() { limit } else { limit.max(STANDSTILL) };
     assert!(took <= limit, "{what}: {took:?}, limit {limit:?}");
 }
 

@@ -9,6 +9,8 @@
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
 
+#[path = "../sftp/ends.rs"]
+mod ends;
 #[path = "../ftp/client.rs"]
 #[allow(dead_code, reason = "the tests of FTP use the rest")]
 mod ftp;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serve::files::VPath;
-use serve::sftp::channel::{Gone, Input, Output};
 use serve::sftp::{Session, Settings, conn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use wire::sftp::packet::{Hello, cut};
@@ -14,29 +13,9 @@ use wire::sftp::{
 };
 use wire::xdr::{Encode, Reader, Writer};
 
+use crate::ends::{In, Out};
 use crate::op::What;
 use crate::scene::Scene;
-
-struct In(UnboundedReceiver<Vec<u8>>);
-struct Out(UnboundedSender<Vec<u8>>);
-
-impl Input for In {
-    async fn receive(&mut self, into: &mut Vec<u8>) -> Result<usize, Gone> {
-        let Some(piece) = self.0.recv().await else { return Ok(0) };
-        into.extend_from_slice(&piece);
-        Ok(piece.len())
-    }
-}
-
-impl Output for Out {
-    async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone> {
-        self.0.send(parts.concat()).map_err(|_| Gone)
-    }
-
-    fn room(&self) -> usize {
-        usize::MAX
-    }
-}
 
 /// A channel of `alice`.
 pub struct Sftp {

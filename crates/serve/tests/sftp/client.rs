@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use serve::files::{Core, VPath};
-use serve::sftp::channel::{Gone, Input, Output};
 use serve::sftp::conn::Ended;
 use serve::sftp::{Session, Settings, Uploads, conn};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,31 +19,11 @@ use wire::sftp::{
 };
 use wire::xdr::{Encode, Reader, Writer, decode_all};
 
+use crate::ends::{In, Out};
 use crate::scene::Scene;
 
 /// How long an answer may take.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
-
-struct In(UnboundedReceiver<Vec<u8>>);
-struct Out(UnboundedSender<Vec<u8>>);
-
-impl Input for In {
-    async fn receive(&mut self, into: &mut Vec<u8>) -> Result<usize, Gone> {
-        let Some(piece) = self.0.recv().await else { return Ok(0) };
-        into.extend_from_slice(&piece);
-        Ok(piece.len())
-    }
-}
-
-impl Output for Out {
-    async fn send(&mut self, parts: &[&[u8]]) -> Result<(), Gone> {
-        self.0.send(parts.concat()).map_err(|_| Gone)
-    }
-
-    fn room(&self) -> usize {
-        usize::MAX
-    }
-}
 
 /// An answer, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 mod client;
 mod dsync_panics;
+mod ends;
 mod hostile;
 mod openssh;
 mod panics;
