@@ -57,6 +57,13 @@ pub const HTTP_ARCHIVE_ENTRIES_MAX: usize = 1_000_000;
 pub const HTTP_ARCHIVE_TABLE_MAX: usize = 64 << 20;
 /// Streams of one connection of HTTP/2 at once: browsers want 100.
 pub const HTTP2_STREAMS_MAX: u32 = 128;
+/// Bytes that a stream takes beside the computation of its answer and the header fields: its state
+/// in the connection, the task that sends the answer, and the answer's head. Of 64 streams that
+/// wait for their peer, 4 KiB each were measured.
+pub const HTTP2_STREAM_RECORD: usize = 4 << 10;
+/// Bytes that must be free in the account, beside its header fields, for a stream to begin: more
+/// than the computation of any answer takes (55 KiB without optimisation).
+pub const HTTP2_STREAM_ROOM: usize = 64 << 10;
 /// Streams that a peer may open and give up again without their being looked at; then the
 /// connection is closed (CVE-2023-44487).
 pub const HTTP2_RESETS_MAX: usize = 64;

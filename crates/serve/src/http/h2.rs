@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::clock::{monotonic_ns, stamp};
 use base::limits::{
     HTTP_HEAD_MAX, HTTP_HEAD_TIME_MAX, HTTP_LINGER_MAX, HTTP_PIECE, HTTP2_RESETS_MAX,
-    HTTP2_SEND_BUFFER, HTTP2_STREAMS_MAX, HTTP2_WINDOW,
+    HTTP2_SEND_BUFFER, HTTP2_STREAM_RECORD, HTTP2_STREAM_ROOM, HTTP2_STREAMS_MAX, HTTP2_WINDOW,
 };
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -113,9 +113,12 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                         respond.send_reset(Reason::REFUSED_STREAM);
                         continue;
                     }
+                    // All that it may take, until it is known what it does.
+                    let held = peer.core.budget.hold(HTTP2_STREAM_ROOM + header_bytes(&request));
                     let settings = peer.http.settings();
                     let peer = Peer { settings, ..peer.clone() };
-                    streams.spawn_local(stream(peer, request, respond, Rc::clone(&outgoing)));
+                    let outgoing = Rc::clone(&outgoing);
+                    streams.spawn_local(stream(peer, request, respond, (held, outgoing)));
                 }
             },
             Some(ended) = streams.join_next(), if !streams.is_empty() => {
@@ -139,18 +142,28 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
     }
 }
 
-/// Whether a request may begin. As long as requests with bodies are under way, the account has
-/// what the connection's window lets the peer send; false if there is no room for it: the peer may
-/// try again (RFC 9113 §8.7).
+/// Whether a request may begin. The account has the memory of each stream's task and, as long as
+/// requests with bodies are under way, what the connection's window lets the peer send; false if
+/// there is no room: the peer may try again (RFC 9113 §8.7).
 fn admit(peer: &Peer, request: &http::Request<RecvStream>, incoming: &mut Option<Held>) -> bool {
-    if request.body().is_end_stream() || incoming.is_some() {
-        return true;
+    let budget = &peer.core.budget;
+    // A part is left to what is answered and sent.
+    let mut room = budget.has_large(HTTP2_STREAM_ROOM + header_bytes(request));
+    if room && !request.body().is_end_stream() && incoming.is_none() {
+        *incoming = budget.try_hold(HTTP2_WINDOW as usize);
+        room = incoming.is_some();
     }
-    *incoming = peer.core.budget.try_hold(HTTP2_WINDOW as usize);
-    if incoming.is_none() {
+    if !room {
         peer.core.files.budgets.stalls.fetch_add(1, Relaxed);
     }
-    incoming.is_some()
+    room
+}
+
+/// The size of a request's header section, as SETTINGS_MAX_HEADER_LIST_SIZE counts it (RFC 9113
+/// §10.5.1).
+fn header_bytes(request: &http::Request<RecvStream>) -> usize {
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    fields.chain([request.uri().to_string().len()]).map(|bytes| bytes + 32).sum()
 }
 
 fn broken(error: h2::Error) -> Ended {
@@ -197,9 +210,10 @@ async fn stream(
     peer: Peer,
     request: http::Request<RecvStream>,
     mut respond: SendResponse<Bytes>,
-    outgoing: Rc<Outgoing>,
+    (mut held, outgoing): (Held, Rc<Outgoing>),
 ) {
     let arrived_ns = stamp();
+    let record = HTTP2_STREAM_RECORD + header_bytes(&request);
     let pace = peer.core.files.budgets.limits().pace;
     let (parts, recv) = request.into_parts();
     let method = Method::parse(parts.method.as_str().as_bytes());
@@ -212,13 +226,18 @@ async fn stream(
         Ok((target, host, headers)) => {
             let body = Body::new(&mut incoming, length);
             let request = Request { method, target, host, secure: true, headers, body };
-            dispatch::answer(&peer, request, arrived_ns).await
+            // Apart, so that its memory goes when the answer is known, however long that takes to
+            // send.
+            let answer = Box::pin(dispatch::answer(&peer, request, arrived_ns));
+            held.set(record + std::mem::size_of_val(&*answer));
+            answer.await
         }
         Err(status) => {
             let span = peer.core.begin_at(peer.client, method as u8, arrived_ns);
             dispatch::Answer { response: status::plain(status, ""), exchange: None, span }
         }
     };
+    held.set(record);
     let Http2Body { stream: mut rest, .. } = incoming;
     let (status, exchange) = (answer.response.status, answer.exchange.clone());
     let bare = method == Method::Head;

@@ -143,6 +143,8 @@ fn a_file_that_is_replaced_or_removed_comes_to_its_end() {
 const GREEDY: usize = 16;
 /// Requests on each of them.
 const ASKED: usize = 64;
+/// What one of them may take while its answer is being sent.
+const STREAM: usize = 8 << 10;
 /// What the server may hold, on two cores.
 const BYTES: usize = 32 << 20;
 
@@ -205,11 +207,56 @@ fn answers_that_nobody_reads_are_in_the_account_and_leave_it() {
     });
     // What one connection has does not grow with its streams.
     wait("in the account", &|held| held >= GREEDY * HTTP2_SEND_BUFFER / 2);
-    let most = GREEDY * (HTTP2_SEND_BUFFER + 4 * RECEIVE_BUFFER);
+    let most = GREEDY * (HTTP2_SEND_BUFFER + 4 * RECEIVE_BUFFER + ASKED * STREAM);
     let mut client = stand.client();
     assert_eq!(client.get("/share/large", &[]).status, 200, "others are answered");
     assert!(held() <= most.min(BYTES), "{} bytes are held", held());
     drop((connections, client));
     drop(runtime);
     wait("given back", &|held| held == 0);
+}
+
+/// Streams of one connection, in the test of what they hold.
+const STREAMS: usize = 100;
+
+/// Begins an upload of which nothing comes.
+async fn begin_upload(send: &SendRequest<Bytes>, n: usize) -> (Answer, h2::SendStream<Bytes>) {
+    let mut send = send.clone().ready().await.unwrap();
+    let mut request = request("PUT", &format!("/share/f{n}"));
+    request.headers_mut().insert("content-length", http::HeaderValue::from_static("10"));
+    send.send_request(request, false).unwrap()
+}
+
+type Answer = h2::client::ResponseFuture;
+
+#[test]
+fn streams_are_in_the_account_and_refused_without_room() {
+    let stand = Stand::over(Scene::with_bytes(Service::Http, 4 << 20), open());
+    let budgets = Arc::clone(&stand.scene.files.budgets);
+    let held = || usize::try_from(budgets.bytes()).unwrap();
+    with(&stand, |send| async move {
+        let mut streams = Vec::new();
+        for n in 0..STREAMS {
+            streams.push(begin_upload(&send, n).await);
+        }
+        // The last one is refused; no answer comes to those that wait for their bodies.
+        let (refused, _) = streams.pop().unwrap();
+        let error = refused.await.unwrap_err();
+        assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM), "{error}");
+        drop(streams);
+        // They are given back as the server learns that nobody waits for them.
+        let again = || async {
+            let mut send = send.clone().ready().await.unwrap();
+            let (answer, _) = send.send_request(request("GET", "/share/"), true).unwrap();
+            answer.await
+        };
+        while let Err(error) = again().await {
+            assert_eq!(error.reason(), Some(h2::Reason::REFUSED_STREAM), "{error}");
+        }
+    });
+    let until = base::clock::Deadline::after(std::time::Duration::from_secs(30));
+    while held() > 0 {
+        assert!(!until.passed(), "{} bytes are held", held());
+        std::thread::yield_now();
+    }
 }
