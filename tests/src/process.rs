@@ -102,6 +102,27 @@ pub fn raise_descriptors() -> u64 {
     limit.rlim_cur
 }
 
+/// Bytes of the highest stack of a process: what is resident of the mappings that have the size of a
+/// thread's stack and a guard below them, and of the first thread's.
+pub fn peak_stack(pid: u32) -> u64 {
+    const THREAD: u64 = 2 << 20;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let (mut guard, mut stack, mut most) = (0, false, 0);
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [range, rights, ..] = words[..]
+            && let Some((from, to)) = range.split_once('-')
+            && let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16))
+        {
+            stack = line.ends_with("[stack]") || (from == guard && to - from == THREAD);
+            guard = if rights == "---p" { to } else { 0 };
+        } else if stack && let ["Rss:", kib, _] = words[..] {
+            most = most.max(kib.parse::<u64>().unwrap_or(0) << 10);
+        }
+    }
+    most
+}
+
 /// A figure of `/proc/PID/status` in bytes, as `VmRSS` or `VmHWM`; 0 when it is not there.
 pub fn memory(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
