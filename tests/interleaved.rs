@@ -1,19 +1,20 @@
 //! Uploads, replacements, removals, reads, listings and kills, step by step in an order that a seed
 //! decides, by two servers and an sshd subsystem on one directory. Whatever was acknowledged is
 //! there, whole, and nothing else: no part of a file under a final name, nothing temporary that
-//! somebody sees, nothing lost because somebody lists or is killed; who has a file open on the
-//! server reads it to its end.
+//! somebody sees, nothing lost because somebody lists or is killed; who has a file open, on the
+//! server or over HTTP or SFTP, reads it to its end.
 //!
 //! `PLIMSOLL_INTERLEAVED_ROUNDS` is how many rounds there are, each from a seed of its own;
 //! `PLIMSOLL_INTERLEAVED_SEED` is the first of those.
 
 #[path = "interleaved/clients.rs"]
 mod clients;
+#[path = "interleaved/readers.rs"]
+mod readers;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use e2e::server::{Options, Server};
 use serde_json::{Value, json};
 
 use clients::{Clients, Upload};
+use readers::Reader;
 
 /// Rounds in the gate.
 const ROUNDS: u64 = 30;
@@ -54,13 +56,6 @@ fn plain_http() -> [Value; 2] {
         json!({"set": http, "property": "plain", "value": "serve"}),
         json!({"set": http, "property": "basic_over_plain", "value": true}),
     ]
-}
-
-/// Somebody on the server who has a file open.
-struct Reader {
-    file: File,
-    at: u64,
-    wanted: Vec<u8>,
 }
 
 /// The directory, who serves it, and what must be in it.
@@ -225,9 +220,10 @@ impl World {
 
     fn open(&mut self, random: &mut SeededRandom) -> String {
         let Some((name, data)) = pick(&self.files, random) else { return String::new() };
-        let file = File::open(self.dir.join(&name)).expect("a file");
-        self.readers.push(Reader { file, at: 0, wanted: data });
-        format!("open {name}")
+        let reader = Reader::open(&self.clients(), random, (&name, data));
+        let said = format!("open {name} by {reader}");
+        self.readers.push(reader);
+        said
     }
 
     /// Reads on in a file that was replaced or removed since, perhaps: all of it is there.
@@ -255,6 +251,7 @@ impl World {
         server.kill();
         // What was under way there has come to nothing.
         self.uploads.retain(|upload| upload.server() != Some(which));
+        self.readers.retain(|reader| reader.server() != Some(which));
         let (state, dir, offset) = (self.state(which), self.scene.dir.clone(), server.offset);
         let mut options = Options::new(&dir, &state);
         options.offset = Some(offset);
@@ -315,20 +312,6 @@ impl Drop for Report<'_> {
         if std::thread::panicking() {
             println!("{}", self.0.join("\n"));
         }
-    }
-}
-
-impl Reader {
-    /// Reads on; whether it is at the end.
-    fn read(&mut self, count: usize) -> bool {
-        let mut data = vec![0; count];
-        let got = self.file.read_at(&mut data, self.at).expect("a reader is not cut off");
-        let from = self.at as usize;
-        let wanted = &self.wanted[from..(from + count).min(self.wanted.len())];
-        assert!(data[..got] == wanted[..got], "another file at {from}");
-        self.at += got as u64;
-        assert!(got > 0 || self.at == self.wanted.len() as u64, "cut off at {from}");
-        got == 0
     }
 }
 

@@ -69,7 +69,7 @@ fn new_file() -> OpenFlags {
 }
 
 impl Clients<'_> {
-    fn http(&self, server: usize) -> Http {
+    pub fn http(&self, server: usize) -> Http {
         let who = ("anna", self.password);
         Http::connect(HERE, self.servers[server].at(80), who).expect("HTTP")
     }
@@ -82,7 +82,7 @@ impl Clients<'_> {
         ftp
     }
 
-    fn sftp(&self, server: usize) -> Sftp {
+    pub fn sftp(&self, server: usize) -> Sftp {
         let who = ("anna", self.password);
         Sftp::connect(HERE, self.servers[server].at(218), who).expect("SFTP")
     }

@@ -54,15 +54,7 @@ impl Http {
     /// # Errors
     /// The connection has ended.
     pub fn answer(&mut self, method: &str) -> io::Result<(u16, String, Vec<u8>)> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            if self.stream.read_until(b'\n', &mut head)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        let head = String::from_utf8_lossy(&head).into_owned();
-        let status = head.get(9..12).and_then(|code| code.parse().ok());
-        let status: u16 = status.ok_or_else(|| io::Error::other(head.clone()))?;
+        let (status, head) = self.head()?;
         let mut body = Vec::new();
         if method != "HEAD" && field(&head, "transfer-encoding") == Some("chunked") {
             self.chunks(&mut body)?;
@@ -72,6 +64,33 @@ impl Http {
             self.stream.read_exact(&mut body)?;
         }
         Ok((status, head, body))
+    }
+
+    /// The head of an answer, with its status; its body comes from [`Http::read`].
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn head(&mut self) -> io::Result<(u16, String)> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            if self.stream.read_until(b'\n', &mut head)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        let status = head.get(9..12).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(head.clone()))?;
+        Ok((status, head))
+    }
+
+    /// Exactly so many bytes of the body of an answer.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn read(&mut self, count: usize) -> io::Result<Vec<u8>> {
+        let mut data = vec![0; count];
+        self.stream.read_exact(&mut data)?;
+        Ok(data)
     }
 
     /// Begins a request: a head that promises so many bytes, and the first of them.

@@ -187,6 +187,26 @@ impl Sftp {
         self.status(&Request::Write(request::Write { handle, offset, data }))
     }
 
+    /// READ: what came, nothing at the end of the file; or how it is refused.
+    ///
+    /// # Errors
+    /// See [`Sftp::open`].
+    pub fn read(
+        &mut self,
+        handle: &[u8],
+        offset: u64,
+        len: u32,
+    ) -> io::Result<Result<Vec<u8>, StatusCode>> {
+        let handle = HandleBytes(handle);
+        match self.call(&Request::Read(request::Read { handle, offset, len }))? {
+            Came::Status(StatusCode::EOF) => Ok(Ok(Vec::new())),
+            Came::Status(refused) => Ok(Err(refused)),
+            // The request's id, and the length of the data (§7).
+            Came::Other(body) => Ok(Ok(body.get(8..).unwrap_or_default().to_vec())),
+            Came::Handle(_) => Err(io::Error::other("a handle")),
+        }
+    }
+
     /// CLOSE.
     ///
     /// # Errors
