@@ -68,7 +68,7 @@ pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let mut peer = Peer { name, version, ways: Vec::new(), group, uploads_only: name != OURS };
     for protocol in services {
-        let port = offset + protocol.port(false);
+        let port = offset + protocol.port();
         peer.ways.push(peers::way(*protocol, port, share, "aes128-gcm")?);
     }
     Ok(peer)

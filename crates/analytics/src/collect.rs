@@ -99,7 +99,8 @@ impl Assembler {
             // With the label that it has among operations.
             Ok(address) if dimension == CLIENT => {
                 let number = u64::from(self.hub.clients().intern(address));
-                self.names.key(Protocol::Nfs4, Dimension::Client, Some(number))
+                // Clients have their names whatever they speak.
+                self.names.key(Protocol::ALL[0], Dimension::Client, Some(number))
             }
             _ => Key::Name(Name::plain(name)),
         };

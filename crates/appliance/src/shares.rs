@@ -283,12 +283,10 @@ impl Shares {
             fs: files.clone(),
             read_only: config.read_only,
             id: self.kit.hub.shares().intern(&config.name),
-            rules: Arc::default(),
-            services: ServiceRules::default(),
+            rules: ServiceRules::default(),
         };
-        new.rules.set(config.rules.clone());
-        for (service, rules) in Service::ALL.into_iter().zip(&config.services) {
-            new.services.of(service).set(rules.clone());
+        for service in Service::ALL {
+            new.rules.of(service).set(config.rules_for(service).clone());
         }
         let hint = "choose another name";
         table.put(new).map_err(|e| Problem::new(&config.name, "", &e.to_string(), hint))?;
@@ -354,13 +352,10 @@ impl Shares {
 
 /// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
 fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
-    if before.rules != now.rules {
-        share.rules.set(now.rules.clone());
-    }
-    let services = before.services.iter().zip(&now.services);
-    for (service, (before, now)) in Service::ALL.into_iter().zip(services) {
+    for service in Service::ALL {
+        let (before, now) = (before.rules_for(service), now.rules_for(service));
         if before != now {
-            share.services.of(service).set(now.clone());
+            share.rules_for(service).set(now.clone());
         }
     }
 }
@@ -380,8 +375,7 @@ fn change(
         fs: one.files.clone(),
         read_only: config.read_only,
         id: before.id,
-        rules: Arc::clone(&before.rules),
-        services: before.services.clone(),
+        rules: before.rules.clone(),
     };
     table.put(new).map_err(|e| Problem::new(&config.name, "read_only", &e.to_string(), ""))?;
     Ok(())

@@ -4,6 +4,7 @@
 //!
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
 //! - [`base64`]: base 64, both ways.
+//! - [`protocol`]: the registry of protocols, services and URL schemes.
 //! - [`random`]: where randomness comes from; the same seed gives the same run.
 //! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
@@ -24,6 +25,7 @@ pub mod log;
 pub mod memory;
 pub mod node;
 pub mod peer;
+pub mod protocol;
 pub mod random;
 pub mod text;
 pub mod units;

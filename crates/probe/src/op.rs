@@ -3,75 +3,7 @@
 //! Every breakdown (operation, client, user, share, file, latency, size, offset, status) is a
 //! function of this record, so a new question needs no new code on the request path.
 
-/// Which protocol an operation came in by; the group of its statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Protocol {
-    /// NFS version 3 (RFC 1813): `nfs3`.
-    Nfs3 = 1,
-    /// MOUNT version 3 (RFC 1813, appendix I): `mount3`.
-    Mount3 = 2,
-    /// NFS version 4, all minor versions (RFC 7530, RFC 8881, RFC 7862): `nfs4`.
-    Nfs4 = 3,
-    /// NLM version 4, and NSM: `nlm`.
-    Nlm = 4,
-    /// FTP and FTPS (RFC 959, RFC 4217): `ftp`.
-    Ftp = 5,
-    /// SFTP version 3 over SSH: `sftp`.
-    Sftp = 6,
-    /// HTTP and HTTPS with WebDAV (RFC 9110, RFC 4918): `http`.
-    Http = 7,
-    /// dsync's answering side on a share: `dsync`.
-    Dsync = 8,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Nfs3,
-        Self::Mount3,
-        Self::Nfs4,
-        Self::Nlm,
-        Self::Ftp,
-        Self::Sftp,
-        Self::Http,
-        Self::Dsync,
-    ];
-
-    /// The group of statistic ids: `nfs3` in `nfs3.ops`.
-    pub const fn group(self) -> &'static str {
-        match self {
-            Self::Nfs3 => "nfs3",
-            Self::Mount3 => "mount3",
-            Self::Nfs4 => "nfs4",
-            Self::Nlm => "nlm",
-            Self::Ftp => "ftp",
-            Self::Sftp => "sftp",
-            Self::Http => "http",
-            Self::Dsync => "dsync",
-        }
-    }
-
-    /// Whether its operations are of files, and move data.
-    pub const fn has_files(self) -> bool {
-        !matches!(self, Self::Mount3)
-    }
-
-    /// The protocol with this number in a record, if there is one.
-    pub const fn from_u8(n: u8) -> Option<Self> {
-        match n {
-            1 => Some(Self::Nfs3),
-            2 => Some(Self::Mount3),
-            3 => Some(Self::Nfs4),
-            4 => Some(Self::Nlm),
-            5 => Some(Self::Ftp),
-            6 => Some(Self::Sftp),
-            7 => Some(Self::Http),
-            8 => Some(Self::Dsync),
-            _ => None,
-        }
-    }
-}
+pub use base::protocol::Protocol;
 
 /// Bits of [`OpRecord::flags`].
 pub mod flag {

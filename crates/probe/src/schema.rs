@@ -98,6 +98,15 @@ pub struct Group {
     /// The protocols' groups that it is the sum of, if it is one.
     #[serde(default)]
     pub members: Vec<String>,
+    /// Whether its members are all protocols that move data.
+    #[serde(default)]
+    sum_of_data: bool,
+    /// Names of a protocol's operations, by number.
+    #[serde(default)]
+    pub operations: Vec<String>,
+    /// A protocol's status codes with their names.
+    #[serde(default)]
+    pub statuses: Vec<(u16, String)>,
     /// Its statistics.
     #[serde(rename = "statistic")]
     pub statistics: Vec<Statistic>,
@@ -132,17 +141,10 @@ pub struct Schema {
     breakdowns: Vec<Breakdown>,
 }
 
-/// In the order that menus show.
-const GROUPS: [&str; 18] = [
-    include_str!("../../../schema/nfs.toml"),
-    include_str!("../../../schema/nfs3.toml"),
-    include_str!("../../../schema/nfs4.toml"),
-    include_str!("../../../schema/mount3.toml"),
-    include_str!("../../../schema/nlm.toml"),
-    include_str!("../../../schema/ftp.toml"),
-    include_str!("../../../schema/sftp.toml"),
-    include_str!("../../../schema/dsync.toml"),
-    include_str!("../../../schema/http.toml"),
+/// Groups that are no protocol's, in the order that menus show: before those of protocols.
+const SUMS: [&str; 1] = [include_str!("../../../schema/nfs.toml")];
+/// Behind them.
+const OTHERS: [&str; 9] = [
     include_str!("../../../schema/all.toml"),
     include_str!("../../../schema/cpu.toml"),
     include_str!("../../../schema/nic.toml"),
@@ -167,7 +169,13 @@ pub fn schema() -> &'static Schema {
 }
 
 fn load() -> Result<Schema, toml::de::Error> {
-    let groups = GROUPS.iter().map(|text| toml::from_str(text)).collect::<Result<_, _>>()?;
+    let protocols = Protocol::ALL.into_iter().map(Protocol::schema);
+    let all = SUMS.into_iter().chain(protocols).chain(OTHERS);
+    let mut groups = all.map(toml::from_str).collect::<Result<Vec<Group>, _>>()?;
+    for group in groups.iter_mut().filter(|group| group.sum_of_data) {
+        let members = Protocol::ALL.into_iter().filter(|protocol| protocol.moves_data());
+        group.members = members.map(|protocol| protocol.id().to_owned()).collect();
+    }
     let breakdowns = toml::from_str::<BreakdownFile>(BREAKDOWNS)?.breakdown;
     Ok(Schema { groups, breakdowns })
 }
@@ -236,8 +244,7 @@ impl Schema {
     /// The protocols whose operations a group counts: its own, or its members'.
     pub fn protocols<'a>(&'a self, group: &'a str) -> impl Iterator<Item = Protocol> + 'a {
         let members = self.group(group).map(|g| g.members.as_slice()).unwrap_or_default();
-        let counts =
-            move |p: &Protocol| p.group() == group || members.iter().any(|m| m == p.group());
+        let counts = move |p: &Protocol| p.id() == group || members.iter().any(|m| m == p.id());
         Protocol::ALL.into_iter().filter(counts)
     }
 
@@ -248,15 +255,17 @@ impl Schema {
             self.protocols(&stat.group).flat_map(names).collect::<Vec<_>>()
         };
         let (what, all) = match dimension {
-            "op" => ("operation", of_all(|p| labels::ops(p).to_vec())),
-            "status" => ("status", of_all(|p| labels::statuses(p).iter().map(|s| s.1).collect())),
-            "protocol" => ("protocol", of_all(|p| vec![p.group()])),
+            "op" => ("operation", of_all(|p| labels::ops(p).iter().map(String::as_str).collect())),
+            "status" => {
+                ("status", of_all(|p| labels::statuses(p).iter().map(|s| s.1.as_str()).collect()))
+            }
+            "protocol" => ("protocol", of_all(|p| vec![p.id()])),
             _ => return Ok(()),
         };
         let is_known = |p| match dimension {
             "op" => labels::op_number(p, value).is_some(),
             "status" => labels::status_number(p, value).is_some(),
-            _ => p.group() == value,
+            _ => p.id() == value,
         };
         // What is not of a protocol, such as disks, has other operations.
         if all.is_empty() || self.protocols(&stat.group).any(is_known) {

@@ -32,3 +32,6 @@ pub mod portmap;
 pub mod rpc;
 pub mod sftp;
 pub mod transport;
+
+#[cfg(test)]
+mod tests;

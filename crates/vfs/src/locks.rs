@@ -19,7 +19,7 @@
 //! one that all protocols must keep to.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub struct LockTable {
     counts: Counts,
     waits: waits::Waits,
     /// Protocols whose clients may reclaim now, a bit each; see [`grace`].
-    grace: AtomicU8,
+    grace: AtomicU32,
     /// Within what time a delegation that is called back is given back or taken away.
     recall_limit_ns: AtomicU64,
 }
@@ -82,7 +82,7 @@ impl Default for LockTable {
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
             waits: waits::Waits::default(),
-            grace: AtomicU8::new(0),
+            grace: AtomicU32::new(0),
             recall_limit_ns: AtomicU64::new(0),
         }
     }

@@ -39,10 +39,8 @@ pub struct Share {
     pub read_only: bool,
     /// Its number in statistics.
     pub id: u16,
-    /// Who may use it over NFS, how far, and as whom.
-    pub rules: Arc<rules::Current>,
-    /// The same over the services that transfer files.
-    pub services: ServiceRules,
+    /// Who may use it over each service, how far, and as whom.
+    pub rules: ServiceRules,
 }
 
 impl Share {
@@ -51,9 +49,10 @@ impl Share {
         format!("{EXPORT}{}", self.name)
     }
 
-    /// Who may use it over a service that transfers files.
+    /// Who may use it over a service.
+    #[inline]
     pub fn rules_for(&self, service: Service) -> &Arc<rules::Current> {
-        self.services.of(service)
+        self.rules.of(service)
     }
 }
 
@@ -105,10 +104,8 @@ pub struct New<'a> {
     pub read_only: bool,
     /// Its number in statistics, which no other share has.
     pub id: u16,
-    /// Who may use it over NFS.
-    pub rules: Arc<rules::Current>,
-    /// Who may use it over the services that transfer files.
-    pub services: ServiceRules,
+    /// Who may use it over each service.
+    pub rules: ServiceRules,
 }
 
 /// All shares. A change makes a new table, which [`Shares`] then gives to every call.
@@ -138,8 +135,7 @@ impl ShareTable {
         read_only: bool,
     ) -> Result<Arc<Share>, ShareError> {
         let id = self.shares.last().map_or(0, |share| share.id) + 1;
-        let (rules, services) = (Arc::default(), ServiceRules::default());
-        self.put(New { name, fs, read_only, id, rules, services })
+        self.put(New { name, fs, read_only, id, rules: ServiceRules::default() })
     }
 
     /// Adds a share.
@@ -147,7 +143,7 @@ impl ShareTable {
     /// # Errors
     /// The name or the number is taken, or there are too many.
     pub fn put(&mut self, new: New<'_>) -> Result<Arc<Share>, ShareError> {
-        let New { name, fs, read_only, id, rules, services } = new;
+        let New { name, fs, read_only, id, rules } = new;
         let tag = tag(name);
         if let Some(other) = self.by_tag.get(&tag) {
             let error = if other.name == name {
@@ -174,7 +170,7 @@ impl ShareTable {
             _ => fs,
         };
         let name = name.to_owned();
-        let share = Arc::new(Share { name, fs, read_only, id, rules, services });
+        let share = Arc::new(Share { name, fs, read_only, id, rules });
         self.shares.insert(at, Arc::clone(&share));
         self.by_tag.insert(tag, Arc::clone(&share));
         Ok(share)

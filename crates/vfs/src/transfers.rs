@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use crate::identity::Person;
 
+pub use base::protocol::Scheme;
+
 /// Which way the data went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -25,41 +27,6 @@ impl Direction {
         match self {
             Self::Download => "download",
             Self::Upload => "upload",
-        }
-    }
-}
-
-/// How a transfer was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// FTP in the clear.
-    Ftp,
-    /// FTP whose commands are under TLS (RFC 4217).
-    Ftps,
-    /// SFTP.
-    Sftp,
-    /// HTTP in the clear.
-    Http,
-    /// HTTP over TLS.
-    Https,
-    /// HTTP, with or without TLS, on a connection that has spoken WebDAV (RFC 4918).
-    Webdav,
-}
-
-impl Protocol {
-    /// All, by name.
-    pub const ALL: [Self; 6] =
-        [Self::Ftp, Self::Ftps, Self::Sftp, Self::Http, Self::Https, Self::Webdav];
-
-    /// Its name in the log.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ftp => "ftp",
-            Self::Ftps => "ftps",
-            Self::Sftp => "sftp",
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Webdav => "webdav",
         }
     }
 }
@@ -112,8 +79,8 @@ pub struct Ended {
     pub begun_ns: u64,
     /// How long it took, in nanoseconds.
     pub took_ns: u64,
-    /// How it was asked for.
-    pub protocol: Protocol,
+    /// How it was asked for: one of [`Scheme::LOGGED`].
+    pub protocol: Scheme,
     /// Which way.
     pub direction: Direction,
     /// The file as the client named it, from the list of shares on: `/SHARE/dir/file`. Any bytes.

@@ -19,7 +19,7 @@ pub(super) fn tables(cores: &[&CoreSecond], names: &Names) -> Vec<Table> {
             tables.extend(counts.tables(cores, protocol));
         }
         if counts.replays.sum() != [0, 0] {
-            let stat = format!("{}.replays", protocol.group()).into();
+            let stat = format!("{}.replays", protocol.id()).into();
             let (by, lacks) = (dimensions("client", "op"), counts.lacks.replays);
             tables.push(Table::from_rows(stat, by, counts.replays, lacks));
         }
@@ -127,7 +127,7 @@ impl<'a> Counts<'a> {
     }
 
     fn tables(&self, cores: &[&CoreSecond], protocol: Protocol) -> Vec<Table> {
-        let stat: Arc<str> = format!("{}.ops", protocol.group()).into();
+        let stat: Arc<str> = format!("{}.ops", protocol.id()).into();
         let lacks = &self.lacks;
         let copy = |rows: &Rows| rows.clone();
         let table = |a: &str, b: &str, rows, error| {

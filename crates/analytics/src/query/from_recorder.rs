@@ -118,7 +118,7 @@ impl<'a> Plan<'a> {
         for (dimension, value) in &stat.filters {
             let field = Field::of(dimension)?;
             if field == Field::Protocol {
-                protocols.retain(|p| group_name(p.group()).matches(value));
+                protocols.retain(|p| group_name(p.id()).matches(value));
                 continue;
             }
             let test = match field {
@@ -143,7 +143,7 @@ impl<'a> Plan<'a> {
             true => (Protocol::from_u8((value >> 32) as u8), value & u64::from(u32::MAX)),
             false => (None, value),
         };
-        let protocol = protocol.or(self.protocols.first().copied()).unwrap_or(Protocol::Nfs3);
+        let protocol = protocol.or(self.protocols.first().copied()).unwrap_or(Protocol::ALL[0]);
         self.names.name(protocol, dimension, number)
     }
 
@@ -242,7 +242,7 @@ impl<'a> Plan<'a> {
             Some(Field::Named(dimension)) => Key::Name(self.name(dimension, element)),
             Some(Field::Protocol) => {
                 let protocol = Protocol::from_u8(element as u8);
-                protocol.map_or(Key::Other, |p| Key::Name(group_name(p.group())))
+                protocol.map_or(Key::Other, |p| Key::Name(group_name(p.id())))
             }
             _ => Key::Bucket(element as u8),
         }

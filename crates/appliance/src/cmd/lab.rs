@@ -12,9 +12,10 @@ use std::process::ExitCode;
 
 use ::lab::cli::share::{Found, ShareArgs};
 use ::lab::client::ClientError;
-use ::lab::client::service::at::{PASSWORD_ENV, SCHEMES, Scheme, Secret, ServiceAt};
+use ::lab::client::service::at::{PASSWORD_ENV, Scheme, Secret, ServiceAt};
 use ::lab::client::service::open;
 use ::lab::transfer::Plan;
+use base::protocol::Service;
 use control::appliance::{ShareStatus, Status};
 use control::cli::Outside;
 use control::cli::node::Node;
@@ -24,7 +25,7 @@ use super::cli::outside::User;
 use super::{parse, unreachable};
 use crate::cli::ServerArgs;
 use crate::out::{Failure, shell_quote, url_encode};
-use target::{Known, Obstacles};
+use target::{Known, Obstacles, ServiceNode};
 
 /// The targets of a share; what is wrong is told.
 ///
@@ -68,11 +69,11 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
 /// The protocols that are wanted; all if none are named.
 fn schemes(names: &[String]) -> Result<Vec<Scheme>, Failure> {
     if names.is_empty() {
-        return Ok(SCHEMES.iter().map(|row| row.0).collect());
+        return Ok(Scheme::ALL.to_vec());
     }
     let named = |name: &String| {
         Scheme::by_name(name).ok_or_else(|| {
-            let known: Vec<&str> = SCHEMES.iter().map(|row| row.1).collect();
+            let known = Scheme::ALL.map(Scheme::name);
             let failed = format!("{name:?} is none of the protocols");
             Failure::usage("compare protocols", &failed, &format!("there are {}", known.join(",")))
         })
@@ -120,15 +121,19 @@ fn usable<'a>(
 /// What the nodes of the services say.
 fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
     let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
-    let service = |name: &str| node(&format!("configuration/services/{name}"));
     let pin = |service: &Node| {
         let shown = target::text(service, "certificate_shown").unwrap_or_default();
         let certificate = format!("configuration/certificates/{}", url_encode(shown.as_bytes()));
         Ok(target::text(&node(&certificate)?, "fingerprint"))
     };
-    let (ftp, sftp, http) = (service("ftp")?, service("sftp")?, service("http")?);
-    let (ftp_pin, http_pin) = (pin(&ftp)?, pin(&http)?);
-    Ok(Known { ftp, sftp, http, ftp_pin, http_pin })
+    let service = |service: Service| {
+        let node = node(&format!("configuration/services/{}", service.id()))?;
+        // Not every service shows a certificate.
+        let shows = node.properties.iter().any(|one| one.name == "certificate_shown");
+        let pin = if shows { pin(&node)? } else { None };
+        Ok((service, ServiceNode { node, pin }))
+    };
+    Service::SIGN_IN.into_iter().map(service).collect()
 }
 
 /// The password, from where it does not show.

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 
 use ::lab::desk::{Desk, Worker};
 use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
+use base::protocol::ports::ADMIN;
 use control::accounts::People;
 use control::api::Control;
 use control::listen::{self, ListenConfig, ListenError, Listening};
@@ -41,7 +42,7 @@ use crate::cli::ServeArgs;
 use crate::cmd::memory;
 use crate::lab::{Results, from_here};
 use crate::out::{Failure, chain};
-use crate::services::ADMIN;
+use crate::services::Listens;
 use crate::sys::{self, Signal};
 use announce::Announcement;
 use clients::NfsClients;

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{ADMIN, NFS};
+use base::protocol::ports::{ADMIN, NFS};
+
+use super::Listens;
 
 #[test]
 fn the_offset_moves_every_port() {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use base::protocol::ShareMode;
 use vfs::share::Service;
 use vfs::share::rules::{Access, Lookup, Rule, RuleError, Rules};
 
@@ -22,10 +23,8 @@ pub struct ShareConfig {
     pub directory: PathBuf,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// Who may use it over NFS.
-    pub rules: Rules,
     /// Who may use it over each of [`Service::ALL`].
-    pub services: [Rules; Service::ALL.len()],
+    pub rules: [Rules; Service::ALL.len()],
     /// What its root is made to be when it is made.
     pub root: Root,
 }
@@ -62,6 +61,23 @@ impl Base {
             "ro" => Some(Self::ReadOnly),
             "rw" => Some(Self::ReadWrite),
             _ => None,
+        }
+    }
+
+    /// The rules for a service, in the mode in which shares state them.
+    ///
+    /// # Errors
+    /// An exception is wrong.
+    pub fn rules_for(
+        self,
+        service: Service,
+        exceptions: &[String],
+        names: &dyn Lookup,
+    ) -> Result<Rules, RuleError> {
+        match service.shares() {
+            Some(ShareMode::Export) => self.rules(exceptions, names),
+            Some(ShareMode::SignIn) => self.service_rules(exceptions, names),
+            None => Ok(Rules::default()),
         }
     }
 
@@ -117,8 +133,17 @@ impl ShareConfig {
     /// With these export rules, which hold for the other services as well, as far as they can.
     #[must_use]
     pub fn with_rules(self, rules: &Rules) -> Self {
-        let services = Service::ALL.map(|_| rules.for_signed_in());
-        Self { rules: rules.clone(), services, ..self }
+        let rules = Service::ALL.map(|service| match service.shares() {
+            Some(ShareMode::Export) => rules.clone(),
+            Some(ShareMode::SignIn) => rules.for_signed_in(),
+            None => Rules::default(),
+        });
+        Self { rules, ..self }
+    }
+
+    /// Who may use it over a service.
+    pub fn rules_for(&self, service: Service) -> &Rules {
+        &self.rules[service.index()]
     }
 
     /// Where it is in the tree of administration.

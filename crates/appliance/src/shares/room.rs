@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use base::node::{Path, Shape, Value};
+use base::protocol::ShareMode;
 use control::tree::{self, Apply, Document, Fault, Live, Override, Transition};
 use vfs::cred::Cred;
 use vfs::fs::Context;
@@ -82,7 +83,7 @@ impl Room {
         let mut wanted = Wanted::default();
         wanted.shares.extend(self.served().into_iter().filter(|one| one.name == self.given));
         let mut problems = Vec::new();
-        let nfs = Path::of(&["configuration", "services", "nfs"]);
+        let nfs = Path::of(&["configuration", "services", Service::Nfs.id()]);
         let knows_clients =
             self.services.knows_clients() || new.text(&nfs, "tls_client_ca").is_some();
         for path in paths(new).iter().filter(|path| path.name() != Some(&self.given)) {
@@ -97,11 +98,11 @@ impl Room {
             if renamed.iter().any(|(_, to)| path.is_in(to)) {
                 config.root = Root::default();
             }
-            if config.rules.transport() == Transport::Mtls && !knows_clients {
+            if config.rules_for(Service::Nfs).transport() == Transport::Mtls && !knows_clients {
                 let sentence = "it is not said whose client certificates are good";
                 let hint = "set tls_client_ca of /configuration/services/nfs first";
                 let problem = tree::Problem::new(path, sentence, hint);
-                problems.push(problem.property("nfs_exceptions"));
+                problems.push(problem.property(Service::Nfs.exceptions()));
             }
             let as_before = old.exists(path)
                 && self::config(old, path, &System).is_ok_and(|before| before == config);
@@ -188,19 +189,14 @@ fn config(
         let base = document.text(path, name).and_then(|word| Base::parse(&word));
         base.ok_or_else(|| wrong(name, "it is none of none, ro, rw", ""))
     };
-    let services = Service::ALL.map(|service| {
-        let property = exceptions_of(service);
+    let mut rules: [Rules; Service::ALL.len()] = Default::default();
+    for service in Service::SHARING {
+        let property = service.exceptions();
         let exceptions = document.texts(path, property);
-        let rules = base(service.name())?.service_rules(&exceptions, names);
-        rules.map_err(|e| wrong(property, &e.to_string(), "write CLIENT(ro), as 10.0.0.0/24(ro)"))
-    });
-    let [ftp, sftp, http] = services;
-    let base = base("nfs")?;
-    let exceptions = document.texts(path, "nfs_exceptions");
-    let rules = base.rules(&exceptions, names).map_err(|e| {
-        let hint = "write CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)";
-        wrong("nfs_exceptions", &e.to_string(), hint)
-    })?;
+        let read = base(service.id())?.rules_for(service, &exceptions, names);
+        rules[service.index()] =
+            read.map_err(|e| wrong(property, &e.to_string(), how_to_except(service)))?;
+    }
     let number = |property| document.integer(path, property).and_then(|n| u32::try_from(n).ok());
     let mode = match document.text(path, "root_mode") {
         None => None,
@@ -215,7 +211,6 @@ fn config(
         directory: PathBuf::from(directory),
         read_only: document.bool(path, "read_only"),
         rules,
-        services: [ftp?, sftp?, http?],
         root: Root {
             make: document.bool(path, "make_directory"),
             owner: number("root_owner"),
@@ -225,12 +220,11 @@ fn config(
     })
 }
 
-/// The property with the exceptions for a service.
-fn exceptions_of(service: Service) -> &'static str {
-    match service {
-        Service::Ftp => "ftp_exceptions",
-        Service::Sftp => "sftp_exceptions",
-        Service::Http => "http_exceptions",
+/// How exceptions are written.
+fn how_to_except(service: Service) -> &'static str {
+    match service.shares() {
+        Some(ShareMode::SignIn) => "write CLIENT(ro), as 10.0.0.0/24(ro)",
+        Some(ShareMode::Export) | None => "write CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)",
     }
 }
 
@@ -327,18 +321,15 @@ impl Live for Room {
         };
         let Some(given) = self.served().into_iter().find(given) else { return Vec::new() };
         let decided = |property, value| Override { property, value, source: COMMAND_LINE };
-        let (rest, exceptions) = shown(&given.rules);
         let mut overrides = vec![
             decided("directory", Value::Text(given.directory.display().to_string())),
             decided("make_directory", Value::Bool(false)),
             decided("read_only", Value::Bool(given.read_only)),
-            decided("nfs", rest),
-            decided("nfs_exceptions", exceptions),
         ];
-        for (service, rules) in Service::ALL.into_iter().zip(&given.services) {
-            let (rest, exceptions) = shown(rules);
-            overrides.push(decided(service.name(), rest));
-            overrides.push(decided(exceptions_of(service), exceptions));
+        for service in Service::SHARING {
+            let (rest, exceptions) = shown(given.rules_for(service));
+            overrides.push(decided(service.id(), rest));
+            overrides.push(decided(service.exceptions(), exceptions));
         }
         overrides
     }

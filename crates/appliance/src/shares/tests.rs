@@ -49,8 +49,7 @@ impl World {
             name: name.into(),
             directory: self.dir(dir),
             read_only: false,
-            rules: Rules::default(),
-            services: Default::default(),
+            rules: Default::default(),
             root: Root::default(),
         }
     }
@@ -96,17 +95,15 @@ fn shares_come_change_and_go() {
 
     let ftp = || first.rules_for(Service::Ftp).generation();
     let before = ftp();
-    let closed = ShareConfig {
-        read_only: true,
-        rules: Base::None.rules(&["10.0.0.0/8(ro)".into()], &System).expect("rules"),
-        ..a.clone()
-    };
+    let mut closed = ShareConfig { read_only: true, ..a.clone() };
+    closed.rules[Service::Nfs.index()] =
+        Base::None.rules(&["10.0.0.0/8(ro)".into()], &System).expect("rules");
     world.shares.apply(&both, &[closed.clone(), b.clone()]).expect("changed");
     let changed = world.shares.table().load().by_name("a").expect("there").clone();
     assert!(changed.read_only && changed.id == first.id);
     assert_eq!(changed.fs.root(), first.fs.root(), "handles stay good");
     // Whoever found it before is bound by the new rules at its next call.
-    let access = |ip: [u8; 4]| first.rules.get().grant(ip.into(), 1).access;
+    let access = |ip: [u8; 4]| first.rules_for(Service::Nfs).get().grant(ip.into(), 1).access;
     assert_eq!((access([10, 0, 0, 1]), access([11, 0, 0, 1])), (Access::ReadOnly, Access::None));
     assert_eq!(ftp(), before, "what did not change nobody need ask again");
     assert!(lock(&world.released).is_empty());
@@ -235,14 +232,14 @@ fn a_service_has_rules_of_its_own_that_change_while_it_serves() {
     assert_eq!(access(Service::Ftp, [10, 0, 0, 1]), Access::ReadWrite);
     let one = ["10.0.0.0/8(ro)".to_owned(), "11.0.0.0/8(none)".to_owned()];
     let rules = Base::ReadWrite.service_rules(&one, &System).expect("rules");
-    let closed =
-        ShareConfig { services: [Rules::default(), rules, Rules::default()], ..open.clone() };
+    let mut closed = open.clone();
+    closed.rules[Service::Sftp.index()] = rules;
     world.shares.apply(&[open], &[closed]).expect("changed");
     assert_eq!(access(Service::Sftp, [10, 0, 0, 1]), Access::ReadOnly);
     assert_eq!(access(Service::Sftp, [11, 0, 0, 1]), Access::None);
     assert_eq!(access(Service::Sftp, [12, 0, 0, 1]), Access::ReadWrite);
     assert_eq!(access(Service::Http, [10, 0, 0, 1]), Access::ReadWrite);
-    assert_eq!(share.rules.get().grant([10, 0, 0, 1].into(), 1).access, Access::ReadWrite);
+    assert_eq!(access(Service::Nfs, [10, 0, 0, 1]), Access::ReadWrite);
 }
 
 #[test]
@@ -254,7 +251,7 @@ fn export_rules_of_the_command_line_hold_for_all_services() {
     world.shares.apply(&[], &[given]).expect("one");
     world.shares.set_rules("a", &rules);
     let share = world.shares.table().load().by_name("a").expect("there").clone();
-    for service in Service::ALL {
+    for service in Service::SIGN_IN {
         let over = |ip: [u8; 4], transport| {
             share.rules_for(service).get().grant_over(ip.into(), 60_000, transport)
         };

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use base::limits::TRANSFER_LOG_ROWS_MAX;
 use serde::Deserialize;
-use vfs::transfers::{Direction, Outcome, Protocol};
+use vfs::transfers::{Direction, Outcome, Scheme};
 
 use super::{ApiError, Control, answer, blocking};
 use crate::nfs::Listing;
@@ -49,7 +49,7 @@ pub async fn transfers(
 ) -> Result<Response, ApiError> {
     let Query(which) = query.map_err(|e| ApiError::wrong(TRIED, &e.body_text(), HINT))?;
     let Which { since, until, protocol, direction, outcome, user, client, share, limit } = which;
-    one_of("protocol", protocol.as_ref(), &Protocol::ALL.map(Protocol::name))?;
+    one_of("protocol", protocol.as_ref(), &Scheme::LOGGED.map(Scheme::name))?;
     one_of("direction", direction.as_ref(), &Direction::ALL.map(Direction::name))?;
     one_of("outcome", outcome.as_ref(), &Outcome::ALL.map(Outcome::name))?;
     let most = limit.unwrap_or(TRANSFER_LOG_ROWS_MAX).min(TRANSFER_LOG_ROWS_MAX);

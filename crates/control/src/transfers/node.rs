@@ -5,21 +5,15 @@ use base::limits::{
     USER_NAME_MAX,
 };
 use base::node::{Action, Context, Default, Kind, Property, Shape};
-use vfs::transfers::{Direction, Outcome, Protocol};
+use base::protocol::Scheme;
+use vfs::transfers::{Direction, Outcome};
 
 const SCOPE: &str = "maintenance";
 const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
 static LINE: Kind = Kind::Text { max: 16_384, shape: Shape::Line };
 const WORD: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Line };
 
-const PROTOCOLS: Kind = Kind::Choice(&[
-    (Protocol::Ftp.name(), "FTP in the clear"),
-    (Protocol::Ftps.name(), "FTP under TLS"),
-    (Protocol::Sftp.name(), "SFTP"),
-    (Protocol::Http.name(), "HTTP in the clear"),
-    (Protocol::Https.name(), "HTTP over TLS"),
-    (Protocol::Webdav.name(), "a client of WebDAV"),
-]);
+const PROTOCOLS: Kind = Kind::Choice(&Scheme::LOGGED_CHOICES);
 const DIRECTIONS: Kind = Kind::Choice(&[
     (Direction::Download.name(), "to the client"),
     (Direction::Upload.name(), "from the client"),

@@ -12,7 +12,7 @@ use probe::hub::{Hub, HubOptions};
 use serde_json::{Value as Json, json};
 use vfs::cred::Cred;
 use vfs::identity::Person;
-use vfs::transfers::{Direction, Ended, Log, Outcome, Protocol, Security};
+use vfs::transfers::{Direction, Ended, Log, Outcome, Scheme, Security};
 
 use super::record::{escape, unescape};
 use super::{Record, Transfers, Wanted};
@@ -29,7 +29,7 @@ fn ended(path: &[u8]) -> Ended {
     Ended {
         begun_ns: BEGUN_NS,
         took_ns: 1_500_250_000,
-        protocol: Protocol::Ftps,
+        protocol: Scheme::Ftps,
         direction: Direction::Upload,
         path: path.to_vec(),
         person: Arc::new(person),
@@ -123,7 +123,7 @@ fn what_has_just_ended_is_found_by_each_condition() {
     let person = Person { name: "ben".to_owned(), ..Person::clone(&ended(b"").person) };
     log.ended(Ended {
         begun_ns: BEGUN_NS + 10_000_000_000,
-        protocol: Protocol::Sftp,
+        protocol: Scheme::Sftp,
         direction: Direction::Download,
         outcome: Outcome::Cut,
         person: Arc::new(person),

@@ -4,11 +4,9 @@
 
 use super::ClientError;
 use super::service::at::{Scheme, ServiceAt, without_password};
+use base::protocol::{Protocol, ports};
 use std::fmt;
 use std::path::PathBuf;
-
-/// Standard NFS port (registered as 2049; RFC 1813 §2.1).
-pub const NFS_PORT: u16 = 2049;
 
 /// Where an NFSv3 share is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,13 +76,9 @@ impl Target {
 
     /// The group of statistics in which a server of ours counts what this target (a URL) is asked.
     pub fn protocol_of(url: &str) -> &'static str {
-        match url.split_once(':').and_then(|(name, _)| Scheme::by_name(name)) {
-            Some(Scheme::Ftp | Scheme::Ftps) => "ftp",
-            Some(Scheme::Sftp) => "sftp",
-            Some(_) => "http",
-            None if url.starts_with("nfs4:") => "nfs4",
-            None => "nfs3",
-        }
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        let of_files = Scheme::by_name(scheme).map(Scheme::protocol);
+        of_files.or_else(|| Protocol::by_id(scheme)).unwrap_or(Protocol::Nfs3).id()
     }
 
     /// As [`fmt::Display`] writes it, with a password that is in it: for an agent.
@@ -114,7 +108,7 @@ fn parse_server(rest: &str) -> Result<(String, u16, &str), &'static str> {
         Some((host, port)) if !port.ends_with(']') => {
             (host, port.parse().map_err(|_| "has a port that is not a number")?)
         }
-        _ => (authority, NFS_PORT),
+        _ => (authority, ports::NFS.number),
     };
     let host = host.trim_matches(['[', ']']).to_owned();
     if host.is_empty() { Err("has no host") } else { Ok((host, port, path)) }

@@ -28,7 +28,36 @@ pub enum Carrier {
     Dsync,
 }
 
+/// How a carrier carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A block at a time over a connection of its own.
+    StopAndWait,
+    /// Bytes over a connection of its own.
+    Stream,
+    /// Reads or writes over NFSv3.
+    Nfs,
+    /// Whole files, asked for by this scheme.
+    Files(Scheme),
+    /// A run of dsync.
+    Dsync,
+}
+
 impl Carrier {
+    /// How it carries.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::StopAndWait => Kind::StopAndWait,
+            Self::Stream => Kind::Stream,
+            Self::NfsRead | Self::NfsWrite => Kind::Nfs,
+            Self::Ftp => Kind::Files(Scheme::Ftp),
+            Self::Ftps => Kind::Files(Scheme::Ftps),
+            Self::Https => Kind::Files(Scheme::Https),
+            Self::Sftp => Kind::Files(Scheme::Sftp),
+            Self::Dsync => Kind::Dsync,
+        }
+    }
+
     /// Its name for people.
     pub fn title(self) -> &'static str {
         match self {
@@ -36,11 +65,10 @@ impl Carrier {
             Self::Stream => "TCP stream",
             Self::NfsRead => "NFSv3 reads",
             Self::NfsWrite => "NFSv3 writes",
-            Self::Ftp => "FTP",
-            Self::Ftps => "FTPS",
-            Self::Https => "HTTPS",
-            Self::Sftp => "SFTP",
             Self::Dsync => "dsync",
+            Self::Ftp | Self::Ftps | Self::Https | Self::Sftp => {
+                self.service().map_or("", Scheme::title)
+            }
         }
     }
 
@@ -52,12 +80,9 @@ impl Carrier {
 
     /// The service by which whole files come, if it is one.
     pub fn service(self) -> Option<Scheme> {
-        match self {
-            Self::Ftp => Some(Scheme::Ftp),
-            Self::Ftps => Some(Scheme::Ftps),
-            Self::Https => Some(Scheme::Https),
-            Self::Sftp => Some(Scheme::Sftp),
-            Self::StopAndWait | Self::Stream | Self::NfsRead | Self::NfsWrite | Self::Dsync => None,
+        match self.kind() {
+            Kind::Files(scheme) => Some(scheme),
+            Kind::StopAndWait | Kind::Stream | Kind::Nfs | Kind::Dsync => None,
         }
     }
 

@@ -155,9 +155,7 @@ impl Server {
     /// # Errors
     /// It does not serve that.
     pub fn service(&self, scheme: Scheme) -> Result<ServiceAt, SweepError> {
-        // FTPS is at the port of FTP (AUTH TLS).
-        let way = if scheme == Scheme::Ftps { Scheme::Ftp } else { scheme };
-        let url = self.way(way.name())?;
+        let url = self.way(scheme.listener())?;
         let (_, rest) = url.split_once("://").unwrap_or_default();
         // Who answers there is the server that was started here: nobody else is in that network.
         let query = if scheme.is_secure() { "?insecure" } else { "" };

@@ -1,6 +1,7 @@
 //! Who carries over the link of a point: TCP as it is ([`super::stop_and_wait`],
 //! [`super::stream`]), or a protocol ([`super::nfs`], [`super::files`], [`super::dsync`]).
 
+use super::carrier::Kind;
 use super::limiter::Tcp;
 use super::plan::{At, Carrier, Plan};
 use super::{dsync, files, nfs, stop_and_wait, stream};
@@ -65,11 +66,11 @@ pub trait Transport {
 
 /// Who is meant.
 pub fn of(carrier: Carrier) -> &'static dyn Transport {
-    match carrier {
-        Carrier::StopAndWait => &stop_and_wait::StopAndWait,
-        Carrier::Stream => &stream::Stream,
-        Carrier::NfsRead | Carrier::NfsWrite => &nfs::Nfs,
-        Carrier::Ftp | Carrier::Ftps | Carrier::Https | Carrier::Sftp => &files::Files,
-        Carrier::Dsync => &dsync::Dsync,
+    match carrier.kind() {
+        Kind::StopAndWait => &stop_and_wait::StopAndWait,
+        Kind::Stream => &stream::Stream,
+        Kind::Nfs => &nfs::Nfs,
+        Kind::Files(_) => &files::Files,
+        Kind::Dsync => &dsync::Dsync,
     }
 }

@@ -3,8 +3,7 @@
 
 use base::clock::stamp;
 use probe::names::{NO_SHARE, NO_USER};
-use probe::op::{OpRecord, Protocol, flag};
-use vfs::share::Service;
+use probe::op::{OpRecord, flag};
 
 use super::caller::{Caller, Reached};
 use super::core::Core;
@@ -15,15 +14,6 @@ use super::node::Node;
 pub struct Span {
     record: OpRecord,
     arrived_ns: u64,
-}
-
-/// The protocol that a service's operations are counted under.
-pub const fn protocol(service: Service) -> Protocol {
-    match service {
-        Service::Ftp => Protocol::Ftp,
-        Service::Sftp => Protocol::Sftp,
-        Service::Http => Protocol::Http,
-    }
 }
 
 impl Span {
@@ -75,7 +65,7 @@ impl Core {
             client,
             user: NO_USER,
             share: NO_SHARE,
-            protocol: protocol(self.files.service) as u8,
+            protocol: self.files.service.protocol() as u8,
             op,
             core: self.id,
             ..OpRecord::default()

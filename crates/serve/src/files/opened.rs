@@ -8,10 +8,7 @@ use base::clock::Deadline;
 use base::limits::RECALL_LOOK;
 use vfs::fs::{Context, FileSystem, Result, Retained, retain_if_possible};
 use vfs::handle::Handle;
-use vfs::locks::{
-    ClientKey, FileKey, LockTable, Owner, Protocol, Refused, SHARE_READ, SHARE_WRITE, Share,
-};
-use vfs::share::Service;
+use vfs::locks::{ClientKey, FileKey, LockTable, Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
 use vfs::status::Status;
 
 use super::caller::Caller;
@@ -108,12 +105,7 @@ impl Drop for Opened {
 impl Caller {
     /// By what the table of locks knows him.
     pub fn client_key(&self) -> ClientKey {
-        let protocol = match self.service {
-            Service::Ftp => Protocol::Ftp,
-            Service::Sftp => Protocol::Sftp,
-            Service::Http => Protocol::Http,
-        };
-        ClientKey { protocol, id: self.number }
+        ClientKey { protocol: self.service.protocol(), id: self.number }
     }
 }
 

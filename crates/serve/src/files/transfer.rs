@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use base::clock::{stamp, wall_ns};
 use vfs::status::Status;
-pub use vfs::transfers::{Direction, Outcome, Protocol, Security};
+pub use vfs::transfers::{Direction, Outcome, Scheme, Security};
 use vfs::transfers::{Ended, Log};
 
 use super::caller::Caller;
@@ -43,7 +43,7 @@ impl Core {
     pub fn transfer(
         &self,
         who: &Caller,
-        (protocol, direction): (Protocol, Direction),
+        (protocol, direction): (Scheme, Direction),
         path: &VPath,
     ) -> Transfer {
         let log = &self.files.transfers;

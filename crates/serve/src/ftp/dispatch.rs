@@ -162,7 +162,7 @@ pub(super) fn end(transfer: &Transfer, answer: &Answer, begun: bool) {
     transfer.ends(outcome, String::from_utf8_lossy(&answer.text).into_owned());
 }
 
-/// The number of a command in the statistics (`FTP_OPS` of `probe::labels`).
+/// The number of a command in the statistics (`schema/ftp.toml`).
 pub(super) fn op(verb: Option<Verb>) -> u8 {
     verb.map_or(0, Verb::number)
 }

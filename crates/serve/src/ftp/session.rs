@@ -14,7 +14,7 @@ use super::answer::Answer;
 use super::data::Plan;
 use super::settings::Settings;
 use super::state::State;
-use crate::files::transfer::{Direction, Protocol};
+use crate::files::transfer::{Direction, Scheme};
 use crate::files::{Caller, Core, Found, Links, Node, Span, Spot, Transfer};
 use crate::transport::link::Ear;
 use crate::transport::tasks::Ending;
@@ -122,7 +122,7 @@ impl Session {
         (path, offset): (&[u8], u64),
     ) -> std::result::Result<(), Answer> {
         let path = self.state.resolve(path)?;
-        let protocol = if self.state.secure { Protocol::Ftps } else { Protocol::Ftp };
+        let protocol = if self.state.secure { Scheme::Ftps } else { Scheme::Ftp };
         self.transfer = self.core.transfer(self.who()?, (protocol, direction), &path);
         self.transfer.begins_at(offset);
         Ok(())

@@ -11,7 +11,7 @@ use super::request::{BodyError, Method, Request, percent_encode};
 use super::response::Response;
 use super::{Http, Plain, SignIn, auth, dav, get, page, put, status, upload};
 use crate::files::caller::Reached;
-use crate::files::transfer::{Direction, Outcome, Protocol, Security};
+use crate::files::transfer::{Direction, Outcome, Scheme, Security};
 use crate::files::{Caller, Core, Node, Span, Transfer, VPath};
 use crate::transport::budget::Held;
 
@@ -52,7 +52,7 @@ pub struct Exchange {
     /// Who asks.
     pub caller: Caller,
     /// As what the log knows the protocol.
-    protocol: Protocol,
+    protocol: Scheme,
     span: Cell<Span>,
     transfer: RefCell<Transfer>,
 }
@@ -232,11 +232,11 @@ fn is_webdav(method: Method) -> bool {
     matches!(method, Propfind | Proppatch | Copy | Lock | Unlock)
 }
 
-fn protocol(peer: &Peer) -> Protocol {
+fn protocol(peer: &Peer) -> Scheme {
     match (peer.webdav.get(), peer.secure) {
-        (true, _) => Protocol::Webdav,
-        (false, true) => Protocol::Https,
-        (false, false) => Protocol::Http,
+        (true, _) => Scheme::Webdav,
+        (false, true) => Scheme::Https,
+        (false, false) => Scheme::Http,
     }
 }
 

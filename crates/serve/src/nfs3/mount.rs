@@ -8,7 +8,7 @@ use vfs::attr::FileType;
 use vfs::fs::{Context, Entry};
 use vfs::handle::Handle;
 use vfs::share::rules::{self, Access};
-use vfs::share::{EXPORT, Entered, Share};
+use vfs::share::{EXPORT, Entered, Service, Share};
 use vfs::status::Status;
 use wire::mount3::{
     Dirpath, ExportEntry, Fhandle3, Flavors, List, MntRes, MntResOk, MountEntry, Mountstat3, Name,
@@ -133,7 +133,13 @@ pub(super) fn export(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
     let shares = call.shares.iter();
     let clients = |share: &Share| -> Vec<String> {
-        share.rules.get().clients().take(MOUNT_GROUPS_MAX).map(str::to_owned).collect()
+        share
+            .rules_for(Service::Nfs)
+            .get()
+            .clients()
+            .take(MOUNT_GROUPS_MAX)
+            .map(str::to_owned)
+            .collect()
     };
     let paths: Vec<_> = shares.map(|share| (share.export_path(), clients(share))).collect();
     let entries = paths.iter().map(|(path, clients)| ExportEntry {

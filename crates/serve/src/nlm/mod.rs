@@ -21,7 +21,7 @@ mod conn;
 mod dispatch;
 mod hosts;
 mod lock;
-mod nsm;
+pub(crate) mod nsm;
 mod share;
 mod status;
 

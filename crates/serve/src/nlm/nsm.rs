@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use base::clock::NS_PER_S;
 use base::limits::RESERVED_PORTS_END;
-use probe::labels::NSM_OPS_AT;
 use probe::op::Protocol;
 use vfs::recovery::{ClientId, ClientRecords};
 use vfs::status::Status;
@@ -26,6 +25,9 @@ use super::{Nlm, RECORDED_AS, lock};
 use crate::rpc::{Call, Handled, Outcome, Procedure, Program, plain};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::small::{Answer, Answers, Origin};
+
+/// The operation that procedure 0 is counted as, behind those of NLM (`schema/nlm.toml`).
+pub(crate) const OPS_AT: u8 = 24;
 
 /// The state number of this life, on record before anybody hears it: the one before, and 2. It is
 /// kept as a record that names no host. While nothing can be recorded, as on a full disk, it comes
@@ -86,7 +88,7 @@ impl Program for Nsm {
     }
 
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
-        call.facts.op = NSM_OPS_AT + procedure.number as u8;
+        call.facts.op = OPS_AT + procedure.number as u8;
         let nlm = &self.0;
         let told = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
         let Some(name) = told else { return Ok(Outcome::Done) };

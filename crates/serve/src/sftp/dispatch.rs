@@ -23,8 +23,8 @@ use super::{dir, extended, io, names, open};
 use crate::files::{Links, Node, Span};
 use crate::transport::buffers::ReplyBuf;
 
-/// Numbers of operations in the statistics: `probe::labels`.
-mod op {
+/// Numbers of operations in the statistics (`schema/sftp.toml`).
+pub(crate) mod op {
     /// What is none.
     pub const UNKNOWN: u8 = 0;
     /// posix-rename; the other extensions follow as [`wire::sftp::Extended::KNOWN`] has them.

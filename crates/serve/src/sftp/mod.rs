@@ -18,7 +18,7 @@ mod attr;
 pub mod channel;
 pub mod conn;
 mod dir;
-mod dispatch;
+pub(crate) mod dispatch;
 pub mod dsync;
 mod extended;
 mod io;

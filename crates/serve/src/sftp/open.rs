@@ -12,7 +12,7 @@ use super::attr::{self, Path};
 use super::state::{Open, OpenFile, Session};
 use super::status::{Refusal, Result};
 use crate::files::reader::Reader;
-use crate::files::transfer::{Direction, Outcome, Protocol};
+use crate::files::transfer::{Direction, Outcome, Scheme};
 use crate::files::upload::{How, Upload};
 use crate::files::{Links, Node, Spot, Transfer, VPath};
 
@@ -59,7 +59,7 @@ fn how(s: &Session, flags: OpenFlags, (spot, attrs): (&Spot, &Attrs)) -> Result<
 
 impl Session {
     fn transfer(&self, direction: Direction, path: &VPath) -> Transfer {
-        self.core.transfer(&self.who, (Protocol::Sftp, direction), path)
+        self.core.transfer(&self.who, (Scheme::Sftp, direction), path)
     }
 }
 

@@ -185,7 +185,7 @@ fn who_denies_writing_is_heard() {
     scene.run(move |core| async move {
         let spot = core.spot(&who, &path("/share/f"), Links::Keep).await.expect("a place");
         let node = core.put(&who, &spot, (b"x".to_vec(), SetAttr::default())).await.expect("put");
-        let client = ClientKey { protocol: Protocol::Smb, id: 1 };
+        let client = ClientKey { protocol: Protocol::Nfs4, id: 1 };
         let other = Owner::new(client, b"other").expect("short");
         let key = FileKey::from(&node.attr);
         let deny = Share { access: SHARE_READ, deny: SHARE_WRITE };

@@ -20,7 +20,7 @@ use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
 use vfs::share::rules::{Lookup, Rules};
-use vfs::share::{Share, ShareTable, Shares};
+use vfs::share::{Service, Share, ShareTable, Shares};
 
 use crate::client::{Client, PATIENCE};
 use crate::scripted::Scripted;
@@ -99,7 +99,8 @@ impl Server {
     /// Exchanges the export rules of the share.
     pub fn set_rules(&self, text: &str) {
         let rules = Rules::parse(text, &Nobody).expect("rules");
-        self.shares.load().by_path(b"/export/t").expect("the share").rules.set(rules);
+        let shares = self.shares.load();
+        shares.by_path(b"/export/t").expect("the share").rules_for(Service::Nfs).set(rules);
     }
 
     /// Serves no share any more; the one that was.

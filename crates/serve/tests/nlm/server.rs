@@ -24,7 +24,7 @@ use vfs::locks::{FileKey, LockTable, Owner};
 use vfs::mem::MemFs;
 use vfs::recovery::FileRecords;
 use vfs::share::rules::{Lookup, Rules};
-use vfs::share::{ShareTable, Shares};
+use vfs::share::{Service, ShareTable, Shares};
 
 use crate::client::PATIENCE;
 
@@ -178,7 +178,8 @@ impl Server {
     /// Exchanges the export rules of the share.
     pub fn set_rules(&self, text: &str) {
         let rules = Rules::parse(text, &Nobody).expect("rules");
-        self.shares.load().by_path(b"/export/t").expect("the share").rules.set(rules);
+        let shares = self.shares.load();
+        shares.by_path(b"/export/t").expect("the share").rules_for(Service::Nfs).set(rules);
     }
 
     /// Operations of NLM written down so far, once there are at least `count`.

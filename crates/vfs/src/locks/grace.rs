@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::{LockTable, Protocol};
 
-const fn bit(protocol: Protocol) -> u8 {
+const fn bit(protocol: Protocol) -> u32 {
     1 << protocol as u8
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::limits::LOCK_OWNER_MAX;
+pub use base::protocol::Protocol;
 
 use crate::attr::Attr;
 
@@ -32,48 +33,10 @@ impl From<&Attr> for FileKey {
     }
 }
 
-/// Whose word it is. Locks of all protocols exclude one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
-    /// NLM 4: locks of NFSv3 clients.
-    Nlm,
-    /// NFS 4.0, 4.1, 4.2.
-    Nfs4,
-    /// SMB.
-    Smb,
-    /// FTP.
-    Ftp,
-    /// SFTP.
-    Sftp,
-    /// HTTP and WebDAV.
-    Http,
-    /// This program itself.
-    Local,
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Nlm, Self::Nfs4, Self::Smb, Self::Ftp, Self::Sftp, Self::Http, Self::Local];
-
-    /// What it is called where clients are shown.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nlm => "nlm",
-            Self::Nfs4 => "nfs4",
-            Self::Smb => "smb",
-            Self::Ftp => "ftp",
-            Self::Sftp => "sftp",
-            Self::Http => "http",
-            Self::Local => "local",
-        }
-    }
-}
-
 /// A client: what ends as one, with everything it holds. The number is the protocol's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientKey {
-    /// The protocol.
+    /// The protocol; locks of all protocols exclude one another.
     pub protocol: Protocol,
     /// Its number for the client: a clientid4, an interned NLM `caller_name`.
     pub id: u64,

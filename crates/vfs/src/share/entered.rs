@@ -2,8 +2,8 @@
 
 use core::net::IpAddr;
 
-use super::Share;
 use super::rules::{Flavor, Grant, Transport};
+use super::{Service, Share};
 
 /// From where a call comes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +28,16 @@ impl Entered {
     /// Asks the rules of `share`.
     pub fn new(share: &Share, origin: &Origin) -> Self {
         // Before the rules: if they change meanwhile they are asked again.
-        let by = (share.id, share.rules.generation());
+        let rules = share.rules_for(Service::Nfs);
+        let by = (share.id, rules.generation());
         let Origin { address, port, transport } = *origin;
-        Self { by, granted: share.rules.get().grant_over(address, port, transport) }
+        Self { by, granted: rules.get().grant_over(address, port, transport) }
     }
 
     /// Whether that is what `share` grants now.
     #[inline]
     pub fn holds(&self, share: &Share) -> bool {
-        self.by == (share.id, share.rules.generation())
+        self.by == (share.id, share.rules_for(Service::Nfs).generation())
     }
 
     /// What is granted to a call with a credential of this flavour.

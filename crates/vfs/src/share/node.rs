@@ -3,6 +3,7 @@
 
 use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};
 use base::node::{Context, Default, Items, Kind, Property, Shape};
+use base::protocol::{Service, ShareMode};
 
 /// The project that is always there.
 pub const DEFAULT_PROJECT: &str = "default";
@@ -31,18 +32,14 @@ static PROJECT: Context = Context::new(
      otherwise.",
     SCOPE,
 )
-.properties(&[
-    read_only(Default::Bool(false)),
-    nfs(Default::Text("rw")),
-    nfs_exceptions(Default::List(&[])),
-    ftp(Default::Text("rw")),
-    ftp_exceptions(Default::List(&[])),
-    sftp(Default::Text("rw")),
-    sftp_exceptions(Default::List(&[])),
-    http(Default::Text("rw")),
-    http_exceptions(Default::List(&[])),
-])
+.properties(&PROJECT_PROPERTIES)
 .items(&SHARES);
+
+static PROJECT_PROPERTIES: [Property; 1 + ACCESS] = joined([
+    &[read_only(Default::Bool(false))],
+    &access(Default::Text("rw"), Default::List(&[])),
+    &[],
+]);
 
 static SHARES: Items = Items::configured("share", "shares", &SHARE_NAME, SHARES_MAX, &SHARE);
 
@@ -57,7 +54,14 @@ static SHARE: Context = Context::new(
      renamed must be mounted anew under its new name.",
     SCOPE,
 )
-.properties(&[
+.properties(&SHARE_PROPERTIES)
+.statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
+
+static SHARE_PROPERTIES: [Property; OWN.len() + ACCESS + STATES.len()] =
+    joined([&OWN, &access(Default::Inherited, Default::Inherited), &STATES]);
+
+/// What a share is made with, and does not take over from its project but for `read_only`.
+const OWN: [Property; 6] = [
     Property::setting(
         "directory",
         "Directory",
@@ -105,14 +109,10 @@ static SHARE: Context = Context::new(
     .at_create()
     .example("2775"),
     read_only(Default::Inherited),
-    nfs(Default::Inherited),
-    nfs_exceptions(Default::Inherited),
-    ftp(Default::Inherited),
-    ftp_exceptions(Default::Inherited),
-    sftp(Default::Inherited),
-    sftp_exceptions(Default::Inherited),
-    http(Default::Inherited),
-    http_exceptions(Default::Inherited),
+];
+
+/// What is seen of a share.
+const STATES: [Property; 8] = [
     Property::state(
         "state",
         "State",
@@ -136,8 +136,7 @@ static SHARE: Context = Context::new(
         Kind::List { of: &LINE, max: 10_000 },
         "Addresses of clients that have files of it open, locked or delegated.",
     ),
-])
-.statistics(&["nfs3.ops[share]", "nfs4.ops[share]"]);
+];
 
 const LINE: Kind = Kind::Text { max: 4_096, shape: Shape::Line };
 const PATH: Kind = Kind::Text { max: 4_096, shape: Shape::Path };
@@ -155,11 +154,27 @@ const fn read_only(default: Default) -> Property {
     )
 }
 
-/// How far those go whom no exception fits.
-const fn mode(name: &'static str, title: &'static str, default: Default) -> Property {
+/// Settings of [`access`]: two for each service.
+const ACCESS: usize = 2 * Service::SHARING.len();
+
+/// For each service over which shares are used: what clients may do that no exception fits, and the
+/// exceptions.
+const fn access(rest: Default, exceptions: Default) -> [Property; ACCESS] {
+    let mut all = [read_only(rest); ACCESS];
+    let mut at = 0;
+    while at < Service::SHARING.len() {
+        let service = Service::SHARING[at];
+        all[2 * at] = mode_of(service, rest);
+        all[2 * at + 1] = exceptions_of(service, exceptions);
+        at += 1;
+    }
+    all
+}
+
+const fn mode_of(service: Service, default: Default) -> Property {
     Property::setting(
-        name,
-        title,
+        service.id(),
+        service.title(),
         Kind::Choice(&[
             ("none", "Nobody may use it so but those of the exceptions."),
             ("ro", "Everybody may read."),
@@ -170,65 +185,40 @@ const fn mode(name: &'static str, title: &'static str, default: Default) -> Prop
     )
 }
 
-const fn exceptions(
-    name: &'static str,
-    title: &'static str,
-    help: &'static str,
-    default: Default,
-) -> Property {
+const fn exceptions_of(service: Service, default: Default) -> Property {
+    let (help, example) = match service.shares() {
+        // Users are who they are, and it is only said how far they go.
+        Some(ShareMode::SignIn) => (
+            "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first one \
+             that fits a client decides.",
+            "10.0.0.0/24(ro)",
+        ),
+        Some(ShareMode::Export) | None => (
+            "Export rules, CLIENT(OPTIONS), for hosts, networks and groups. The first one that \
+             fits a client decides.",
+            "10.0.0.0/24(rw,root_squash)",
+        ),
+    };
     let kind = Kind::List { of: &RULE, max: EXPORT_RULES_MAX - 1 };
-    Property::setting(name, title, kind, default, help)
+    Property::setting(service.exceptions(), service.exceptions_title(), kind, default, help)
+        .example(example)
 }
 
-const fn nfs(default: Default) -> Property {
-    mode("nfs", "NFS", default)
-}
-
-const fn nfs_exceptions(default: Default) -> Property {
-    exceptions(
-        "nfs_exceptions",
-        "NFS exceptions",
-        "Export rules, CLIENT(OPTIONS), for hosts, networks and groups. The first one that fits a \
-         client decides.",
-        default,
-    )
-    .example("10.0.0.0/24(rw,root_squash)")
-}
-
-/// Of a service whose users sign in: they are who they are, and it is only said how far they go.
-const fn service_exceptions(name: &'static str, title: &'static str, default: Default) -> Property {
-    exceptions(
-        name,
-        title,
-        "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first one \
-         that fits a client decides.",
-        default,
-    )
-    .example("10.0.0.0/24(ro)")
-}
-
-const fn ftp(default: Default) -> Property {
-    mode("ftp", "FTP", default)
-}
-
-const fn ftp_exceptions(default: Default) -> Property {
-    service_exceptions("ftp_exceptions", "FTP exceptions", default)
-}
-
-const fn sftp(default: Default) -> Property {
-    mode("sftp", "SFTP", default)
-}
-
-const fn sftp_exceptions(default: Default) -> Property {
-    service_exceptions("sftp_exceptions", "SFTP exceptions", default)
-}
-
-const fn http(default: Default) -> Property {
-    mode("http", "HTTP", default)
-}
-
-const fn http_exceptions(default: Default) -> Property {
-    service_exceptions("http_exceptions", "HTTP exceptions", default)
+/// The properties of a node one after the other.
+const fn joined<const N: usize>(parts: [&[Property]; 3]) -> [Property; N] {
+    let mut all = [read_only(Default::None); N];
+    let (mut part, mut to) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            all[to] = parts[part][at];
+            to += 1;
+            at += 1;
+        }
+        part += 1;
+    }
+    assert!(to == N, "all of them");
+    all
 }
 
 static RULE: Kind = Kind::Text { max: 4_096, shape: Shape::ExportRule };

@@ -4,9 +4,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
+use base::protocol::ports::{ADMIN, NFS, PORTMAP};
+
 use super::finding::Finding;
 use crate::out::Failure;
-use crate::services::{ADMIN, NFS, PORTMAP};
+use crate::services::Listens;
 
 /// A process that has a port: its name and id.
 struct Holder {
@@ -48,7 +50,7 @@ pub fn findings(address: IpAddr, offset: u16) -> Result<Vec<Finding>, Failure> {
     ];
     wanted
         .into_iter()
-        .map(|(service, finding)| Ok(tried(finding, service.address(address, offset)?)))
+        .map(|(port, finding)| Ok(tried(finding, port.address(address, offset)?)))
         .collect()
 }
 

@@ -6,24 +6,22 @@ use std::net::SocketAddr;
 
 use ::lab::client::Target;
 use ::lab::client::service::at::{Scheme, ServiceAt, encoded};
+use base::protocol::Service;
 use control::appliance::ShareStatus;
 use control::cli::node::Node;
 use serde_json::Value as Json;
 
 use crate::lab::from_here;
 
-/// What the server says of its services.
-pub struct Known {
-    /// `configuration/services/ftp`.
-    pub ftp: Node,
-    /// `configuration/services/sftp`.
-    pub sftp: Node,
-    /// `configuration/services/http`.
-    pub http: Node,
-    /// SHA-256 of the certificate that FTPS shows, as the tree has it.
-    pub ftp_pin: Option<String>,
-    /// Of that which HTTPS shows.
-    pub http_pin: Option<String>,
+/// What the server says of each of its services whose users sign in.
+pub type Known = BTreeMap<Service, ServiceNode>;
+
+/// What the server says of a service.
+pub struct ServiceNode {
+    /// `configuration/services/<id>`.
+    pub node: Node,
+    /// SHA-256 of the certificate that it shows, as the tree has it.
+    pub pin: Option<String>,
 }
 
 /// What stands in the way of a protocol.
@@ -58,24 +56,6 @@ pub fn text(node: &Node, property: &str) -> Option<String> {
     }
 }
 
-fn service(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::Ftp | Scheme::Ftps => "ftp",
-        Scheme::Sftp => "sftp",
-        Scheme::Http | Scheme::Https | Scheme::Webdav | Scheme::Webdavs => "http",
-    }
-}
-
-impl Known {
-    fn node(&self, scheme: Scheme) -> &Node {
-        match service(scheme) {
-            "ftp" => &self.ftp,
-            "sftp" => &self.sftp,
-            _ => &self.http,
-        }
-    }
-}
-
 /// The target, without a password.
 ///
 /// # Errors
@@ -86,14 +66,17 @@ pub fn of(
     user: &str,
     known: &Known,
 ) -> Result<ServiceAt, Vec<Obstacle>> {
-    let node = known.node(scheme);
-    let state = text(node, "state").unwrap_or_default();
+    let service = scheme.service();
     let obstacle = |sentence: &str, way| Obstacle {
-        service: service(scheme),
+        service: service.id(),
         sentence: sentence.to_owned(),
         way,
     };
-    let name = service(scheme).to_uppercase();
+    let name = service.title();
+    let Some(ServiceNode { node, .. }) = known.get(&service) else {
+        return Err(vec![obstacle(&format!("{name} is not known"), Way::Restart)]);
+    };
+    let state = text(node, "state").unwrap_or_default();
     match state.as_str() {
         "online" => {}
         "disabled" => {
@@ -123,9 +106,7 @@ pub fn of(
         found.push(obstacle(&format!("{} is not served", scheme.title()), Way::Restart));
     }
     // A port that is not there yet begins with a restart.
-    if matches!(scheme, Scheme::Http | Scheme::Webdav)
-        && text(node, "plain").as_deref() == Some("off")
-    {
+    if !scheme.is_secure() && text(node, "plain").as_deref() == Some("off") {
         found.push(obstacle("a restart opens its port", Way::Restart));
     }
     at.filter(|_| found.is_empty()).ok_or(found)
@@ -158,27 +139,20 @@ fn wanted(scheme: Scheme) -> Vec<Wanted> {
 
 /// Where the protocol is, and how the server is known.
 fn reached(scheme: Scheme, share: &ShareStatus, user: &str, known: &Known) -> Option<ServiceAt> {
-    let access = match scheme {
-        // FTPS is asked for at the port of FTP (AUTH TLS): the other one may be closed.
-        Scheme::Ftp | Scheme::Ftps => "ftp",
-        Scheme::Sftp => "sftp",
-        Scheme::Http | Scheme::Webdav => "http",
-        Scheme::Https | Scheme::Webdavs => "https",
-    };
-    let url = &share.access.iter().find(|one| one.protocol == access)?.url;
+    let ServiceNode { node, pin } = known.get(&scheme.service())?;
+    let url = &share.access.iter().find(|one| one.protocol == scheme.listener())?.url;
     let (_, rest) = url.split_once("://")?;
     let url = format!("{}://{}@{rest}", scheme.name(), encoded(user, false));
     let Ok(Target::Service(mut at)) = Target::parse(&url) else { return None };
     // The URL is for other machines; from here it is reached at the address that it listens on.
-    let listen = text(known.node(scheme), "listen")?;
+    let listen = text(node, "listen")?;
     let listen: SocketAddr = listen.split(", ").next()?.parse().ok()?;
     at.host = from_here(listen).ip().to_string();
-    at.terms.pin = match scheme {
-        Scheme::Ftp | Scheme::Http | Scheme::Webdav => None,
+    at.terms.pin = match (scheme.is_secure(), scheme.plain()) {
+        (false, _) => None,
         // Without it anybody would be believed: then there is no target.
-        Scheme::Ftps => Some(hexadecimal(known.ftp_pin.as_deref()?)),
-        Scheme::Https | Scheme::Webdavs => Some(hexadecimal(known.http_pin.as_deref()?)),
-        Scheme::Sftp => Some(text(&known.sftp, "host_keys")?),
+        (true, Some(_)) => Some(hexadecimal(pin.as_deref()?)),
+        (true, None) => Some(text(node, "host_keys")?),
     };
     Some(at)
 }

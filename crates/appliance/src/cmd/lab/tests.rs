@@ -1,6 +1,6 @@
 //! Targets from what a server says of itself, and what stands in their way.
 
-use super::target::{Known, Obstacles, of};
+use super::target::{Known, Obstacles, ServiceNode, of};
 use super::*;
 use serde_json::{Value, json};
 
@@ -25,13 +25,12 @@ fn known(ftp: &Value, http: &Value) -> Known {
     }
     let sftp = json!({"state": "online", "listen": "0.0.0.0:10218", "passwords": true,
         "login_root": "shares", "host_keys": ["SHA256:abc"]});
-    Known {
-        ftp: node(&all[0]),
-        sftp: node(&sftp),
-        http: node(&all[1]),
-        ftp_pin: Some("AB:01".into()),
-        http_pin: Some("CD:02".into()),
-    }
+    let one = |node, pin: Option<&str>| ServiceNode { node, pin: pin.map(Into::into) };
+    Known::from([
+        (Service::Ftp, one(node(&all[0]), Some("AB:01"))),
+        (Service::Sftp, one(node(&sftp), None)),
+        (Service::Http, one(node(&all[1]), Some("CD:02"))),
+    ])
 }
 
 fn share() -> ShareStatus {
@@ -48,11 +47,9 @@ fn share() -> ShareStatus {
 
 #[test]
 fn every_protocol_becomes_a_target_that_is_pinned() {
-    let known = known(&json!({}), &json!({"plain": "serve", "basic_over_plain": true}));
-    let urls: Vec<String> = SCHEMES
-        .iter()
-        .map(|row| of(row.0, &share(), "ann@home", &known).unwrap().to_string())
-        .collect();
+    let mut known = known(&json!({}), &json!({"plain": "serve", "basic_over_plain": true}));
+    let urls =
+        Scheme::ALL.map(|scheme| of(scheme, &share(), "ann@home", &known).unwrap().to_string());
     let expected = [
         "ftp://ann%40home@127.0.0.1:10021/a%20b",
         "ftps://ann%40home@127.0.0.1:10021/a%20b?pin=ab01",
@@ -63,17 +60,17 @@ fn every_protocol_becomes_a_target_that_is_pinned() {
         "webdavs://ann%40home@127.0.0.1:10443/a%20b?pin=cd02",
     ];
     assert_eq!(urls, expected);
-    let unknown = Known { http_pin: None, ..known };
-    assert!(of(Scheme::Https, &share(), "ann", &unknown).is_err(), "nobody is believed unseen");
+    known.get_mut(&Service::Http).unwrap().pin = None;
+    assert!(of(Scheme::Https, &share(), "ann", &known).is_err(), "nobody is believed unseen");
 }
 
 #[test]
 fn what_stands_in_the_way_is_told_once_with_the_way_there_and_back() {
     let known = known(&json!({"state": "disabled", "listen": ""}), &json!({}));
     let mut obstacles = Obstacles::default();
-    let there: Vec<&str> = SCHEMES
-        .iter()
-        .filter_map(|row| obstacles.or_none(of(row.0, &share(), "ann", &known)))
+    let there: Vec<&str> = Scheme::ALL
+        .into_iter()
+        .filter_map(|scheme| obstacles.or_none(of(scheme, &share(), "ann", &known)))
         .map(|at| at.scheme.name())
         .collect();
     assert_eq!(there, ["sftp", "https", "webdavs"]);
@@ -158,7 +155,7 @@ fn shares_that_cannot_take_the_files_are_refused() {
 fn only_protocols_that_there_are_can_be_named() {
     let named =
         |names: &[&str]| schemes(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
-    assert_eq!(named(&[]).unwrap().len(), SCHEMES.len());
+    assert_eq!(named(&[]).unwrap().len(), Scheme::ALL.len());
     assert_eq!(named(&["https", "ftp"]).unwrap(), [Scheme::Https, Scheme::Ftp]);
     assert!(named(&["gopher"]).unwrap_err().why().contains("gopher"));
 }

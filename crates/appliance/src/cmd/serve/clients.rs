@@ -143,7 +143,7 @@ impl NfsClients {
 fn held(key: ClientKey, tally: Tally) -> NfsClient {
     NfsClient {
         id: show::id(key),
-        protocol: key.protocol.name().to_owned(),
+        protocol: key.protocol.id().to_owned(),
         version: "3".to_owned(),
         addresses: Vec::new(),
         label: show::id(key),
@@ -185,7 +185,7 @@ impl NfsState for NfsClients {
             let (kind, access, deny) = show::open(&row.what);
             NfsOpen {
                 client: show::id(row.owner.client),
-                protocol: row.owner.client.protocol.name().to_owned(),
+                protocol: row.owner.client.protocol.id().to_owned(),
                 label: label.to_owned(),
                 file: self.names.file_of(row.key),
                 kind: kind.to_owned(),
@@ -202,7 +202,7 @@ impl NfsState for NfsClients {
             let (kind, offset, length) = show::lock(&row.what);
             NfsLock {
                 client: show::id(row.owner.client),
-                protocol: row.owner.client.protocol.name().to_owned(),
+                protocol: row.owner.client.protocol.id().to_owned(),
                 label: label.to_owned(),
                 file: self.names.file_of(row.key),
                 kind: kind.to_owned(),

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::clock::{NS_PER_S, wall_ns};
 use base::node::{Context, Value};
+use base::protocol::{Port, Service};
 use control::accounts::identity::Users;
 use control::certificates::Certificates;
 use control::transfers::Transfers;
@@ -36,12 +37,12 @@ use serve::transport::tls::{Offer, Tls};
 use serve::transport::{Budgets, Runtimes, Tasks};
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
-use vfs::share::{self, Shares};
+use vfs::share::Shares;
 
 use super::condition::{self, cut_off};
 use super::tls::TlsChoice;
 use crate::out::{Failure, chain};
-use crate::services::Service;
+use crate::services::Listens;
 use door::Door;
 use ways::Way;
 pub use ways::ways;
@@ -60,7 +61,7 @@ pub trait Protocol: Send + Sync {
     fn set(&self, document: &Document);
 
     /// Where it listens by its settings.
-    fn ports(&self) -> Vec<Service>;
+    fn ports(&self) -> Vec<Port>;
 
     /// How shares are reached.
     fn ways(&self) -> Vec<Way>;
@@ -69,7 +70,7 @@ pub trait Protocol: Send + Sync {
     fn tls(&self) -> Option<&Arc<Tls>>;
 
     /// Serves what comes at these sockets. `None` if the runtimes have ended.
-    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Service)>) -> Option<Tasks>;
+    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Port)>) -> Option<Tasks>;
 
     /// The locks that it keeps, if it keeps any of its own.
     fn locks(&self) -> Option<&Locks> {
@@ -112,13 +113,8 @@ pub struct Parts {
 
 impl Parts {
     /// What one of the services is made of, and who counts its sign-ins.
-    pub fn for_one(&self, service: share::Service) -> (Arc<Files>, Arc<Door>) {
-        let door = Arc::new(Door::new(service.name(), self.users.clone()));
-        let place = match service {
-            share::Service::Ftp => 1,
-            share::Service::Sftp => 2,
-            share::Service::Http => 3,
-        };
+    pub fn for_one(&self, service: Service) -> (Arc<Files>, Arc<Door>) {
+        let door = Arc::new(Door::new(service.id(), self.users.clone()));
         let files = Files {
             service,
             shares: self.shares.clone(),
@@ -129,7 +125,7 @@ impl Parts {
             sign_ins: self.sign_ins.clone(),
             hub: self.hub.clone(),
             transfers: self.transfers.clone(),
-            budgets: Arc::new(Budgets::sharing(self.limits, &self.places, place)),
+            budgets: Arc::new(Budgets::sharing(self.limits, &self.places, service.index())),
             large: LargeBuffers::default(),
         };
         (Arc::new(files), door)
@@ -154,13 +150,13 @@ pub fn all(
         let choice = room::choice(&service, document);
         service.set_tls(choice, certificates).map(|()| Arc::new(service))
     };
-    let made = parts.for_one(share::Service::Ftp);
+    let made = parts.for_one(Service::Ftp);
     let ftp = ftp::Ftp::new(made.0.clone(), offer(Offer::FTP)?, document);
     let ftp = service(made, Box::new(ftp) as Box<dyn Protocol>)?;
-    let made = parts.for_one(share::Service::Sftp);
+    let made = parts.for_one(Service::Sftp);
     let sftp = sftp::Sftp::new(made.0.clone(), parts.users.clone(), &parts.state, document)?;
     let sftp = service(made, Box::new(sftp))?;
-    let made = parts.for_one(share::Service::Http);
+    let made = parts.for_one(Service::Http);
     let locks = http::locks(&parts.state, &parts.locks)?;
     let tls = offer(Offer::HTTP)?;
     let http = http::Http::new(made.0.clone(), tls, locks, certificates, (document, at.1));
@@ -241,8 +237,8 @@ impl FileService {
     }
 
     /// Where one of its ports is.
-    pub fn address(&self, port: Service) -> SocketAddr {
-        SocketAddr::new(self.at.0, port.port.saturating_add(self.at.1))
+    pub fn address(&self, port: Port) -> SocketAddr {
+        SocketAddr::new(self.at.0, port.number.saturating_add(self.at.1))
     }
 
     /// Where it listens by its settings.

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::clock::{NS_PER_S, wall_ns};
+use base::protocol::ports::NFS;
 use probe::hub::Hub;
 use serve::nfs3;
 use serve::nfs4::Stateful;
@@ -28,7 +29,7 @@ use super::owners::Owners;
 use super::settings::NfsSettings;
 use super::{nfs4, nlm, portmap};
 use crate::out::{Failure, chain};
-use crate::services::NFS;
+use crate::services::Listens;
 
 /// What the service is made of: the same over all its starts.
 pub struct Parts {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 use base::node::Shape;
+use base::protocol::ports::{ADMIN, NFS, PORTMAP};
 use control::state;
 use control::tree::Override;
 use vfs::share::rules::Rules;
@@ -15,7 +16,7 @@ use super::exports::Exports;
 use super::settings;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-use crate::services::{ADMIN, NFS, PORTMAP};
+use crate::services::Listens;
 use crate::sys;
 
 /// The checked options.

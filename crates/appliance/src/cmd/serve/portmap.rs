@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use base::protocol::ports::PORTMAP;
 use serve::nlm::Nlm;
 use serve::portmap::{self, Entry, PortMap};
 use serve::transport::{Budgets, Runtimes, Tasks, small};
@@ -11,8 +12,6 @@ use wire::nfs3::{NFS_PROGRAM, NFS_V3};
 use wire::nfs4::NFS_V4;
 use wire::nlm4::{NLM_PROGRAM, NLM_V4};
 use wire::nsm::{NSM_PROGRAM, NSM_V1};
-
-use crate::services::PORTMAP;
 
 /// All programs on NFS's port.
 const PROGRAMS: [(u32, u32); 5] = [
@@ -52,7 +51,7 @@ pub fn start(
     }
     let map = PortMap::new(nfs.ip(), at.port(), programs);
     let started = portmap::start(at, (map, Arc::clone(budgets)), runtimes, tasks);
-    started.map(|()| at.port() == PORTMAP.port).map_err(|e| {
+    started.map(|()| at.port() == PORTMAP.number).map_err(|e| {
         format!(
             "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the network, and mount \
              with nolock"

@@ -10,6 +10,7 @@ use base::limits::AUDIT_ROWS_MAX;
 use base::log::{self, Line, Wanted};
 use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
+use base::protocol::Service;
 use base::units::utc;
 use control::accounts::People;
 use control::appliance::{Appliance, ShareStatus};
@@ -32,7 +33,6 @@ use super::tls::TlsChoice;
 use super::{certificates, files, watch};
 use crate::lab;
 use crate::out::Failure;
-use crate::services::NFS;
 use crate::shares::room::{PREFIX, Room, Services};
 
 /// Joins all rooms to the tree; NFS hears of other certificates from now on.
@@ -76,7 +76,7 @@ fn branches(
         running.certificates.branch(),
         running.storage.transfers().branch(),
         running.replication.branch(),
-        Branch::new(&["configuration", "services", NFS.name], nfs),
+        Branch::new(&["configuration", "services", Service::Nfs.id()], nfs),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(lab::PREFIX, lab),
         Branch::new(&["maintenance", "logs"], Arc::new(Logs)),
@@ -209,8 +209,10 @@ impl Apply for Nfs {
             return vec![Self::problem(&failure, "tls_certificate")];
         }
         let table = self.running.storage.table().load();
-        let wanting =
-            table.iter().filter_map(|share| choice.check(&share.rules.get()).err()).next();
+        let wanting = table
+            .iter()
+            .filter_map(|share| choice.check(&share.rules_for(Service::Nfs).get()).err())
+            .next();
         wanting.map(|failure| Self::problem(&failure, "tls_client_ca")).into_iter().collect()
     }
 
@@ -275,7 +277,7 @@ impl Live for Nfs {
         let condition = self.service().condition();
         let Parts { budgets, at, .. } = self.service().parts();
         let certificate = self.running.storage.tls().told(&self.running.certificates, "NFS");
-        let mut state = told(NFS.name, &condition, budgets, Some(certificate));
+        let mut state = told(Service::Nfs.id(), &condition, budgets, Some(certificate));
         if let Condition::Online(up) = &condition {
             state.extend(serving(up.since, at.to_string()));
         }
@@ -289,7 +291,7 @@ impl Live for Nfs {
         _parameters: &BTreeMap<String, Value>,
         who: &Who,
     ) -> Result<Json, Problem> {
-        restarted(path, (NFS.name, "NFS"), who, || self.service().restart())
+        restarted(path, (Service::Nfs.id(), "NFS"), who, || self.service().restart())
     }
 
     fn overrides(&self, _path: &Path) -> Vec<Override> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use base::log::{self, Level};
 use base::node::{Path, Value};
+use base::protocol::Service;
 use control::listen::node::ADMINISTRATION;
 use control::tree::{Document, Override};
 
 use super::tls::TlsChoice;
 use crate::cli::{ServeArgs, Switch};
-use crate::services::{FTP, HTTP, NFS, SFTP};
 
 /// The settings in force.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct NfsSettings {
 
 /// The node of NFS.
 pub fn nfs() -> Path {
-    Path::of(&["configuration", "services", NFS.name])
+    Path::of(&["configuration", "services", Service::Nfs.id()])
 }
 
 /// The node of the log.
@@ -73,7 +73,7 @@ pub fn set_log_levels(document: &Document) {
         name.and_then(|name| Level::named(name.as_text()?)).unwrap_or(Level::Info)
     };
     log::set_level(None, level(&logs(), "level"));
-    for service in [NFS.name, FTP.name, SFTP.name, HTTP.name, ADMINISTRATION] {
+    for service in Service::ALL.map(Service::id).into_iter().chain([ADMINISTRATION]) {
         let at = Path::of(&["configuration", "services", service]);
         log::set_level(Some(service), level(&at, "log_level"));
     }

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::clock::{NS_PER_S, wall_ns};
+use base::protocol::Service;
+use base::protocol::ports::ADMIN;
 use control::alerts::Alerts;
 use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
@@ -23,7 +25,6 @@ use super::files::dav::DavLocks;
 use super::nfs::Condition;
 use super::storage::Storage;
 use crate::lab::Results;
-use crate::services::{ADMIN, NFS};
 
 /// Free space below this part of a file system is a problem worth telling.
 const SPACE_LOW: f64 = 0.05;
@@ -65,7 +66,8 @@ impl Appliance for Running {
         let shares = self.storage.shares();
         let problems = self.problems(&shares);
         let nfs = self.storage.nfs();
-        let mut services = vec![told(NFS.name, &nfs.condition(), &nfs.parts().at.to_string())];
+        let mut services =
+            vec![told(Service::Nfs.id(), &nfs.condition(), &nfs.parts().at.to_string())];
         services.extend(self.storage.files().iter().map(|one| {
             let at: Vec<String> = one.ports().iter().map(ToString::to_string).collect();
             told(one.name(), &one.condition(), &at.join(", "))

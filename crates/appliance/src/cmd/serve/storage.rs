@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
+use base::protocol::Service;
 use control::accounts::identity::Users;
 use control::accounts::machine::Machine;
 use control::appliance::{Access, ActingAs, ShareStatus};
@@ -76,8 +77,7 @@ fn given(plan: &Plan) -> ShareConfig {
         name: plan.share.clone(),
         directory: plan.dir.clone(),
         read_only: plan.read_only,
-        rules: Rules::default(),
-        services: Default::default(),
+        rules: Default::default(),
         root: Root::default(),
     }
     .with_rules(&plan.rules)
@@ -141,7 +141,7 @@ impl Storage {
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
         let offline = start_configured(&shares, document);
         let flush = Arc::new(FlushGroup::start().map_err(|e| failure(&e))?);
-        let places = Arc::new(Places::new(limits.connections, SERVICES));
+        let places = Arc::new(Places::new(limits.connections, Service::ALL.len()));
         let parts = Parts {
             at: plan.nfs,
             portmap: plan.portmap,
@@ -150,7 +150,7 @@ impl Storage {
             flush: flush.clone(),
             runtimes: Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
-            budgets: Arc::new(Budgets::sharing(limits, &places, NFS_PLACES)),
+            budgets: Arc::new(Budgets::sharing(limits, &places, Service::Nfs.index())),
             places,
             hub: hub.clone(),
             tls,
@@ -265,7 +265,12 @@ impl Storage {
                 read_only: share.read_only,
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
-                exports: share.rules.get().iter().map(ToString::to_string).collect(),
+                exports: share
+                    .rules_for(Service::Nfs)
+                    .get()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
                 access: self.ways(&share.name),
             }
         };
@@ -390,11 +395,6 @@ impl Storage {
     }
 }
 
-/// The services that share the places for connections: NFS, FTP, SFTP, HTTP.
-const SERVICES: usize = 4;
-/// Which of them NFS is; the others are counted from 1 ([`files::Parts::for_one`]).
-const NFS_PLACES: usize = 0;
-
 /// Limits with so many bytes for requests and replies of each service, and with this many
 /// descriptors: half of them are the open files', a part stays for everything else, connections get
 /// the rest.
@@ -436,6 +436,6 @@ impl Sampler for Keeper {
         }
         gauges.flushes.set(flushes.flushes);
         gauges.flush_waiters.set(flushes.waiting);
-        vec![Sample::raw("nfs.connections", budgets.connections().max(0) as f64)]
+        vec![Sample::raw(Service::Nfs.connections(), budgets.connections().max(0) as f64)]
     }
 }

@@ -33,14 +33,15 @@ fn a_share_takes_over_what_its_project_says() {
     let project = Path::of(&["shares", "p"]);
     assert_eq!(paths(&document), [share("a"), share("b")]);
     let plain = read(&document, "a").expect("good");
-    assert!(!plain.read_only && plain.rules.is_empty());
+    assert!(!plain.read_only && plain.rules_for(Service::Nfs).is_empty());
     document.set(&project, "read_only", Value::Bool(true));
     document.set(&project, "nfs", Value::text("none"));
     document.set(&share("b"), "nfs", Value::text("ro"));
     document.set(&share("b"), "nfs_exceptions", Value::texts(["10.0.0.0/8(rw)"]));
     let [a, b] = ["a", "b"].map(|name| read(&document, name).expect("good"));
     assert!(a.read_only && b.read_only);
-    let access = |one: &ShareConfig, ip: [u8; 4]| one.rules.grant(ip.into(), 1).access;
+    let access =
+        |one: &ShareConfig, ip: [u8; 4]| one.rules_for(Service::Nfs).grant(ip.into(), 1).access;
     assert_eq!(access(&a, [10, 0, 0, 1]), Access::None);
     assert_eq!(access(&b, [10, 0, 0, 1]), Access::ReadWrite);
     assert_eq!(access(&b, [11, 0, 0, 1]), Access::ReadOnly);
@@ -48,7 +49,7 @@ fn a_share_takes_over_what_its_project_says() {
     document.set(&share("b"), "http_exceptions", Value::texts(["10.0.0.0/8(none)"]));
     let [a, b] = ["a", "b"].map(|name| read(&document, name).expect("good"));
     let access = |one: &ShareConfig, ip: [u8; 4]| {
-        one.services.each_ref().map(|rules| rules.grant(ip.into(), 1).access)
+        Service::SIGN_IN.map(|service| one.rules_for(service).grant(ip.into(), 1).access)
     };
     let [all, ro, none] = [Access::ReadWrite, Access::ReadOnly, Access::None];
     assert_eq!(access(&a, [10, 0, 0, 1]), [all, all, ro], "FTP, SFTP, HTTP");

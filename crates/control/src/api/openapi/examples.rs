@@ -5,7 +5,7 @@ use axum::http::Method;
 use base::limits::{API_TOP_MAX, AUDIT_ROWS_MAX, NODE_DEPTH_MAX, TRANSFER_LOG_ROWS_MAX};
 use base::log::Level;
 use serde_json::{Value, json};
-use vfs::transfers::{Direction, Outcome, Protocol};
+use vfs::transfers::{Direction, Outcome, Scheme};
 
 use crate::api::routes::Route;
 
@@ -41,7 +41,7 @@ pub(super) fn parameter(path: &str, name: &str) -> (bool, Value, Option<Value>) 
         ("/configuration/compare", "from") => (number(0, None), Some(json!(0))),
         ("/audit", "path") => (text(), Some(json!("/configuration"))),
         ("/transfers", "since" | "until") => (number(0, None), None),
-        ("/transfers", "protocol") => names(&Protocol::ALL.map(Protocol::name)),
+        ("/transfers", "protocol") => names(&Scheme::LOGGED.map(Scheme::name)),
         ("/transfers", "direction") => names(&Direction::ALL.map(Direction::name)),
         ("/transfers", "outcome") => names(&Outcome::ALL.map(Outcome::name)),
         ("/transfers", "limit") => (number(0, Some(TRANSFER_LOG_ROWS_MAX)), Some(json!(10))),

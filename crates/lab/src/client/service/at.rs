@@ -7,88 +7,14 @@
 //! [`Target`]: crate::client::Target
 
 use super::super::ClientError;
+pub use base::protocol::Scheme;
+use base::protocol::ports;
 use base::text::{UNRESERVED, percent};
 use std::fmt;
 use std::path::PathBuf;
 
 /// The environment variable with the password, unless the URL says otherwise.
 pub const PASSWORD_ENV: &str = "PLIMSOLL_LAB_PASSWORD";
-
-/// A service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scheme {
-    /// FTP (RFC 959) without protection.
-    Ftp,
-    /// FTP with TLS (RFC 4217) on both connections.
-    Ftps,
-    /// SFTP (draft-ietf-secsh-filexfer-02).
-    Sftp,
-    /// HTTP/1.1 (RFC 9112): GET, HEAD and PUT.
-    Http,
-    /// The same with TLS.
-    Https,
-    /// WebDAV (RFC 4918) over HTTP/1.1.
-    Webdav,
-    /// The same with TLS.
-    Webdavs,
-}
-
-/// A row of [`SCHEMES`]: the scheme, its name in a URL and for people, its port, and the plain one
-/// of its family.
-pub type Row = (Scheme, &'static str, &'static str, u16, Option<Scheme>);
-
-/// The services.
-pub const SCHEMES: &[Row] = &[
-    (Scheme::Ftp, "ftp", "FTP", 21, None),
-    (Scheme::Ftps, "ftps", "FTPS", 21, Some(Scheme::Ftp)),
-    (Scheme::Sftp, "sftp", "SFTP", 218, None),
-    (Scheme::Http, "http", "HTTP", 80, None),
-    (Scheme::Https, "https", "HTTPS", 443, Some(Scheme::Http)),
-    (Scheme::Webdav, "webdav", "WebDAV", 80, None),
-    (Scheme::Webdavs, "webdavs", "WebDAV with TLS", 443, Some(Scheme::Webdav)),
-];
-
-/// The port of FTP that begins with TLS (`?implicit`).
-const FTPS_PORT: u16 = 990;
-
-impl Scheme {
-    /// The scheme of this name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        SCHEMES.iter().find(|s| s.1 == name).map(|s| s.0)
-    }
-
-    /// Its name in a URL.
-    pub fn name(self) -> &'static str {
-        SCHEMES.iter().find(|s| s.0 == self).map_or("?", |s| s.1)
-    }
-
-    /// Its name for people.
-    pub fn title(self) -> &'static str {
-        SCHEMES.iter().find(|s| s.0 == self).map_or("?", |s| s.2)
-    }
-
-    /// Whether nobody on the way can read along.
-    pub fn is_secure(self) -> bool {
-        self == Self::Sftp || self.plain().is_some()
-    }
-
-    /// The same service without TLS, if this is one with it.
-    pub fn plain(self) -> Option<Self> {
-        SCHEMES.iter().find(|s| s.0 == self).and_then(|s| s.4)
-    }
-
-    /// Its port, unless one is told: of FTP that begins with TLS if that is `implicit`.
-    pub fn port(self, implicit: bool) -> u16 {
-        if implicit {
-            return FTPS_PORT;
-        }
-        SCHEMES.iter().find(|s| s.0 == self).map_or(0, |s| s.3)
-    }
-
-    fn is_tls(self) -> bool {
-        self.plain().is_some()
-    }
-}
 
 /// Where a password is.
 #[derive(Clone, PartialEq, Eq)]
@@ -205,7 +131,8 @@ impl ServiceAt {
             Some((host, port)) if !port.ends_with(']') => {
                 (host, port.parse().map_err(|_| "has a port that is not a number")?)
             }
-            _ => (server, scheme.port(at.terms.implicit)),
+            _ if at.terms.implicit => (server, ports::FTPS.number),
+            _ => (server, scheme.port()),
         };
         (at.host, at.port) = (host.trim_matches(['[', ']']).to_owned(), port);
         let path = decoded(path)?;
@@ -244,7 +171,7 @@ impl ServiceAt {
         if terms.implicit && self.scheme != Scheme::Ftps {
             return Err("is not FTP, which alone can be implicit");
         }
-        if !self.scheme.is_tls() && (terms.tls.is_some() || terms.ca.is_some()) {
+        if self.scheme.plain().is_none() && (terms.tls.is_some() || terms.ca.is_some()) {
             return Err("is not TLS, which alone has versions and authorities");
         }
         if self.scheme == Scheme::Sftp && self.user.is_none() {

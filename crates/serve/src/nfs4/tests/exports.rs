@@ -1,5 +1,6 @@
 //! Export rules: each admits, and each refuses.
 
+use vfs::share::Service;
 use vfs::share::rules::{Flavor, Lookup, Rules, Transport};
 
 use super::*;
@@ -27,7 +28,7 @@ fn with(rules: &str) -> World {
 fn set(world: &World, rules: &str) {
     let shares = world.nfs.shares.load();
     let share = shares.iter().next().expect("a share");
-    share.rules.set(Rules::parse(rules, &Nobody).expect(rules));
+    share.rules_for(Service::Nfs).set(Rules::parse(rules, &Nobody).expect(rules));
 }
 
 fn handle_of_share(world: &World) -> Vec<u8> {

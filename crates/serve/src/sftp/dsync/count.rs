@@ -11,7 +11,7 @@ use vfs::fs::Result;
 
 use crate::files::Caller;
 
-/// Operations, by their numbers in `probe::labels`.
+/// Operations, by their numbers in `schema/dsync.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Op {

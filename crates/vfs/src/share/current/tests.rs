@@ -63,16 +63,8 @@ fn whoever_looks_meanwhile_sees_the_one_or_the_other() {
             let mut next = ShareTable::clone(&shares.load());
             next.remove(gone).expect("there");
             let fs = spare[usize::from(new == "y")].clone();
-            let rules = Arc::default();
-            next.put(New {
-                name: new,
-                fs,
-                read_only: false,
-                id: 2,
-                rules,
-                services: ServiceRules::default(),
-            })
-            .expect("new");
+            let rules = ServiceRules::default();
+            next.put(New { name: new, fs, read_only: false, id: 2, rules }).expect("new");
             shares.replace(next);
         }
         end.store(true, Ordering::Release);

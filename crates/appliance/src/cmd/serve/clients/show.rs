@@ -5,13 +5,13 @@ use vfs::locks::{ClientKey, Kind, LeaseKind, Protocol, Range, SHARE_READ, SHARE_
 
 /// A client's id, as in the API.
 pub fn id(key: ClientKey) -> String {
-    format!("{}-{:016x}", key.protocol.name(), key.id)
+    format!("{}-{:016x}", key.protocol.id(), key.id)
 }
 
 /// The client that an id means.
 pub fn key(id: &str) -> Option<ClientKey> {
     let (name, number) = id.split_once('-')?;
-    let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)?;
+    let protocol = Protocol::by_id(name)?;
     let digits = number.len() <= 16 && number.bytes().all(|b| b.is_ascii_hexdigit());
     let number = u64::from_str_radix(number, 16).ok().filter(|_| digits)?;
     Some(ClientKey { protocol, id: number })

@@ -4,6 +4,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use base::node::Context;
+use base::protocol::ports::{FTP, FTPS};
+use base::protocol::{Port, Service};
 use control::tree::{Document, Problem};
 use serve::files::Files;
 use serve::ftp::{Entry, Server, Settings, TlsUse, node};
@@ -13,7 +15,6 @@ use serve::transport::{Runtimes, Tasks};
 use super::values::Values;
 use super::ways::Way;
 use super::{Protocol, ways};
-use crate::services::{FTP, FTPS, Service};
 
 /// FTP in this program.
 pub struct Ftp {
@@ -36,7 +37,7 @@ impl Protocol for Ftp {
     }
 
     fn check(&self, document: &Document) -> Option<Problem> {
-        let values = Values::of(document, FTP.name);
+        let values = Values::of(document, Service::Ftp);
         let ports = || values.check_ports("passive_ports");
         let masquerade = || {
             let text = values.text("masquerade_address")?;
@@ -52,7 +53,7 @@ impl Protocol for Ftp {
         self.server.set(settings(document));
     }
 
-    fn ports(&self) -> Vec<Service> {
+    fn ports(&self) -> Vec<Port> {
         if self.server.settings().implicit { vec![FTP, FTPS] } else { vec![FTP] }
     }
 
@@ -62,13 +63,8 @@ impl Protocol for Ftp {
             TlsUse::Offered => Some("encrypted if the client asks for it"),
             TlsUse::Required => Some("TLS is required"),
         };
-        let way = |at: Service, note| Way {
-            name: at.name,
-            scheme: at.name,
-            at,
-            command: ways::lftp,
-            note,
-        };
+        let way =
+            |at: Port, note| Way { name: at.name, scheme: at.name, at, command: ways::lftp, note };
         let ports = self.ports().into_iter();
         ports.map(|at| way(at, tls.filter(|_| at == FTP))).collect()
     }
@@ -77,15 +73,15 @@ impl Protocol for Ftp {
         Some(&self.tls)
     }
 
-    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Service)>) -> Option<Tasks> {
-        let entry = |service| if service == FTPS { Entry::Implicit } else { Entry::Explicit };
-        let sockets = sockets.into_iter().map(|(socket, service)| (socket, entry(service)));
+    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Port)>) -> Option<Tasks> {
+        let entry = |port| if port == FTPS { Entry::Implicit } else { Entry::Explicit };
+        let sockets = sockets.into_iter().map(|(socket, port)| (socket, entry(port)));
         self.server.start(&self.files, runtimes, sockets.collect())
     }
 }
 
 fn settings(document: &Document) -> Settings {
-    let values = Values::of(document, FTP.name);
+    let values = Values::of(document, Service::Ftp);
     Settings {
         tls: match values.text("tls").as_deref() {
             Some("off") => TlsUse::Off,

@@ -8,11 +8,13 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::SystemClock;
 use base::node::{Context, Value};
+use base::protocol::ports::{HTTP, HTTPS};
+use base::protocol::{Port, Service};
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
 use serve::http::dav::locks::Locks;
-use serve::http::{self, Plain, Port, Settings, SignIn, node};
+use serve::http::{self, Plain, Settings, SignIn, node};
 use serve::transport::tls::Tls;
 use serve::transport::{Runtimes, Tasks};
 use vfs::locks::LockTable;
@@ -22,7 +24,6 @@ use super::ways::Way;
 use super::{Protocol, ways};
 use crate::cmd::serve::status::machine_name;
 use crate::out::Failure;
-use crate::services::{HTTP, HTTPS, Service};
 
 /// HTTP in this program.
 pub struct Http {
@@ -58,7 +59,7 @@ impl Protocol for Http {
     }
 
     fn check(&self, document: &Document) -> Option<Problem> {
-        Values::of(document, HTTP.name).check_umask()
+        Values::of(document, Service::Http).check_umask()
     }
 
     fn set(&self, document: &Document) {
@@ -66,14 +67,14 @@ impl Protocol for Http {
         self.plain.store(has_plain(document), Relaxed);
     }
 
-    fn ports(&self) -> Vec<Service> {
+    fn ports(&self) -> Vec<Port> {
         if self.plain.load(Relaxed) { vec![HTTP, HTTPS] } else { vec![HTTPS] }
     }
 
     fn ways(&self) -> Vec<Way> {
         let settings = self.http.settings();
         let redirects = settings.plain == Plain::Redirect;
-        let way = |at: Service| {
+        let way = |at: Port| {
             let note = (redirects && at == HTTP).then_some("leads to HTTPS");
             Way { name: at.name, scheme: at.name, at, command: ways::curl, note }
         };
@@ -97,9 +98,9 @@ impl Protocol for Http {
         vec![("locks", Value::Integer(locks))]
     }
 
-    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Service)>) -> Option<Tasks> {
-        let port = |service| if service == HTTPS { Port::Secure } else { Port::Plain };
-        let sockets = sockets.into_iter().map(|(socket, service)| (socket, port(service)));
+    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Port)>) -> Option<Tasks> {
+        let port = |port| if port == HTTPS { http::Port::Secure } else { http::Port::Plain };
+        let sockets = sockets.into_iter().map(|(socket, at)| (socket, port(at)));
         http::serve(&self.http, runtimes, sockets.collect())
     }
 }
@@ -123,18 +124,18 @@ const LOCKS: &str = "dav-locks";
 
 /// Whether there is to be a port without TLS.
 fn has_plain(document: &Document) -> bool {
-    !Values::of(document, HTTP.name).is("plain", "off")
+    !Values::of(document, Service::Http).is("plain", "off")
 }
 
 fn settings(document: &Document, offset: u16) -> Settings {
-    let values = Values::of(document, HTTP.name);
+    let values = Values::of(document, Service::Http);
     Settings {
         name: machine_name(),
         plain: match values.text("plain").as_deref() {
             Some("serve") => Plain::Serve,
             _ => Plain::Redirect,
         },
-        secure_port: HTTPS.port.saturating_add(offset),
+        secure_port: HTTPS.number.saturating_add(offset),
         sign_in: match values.text("sign_in").as_deref() {
             Some("optional") => SignIn::Optional,
             Some("none") => SignIn::None,

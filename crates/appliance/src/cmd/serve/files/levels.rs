@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use probe::sample::{Sample, Sampler};
-use vfs::share::Service;
 
 use super::{FileService, dav};
 
@@ -36,21 +35,12 @@ impl Sampler for Levels {
     fn begin(&mut self, _now_ns: u64) {}
 }
 
-/// Its statistics: connections, sign-ins, and those refused.
-fn names(service: Service) -> [&'static str; 3] {
-    match service {
-        Service::Ftp => ["ftp.connections", "ftp.logins", "ftp.failures"],
-        Service::Sftp => ["sftp.connections", "sftp.logins", "sftp.failures"],
-        Service::Http => ["http.connections", "http.logins", "http.failures"],
-    }
-}
-
 impl Counted {
     fn sample(&mut self) -> Vec<Sample> {
         let FileService { files, door, .. } = &*self.service;
-        let [connections, logins, failures] = names(files.service);
+        let [logins, failures] = files.service.sign_ins();
         let open = files.budgets.connections().max(0) as f64;
-        let mut samples = vec![Sample::raw(connections, open)];
+        let mut samples = vec![Sample::raw(files.service.connections(), open)];
         samples.extend(self.service.protocol.locks().map(dav::level));
         // Events, each told once: not rates over the time between two readings, which is never
         // quite a second.

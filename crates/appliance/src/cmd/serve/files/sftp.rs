@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::node::{Context, Value};
+use base::protocol::ports::SFTP;
+use base::protocol::{Port, Service};
 use control::accounts::identity::Users;
 use control::tree::{Document, Problem};
 use serve::files::Files;
@@ -18,7 +20,6 @@ use super::values::Values;
 use super::ways::Way;
 use super::{Protocol, ways};
 use crate::out::Failure;
-use crate::services::{SFTP, Service};
 
 /// SFTP in this program.
 pub struct Sftp {
@@ -62,7 +63,7 @@ impl Sftp {
 
     /// Believes the authorities of a configuration.
     fn trust(&self, document: &Document) {
-        self.users.set_authorities(Values::of(document, SFTP.name).texts("authorities"));
+        self.users.set_authorities(Values::of(document, Service::Sftp).texts("authorities"));
     }
 }
 
@@ -72,7 +73,7 @@ impl Protocol for Sftp {
     }
 
     fn check(&self, document: &Document) -> Option<Problem> {
-        let values = Values::of(document, SFTP.name);
+        let values = Values::of(document, Service::Sftp);
         values.check_umask().or_else(|| values.check_ports("dsync_ports"))
     }
 
@@ -81,7 +82,7 @@ impl Protocol for Sftp {
         self.server.set(settings(&self.users, document));
     }
 
-    fn ports(&self) -> Vec<Service> {
+    fn ports(&self) -> Vec<Port> {
         vec![SFTP]
     }
 
@@ -94,7 +95,7 @@ impl Protocol for Sftp {
         None
     }
 
-    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Service)>) -> Option<Tasks> {
+    fn serve(&self, runtimes: &Runtimes, sockets: Vec<(TcpListener, Port)>) -> Option<Tasks> {
         let sockets = sockets.into_iter().map(|(socket, _)| socket).collect();
         self.server.start(&self.files, runtimes, sockets)
     }
@@ -108,7 +109,7 @@ impl Protocol for Sftp {
 }
 
 fn settings(users: &Arc<Users>, document: &Document) -> ServiceSettings {
-    let values = Values::of(document, SFTP.name);
+    let values = Values::of(document, Service::Sftp);
     ServiceSettings {
         channels: Settings {
             uploads: values.uploads(),

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use base::node::Path;
+use base::protocol::Service;
 use control::tree::{Document, Problem};
 use serve::files::settings::{LoginRoot, Uploads};
 
@@ -15,8 +16,8 @@ pub struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// Those of a service.
-    pub fn of(document: &'a Document, service: &str) -> Self {
-        Self { document, at: Path::of(&["configuration", "services", service]) }
+    pub fn of(document: &'a Document, service: Service) -> Self {
+        Self { document, at: Path::of(&["configuration", "services", service.id()]) }
     }
 
     /// Whether a switch is on.

@@ -3,12 +3,12 @@
 
 use std::net::SocketAddr;
 
+use base::protocol::Port;
 use control::appliance::Access;
 
 use super::{Condition, FileService};
 use crate::cmd::serve::announce::{host, host_name};
 use crate::out;
-use crate::services::Service;
 
 /// One way to a share.
 pub struct Way {
@@ -17,7 +17,7 @@ pub struct Way {
     /// How a URL begins.
     pub scheme: &'static str,
     /// At which port.
-    pub at: Service,
+    pub at: Port,
     /// A command, from a URL, the address, and the name of a share.
     pub command: fn(&str, SocketAddr, &str) -> String,
     /// What to know about it.
