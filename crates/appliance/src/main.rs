@@ -4,8 +4,6 @@ mod cli;
 mod cmd;
 mod lab;
 mod out;
-mod services;
-mod shares;
 mod sys;
 mod tree;
 

@@ -9,6 +9,7 @@ use control::certificates::node::CERTIFICATES;
 use control::replication::node::REPLICATION;
 use control::sessions::node::{PREFERENCES, SESSIONS};
 use control::transfers::node::TRANSFERS;
+use service::tree::SERVICES;
 
 /// The root.
 pub static ROOT: Context = Context::new(
@@ -41,20 +42,6 @@ static CONFIGURATION: Context = Context::new(
     &analytics::alert::node::ALERTS,
     &REPLICATION,
     &PREFERENCES,
-]);
-
-static SERVICES: Context = Context::new(
-    "services",
-    "Services",
-    "What the appliance offers to other machines.",
-    "services",
-)
-.children(&[
-    &serve::rpc::node::NODE,
-    &serve::ftp::node::NODE,
-    &serve::sftp::node::NODE,
-    &serve::http::node::NODE,
-    &control::listen::node::NODE,
 ]);
 
 static MAINTENANCE: Context = Context::new(

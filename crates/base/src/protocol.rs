@@ -20,6 +20,26 @@ pub struct Port {
     pub number: u16,
 }
 
+impl Port {
+    /// The highest of all: an offset that it bears is borne by every port.
+    pub const fn highest() -> Self {
+        let mut highest = ports::ADMIN;
+        let (mut service, mut at) = (0, 0);
+        while service < Service::ALL.len() {
+            let ports = Service::ALL[service].ports();
+            if at == ports.len() {
+                (service, at) = (service + 1, 0);
+            } else {
+                if ports[at].number > highest.number {
+                    highest = ports[at];
+                }
+                at += 1;
+            }
+        }
+        highest
+    }
+}
+
 /// Standard ports, before `--port-offset`.
 pub mod ports {
     use super::Port;

@@ -21,6 +21,10 @@ const ROOMS: &[Room] = &[
     Room { name: "host", may_import: &["base", "probe"] },
     Room { name: "analytics", may_import: &["base", "probe"] },
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
+    Room {
+        name: "service",
+        may_import: &["base", "wire", "probe", "vfs", "serve", "host", "analytics", "control"],
+    },
     Room { name: "lab", may_import: &["base", "wire", "probe", "host"] },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },
     Room { name: "sim", may_import: &["base"] },
@@ -32,6 +36,7 @@ const ROOMS: &[Room] = &[
             "probe",
             "vfs",
             "serve",
+            "service",
             "host",
             "analytics",
             "control",

@@ -1,57 +1,42 @@
 //! `plimsoll serve`: the wiring of the server, read top to bottom.
 
 mod announce;
-mod certificates;
-mod clients;
-mod condition;
 mod configuration;
-mod engine;
 mod exports;
-mod files;
 mod manager;
-mod names;
-mod nfs;
-mod nfs4;
-mod nlm;
-mod owners;
 mod plan;
-mod portmap;
-mod rooms;
 mod settings;
-mod status;
-mod storage;
-mod tls;
-mod users;
-mod watch;
 
-use std::sync::{Arc, OnceLock};
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use ::lab::desk::{Desk, Worker};
-use base::clock::{self, NS_PER_S, SystemClock, wall_ns};
+use base::clock::{self, SystemClock};
 use base::protocol::ports::ADMIN;
 use control::accounts::People;
 use control::api::Control;
+use control::appliance::ShareStatus;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::replication::Replication;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
+use control::tree::Branch;
 use probe::hub::{Hub, HubOptions};
+use service::listen::Listens;
+use service::running::{Beside, Running};
+use service::shares::{Root, ShareConfig};
+use service::storage::Setup;
+use service::{administration, certificates, users};
+use vfs::share::node::DEFAULT_PROJECT;
 
 use crate::cli::ServeArgs;
 use crate::cmd::memory;
-use crate::lab::{Results, from_here};
+use crate::lab::{self, Results, from_here};
 use crate::out::{Failure, chain};
-use crate::services::Listens;
 use crate::sys::{self, Signal};
 use announce::Announcement;
-use clients::NfsClients;
-use engine::Statistics;
-use files::dav::DavLocks;
 use plan::Plan;
-use settings::NfsSettings;
-use status::Running;
-use storage::Storage;
 
 /// Serves until SIGTERM or SIGINT.
 ///
@@ -65,54 +50,54 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let state = StateDir::open(&plan.state).map_err(|e| state_failure(&e))?;
     let keys = keys(&state)?;
-    let accounts = users::given(&plan).map_err(|e| state_failure(&e))?;
+    let accounts = users::given(&plan.users).map_err(|e| state_failure(&e))?;
 
     let tree = configuration::open(&state, args.config.as_deref())?;
-    let certificates = certificates::open(&state, &plan, &tree).map_err(|e| state_failure(&e))?;
+    let certificates =
+        certificates::open(&state, plan.address, &tree).map_err(|e| state_failure(&e))?;
     let document = tree.document();
-    let settings = NfsSettings::of(&plan.nfs_given, &document);
-    settings.tls.check(&plan.rules)?;
-
     let (hub, buffered) = hub();
-    let tls = (settings.tls.offer(&certificates)?, users::known(&accounts));
-    let given = (&plan, &settings, &*document);
-    let mut storage = Storage::start(given, &state, keys.handle_secret, (&hub, buffered), tls)?;
-    storage.start_files(&plan, &document, &certificates, &state)?;
-    let statistics = Statistics::start(&state, &hub, &storage)?;
-
-    let running = Arc::new(Running {
-        nfs: NfsClients::new(&storage, &hub),
-        dav: DavLocks::new(storage.files(), &hub),
-        hub,
-        statistics,
-        storage,
-        certificates: certificates.clone(),
-        lab: open_lab(&state)?,
+    let desk = open_lab(&state)?;
+    let setup = Setup {
+        share: given(&plan),
+        at: (plan.address, plan.port_offset),
+        nfs_given: &plan.nfs_given,
+        document: &document,
+        state: &state,
+        secret: keys.handle_secret,
+        hub: &hub,
+        buffered,
+        users: users::known(&accounts),
+        certificates: &certificates,
+    };
+    let beside = Beside {
+        lab: Box::new(Results(desk.clone())),
         replication: open_replication(&state)?,
-        started: wall_ns() / NS_PER_S,
-        admin: OnceLock::new(),
-        admin_places: OnceLock::new(),
-        alerts: OnceLock::new(),
-    });
+        links: registry::default_dir().join(::lab::bridge::cli::SOCKETS),
+        bytes_free: sys::bytes_free,
+    };
+    let running = Running::start(setup, beside)?;
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    rooms::join(&running, &state, &plan, &people, &tree)?;
+    let runs = lab::Room::new(desk.clone(), Box::new(OfLab(running.clone())), &tree.document());
+    let more = vec![Branch::new(lab::PREFIX, runs)];
+    administration::join(&running, &state, &people, &tree, more)?;
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
-    let config = certificates::listen(&certificates, &plan, &state);
+    let config = certificates::listen(&certificates, plan.admin, &state);
     let listening = listen(&running, &control, config)?;
     let keeper = certificates::keep(certificates)?;
     let registration = register(&plan, &state);
-    let lab = running.lab.0.start(from_here(running.storage.nfs().parts().at));
+    let lab = desk.start(from_here(running.storage.nfs_at()));
 
     Announcement {
         plan: &plan,
         running: &running,
         state: state.path(),
         admin: listening.admin(),
-        login: control.login_once(&users::for_login(&accounts, &plan)),
+        login: control.login_once(&users::for_login(&accounts, &plan.users)),
         first: first.as_deref().map(|password| (users::FIRST, password)),
         logged: manager::logged(),
     }
@@ -125,6 +110,32 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
+}
+
+/// The share of the command line.
+fn given(plan: &Plan) -> ShareConfig {
+    ShareConfig {
+        project: DEFAULT_PROJECT.to_owned(),
+        name: plan.share.clone(),
+        directory: plan.dir.clone(),
+        read_only: plan.read_only,
+        rules: Default::default(),
+        root: Root::default(),
+    }
+    .with_rules(&plan.rules)
+}
+
+/// What the laboratory asks of the server.
+struct OfLab(Arc<Running>);
+
+impl lab::Serving for OfLab {
+    fn shares(&self) -> Vec<ShareStatus> {
+        self.0.storage.shares()
+    }
+
+    fn nfs(&self) -> SocketAddr {
+        self.0.storage.nfs_at()
+    }
 }
 
 /// The secrets; the names of uploads follow from them.
@@ -155,11 +166,11 @@ fn hub() -> (Arc<Hub>, usize) {
 }
 
 /// Runs of the lab, which are made by this very program.
-fn open_lab(state: &StateDir) -> Result<Results, Failure> {
+fn open_lab(state: &StateDir) -> Result<Arc<Desk>, Failure> {
     let tried = "use the folder of the lab";
     let program = std::env::current_exe().map_err(|e| Failure::of(tried, &e))?;
     let desk = Desk::open(state.path().join("lab"), program, state.socket());
-    desk.map(Results).map_err(|e| Failure::of(tried, &e))
+    desk.map_err(|e| Failure::of(tried, &e))
 }
 
 /// Runs of dsync, which are made by this very program.
@@ -174,7 +185,7 @@ fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
 fn serve_on(plan: &Plan, running: &Running) {
     while sys::wait_for_signal() == Signal::Reload {
-        let files = plan.exports.file().is_some() || running.storage.tls().any_file();
+        let files = plan.exports.file().is_some() || running.storage.services().use_files();
         if !files && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             return;
@@ -185,15 +196,13 @@ fn serve_on(plan: &Plan, running: &Running) {
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
 fn reload(plan: &Plan, running: &Running) {
-    let tls = running.storage.tls();
-    let rules = plan.exports.read().and_then(|rules| tls.check(&rules).map(|()| rules));
+    let services = running.storage.services();
+    let rules = plan.exports.read().and_then(|rules| services.check_rules(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
     }
-    if let Err(failure) = running.storage.renew_tls(&running.certificates) {
-        failure.tell();
-    }
+    services.renew_tls(&running.certificates).iter().for_each(Failure::tell);
 }
 
 /// In the order of the data: first nothing new comes in, then what came is written down.
@@ -202,7 +211,7 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
     // While it is still served: what a run has made on a share is removed.
     lab.end();
     running.replication.end();
-    running.storage.drain();
+    running.storage.services().drain();
     running.storage.transfers().end();
     listening.end();
     if let Some(alerts) = running.alerts() {

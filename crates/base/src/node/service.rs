@@ -1,6 +1,6 @@
 //! What every service has in the tree, declared once: whether it is to serve, how it is, whom it
 //! serves, what it tells. A service's room adds its own and says
-//! [`service_properties!`](crate::service_properties); `appliance` tells the states.
+//! [`service_properties!`](crate::service_properties); `service` reports the states.
 
 use super::{Action, Default, Kind, Property, Shape};
 use crate::log::Level;

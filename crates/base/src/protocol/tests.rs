@@ -28,6 +28,12 @@ fn numbers_and_ids_are_given_once_and_lead_back() {
 }
 
 #[test]
+fn no_port_is_beyond_the_highest() {
+    let all = Service::ALL.into_iter().flat_map(|service| service.ports());
+    assert_eq!(all.map(|port| port.number).max(), Some(Port::highest().number));
+}
+
+#[test]
 fn lists_are_selected_from_the_rows() {
     assert_eq!(Service::SHARING, [Service::Nfs, Service::Ftp, Service::Sftp, Service::Http]);
     assert_eq!(Service::SIGN_IN, [Service::Ftp, Service::Sftp, Service::Http]);

@@ -1,4 +1,4 @@
-//! FTP in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
+//! FTP in the one tree: settings and state of the service. The crate `service` applies changes.
 
 use ::base::limits::{FTP_ATTEMPTS_MAX, FTP_CONNECTIONS_MAX, FTP_IDLE, FTP_PER_ADDRESS_MAX};
 use ::base::node::{Context, Default, Kind, Property, Shape, service};

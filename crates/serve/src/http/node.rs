@@ -1,4 +1,4 @@
-//! HTTP in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
+//! HTTP in the one tree: settings and state of the service. The crate `service` applies changes.
 
 use ::base::limits::HTTP_SESSION_IDLE;
 use ::base::node::{Context, Default, Kind, Property, service};

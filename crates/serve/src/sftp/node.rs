@@ -1,4 +1,4 @@
-//! SFTP in the one tree: what can be set and seen of the service. What changes it is `appliance`'s.
+//! SFTP in the one tree: settings and state of the service. The crate `service` applies changes.
 
 use ::base::limits::{
     SFTP_AUTHORITIES_MAX, SSH_KEY_MAX, SSH_MISMATCH_BYTES_MAX, SSH_MISMATCHES_KEPT,

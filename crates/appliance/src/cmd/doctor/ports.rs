@@ -8,7 +8,7 @@ use base::protocol::ports::{ADMIN, NFS, PORTMAP};
 
 use super::finding::Finding;
 use crate::out::Failure;
-use crate::services::Listens;
+use service::listen::Listens;
 
 /// A process that has a port: its name and id.
 struct Holder {

@@ -1,14 +1,17 @@
 //! What `serve` says when it is ready: for people, or as one JSON line for programs.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use control::appliance::{Appliance, ShareStatus};
 use control::state::files::write_atomic;
 use serde_json::{Map, Value, json};
 
+use base::protocol::{Protocol, Service};
+use service::reach::host;
+use service::running::Running;
+
 use super::plan::Plan;
-use super::status::Running;
 use crate::out::{self, Failure};
 
 /// The file of the state directory that has the first sign-in where standard output is a log.
@@ -59,7 +62,8 @@ impl Announcement<'_> {
             let how = if share.read_only { ", read only" } else { "" };
             text += &format!("plimsoll serves {} as \"{}\"{how}\n\n", share.dir, share.name);
             for access in &share.access {
-                let is_nfs = Version::ALL.iter().any(|one| one.protocol() == access.protocol);
+                let protocol = Protocol::by_id(&access.protocol);
+                let is_nfs = protocol.is_some_and(|one| one.service() == Service::Nfs);
                 text += &field(if is_nfs { "mount it" } else { &access.protocol }, &access.mount);
                 text += &if is_nfs { field("", &access.url) } else { String::new() };
                 text += &access.note.as_deref().map_or(String::new(), |note| field("", note));
@@ -115,62 +119,3 @@ fn shares(shares: &[ShareStatus]) -> Value {
     }
     Value::Object(all)
 }
-
-/// An address that another machine can use: the host's name in place of "all addresses".
-pub fn host(at: SocketAddr) -> String {
-    format!("{}:{}", host_name(at.ip()), at.port())
-}
-
-/// The host part alone; a v6 address in brackets, as URLs and mount commands have it.
-pub fn host_name(ip: IpAddr) -> String {
-    match ip {
-        ip if ip.is_unspecified() => super::status::machine_name(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-        IpAddr::V4(ip) => ip.to_string(),
-    }
-}
-
-/// A version of NFS that a share is mounted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// 3.
-    V3,
-    /// 4.2, or an older 4.
-    V4,
-}
-
-impl Version {
-    /// In the order in which they are told.
-    pub const ALL: [Self; 2] = [Self::V3, Self::V4];
-
-    /// Its name in URLs and in the API.
-    pub fn protocol(self) -> &'static str {
-        match self {
-            Self::V3 => "nfs3",
-            Self::V4 => "nfs4",
-        }
-    }
-}
-
-/// The mount command of DESIGN's form, ready for a shell. With `locks` an NFSv3 client finds NLM by
-/// the port mapper; without, locks would fail, so that they must stay on the client.
-pub fn mount_command(version: Version, at: SocketAddr, share: &str, locks: bool) -> String {
-    let port = at.port();
-    let what = out::shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
-    let options = match version {
-        Version::V3 => {
-            let nolock = if locks { "" } else { ",nolock" };
-            format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp{nolock}")
-        }
-        Version::V4 => format!("vers=4.2,proto=tcp,port={port}"),
-    };
-    format!("mount -t nfs -o {options} {what} /mnt")
-}
-
-/// The share as URLs of our own tools have it.
-pub fn url(version: Version, at: SocketAddr, share: &[u8]) -> String {
-    format!("{}://{}/export/{}", version.protocol(), host(at), out::url_encode(share))
-}
-
-#[cfg(test)]
-mod tests;

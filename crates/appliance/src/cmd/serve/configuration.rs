@@ -10,7 +10,8 @@ use control::tree::store::Folder;
 use control::tree::view::Everything;
 use control::tree::{Tree, Who};
 
-use super::settings;
+use service::node::set_log_levels;
+
 use crate::out::Failure;
 use crate::tree::ROOT;
 
@@ -28,7 +29,7 @@ pub fn open(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure>
     if let Some(file) = file {
         import(&tree, file)?;
     }
-    settings::set_log_levels(&tree.document());
+    set_log_levels(&tree.document());
     Ok(Arc::new(tree))
 }
 

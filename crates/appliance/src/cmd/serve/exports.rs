@@ -8,7 +8,7 @@ use vfs::share::rules::{RuleError, Rules};
 
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-use crate::shares::System;
+use service::shares::System;
 
 /// Where the rules of the share come from.
 #[derive(Debug)]

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
 use base::node::Shape;
-use base::protocol::ports::{ADMIN, NFS, PORTMAP};
+use base::protocol::Port;
+use base::protocol::ports::ADMIN;
 use control::state;
 use control::tree::Override;
+use service::listen::Listens;
 use vfs::share::rules::Rules;
 
 use super::exports::Exports;
 use super::settings;
 use crate::cli::ServeArgs;
 use crate::out::Failure;
-use crate::services::Listens;
 use crate::sys;
 
 /// The checked options.
@@ -32,10 +33,6 @@ pub struct Plan {
     pub address: IpAddr,
     /// What is added to the standard ports.
     pub port_offset: u16,
-    /// Where NFS listens.
-    pub nfs: SocketAddr,
-    /// Where the port mapper listens, if there is to be one.
-    pub portmap: SocketAddr,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
     /// Names and passwords of those who may administer during this run.
@@ -58,9 +55,8 @@ impl Plan {
     /// # Errors
     /// The directory cannot be served, or an option is wrong.
     pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
-        let nfs = NFS.address(args.address, args.port_offset)?;
+        Port::highest().address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
-        let portmap = PORTMAP.address(args.address, args.port_offset)?;
         let dir = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
         args.users.iter().for_each(|text| hide(text));
@@ -80,8 +76,6 @@ impl Plan {
             state,
             address: args.address,
             port_offset: args.port_offset,
-            nfs,
-            portmap,
             admin,
             users,
             announce_json: args.announce.is_some(),

@@ -1,0 +1,71 @@
+//! What this host's certificate is made out to, and who hears of a new one.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base::clock::SystemClock;
+use control::certificates::Certificates;
+use control::certificates::keeper::Keeper;
+use control::certificates::own::is_private;
+use control::certificates::room::Host;
+use control::listen::ListenConfig;
+use control::state::{StateDir, StateError};
+use control::tree::Tree;
+
+use crate::failure::Failure;
+use crate::reach::machine_name;
+use crate::storage::Storage;
+
+/// Certificates by the configuration.
+///
+/// # Errors
+/// The state directory cannot be used.
+pub fn open(
+    state: &StateDir,
+    address: IpAddr,
+    tree: &Arc<Tree>,
+) -> Result<Arc<Certificates>, StateError> {
+    let host = Host { names: names(address), address };
+    Certificates::start(state.path(), host, tree, Arc::new(SystemClock))
+}
+
+/// Where the administration listens, and what it shows there.
+pub fn listen(certificates: &Certificates, admin: SocketAddr, state: &StateDir) -> ListenConfig {
+    ListenConfig { admin, shown: certificates.shown().clone(), socket: state.socket() }
+}
+
+/// Renews them from now on.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
+    let tried = "start the thread that renews certificates";
+    Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
+}
+
+/// Services show one of them, by its name or because they have nothing else, and so hear of others.
+pub fn follow(certificates: &Arc<Certificates>, storage: &Storage) {
+    let (services, shown) = (Arc::downgrade(storage.services()), Arc::downgrade(certificates));
+    certificates.on_change(move || {
+        let (Some(services), Some(shown)) = (services.upgrade(), shown.upgrade()) else { return };
+        services.renew_tls(&shown).iter().for_each(Failure::tell);
+    });
+}
+
+/// The host's name, and the addresses that it listens on. If that is all of them: the private ones,
+/// because a public one is seldom kept, and a new one would take a new authority.
+fn names(address: IpAddr) -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    let host = machine_name();
+    names.extend(host.is_ascii().then_some(host));
+    if address.is_unspecified() {
+        let all = host::addresses::addresses(&host::Root::default());
+        let all = all.iter().map(ToString::to_string);
+        names.extend(all.filter(|address| is_private(address)));
+    } else {
+        names.push(address.to_string());
+    }
+    names.sort();
+    names.dedup();
+    names
+}

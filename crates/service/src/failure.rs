@@ -1,0 +1,87 @@
+//! Why something was not done, for people: what was tried, what failed, and what to do.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+use base::text::visible_lines;
+
+/// Exit code: failed.
+const FAILED: u8 = 1;
+/// Exit code: wrong usage.
+const USAGE: u8 = 2;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    tried: String,
+    failed: String,
+    hint: String,
+}
+
+impl Failure {
+    /// A failure in words.
+    pub fn new(tried: &str, failed: &str, hint: &str) -> Self {
+        let (tried, failed, hint) = (tried.into(), failed.into(), hint.into());
+        Self { code: FAILED, tried, failed, hint }
+    }
+
+    /// A failure that an error describes, with its sources.
+    pub fn of(tried: &str, error: &dyn Error) -> Self {
+        Self::new(tried, &chain(error), "")
+    }
+
+    /// The caller asked for what does not exist.
+    pub fn usage(tried: &str, failed: &str, hint: &str) -> Self {
+        Self { code: USAGE, ..Self::new(tried, failed, hint) }
+    }
+
+    /// The same with a way out.
+    pub fn hint(self, hint: &str) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
+    /// What failed.
+    pub fn why(&self) -> &str {
+        &self.failed
+    }
+
+    /// What to do about it, or nothing.
+    pub fn way_out(&self) -> &str {
+        &self.hint
+    }
+
+    /// Tells the user.
+    pub fn tell(&self) {
+        let mut text = format!("plimsoll: cannot {}: {}\n", self.tried, self.failed);
+        if !self.hint.is_empty() {
+            text += &format!("  {}\n", self.hint);
+        }
+        let text = visible_lines(&text);
+        // Without a standard error there is nobody to tell.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        base::log::keep(
+            "server",
+            base::log::Level::Error,
+            text.trim_end().trim_start_matches("plimsoll: "),
+        );
+    }
+
+    /// Tells the user, and is the exit code.
+    pub fn report(self) -> ExitCode {
+        self.tell();
+        ExitCode::from(self.code)
+    }
+}
+
+/// An error and its sources, joined by colons.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
+}

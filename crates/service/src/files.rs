@@ -1,0 +1,20 @@
+//! The services that transfer files to users who sign in: FTP, SFTP and HTTP with WebDAV.
+
+pub mod dav;
+pub mod ftp;
+pub mod http;
+pub mod sftp;
+mod values;
+
+use base::protocol::Service;
+use serve::transport::Tasks;
+
+use crate::failure::Failure;
+use crate::instance::Drain;
+
+/// How a service that was started is drained. Without tasks the runtimes have ended.
+fn drain_of(service: Service, tasks: Option<Tasks>) -> Result<Drain, Failure> {
+    let tried = || format!("start {}", service.title());
+    let tasks = tasks.ok_or_else(|| Failure::new(&tried(), "the server ends", ""))?;
+    Ok(Box::new(move || tasks.end_blocking()))
+}

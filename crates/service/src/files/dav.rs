@@ -1,0 +1,136 @@
+//! The locks of WebDAV for the administrator: who holds which, releasing one, how many there are.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::limits::API_STATE_ROWS_MAX;
+use control::dav::{DavLock, DavState};
+use control::nfs::Listing;
+use probe::hub::Hub;
+use probe::sample::Sample;
+use serve::http::dav::locks::{LockError, Locks};
+use serve::http::dav::state::Lock;
+
+use super::http::Http;
+use crate::nfs::clients::show;
+
+/// Characters of a token that tell it from others: 48 of its 122 random bits, which let nobody use
+/// it.
+const SHORT: usize = 13;
+
+/// All locks of WebDAV.
+pub struct DavLocks {
+    http: Arc<Http>,
+    hub: Arc<Hub>,
+}
+
+/// What a token is called where people see it: the beginning of its UUID.
+pub fn short(token: &str) -> &str {
+    let uuid = token.strip_prefix("opaquelocktoken:").unwrap_or(token);
+    uuid.get(..SHORT).unwrap_or(uuid)
+}
+
+/// How many there are, by their clients and kinds.
+pub fn level(locks: &Locks) -> Sample {
+    let mut rows = BTreeMap::<(String, &str), f64>::new();
+    for lock in locks.all() {
+        *rows.entry((lock.client.clone(), scope(&lock))).or_default() += 1.0;
+    }
+    let total = rows.values().sum();
+    let rows = rows.into_iter().map(|((client, kind), n)| (client, kind.to_owned(), n)).collect();
+    Sample { stat: "http.locks", dimensions: ["client", "kind"], total, rows }
+}
+
+fn scope(lock: &Lock) -> &'static str {
+    if lock.exclusive { "exclusive" } else { "shared" }
+}
+
+/// What stands in an element, without its marks: the owner as people read it.
+fn text(xml: &str) -> String {
+    let mut text = String::new();
+    let mut outside = true;
+    for c in xml.chars() {
+        match c {
+            '<' => outside = false,
+            '>' => outside = true,
+            c if outside => text.push(c),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+impl DavLocks {
+    /// Those that this service keeps.
+    pub fn new(http: &Arc<Http>, hub: &Arc<Hub>) -> Self {
+        Self { http: http.clone(), hub: hub.clone() }
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Lock>> {
+        self.http.locks().all().into_iter().find(|lock| short(&lock.token) == id)
+    }
+
+    /// An address with what the machine there calls itself.
+    fn label(&self, address: &str) -> String {
+        let clients = self.hub.clients();
+        let known = address.parse::<IpAddr>().ok();
+        let label = known.and_then(|address| clients.label_of(clients.intern(address)));
+        label.unwrap_or_else(|| if address.is_empty() { "unknown" } else { address }.to_owned())
+    }
+
+    fn shown(&self, lock: &Lock) -> DavLock {
+        let share = lock.root.split(|b| *b == b'/').find(|part| !part.is_empty());
+        DavLock {
+            id: short(&lock.token).to_owned(),
+            user: lock.user.clone(),
+            client: Some(lock.client.clone()).filter(|client| !client.is_empty()),
+            label: self.label(&lock.client),
+            file: show::bytes(&lock.root),
+            share: show::bytes(share.unwrap_or_default()),
+            scope: scope(lock).to_owned(),
+            depth: if lock.deep { "infinity" } else { "0" }.to_owned(),
+            owner: show::bytes(text(&lock.owner).as_bytes()),
+            since: Some(lock.since_s).filter(|since| *since > 0),
+            timeout_s: lock.timeout_s,
+            left_s: self.http.locks().left_s(lock),
+        }
+    }
+}
+
+impl DavState for DavLocks {
+    fn locks(&self) -> Listing<DavLock> {
+        let all = self.http.locks().all();
+        let mut rows: Vec<DavLock> = all.iter().map(|lock| self.shown(lock)).collect();
+        let more = rows.len() > API_STATE_ROWS_MAX;
+        rows.truncate(API_STATE_ROWS_MAX);
+        Listing { rows, more }
+    }
+
+    fn lock(&self, id: &str) -> Option<DavLock> {
+        self.find(id).map(|lock| self.shown(&lock))
+    }
+
+    fn release(&self, id: &str, by: &str) -> Result<Option<DavLock>, String> {
+        let Some(lock) = self.find(id) else { return Ok(None) };
+        let was = self.shown(&lock);
+        match self.http.locks().release(&lock.token) {
+            Ok(()) => {}
+            // It ended, or its holder was faster.
+            Err(LockError::Unknown) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        }
+        let by = show::bytes(by.as_bytes());
+        base::tell!(
+            "http",
+            "{by} released the lock {id} of {} on {}, taken from {}",
+            was.user,
+            was.file,
+            was.label
+        );
+        Ok(Some(was))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! FTP and FTPS: its settings, its ports.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use base::protocol::ports::{FTP, FTPS};
+use base::protocol::{self, Port};
+use control::appliance::Access;
+use control::certificates::Certificates;
+use control::tree::{Document, Problem};
+use serve::files::Files;
+use serve::ftp::{Entry, Server, Settings, TlsUse};
+use serve::transport::Budgets;
+use serve::transport::tls::Tls;
+
+use super::values::Values;
+use crate::failure::Failure;
+use crate::instance::{Drain, Instance, Service};
+use crate::parts::Parts;
+use crate::reach::{self, Way};
+use crate::sign_in::SignInCounter;
+
+const ID: protocol::Service = protocol::Service::Ftp;
+
+/// FTP in this program.
+pub struct Ftp {
+    parts: Arc<Parts>,
+    files: Arc<Files>,
+    sign_ins: Arc<SignInCounter>,
+    server: Arc<Server>,
+    tls: Arc<Tls>,
+}
+
+impl Ftp {
+    /// The service, with TLS as it is offered.
+    pub fn new(parts: &Arc<Parts>, tls: Arc<Tls>, document: &Document) -> Self {
+        let (files, sign_ins) = parts.files(ID);
+        let server = Server::new(settings(document), Some(tls.clone()));
+        Self { parts: parts.clone(), files, sign_ins, server, tls }
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let tls = match self.server.settings().tls {
+            TlsUse::Off => None,
+            TlsUse::Offered => Some("encrypted if the client asks for it"),
+            TlsUse::Required => Some("TLS is required"),
+        };
+        let way =
+            |at: Port, note| Way { name: at.name, scheme: at.name, at, command: reach::lftp, note };
+        let ports = self.ports().into_iter();
+        ports.map(|at| way(at, tls.filter(|_| at == FTP))).collect()
+    }
+}
+
+impl Service for Ftp {
+    fn id(&self) -> protocol::Service {
+        ID
+    }
+
+    fn check(&self, document: &Document, _certificates: &Certificates) -> Option<Problem> {
+        let values = Values::of(document, ID);
+        let ports = || values.check_ports("passive_ports");
+        let masquerade = || {
+            let text = values.text("masquerade_address")?;
+            let hint = "write an IPv4 address, as 192.0.2.7; over IPv6 clients need none";
+            let wrong = text.parse::<std::net::Ipv4Addr>().is_err();
+            let sentence = format!("{text:?} is no IPv4 address");
+            wrong.then(|| values.problem("masquerade_address", &sentence, hint))
+        };
+        values.check_umask().or_else(ports).or_else(masquerade)
+    }
+
+    fn set(&self, document: &Document) {
+        self.server.set(settings(document));
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        if self.server.settings().implicit { vec![FTP, FTPS] } else { vec![FTP] }
+    }
+
+    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
+        reach::access(instance, share, self.ways())
+    }
+
+    fn tls(&self) -> Option<&Arc<Tls>> {
+        Some(&self.tls)
+    }
+
+    fn budgets(&self) -> &Arc<Budgets> {
+        &self.files.budgets
+    }
+
+    fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {
+        let entry = |port| if port == FTPS { Entry::Implicit } else { Entry::Explicit };
+        let sockets = sockets.into_iter().map(|(socket, port)| (socket, entry(port))).collect();
+        let tasks = self.server.start(&self.files, &self.parts.runtimes, sockets);
+        super::drain_of(ID, tasks)
+    }
+
+    fn sign_ins(&self) -> Option<[u64; 2]> {
+        Some(self.sign_ins.counts())
+    }
+}
+
+fn settings(document: &Document) -> Settings {
+    let values = Values::of(document, ID);
+    Settings {
+        tls: match values.text("tls").as_deref() {
+            Some("off") => TlsUse::Off,
+            Some("required") => TlsUse::Required,
+            _ => TlsUse::Offered,
+        },
+        protect_data: values.is_on("protect_data"),
+        session_reuse: values.is_on("session_reuse"),
+        implicit: values.is_on("implicit"),
+        passive_ports: values.ports("passive_ports"),
+        masquerade_address: values.text("masquerade_address").and_then(|text| text.parse().ok()),
+        connections_max: values.number("connections_max"),
+        per_address_max: values.number("per_address_max"),
+        attempts_max: values.number("attempts_max"),
+        idle: values.time("idle"),
+        umask: values.umask().unwrap_or(0o022),
+        uploads: values.uploads(),
+        login_root: values.login_root(),
+        anonymous: values.is_on("anonymous"),
+        greeting: values.text("greeting").unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

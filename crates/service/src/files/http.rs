@@ -1,0 +1,183 @@
+//! HTTP and HTTPS with WebDAV: its settings, its ports.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::SystemClock;
+use base::node::Value;
+use base::protocol::ports::{HTTP, HTTPS};
+use base::protocol::{self, Port};
+use control::appliance::Access;
+use control::certificates::Certificates;
+use control::tree::{Document, Problem};
+use probe::sample::Sample;
+use serve::http::dav::locks::Locks;
+use serve::http::{self, Plain, Settings, SignIn};
+use serve::transport::Budgets;
+use serve::transport::tls::Tls;
+use vfs::locks::LockTable;
+
+use super::dav;
+use super::values::Values;
+use crate::failure::Failure;
+use crate::instance::{Drain, Instance, Service};
+use crate::parts::Parts;
+use crate::reach::{self, Way, machine_name};
+use crate::sign_in::SignInCounter;
+
+const ID: protocol::Service = protocol::Service::Http;
+
+/// HTTP in this program.
+pub struct Http {
+    parts: Arc<Parts>,
+    budgets: Arc<Budgets>,
+    sign_ins: Arc<SignInCounter>,
+    http: Arc<http::Http>,
+    tls: Arc<Tls>,
+    /// Whether there is a port without TLS.
+    plain: AtomicBool,
+}
+
+impl Http {
+    /// The service, with TLS as it is offered and the WebDAV locks of the state directory.
+    ///
+    /// # Errors
+    /// The locks cannot be read.
+    pub fn new(
+        parts: &Arc<Parts>,
+        tls: Arc<Tls>,
+        certificates: &Arc<Certificates>,
+        document: &Document,
+    ) -> Result<Arc<Self>, Failure> {
+        let locks = locks(&parts.state, &parts.locks)?;
+        let (files, sign_ins) = parts.files(ID);
+        let budgets = files.budgets.clone();
+        let settings = settings(document, parts.at.1);
+        let http = http::Http::with_locks(files, Some(tls.clone()), settings, locks);
+        let certificates = certificates.clone();
+        http.judge_hosts(move |host| certificates.is_own_host(host));
+        let (parts, plain) = (parts.clone(), AtomicBool::new(has_plain(document)));
+        Ok(Arc::new(Self { parts, budgets, sign_ins, http, tls, plain }))
+    }
+
+    /// The WebDAV locks that it keeps.
+    pub fn locks(&self) -> &Locks {
+        &self.http.dav.locks
+    }
+
+    fn ways(&self) -> Vec<Way> {
+        let settings = self.http.settings();
+        let redirects = settings.plain == Plain::Redirect;
+        let way = |at: Port| {
+            let note = (redirects && at == HTTP).then_some("leads to HTTPS");
+            Way { name: at.name, scheme: at.name, at, command: reach::curl, note }
+        };
+        let (name, scheme) = ("webdav", "webdavs");
+        let dav = Way { name, scheme, at: HTTPS, command: reach::davfs, note: None };
+        let mut ways: Vec<Way> = self.ports().into_iter().map(way).collect();
+        ways.extend(settings.webdav.then_some(dav));
+        ways
+    }
+}
+
+impl Service for Http {
+    fn id(&self) -> protocol::Service {
+        ID
+    }
+
+    fn check(&self, document: &Document, _certificates: &Certificates) -> Option<Problem> {
+        Values::of(document, ID).check_umask()
+    }
+
+    fn set(&self, document: &Document) {
+        self.http.set(settings(document, self.parts.at.1));
+        self.plain.store(has_plain(document), Relaxed);
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        if self.plain.load(Relaxed) { vec![HTTP, HTTPS] } else { vec![HTTPS] }
+    }
+
+    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
+        reach::access(instance, share, self.ways())
+    }
+
+    fn tls(&self) -> Option<&Arc<Tls>> {
+        Some(&self.tls)
+    }
+
+    fn budgets(&self) -> &Arc<Budgets> {
+        &self.budgets
+    }
+
+    fn state(&self) -> Vec<(&'static str, Value)> {
+        let locks = i64::try_from(self.http.dav.locks.all().len()).unwrap_or(i64::MAX);
+        vec![("locks", Value::Integer(locks))]
+    }
+
+    fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {
+        let port = |port| if port == HTTPS { http::Port::Secure } else { http::Port::Plain };
+        let sockets = sockets.into_iter().map(|(socket, at)| (socket, port(at))).collect();
+        super::drain_of(ID, http::serve(&self.http, &self.parts.runtimes, sockets))
+    }
+
+    fn sign_ins(&self) -> Option<[u64; 2]> {
+        Some(self.sign_ins.counts())
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        vec![dav::level(self.locks())]
+    }
+}
+
+/// The locks of WebDAV, as a state directory has them. That no new ones can be kept is in the log.
+///
+/// # Errors
+/// They cannot be read.
+fn locks(state: &Path, opens: &Arc<LockTable>) -> Result<Locks, Failure> {
+    let locks = Locks::open(&state.join(LOCKS), opens.clone(), Arc::new(SystemClock));
+    let (locks, unwritten) =
+        locks.map_err(|e| Failure::of("use the file of WebDAV's locks", &e))?;
+    if let Some(e) = unwritten {
+        base::error!("http", "WebDAV gives no locks until they can be recorded: {e}");
+    }
+    Ok(locks)
+}
+
+/// The file of WebDAV's locks in the state directory (`docs/formats/dav-locks.md`).
+const LOCKS: &str = "dav-locks";
+
+/// Whether there is to be a port without TLS.
+fn has_plain(document: &Document) -> bool {
+    !Values::of(document, ID).is("plain", "off")
+}
+
+fn settings(document: &Document, offset: u16) -> Settings {
+    let values = Values::of(document, ID);
+    Settings {
+        name: machine_name(),
+        plain: match values.text("plain").as_deref() {
+            Some("serve") => Plain::Serve,
+            _ => Plain::Redirect,
+        },
+        secure_port: HTTPS.number.saturating_add(offset),
+        sign_in: match values.text("sign_in").as_deref() {
+            Some("optional") => SignIn::Optional,
+            Some("none") => SignIn::None,
+            _ => SignIn::Required,
+        },
+        basic_over_plain: values.is_on("basic_over_plain"),
+        listing: values.is_on("listing"),
+        webdav: values.is_on("webdav"),
+        uploads: values.is_on("uploads"),
+        idle: values.time("idle"),
+        session_idle: values.time("session_idle"),
+        umask: values.umask().unwrap_or(0o022),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Settings of a service's node, as values of the program.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use base::node::Path;
+use base::protocol::Service;
+use control::tree::{Document, Problem};
+use serve::files::settings::{LoginRoot, Uploads};
+
+use crate::node;
+
+/// A node of a configuration, which was checked against its declaration.
+pub struct Values<'a> {
+    document: &'a Document,
+    at: Path,
+}
+
+impl<'a> Values<'a> {
+    /// Those of a service.
+    pub fn of(document: &'a Document, service: Service) -> Self {
+        Self { document, at: node::path(service) }
+    }
+
+    /// Whether a switch is on.
+    pub fn is_on(&self, property: &str) -> bool {
+        self.document.bool(&self.at, property)
+    }
+
+    /// A text, if there is one.
+    pub fn text(&self, property: &str) -> Option<String> {
+        self.document.text(&self.at, property)
+    }
+
+    /// The texts of a list.
+    pub fn texts(&self, property: &str) -> Vec<String> {
+        self.document.texts(&self.at, property)
+    }
+
+    /// Whether a choice is this one.
+    pub fn is(&self, property: &str, choice: &str) -> bool {
+        self.text(property).as_deref() == Some(choice)
+    }
+
+    /// A number. One that is not there, or does not fit, is 0: declarations give the bounds.
+    pub fn number<T: TryFrom<i64> + Default>(&self, property: &str) -> T {
+        let number = self.document.integer(&self.at, property);
+        number.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
+    }
+
+    /// A time.
+    pub fn time(&self, property: &str) -> Duration {
+        Duration::from_secs(self.number(property))
+    }
+
+    /// Ports from 1024 on, as FIRST-LAST.
+    pub fn ports(&self, property: &str) -> Option<RangeInclusive<u16>> {
+        ports(&self.text(property)?)
+    }
+
+    /// What is wrong with such a property.
+    pub fn check_ports(&self, property: &str) -> Option<Problem> {
+        let text = self.text(property)?;
+        if ports(&text).is_some() {
+            return None;
+        }
+        let sentence = format!("{text:?} names no ports from 1024 to 65535");
+        Some(self.problem(property, &sentence, "write FIRST-LAST, as 30000-30999"))
+    }
+
+    /// Permission bits in octal.
+    pub fn umask(&self) -> Option<u32> {
+        mask(&self.text("umask")?)
+    }
+
+    /// What others see of uploads.
+    pub fn uploads(&self) -> Uploads {
+        if self.is("uploads", "in-place") { Uploads::InPlace } else { Uploads::Whole }
+    }
+
+    /// What users see as `/`.
+    pub fn login_root(&self) -> LoginRoot {
+        if self.is("login_root", "home") { LoginRoot::Home } else { LoginRoot::Shares }
+    }
+
+    /// That the mask of new files is one.
+    pub fn check_umask(&self) -> Option<Problem> {
+        let text = self.text("umask")?;
+        if mask(&text).is_some() {
+            return None;
+        }
+        let sentence = format!("{text:?} is no mask in octal, 0 to 777");
+        Some(self.problem("umask", &sentence, "write 022, or 077 so that only owners get at files"))
+    }
+
+    /// What is wrong with a property.
+    pub fn problem(&self, property: &str, sentence: &str, hint: &str) -> Problem {
+        Problem::new(&self.at, sentence, hint).property(property)
+    }
+}
+
+fn mask(text: &str) -> Option<u32> {
+    let plain = text.chars().all(|digit| digit.is_digit(8));
+    u32::from_str_radix(text, 8).ok().filter(|mask| plain && *mask <= 0o777)
+}
+
+/// `FIRST-LAST`.
+pub(super) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+    const FREE: u16 = 1024;
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (FREE <= first && first <= last).then_some(first..=last)
+}

@@ -1,0 +1,359 @@
+//! The life cycle of a service: the one state machine for all of them.
+//!
+//! ```text
+//!            start                 start fails
+//!  Offline ────────► Online     ──────────────► Maintenance
+//!     ▲                │ stop, restart              │ restart
+//!     └────────────────┘◄───────────────────────────┘
+//!  Disabled: stopped by the configuration; start leads out of it, restart does not.
+//! ```
+//!
+//! A service starts and stops while the rest of the program goes on. Stopping takes no more
+//! connections, answers what was taken, and cuts off who is still there after a while.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use base::clock::{NS_PER_S, wall_ns};
+use base::limits::DRAIN_TIME_MAX;
+use base::node::Value;
+use base::protocol::Port;
+use control::appliance::Access;
+use control::certificates::Certificates;
+use control::tree::{Document, Override, Problem};
+use probe::sample::Sample;
+use serve::files::serving;
+use serve::transport::Budgets;
+use serve::transport::tls::Tls;
+
+use crate::failure::{Failure, chain};
+use crate::listen::Listens;
+use crate::tls::TlsChoice;
+
+/// Ends a service that was started: drains it, waiting for that. False if requests were left
+/// unanswered because time was up.
+pub type Drain = Box<dyn FnOnce() -> io::Result<bool> + Send>;
+
+/// What a protocol brings to be a service: all that [`Instance`] cannot know.
+pub trait Service: Send + Sync {
+    /// Its row in the registry.
+    fn id(&self) -> base::protocol::Service;
+
+    /// Whether the server does not start without it.
+    fn must_start(&self) -> bool {
+        false
+    }
+
+    /// Why these settings cannot be in force, beyond what the declarations say.
+    fn check(&self, _document: &Document, _certificates: &Certificates) -> Option<Problem> {
+        None
+    }
+
+    /// Takes settings: what can is in force at once, the rest from its next start on.
+    fn set(&self, document: &Document);
+
+    /// Settings that the command line decides.
+    fn overrides(&self) -> &[Override] {
+        &[]
+    }
+
+    /// Where it listens by its settings.
+    fn ports(&self) -> Vec<Port>;
+
+    /// How a share is reached over it now.
+    fn access(&self, instance: &Instance, share: &str) -> Vec<Access>;
+
+    /// TLS as it is offered, if it is.
+    fn tls(&self) -> Option<&Arc<Tls>>;
+
+    /// What TLS is to show by these settings.
+    fn tls_choice(&self, document: &Document) -> TlsChoice {
+        let at = crate::node::path(self.id());
+        TlsChoice::new(document.text(&at, "certificate"), None, None)
+    }
+
+    /// The property to name when that cannot be used.
+    fn tls_problem(&self, failure: &Failure) -> Problem {
+        let at = crate::node::path(self.id());
+        Problem::new(&at, failure.why(), failure.way_out()).property("certificate")
+    }
+
+    /// Connections and memory that it uses and may use.
+    fn budgets(&self) -> &Arc<Budgets>;
+
+    /// Serves what comes at these sockets, one for each of [`Self::ports`].
+    ///
+    /// # Errors
+    /// It cannot; nothing is left running then.
+    fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure>;
+
+    /// What to know after a commit of these settings, beside what holds for all services.
+    fn notes(&self, _old: &Document, _new: &Document) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// State to show beside what all services show.
+    fn state(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+
+    /// Sign-ins that succeeded and failed so far, if its users sign in.
+    fn sign_ins(&self) -> Option<[u64; 2]> {
+        None
+    }
+
+    /// Levels of its own, read once a second.
+    fn samples(&self) -> Vec<Sample> {
+        Vec::new()
+    }
+}
+
+/// How a service is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// It serves: since when (seconds since the epoch), and where.
+    Online(u64, Vec<SocketAddr>),
+    /// Somebody wants it so: who, and when.
+    Disabled(String),
+    /// It is on its way up or down.
+    Offline,
+    /// It should serve and cannot: why.
+    Maintenance(String),
+}
+
+impl Condition {
+    /// As long as nobody can be named who has disabled it.
+    pub fn disabled() -> Self {
+        Self::Disabled("disabled in the configuration".to_owned())
+    }
+
+    /// The name of its state.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Online(..) => "online",
+            Self::Disabled(_) => "disabled",
+            Self::Offline => "offline",
+            Self::Maintenance(_) => "maintenance",
+        }
+    }
+
+    /// Why it is not online, one sentence.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Online(..) => None,
+            Self::Offline => Some("it is on its way up or down"),
+            Self::Disabled(why) | Self::Maintenance(why) => Some(why),
+        }
+    }
+}
+
+/// What is said when a service ends before everything was answered.
+pub fn cut_off() -> String {
+    let seconds = DRAIN_TIME_MAX.as_secs();
+    format!("requests were not answered within {seconds} s; their connections were cut off")
+}
+
+/// A service with its state.
+pub struct Instance {
+    service: Arc<dyn Service>,
+    /// The address, and what is added to ports.
+    at: (IpAddr, u16),
+    /// What TLS shows, and whom it believes.
+    choice: RwLock<TlsChoice>,
+    /// Held while it starts or stops.
+    running: Mutex<Option<Drain>>,
+    condition: RwLock<Condition>,
+    /// Whether requests were left unanswered when it stopped last.
+    cut: AtomicBool,
+}
+
+impl Instance {
+    /// Not started yet; it will listen at this address, so many ports further on.
+    ///
+    /// # Errors
+    /// What TLS is to show by these settings cannot be used.
+    pub fn new(
+        service: Arc<dyn Service>,
+        at: (IpAddr, u16),
+        document: &Document,
+        certificates: &Certificates,
+    ) -> Result<Arc<Self>, Failure> {
+        let choice = service.tls_choice(document);
+        let new = Self {
+            service,
+            at,
+            choice: RwLock::default(),
+            running: Mutex::default(),
+            condition: RwLock::new(Condition::Offline),
+            cut: AtomicBool::new(false),
+        };
+        new.set_tls(choice, certificates)?;
+        Ok(Arc::new(new))
+    }
+
+    /// What its protocol brings.
+    pub fn service(&self) -> &dyn Service {
+        &*self.service
+    }
+
+    /// Its name, everywhere.
+    pub fn name(&self) -> &'static str {
+        self.service.id().id()
+    }
+
+    /// Its name for people.
+    pub fn title(&self) -> &'static str {
+        self.service.id().title()
+    }
+
+    /// How it is.
+    pub fn condition(&self) -> Condition {
+        self.condition.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether requests were left unanswered when it stopped last, because time was up.
+    pub fn was_cut(&self) -> bool {
+        self.cut.load(Relaxed)
+    }
+
+    /// Where one of its ports is.
+    pub fn address(&self, port: Port) -> SocketAddr {
+        SocketAddr::new(self.at.0, port.number.saturating_add(self.at.1))
+    }
+
+    /// Where it listens by its settings.
+    pub fn listens(&self) -> String {
+        let ports = self.service.ports().into_iter();
+        joined(&ports.map(|port| self.address(port)).collect::<Vec<_>>())
+    }
+
+    /// What TLS shows, for people, and why it is not what is named; `None` without TLS.
+    pub fn certificate(&self, certificates: &Certificates) -> Option<(String, Option<String>)> {
+        self.service.tls().map(|_| self.tls().told(certificates, self.title()))
+    }
+
+    /// Why TLS does not show what is named.
+    pub fn certificate_problem(&self, certificates: &Certificates) -> Option<String> {
+        self.certificate(certificates)?.1
+    }
+
+    /// What TLS shows, and whom it believes.
+    pub fn tls(&self) -> TlsChoice {
+        self.choice.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows this to those who want TLS, from now on.
+    ///
+    /// # Errors
+    /// It cannot be used; all stays as it was.
+    pub fn set_tls(&self, choice: TlsChoice, certificates: &Certificates) -> Result<(), Failure> {
+        // Held, so that what is shown and what is said to be shown are the same.
+        let mut now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tls) = self.service.tls() {
+            choice.renew(tls, certificates)?;
+        }
+        *now = choice;
+        Ok(())
+    }
+
+    /// Certificates or files may be others: reads them again.
+    ///
+    /// # Errors
+    /// They cannot be used; what was shown before goes on.
+    pub fn renew_tls(&self, certificates: &Certificates) -> Result<(), Failure> {
+        let now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        self.service.tls().map_or(Ok(()), |tls| now.renew(tls, certificates))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Drain>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, condition: Condition) {
+        *self.condition.write().unwrap_or_else(PoisonError::into_inner) = condition;
+    }
+
+    /// Starts it, if it does not run yet.
+    ///
+    /// # Errors
+    /// It cannot; it is in maintenance then.
+    pub fn start(&self) -> Result<(), Failure> {
+        self.begin(&mut self.lock())
+    }
+
+    fn begin(&self, running: &mut Option<Drain>) -> Result<(), Failure> {
+        if running.is_some() {
+            return Ok(());
+        }
+        self.set(Condition::Offline);
+        match self.bring_up() {
+            Ok((drain, at)) => {
+                *running = Some(drain);
+                self.set(Condition::Online(wall_ns() / NS_PER_S, at));
+                Ok(())
+            }
+            Err(failure) => {
+                self.set(Condition::Maintenance(failure.why().to_owned()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// All of its ports, or none. They come first: a client that is told of a restart must be able
+    /// to come back.
+    fn bring_up(&self) -> Result<(Drain, Vec<SocketAddr>), Failure> {
+        let (mut sockets, mut at) = (Vec::new(), Vec::new());
+        for port in self.service.ports() {
+            let address = port.address(self.at.0, self.at.1)?;
+            let socket = serving::listen(address).map_err(|e| port.refused(address, &e))?;
+            at.push(address);
+            sockets.push((socket, port));
+        }
+        Ok((self.service.start(sockets)?, at))
+    }
+
+    /// Takes no more, answers what was taken, and cuts off who is still there. Waits for it.
+    pub fn stop(&self, then: Condition) {
+        let mut running = self.lock();
+        self.end(&mut running);
+        // Still locked: who waits for the lock must not start it in between.
+        self.set(then);
+    }
+
+    fn end(&self, running: &mut Option<Drain>) {
+        self.set(Condition::Offline);
+        let drained = running.take().map(|drain| drain());
+        self.cut.store(matches!(drained, Some(Ok(false))), Relaxed);
+        match drained {
+            Some(Ok(false)) => base::warning!(self.name(), "{}", cut_off()),
+            Some(Err(e)) => {
+                base::error!(self.name(), "cannot drain {}: {}", self.title(), chain(&e));
+            }
+            Some(Ok(true)) | None => {}
+        }
+    }
+
+    /// Stops it and starts it again, with the settings as they are now.
+    ///
+    /// # Errors
+    /// It cannot start again, and is in maintenance then; or it is disabled, and stays so.
+    pub fn restart(&self) -> Result<(), Failure> {
+        let mut running = self.lock();
+        // Asked under the lock: somebody may just have disabled it.
+        if let Condition::Disabled(why) = self.condition() {
+            let hint = "set enabled to on, and commit";
+            let tried = format!("restart {}", self.title());
+            return Err(Failure::new(&tried, &format!("it is {why}"), hint));
+        }
+        self.end(&mut running);
+        self.begin(&mut running)
+    }
+}
+
+/// Addresses as people read them.
+pub fn joined(at: &[SocketAddr]) -> String {
+    at.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

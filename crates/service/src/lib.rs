@@ -1,0 +1,37 @@
+//! The server as it runs: services and their life cycle, the shares that they serve, and what the
+//! administration sees of both.
+//!
+//! - [`instance`]: the state machine of a service (start, drain, restart, certificates), and the
+//!   trait that a protocol implements to be one. [`node`]: its node in the tree.
+//! - [`services`]: the list of all services. [`parts`]: what they are made of.
+//! - [`nfs`] and [`files`]: the services. [`sign_in`]: sign-ins, counted for each.
+//! - [`shares`]: directories that are served, changed while clients work.
+//! - [`storage`], [`running`]: everything that runs, put together; [`statistics`], [`watch`]: what
+//!   is measured and reported of it; [`administration`]: its branches of the tree.
+//! - [`listen`], [`tls`], [`certificates`], [`reach`], [`names`], [`users`], [`failure`]: ports,
+//!   certificates, URLs, names, and failures in words.
+
+pub mod administration;
+pub mod certificates;
+pub mod failure;
+pub mod files;
+pub mod instance;
+pub mod listen;
+pub mod names;
+pub mod nfs;
+pub mod node;
+pub mod parts;
+pub mod reach;
+pub mod running;
+pub mod services;
+pub mod shares;
+pub mod sign_in;
+pub mod statistics;
+pub mod storage;
+pub mod tls;
+pub mod tree;
+pub mod users;
+mod watch;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Listening at the ports of the registry: where, and what to do if it cannot be.
+
+use std::net::{IpAddr, SocketAddr};
+
+use base::protocol::Port;
+
+use crate::failure::Failure;
+
+/// A port as an address of this machine.
+pub trait Listens {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Wrong usage if the offset leads beyond the last port.
+    fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure>;
+
+    /// The failure to listen there.
+    fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure;
+}
+
+impl Listens for Port {
+    fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure> {
+        let port = self.number.checked_add(offset).ok_or_else(|| {
+            let failed = format!("port {} + {offset} is beyond 65535", self.number);
+            let hint = format!("--port-offset is at most {}", u16::MAX - Port::highest().number);
+            Failure::usage(&format!("listen for {}", self.name), &failed, &hint)
+        })?;
+        Ok(SocketAddr::new(address, port))
+    }
+
+    fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure {
+        let tried = format!("listen on {at} for {}", self.name);
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => Failure::new(
+                &tried,
+                &format!("port {} is in use by another program", at.port()),
+                "end that program, or choose other ports with --port-offset N",
+            ),
+            std::io::ErrorKind::PermissionDenied => Failure::new(
+                &tried,
+                &format!("this user may not take port {}", at.port()),
+                "ports below 1024 need root; --port-offset 10000 does not",
+            ),
+            std::io::ErrorKind::AddrNotAvailable => Failure::new(
+                &tried,
+                &format!("{} is no address of this machine", at.ip()),
+                "--address 0.0.0.0 listens on all of them",
+            ),
+            _ => Failure::of(&tried, error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What clients hold, as levels: read once a second on the collector's thread.
+//!
+//! How many there are costs next to nothing. Who holds how much means a look through the whole
+//! table of locks; one that takes long is taken less often, and the last figures stand meanwhile.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base::clock::{NS_PER_S, monotonic_ns};
+use base::limits::STATE_TALLY_COST;
+use probe::sample::{Sample, Sampler};
+use vfs::locks::{ClientKey, Protocol, Tally};
+
+use crate::nfs::{Nfs, Online};
+
+/// By client address.
+type ByClient = BTreeMap<String, Tally>;
+
+/// Reads the state of NFS clients.
+pub struct Levels {
+    nfs: Arc<Nfs>,
+    /// Recalls so far, and when they were read.
+    recalls: Option<(u64, u64)>,
+    /// What clients of NFSv4 hold.
+    held: ByClient,
+    /// What hosts of NFSv3 hold.
+    nlm_held: ByClient,
+    /// When the table may be looked through again, on the keeper's clock.
+    next_ns: u64,
+}
+
+impl Levels {
+    /// The levels of the clients of this service.
+    pub fn new(nfs: &Arc<Nfs>) -> Self {
+        Self {
+            nfs: nfs.clone(),
+            recalls: None,
+            held: ByClient::new(),
+            nlm_held: ByClient::new(),
+            next_ns: 0,
+        }
+    }
+
+    fn look(&mut self) {
+        let begun = monotonic_ns();
+        if begun < self.next_ns {
+            return;
+        }
+        let up = self.nfs.online();
+        let hosts = up.as_ref().map_or_else(Vec::new, |up| up.nlm.hosts());
+        let hosts: HashMap<u64, IpAddr> =
+            hosts.into_iter().map(|host| (host.id, host.address)).collect();
+        let (mut held, mut nlm_held) = (ByClient::new(), ByClient::new());
+        for (key, tally) in self.nfs.locks().tally() {
+            let (held, address) = match key.protocol {
+                Protocol::Nfs4 => (&mut held, up.as_ref().and_then(|up| latest(up, key))),
+                Protocol::Nlm => (&mut nlm_held, hosts.get(&key.id).copied()),
+                _ => continue,
+            };
+            let who = address.map_or_else(String::new, |address| address.to_string());
+            add(held.entry(who).or_default(), tally);
+        }
+        (self.held, self.nlm_held) = (held, nlm_held);
+        let ended = monotonic_ns();
+        self.next_ns = ended + ended.saturating_sub(begun) * u64::from(STATE_TALLY_COST);
+    }
+
+    fn recalls(&mut self, now_ns: u64) -> Option<Sample> {
+        let recalls = self.nfs.locks().counts().recalls;
+        let (before, then_ns) = self.recalls.replace((recalls, now_ns))?;
+        let seconds = now_ns.saturating_sub(then_ns) as f64 / NS_PER_S as f64;
+        let rate = recalls.saturating_sub(before) as f64 / seconds;
+        (seconds > 0.0).then(|| Sample::raw("nfs4.recalls", rate))
+    }
+}
+
+impl Sampler for Levels {
+    fn sample(&mut self, now_ns: u64) -> Vec<Sample> {
+        let up = self.nfs.online();
+        let counts = up.map_or_else(Default::default, |up| up.clients.client_counts());
+        let states = [("active", counts.active), ("courtesy", counts.courtesy)];
+        let rows = states.map(|(state, n)| (state.to_owned(), String::new(), n as u64));
+        let mut samples = vec![
+            sample("nfs4.clients", ["state", ""], rows.into_iter()),
+            Sample::raw("nfs4.sessions", counts.sessions as f64),
+        ];
+        self.look();
+        samples.push(locks("nfs4.locks", &self.held));
+        samples.push(by_client("nfs4.opens", &self.held, |tally| tally.opens));
+        samples.push(by_client("nfs4.waiting", &self.held, |tally| tally.waiting));
+        samples.push(by_client("nfs4.delegations", &self.held, |tally| tally.leases));
+        samples.push(locks("nlm.locks", &self.nlm_held));
+        samples.push(by_client("nlm.shares", &self.nlm_held, |tally| tally.opens));
+        samples.push(by_client("nlm.waiting", &self.nlm_held, |tally| tally.waiting));
+        samples.extend(self.recalls(now_ns));
+        samples
+    }
+}
+
+/// Where a client of NFSv4 spoke from last, if it is still there.
+fn latest(up: &Online, key: ClientKey) -> Option<IpAddr> {
+    up.clients.client(key.id)?.addresses.first().copied()
+}
+
+fn by_client(stat: &'static str, held: &ByClient, of: fn(&Tally) -> u64) -> Sample {
+    let rows = held.iter().map(|(who, tally)| (who.clone(), String::new(), of(tally)));
+    sample(stat, ["client", ""], rows)
+}
+
+fn locks(stat: &'static str, held: &ByClient) -> Sample {
+    let rows = held.iter().flat_map(|(who, tally)| {
+        let kinds = [("read", tally.read_locks), ("write", tally.write_locks)];
+        kinds.map(|(kind, n)| (who.clone(), kind.to_owned(), n))
+    });
+    sample(stat, ["client", "kind"], rows)
+}
+
+/// Several clients may be behind one address.
+fn add(sum: &mut Tally, more: Tally) {
+    sum.opens += more.opens;
+    sum.read_locks += more.read_locks;
+    sum.write_locks += more.write_locks;
+    sum.waiting += more.waiting;
+    sum.leases += more.leases;
+}
+
+/// A level with its rows, but for those that are nothing.
+fn sample(
+    stat: &'static str,
+    dimensions: [&'static str; 2],
+    rows: impl Iterator<Item = (String, String, u64)>,
+) -> Sample {
+    let rows: Vec<_> = rows.filter(|row| row.2 > 0).map(|(a, b, n)| (a, b, n as f64)).collect();
+    let total = rows.iter().map(|row| row.2).sum();
+    Sample { stat, dimensions, total, rows }
+}

@@ -1,0 +1,54 @@
+//! Locks of NFSv3 clients put together: NLM on the table of all protocols, the records of hosts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::clock::{Clock, NS_PER_S, SystemClock};
+use base::limits::NLM_GRANT_TIME_MAX;
+use serve::nfs4::Stateful;
+use serve::nlm::{Config, Nlm, PORTMAP_PORT};
+use serve::transport::Runtimes;
+use vfs::locks::LockTable;
+use vfs::recovery::FileRecords;
+use vfs::share::Shares;
+
+use crate::failure::Failure;
+use crate::reach::machine_name;
+
+/// Where the hosts that hold locks are written down, in the state directory.
+pub const RECORDS: &str = "nlm-clients";
+
+/// The service on these shares. Who held locks before the start is told, and may reclaim them for
+/// one lease.
+///
+/// # Errors
+/// The records cannot be read.
+pub fn start(
+    (shares, locks): (Arc<Shares>, Arc<LockTable>),
+    lease: Duration,
+    path: &Path,
+    nfs4: &Arc<Stateful>,
+    runtimes: &Runtimes,
+) -> Result<Arc<Nlm>, Failure> {
+    let (records, unwritten) =
+        FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv3 locks", &e))?;
+    if let Some(e) = unwritten {
+        base::error!("nfs", "new NFSv3 hosts get no locks until they can be recorded: {e}");
+    }
+    let clock = Arc::new(SystemClock);
+    let nfs4 = nfs4.clone();
+    let config = Config {
+        shares,
+        locks,
+        grace_until_ns: clock.monotonic_ns() + lease.as_secs() * NS_PER_S,
+        clock,
+        records: Arc::new(records),
+        makes_way: Box::new(move |owner| nfs4.makes_way(owner)),
+        name: machine_name(),
+        portmap_port: PORTMAP_PORT,
+        grant_time: NLM_GRANT_TIME_MAX,
+        reserved_ports: true,
+    };
+    Ok(Nlm::start(config, runtimes))
+}

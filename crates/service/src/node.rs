@@ -1,0 +1,239 @@
+//! The node of a service in the tree: its settings as they change, its state, its restart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::clock::{NS_PER_S, wall_ns};
+use base::limits::AUDIT_ROWS_MAX;
+use base::log::{self, Level, Line, Wanted};
+use base::node::service::LOG_SHOWN;
+use base::node::{Path, Value};
+use base::protocol;
+use base::units::utc;
+use control::certificates::node::OWN;
+use control::certificates::{Certificates, wanted};
+use control::listen::node::ADMINISTRATION;
+use control::tree::audit::{self, Record};
+use control::tree::{Apply, Branch, Document, Live, Override, Problem, Transition, Tree, Who};
+use serde_json::Value as Json;
+use serve::transport::Budgets;
+
+use crate::instance::{Condition, Instance, cut_off, joined};
+
+/// One service in the tree.
+pub struct ServiceNode {
+    instance: Arc<Instance>,
+    certificates: Arc<Certificates>,
+}
+
+/// Where a service is in the tree.
+pub fn path(service: protocol::Service) -> Path {
+    Path::of(&["configuration", "services", service.id()])
+}
+
+/// Whether a service is to serve by this configuration.
+pub fn is_enabled(instance: &Instance, document: &Document) -> bool {
+    document.bool(&path(instance.service().id()), "enabled")
+}
+
+/// How much everything tells by this configuration, from now on: services, each by itself, and the
+/// rest of the program.
+pub fn set_log_levels(document: &Document) {
+    let level = |at: &Path, property| {
+        let name = document.value(at, property);
+        name.and_then(|name| Level::named(name.as_text()?)).unwrap_or(Level::Info)
+    };
+    log::set_level(None, level(&Path::of(&["maintenance", "logs"]), "level"));
+    let services = protocol::Service::ALL.map(protocol::Service::id);
+    for service in services.into_iter().chain([ADMINISTRATION]) {
+        let at = Path::of(&["configuration", "services", service]);
+        log::set_level(Some(service), level(&at, "log_level"));
+    }
+}
+
+impl ServiceNode {
+    /// The branch of a service. One that is disabled learns from the audit log who wanted it so.
+    pub fn branch(
+        instance: &Arc<Instance>,
+        certificates: &Arc<Certificates>,
+        tree: &Tree,
+    ) -> Branch {
+        if matches!(instance.condition(), Condition::Disabled(_))
+            && let Some(why) = who_disabled(tree, &path(instance.service().id()))
+        {
+            instance.stop(Condition::Disabled(why));
+        }
+        let node = Self { instance: instance.clone(), certificates: certificates.clone() };
+        Branch::new(&["configuration", "services", instance.name()], Arc::new(node))
+    }
+
+    fn at(&self) -> Path {
+        path(self.instance.service().id())
+    }
+
+    /// Refuses to name a certificate that is not there.
+    fn check_name(&self, new: &Document) -> Option<Problem> {
+        let choice = self.instance.service().tls_choice(new);
+        let name = choice.name()?;
+        if name == OWN || new.items(&wanted::certificates()).iter().any(|one| one == name) {
+            return None;
+        }
+        let title = self.instance.title();
+        let sentence = format!("there is no certificate {name:?} for {title} to show");
+        let hint = format!("set certificate of {} to another one, in the same commit", self.at());
+        Some(Problem::conflict(&self.at(), &sentence, &hint).property("certificate"))
+    }
+}
+
+impl Apply for ServiceNode {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
+        let Transition { old, new, .. } = transition;
+        let differs = |at: &Path| old.differs_in(new, at);
+        let own = differs(&self.at());
+        let name = own || differs(&wanted::certificates());
+        let problem = name.then(|| self.check_name(new)).flatten();
+        let service = self.instance.service();
+        let settings = || own.then(|| service.check(new, &self.certificates)).flatten();
+        problem.or_else(settings).into_iter().collect()
+    }
+
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        let Transition { old, new, who, .. } = transition;
+        let (instance, name, title) =
+            (&*self.instance, self.instance.name(), self.instance.title());
+        let service = instance.service();
+        instance
+            .set_tls(service.tls_choice(new), &self.certificates)
+            .map_err(|failure| service.tls_problem(&failure))?;
+        set_log_levels(new);
+        service.set(new);
+        match (is_enabled(instance, old), is_enabled(instance, new)) {
+            (true, false) => {
+                base::tell!(name, "{} disables {title}", who.user);
+                instance.stop(Condition::Disabled(disabled_by(&who.user, wall_ns() / NS_PER_S)));
+            }
+            (false, true) => {
+                base::tell!(name, "{} enables {title}", who.user);
+                if let Err(failure) = instance.start() {
+                    base::error!(name, "{}", failure.why());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn notes(&self, transition: &Transition<'_>, done: bool) -> Vec<String> {
+        let Transition { old, new, .. } = transition;
+        let (instance, title) = (&*self.instance, self.instance.title());
+        let ends = is_enabled(instance, old) && !is_enabled(instance, new);
+        let service = instance.service();
+        if !done {
+            return ends.then(|| cuts_off(title, service.budgets())).into_iter().collect();
+        }
+        let mut notes = Vec::new();
+        if ends && instance.was_cut() {
+            notes.push(format!("{title}: {}", cut_off()));
+        }
+        if let Condition::Maintenance(why) = instance.condition() {
+            notes.push(format!("{title} is in maintenance: {why}"));
+        }
+        notes.extend(service.notes(old, new));
+        let certificate = |document: &Document| document.value(&self.at(), "certificate");
+        if certificate(old) != certificate(new) {
+            notes.extend(instance.certificate_problem(&self.certificates));
+        }
+        notes
+    }
+}
+
+impl Live for ServiceNode {
+    fn state(&self, _path: &Path) -> Vec<(&'static str, Value)> {
+        let (instance, condition) = (&*self.instance, self.instance.condition());
+        let budgets = instance.service().budgets();
+        let mut state = vec![
+            ("state", Value::text(condition.name())),
+            ("connections", Value::Integer(budgets.connections())),
+            ("clients", Value::Integer(integer(budgets.clients() as u64))),
+            ("log", log_of(instance.name())),
+        ];
+        if let Some((shown, problem)) = instance.certificate(&self.certificates) {
+            state.push(("certificate_shown", Value::Text(shown)));
+            state.extend(problem.map(|why| ("certificate_problem", Value::Text(why))));
+        }
+        state.extend(condition.reason().map(|why| ("reason", Value::text(why))));
+        if let Condition::Online(began, at) = &condition {
+            state.push(("uptime", Value::Integer(seconds_since(*began))));
+            state.push(("listen", Value::Text(joined(at))));
+        }
+        state.extend(instance.service().state());
+        state
+    }
+
+    fn act(
+        &self,
+        path: &Path,
+        _action: &str,
+        _parameters: &BTreeMap<String, Value>,
+        who: &Who,
+    ) -> Result<Json, Problem> {
+        let instance = &*self.instance;
+        base::tell!(instance.name(), "{} restarts {}", who.user, instance.title());
+        instance.restart().map_err(|failure| {
+            base::error!(instance.name(), "{}", failure.why());
+            Problem::conflict(path, failure.why(), failure.way_out())
+        })?;
+        Ok(Json::Null)
+    }
+
+    fn overrides(&self, _path: &Path) -> Vec<Override> {
+        self.instance.service().overrides().to_vec()
+    }
+}
+
+/// Who has disabled the service at this node, and when, by the audit log.
+fn who_disabled(tree: &Tree, at: &Path) -> Option<String> {
+    let (path, limit) = (Some(at.to_string()), AUDIT_ROWS_MAX);
+    let wanted = audit::Wanted { path, limit, ..audit::Wanted::default() };
+    // Without the log it is disabled all the same.
+    let records = tree.audit().read(&wanted).unwrap_or_default();
+    let of = |record: &&Record| record.property.as_deref() == Some("enabled");
+    records.iter().find(of).map(|record| disabled_by(&record.who, record.when))
+}
+
+/// What is said of a service that somebody has disabled.
+fn disabled_by(who: &str, when: u64) -> String {
+    format!("disabled by {who} at {} UTC", utc(integer(when)))
+}
+
+/// Whom it cuts off to disable a service.
+fn cuts_off(title: &str, budgets: &Budgets) -> String {
+    let clients = counted(budgets.clients() as i64, "client");
+    let connections = counted(budgets.connections(), "connection");
+    format!("{title} is disabled; cut off: {clients} with {connections}")
+}
+
+/// `1 client`, `3 clients`.
+fn counted(n: i64, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+/// The newest lines of a service's log.
+pub fn log_of(service: &str) -> Value {
+    let wanted = Wanted { service: Some(service), ..Wanted::newest(LOG_SHOWN) };
+    let shown = |line: &Line| {
+        let when = utc(integer(line.when_ns / NS_PER_S));
+        format!("{when} {}: {}", line.level.name(), line.text)
+    };
+    Value::texts(log::lines(&wanted).iter().map(shown))
+}
+
+/// Seconds from a time on.
+pub fn seconds_since(second: u64) -> i64 {
+    integer((wall_ns() / NS_PER_S).saturating_sub(second))
+}
+
+/// A number as the tree has it.
+pub fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}

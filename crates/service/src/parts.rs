@@ -1,0 +1,82 @@
+//! What services are made of: the same over all their starts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::protocol::{Port, Service};
+use control::accounts::identity::Users;
+use control::transfers::Transfers;
+use probe::hub::Hub;
+use serve::files::{Files, SignIns};
+use serve::pool::Pool;
+use serve::transport::budget::Limits;
+use serve::transport::buffers::LargeBuffers;
+use serve::transport::places::Places;
+use serve::transport::{Budgets, Runtimes};
+use vfs::flush::FlushGroup;
+use vfs::locks::LockTable;
+use vfs::share::Shares;
+
+use crate::sign_in::SignInCounter;
+
+/// What services share.
+pub struct Parts {
+    /// The address of all services, and what is added to their ports.
+    pub at: (IpAddr, u16),
+    /// What is served.
+    pub shares: Arc<Shares>,
+    /// The table of opens and locks of all protocols.
+    pub locks: Arc<LockTable>,
+    /// Flushes that answers wait for.
+    pub flush: Arc<FlushGroup>,
+    /// Threads for operations that block.
+    pub pool: Arc<Pool>,
+    /// The cores.
+    pub runtimes: Arc<Runtimes>,
+    /// Who may sign in.
+    pub users: Arc<Users>,
+    /// Threads that judge passwords.
+    pub sign_ins: Arc<SignIns>,
+    /// Where operations are written down.
+    pub hub: Arc<Hub>,
+    /// Where transfers that have ended are told.
+    pub transfers: Arc<Transfers>,
+    /// How much of everything each service may use.
+    pub limits: Limits,
+    /// Places for connections, which all services share.
+    pub places: Arc<Places>,
+    /// The state directory.
+    pub state: PathBuf,
+}
+
+impl Parts {
+    /// Where a port is.
+    pub fn address(&self, port: Port) -> SocketAddr {
+        SocketAddr::new(self.at.0, port.number.saturating_add(self.at.1))
+    }
+
+    /// Limits and counts of a service, with its part of the places.
+    pub fn budgets(&self, service: Service) -> Arc<Budgets> {
+        Arc::new(Budgets::sharing(self.limits, &self.places, service.index()))
+    }
+
+    /// What a service that transfers files is made of, and the counter of its sign-ins.
+    pub fn files(&self, service: Service) -> (Arc<Files>, Arc<SignInCounter>) {
+        let counter = Arc::new(SignInCounter::new(service.id(), self.users.clone()));
+        let files = Files {
+            service,
+            shares: self.shares.clone(),
+            locks: self.locks.clone(),
+            flush: self.flush.clone(),
+            pool: self.pool.clone(),
+            identity: counter.clone(),
+            sign_ins: self.sign_ins.clone(),
+            hub: self.hub.clone(),
+            transfers: self.transfers.clone(),
+            budgets: self.budgets(service),
+            large: LargeBuffers::default(),
+        };
+        (Arc::new(files), counter)
+    }
+}

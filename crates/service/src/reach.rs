@@ -1,0 +1,101 @@
+//! How a share is reached: URLs for programs, and commands that people can copy.
+
+use std::net::{IpAddr, SocketAddr};
+
+use base::protocol::Port;
+use base::text::{UNRESERVED, percent};
+use control::appliance::Access;
+
+use crate::instance::{Condition, Instance};
+
+/// One way to a share.
+pub struct Way {
+    /// Its name in the API.
+    pub name: &'static str,
+    /// How a URL begins.
+    pub scheme: &'static str,
+    /// At which port.
+    pub at: Port,
+    /// A command, from a URL, the address, and the name of a share.
+    pub command: fn(&str, SocketAddr, &str) -> String,
+    /// What to know about it.
+    pub note: Option<&'static str>,
+}
+
+/// The ways of a service to a share; none while it does not serve.
+pub fn access(instance: &Instance, share: &str, ways: Vec<Way>) -> Vec<Access> {
+    if !matches!(instance.condition(), Condition::Online(..)) {
+        return Vec::new();
+    }
+    let one = |way: Way| {
+        let at = instance.address(way.at);
+        let url = format!("{}://{}/{}", way.scheme, host(at), url_encode(share.as_bytes()));
+        Access {
+            protocol: way.name.to_owned(),
+            mount: (way.command)(&url, at, share),
+            url,
+            note: way.note.map(str::to_owned),
+        }
+    };
+    ways.into_iter().map(one).collect()
+}
+
+/// A client of FTP that can be had everywhere; it asks for the password.
+pub fn lftp(url: &str, _at: SocketAddr, _share: &str) -> String {
+    format!("lftp -u USER {url}")
+}
+
+/// As a directory of the client's machine.
+pub fn davfs(url: &str, _at: SocketAddr, _share: &str) -> String {
+    let (_, rest) = url.split_once(':').unwrap_or_default();
+    format!("mount -t davfs https:{rest}/ /mnt")
+}
+
+/// One file.
+pub fn curl(url: &str, _at: SocketAddr, _share: &str) -> String {
+    format!("curl -u USER {url}/")
+}
+
+/// OpenSSH's client.
+pub fn sftp(_url: &str, at: SocketAddr, share: &str) -> String {
+    let what = shell_quote(&format!("USER@{}:/{share}", host_name(at.ip())));
+    format!("sftp -P {} {what}", at.port())
+}
+
+/// An address that another machine can use: the host's name in place of "all addresses".
+pub fn host(at: SocketAddr) -> String {
+    format!("{}:{}", host_name(at.ip()), at.port())
+}
+
+/// The host part alone; a v6 address in brackets, as URLs and mount commands have it.
+pub fn host_name(ip: IpAddr) -> String {
+    match ip {
+        ip if ip.is_unspecified() => machine_name(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        IpAddr::V4(ip) => ip.to_string(),
+    }
+}
+
+/// The host's name, which is the appliance's.
+pub fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+/// A word as a shell needs it.
+pub fn shell_quote(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:,=@+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A path segment of a URL (RFC 3986 §3.3): everything but unreserved characters is escaped.
+pub fn url_encode(bytes: &[u8]) -> String {
+    percent(bytes, UNRESERVED)
+}
+
+#[cfg(test)]
+mod tests;

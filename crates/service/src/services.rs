@@ -1,0 +1,149 @@
+//! All services of the program, made in one place. A new service is its module and one line here.
+
+use std::sync::Arc;
+
+use base::protocol::ShareMode;
+use control::certificates::Certificates;
+use control::tree::{Document, Override};
+use probe::sample::{Sample, Sampler};
+use serve::transport::tls::{Offer, Tls};
+use vfs::share::rules::Rules;
+
+use crate::failure::Failure;
+use crate::files::ftp::Ftp;
+use crate::files::http::Http;
+use crate::files::sftp::Sftp;
+use crate::instance::{Condition, Instance, Service};
+use crate::nfs::Nfs;
+use crate::node::is_enabled;
+use crate::parts::Parts;
+use crate::tls::TlsChoice;
+
+/// The services, in the order of the registry.
+pub struct Services {
+    /// All of them.
+    pub all: Vec<Arc<Instance>>,
+    /// NFS, whose clients can be shown and ended.
+    pub nfs: Arc<Nfs>,
+    /// HTTP, whose WebDAV locks can be shown and released.
+    pub http: Arc<Http>,
+}
+
+impl Services {
+    /// None of them started yet. `nfs_given` is what the command line decides of NFS.
+    ///
+    /// # Errors
+    /// TLS cannot be offered, or a file of the state directory not be read.
+    pub fn new(
+        parts: &Arc<Parts>,
+        nfs_given: Vec<Override>,
+        document: &Document,
+        certificates: &Arc<Certificates>,
+    ) -> Result<Self, Failure> {
+        let shown = TlsChoice::default().read(certificates)?;
+        let offer = |offer| {
+            Tls::offering(&shown, offer).map_err(|e| Failure::of("offer TLS to clients", &e))
+        };
+        let nfs = Nfs::new(parts, nfs_given, document, certificates)?;
+        let ftp = Ftp::new(parts, offer(Offer::FTP)?, document);
+        let sftp = Sftp::new(parts, document)?;
+        let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
+        let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] =
+            [nfs.clone(), Arc::new(ftp), Arc::new(sftp), http.clone()];
+        let instance = |service| Instance::new(service, parts.at, document, certificates);
+        let all = services.into_iter().map(instance).collect::<Result<_, _>>()?;
+        Ok(Self { all, nfs, http })
+    }
+
+    /// Starts those that are enabled. One that cannot serve is in maintenance, and keeps nobody
+    /// from the others.
+    ///
+    /// # Errors
+    /// One that must start cannot.
+    pub fn start(&self, document: &Document) -> Result<(), Failure> {
+        for instance in &self.all {
+            if !is_enabled(instance, document) {
+                instance.stop(Condition::disabled());
+                continue;
+            }
+            match instance.start() {
+                Err(failure) if instance.service().must_start() => return Err(failure),
+                Err(failure) => base::error!(instance.name(), "{}", failure.why()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all at once: they take no more requests, and answer those that were taken.
+    pub fn drain(&self) {
+        std::thread::scope(|scope| {
+            for instance in &self.all {
+                scope.spawn(|| instance.stop(Condition::Offline));
+            }
+        });
+    }
+
+    /// What is wrong with them, one sentence each.
+    pub fn problems(&self, certificates: &Certificates) -> Vec<String> {
+        let state = |instance: &Arc<Instance>| match instance.condition() {
+            Condition::Maintenance(why) => {
+                Some(format!("{} is in maintenance: {why}", instance.title()))
+            }
+            _ => None,
+        };
+        let certificate = |instance: &Arc<Instance>| instance.certificate_problem(certificates);
+        let states = self.all.iter().filter_map(state);
+        states.chain(self.all.iter().filter_map(certificate)).collect()
+    }
+
+    /// Certificates may be others: what is wrong with those that are shown now.
+    pub fn renew_tls(&self, certificates: &Certificates) -> Vec<Failure> {
+        self.all.iter().filter_map(|instance| instance.renew_tls(certificates).err()).collect()
+    }
+
+    /// Whether certificates or keys are files, which may be read again.
+    pub fn use_files(&self) -> bool {
+        self.all.iter().any(|instance| instance.tls().any_file())
+    }
+
+    /// Refuses export rules that nobody could satisfy.
+    ///
+    /// # Errors
+    /// They want certificates of clients, and there is nothing to verify them by.
+    pub fn check_rules(&self, rules: &Rules) -> Result<(), Failure> {
+        let by_export =
+            |instance: &&Arc<Instance>| instance.service().id().shares() == Some(ShareMode::Export);
+        self.all.iter().filter(by_export).try_for_each(|instance| instance.tls().check(rules))
+    }
+
+    /// Connections, sign-ins, and levels of their own, once a second.
+    pub fn levels(&self) -> Levels {
+        Levels(self.all.iter().map(|instance| (instance.clone(), [0; 2])).collect())
+    }
+}
+
+/// Reads what the services count; with each, the sign-ins in the seconds that are reported.
+pub struct Levels(Vec<(Arc<Instance>, [u64; 2])>);
+
+impl Sampler for Levels {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        let one = |(instance, reported): &mut (Arc<Instance>, [u64; 2])| {
+            let (service, row) = (instance.service(), instance.service().id());
+            let open = service.budgets().connections().max(0) as f64;
+            let mut samples = vec![Sample::raw(row.connections(), open)];
+            samples.extend(service.samples());
+            if let Some(now) = service.sign_ins() {
+                // Events, each reported once: not rates over the time between two readings, which
+                // is never quite a second.
+                let new = [0, 1].map(|at| now[at].saturating_sub(reported[at]) as f64);
+                *reported = now;
+                samples.extend([0, 1].map(|at| Sample::raw(row.sign_ins()[at], new[at])));
+            }
+            samples
+        };
+        self.0.iter_mut().flat_map(one).collect()
+    }
+
+    fn begin(&mut self, _now_ns: u64) {}
+}

@@ -1,0 +1,393 @@
+//! The shares that are served: opened, changed and closed while clients work.
+//!
+//! [`Shares::apply`] leads from one list of shares to another, wholly or not at all, and no call on
+//! any other share notices. Everything that can fail is done before the first client could see it:
+//! directories are opened, rules read; then one table takes the place of another. A share that goes
+//! answers "stale" from then on; when the last call on it has ended, what clients held through it
+//! ends, and only then its directory is closed. No file is ever removed.
+
+mod config;
+pub mod node;
+mod root;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use base::clock::{Clock, SystemClock};
+use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX};
+use probe::hub::Hub;
+use vfs::host::{HostCounts, HostFs, HostOptions};
+use vfs::locks::LockTable;
+use vfs::share::rules::Rules;
+use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
+
+pub use config::{Base, Problem, Root, ShareConfig, System};
+use watch::Lost;
+pub use watch::Watch;
+
+/// Ends what clients hold through the share with this tag.
+pub type Release = Box<dyn Fn(u32) + Send + Sync>;
+
+/// What every share is opened with.
+pub struct Kit {
+    /// The state directory, and what it is on its file system: no share may show it.
+    pub state: (PathBuf, (u64, u64)),
+    /// Key of the handles.
+    pub secret: [u8; 32],
+    /// The table of all protocols; every change through us recalls delegations in it.
+    pub locks: Arc<LockTable>,
+    /// Where shares have their numbers.
+    pub hub: Arc<Hub>,
+}
+
+/// One that is served.
+#[derive(Clone)]
+struct Served {
+    config: ShareConfig,
+    files: Arc<HostFs>,
+}
+
+/// All of them.
+pub struct Shares {
+    kit: Kit,
+    table: Arc<vfs::share::Shares>,
+    /// Held while shares change: one change at a time.
+    changing: Mutex<()>,
+    /// By name. Never held while anything is waited for.
+    served: Mutex<BTreeMap<String, Served>>,
+    /// Those of which the directory was lost, by name. Taken after `served`, if both are.
+    lost: Mutex<BTreeMap<String, Lost>>,
+    /// Taken away, with calls under way or nobody to close them yet.
+    leaving: Mutex<Vec<Arc<HostFs>>>,
+    release: OnceLock<Release>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shares {
+    /// No share yet.
+    pub fn new(kit: Kit) -> Self {
+        let table = ShareTable::with_locks(Arc::clone(&kit.locks));
+        Self {
+            table: vfs::share::Shares::new(table),
+            kit,
+            changing: Mutex::default(),
+            served: Mutex::default(),
+            lost: Mutex::default(),
+            leaving: Mutex::default(),
+            release: OnceLock::new(),
+        }
+    }
+
+    /// From now on what clients hold through a share ends with it. Once.
+    pub fn set_release(&self, release: Release) {
+        // A second one is not needed: the first ends all.
+        let _ = self.release.set(release);
+    }
+
+    /// What protocols serve.
+    pub fn table(&self) -> &Arc<vfs::share::Shares> {
+        &self.table
+    }
+
+    /// What is wrong with a list of shares, beyond each by itself: all of it. Changes nothing.
+    pub fn check(&self, new: &[ShareConfig]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if new.len() > SHARES_MAX {
+            let sentence = format!("{} shares are too many; {SHARES_MAX} are the most", new.len());
+            problems.push(Problem::new("", "", &sentence, "destroy some of them"));
+        }
+        let mut names = BTreeMap::<u32, &ShareConfig>::new();
+        for share in new {
+            if let Some(other) = names.insert(tag(&share.name), share) {
+                problems.push(alike(share, other));
+            }
+            problems.extend(self.check_one(share));
+        }
+        problems
+    }
+
+    fn check_one(&self, share: &ShareConfig) -> Option<Problem> {
+        // One that is served already was found good, and its directory may be busy or gone.
+        let served = lock(&self.served);
+        let known = served.get(&share.name).map(|one| &one.config.directory);
+        if known == Some(&share.directory) {
+            return None;
+        }
+        drop(served);
+        if self.awaits(share) {
+            return None;
+        }
+        root::check(share, &self.kit.state.0).err()
+    }
+
+    /// Serves `new` in place of `old`, wholly or not at all. Waits for calls on shares that go;
+    /// must not be called on a connection's thread.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; `old` is served then, as before.
+    pub fn apply(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
+        if let Some(problem) = self.check(new).into_iter().next() {
+            return Err(problem);
+        }
+        let _one = lock(&self.changing);
+        // Whose directory was lost, and of which nothing is changed, is served when that is back.
+        let lost = self.still_lost(new);
+        let present = |one: &&ShareConfig| !lost.contains(&one.name);
+        let new: Vec<ShareConfig> = new.iter().filter(present).cloned().collect();
+        let before = lock(&self.served).clone();
+        let old: Vec<ShareConfig> =
+            old.iter().filter(|one| before.contains_key(&one.name)).cloned().collect();
+        drop(before);
+        self.lead(&old, &new)?;
+        lock(&self.lost).retain(|name, _| lost.contains(name));
+        Ok(())
+    }
+
+    /// As [`Self::apply`], of shares whose directories are there.
+    fn lead(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
+        let served = lock(&self.served).clone();
+        // A share that gets another directory is another share under the same name, whose table of
+        // handles must be let go of first.
+        let moves = |share: &&ShareConfig| {
+            served.get(&share.name).is_some_and(|one| one.config.directory != share.directory)
+        };
+        let stays: Vec<ShareConfig> = new.iter().filter(|one| !moves(one)).cloned().collect();
+        drop(served);
+        if stays.len() == new.len() {
+            return self.exchange(new);
+        }
+        self.exchange(&stays)?;
+        let done = self.exchange(new);
+        if done.is_err() {
+            // They were served a moment ago.
+            self.exchange(old)?;
+        }
+        done
+    }
+
+    /// Exchanges the rules of one share until the next change of it, for all services.
+    pub fn set_rules(&self, name: &str, rules: &Rules) {
+        let mut served = lock(&self.served);
+        let Some(one) = served.get_mut(name) else { return };
+        let new = one.config.clone().with_rules(rules);
+        if let Some(share) = self.table.load().by_name(name) {
+            set_rules(share, &one.config, &new);
+        }
+        one.config = new;
+    }
+
+    /// Each share with where its files are.
+    pub fn list(&self) -> Vec<(Arc<Share>, ShareConfig)> {
+        let served = lock(&self.served);
+        let table = self.table.load();
+        let one = |share: &Arc<Share>| {
+            let config = served.get(&share.name)?.config.clone();
+            Some((Arc::clone(share), config))
+        };
+        table.iter().filter_map(one).collect()
+    }
+
+    /// What is served.
+    pub fn configs(&self) -> Vec<ShareConfig> {
+        self.list().into_iter().map(|(_, config)| config).collect()
+    }
+
+    /// Whether files are used with their callers' rights, and a sentence about it.
+    pub fn acting_as(&self) -> (bool, String) {
+        let served = lock(&self.served);
+        let first = served.values().next();
+        first.map_or((false, "nothing is served".to_owned()), |one| {
+            (one.files.privileged(), one.files.acting_as())
+        })
+    }
+
+    /// Counts of all shares together.
+    pub fn counts(&self) -> HostCounts {
+        let all: Vec<_> = lock(&self.served).values().map(|one| Arc::clone(&one.files)).collect();
+        all.iter().fold(HostCounts::default(), |sum, files| sum.and(&files.counts()))
+    }
+
+    /// Closes what was taken away and is not used any more. To be called every second.
+    pub fn sweep(&self) {
+        let gone: Vec<_> = {
+            let mut leaving = lock(&self.leaving);
+            leaving.extract_if(.., |files| Arc::strong_count(files) == 1).collect()
+        };
+        gone.iter().for_each(|files| self.released(files));
+    }
+
+    fn released(&self, files: &Arc<HostFs>) {
+        use vfs::fs::FileSystem;
+        let tag = vfs::share::tag_of(&files.root());
+        if let (Some(release), Some(tag)) = (self.release.get(), tag) {
+            // It may be there again.
+            if self.table.load().by_handle(&files.root()).is_none() {
+                release(tag);
+            }
+        }
+    }
+
+    /// The one step of [`Self::apply`]: no share in it moves.
+    fn exchange(&self, new: &[ShareConfig]) -> Result<(), Problem> {
+        let before = lock(&self.served).clone();
+        let mut opened = Vec::new();
+        for config in new.iter().filter(|config| !before.contains_key(&config.name)) {
+            opened.push(self.open(config)?);
+        }
+        let mut table = ShareTable::clone(&self.table.load());
+        let stays = |name: &str| new.iter().any(|config| config.name == name);
+        before.keys().filter(|name| !stays(name)).for_each(|name| drop(table.remove(name)));
+        for (served, _) in &opened {
+            self.enter(&mut table, served)?;
+        }
+        for config in new {
+            change(&mut table, before.get(&config.name), config)?;
+        }
+        // Nothing can fail any more.
+        drop(before);
+        drop(self.table.replace(table));
+        self.settle(new, opened);
+        self.drain();
+        Ok(())
+    }
+
+    /// After the exchange: what is served now, under which rules, and what is leaving.
+    fn settle(&self, new: &[ShareConfig], opened: Vec<(Served, root::Undo)>) {
+        let mut served = lock(&self.served);
+        for (one, undo) in opened {
+            undo.keep();
+            served.insert(one.config.name.clone(), one);
+        }
+        let table = self.table.load();
+        let stays = |name: &String| new.iter().any(|config| config.name == *name);
+        let gone = served.extract_if(.., |name, _| !stays(name)).map(|(_, one)| one.files);
+        lock(&self.leaving).extend(gone);
+        for config in new {
+            let Some(one) = served.get_mut(&config.name) else { continue };
+            if let Some(share) = table.by_name(&config.name) {
+                set_rules(share, &one.config, config);
+            }
+            one.config = config.clone();
+        }
+    }
+
+    fn enter(&self, table: &mut ShareTable, one: &Served) -> Result<(), Problem> {
+        let Served { config, files } = one;
+        let new = New {
+            name: &config.name,
+            fs: files.clone(),
+            read_only: config.read_only,
+            id: self.kit.hub.shares().intern(&config.name),
+            rules: ServiceRules::default(),
+        };
+        for service in Service::ALL {
+            new.rules.of(service).set(config.rules_for(service).clone());
+        }
+        let hint = "choose another name";
+        table.put(new).map_err(|e| Problem::new(&config.name, "", &e.to_string(), hint))?;
+        Ok(())
+    }
+
+    /// Opens a directory for serving, and makes its root what it is to be.
+    fn open(&self, config: &ShareConfig) -> Result<(Served, root::Undo), Problem> {
+        let undo = root::prepare(config)?;
+        let (state, identity) = &self.kit.state;
+        let options = HostOptions {
+            state_dir: Some(state.clone()),
+            hide: vec![*identity],
+            ..HostOptions::new(tag(&config.name), self.kit.secret)
+        };
+        // One of the same name that just went may have its last calls under way.
+        self.wait_for(&config.name)?;
+        let files = HostFs::open(&config.directory, options).map_err(|e| {
+            let hint = "see that the server may read it, and that no other server serves it";
+            Problem::new(&config.name, "directory", &e.to_string(), hint)
+        })?;
+        // Whoever trusts what it has read must hear of programs that change the file here.
+        let locks = Arc::clone(&self.kit.locks);
+        files.tell_changes(Box::new(move |file| {
+            locks.may_change(file, None);
+        }));
+        Ok((Served { config: config.clone(), files }, undo))
+    }
+
+    /// Waits until nothing is left of a share of this name that was taken away.
+    fn wait_for(&self, name: &str) -> Result<(), Problem> {
+        use vfs::fs::FileSystem;
+        let left = || {
+            let leaving = lock(&self.leaving);
+            leaving.iter().any(|files| vfs::share::tag_of(&files.root()) == Some(tag(name)))
+        };
+        if !left() {
+            return Ok(());
+        }
+        self.drain();
+        match left() {
+            false => Ok(()),
+            true => {
+                let sentence = format!("calls on the share {name} that went are still under way");
+                Err(Problem::conflict(name, "", &sentence, "try again in a moment"))
+            }
+        }
+    }
+
+    /// Waits for the calls on what was taken away, for a while: what is left then is closed by
+    /// [`Self::sweep`].
+    fn drain(&self) {
+        let until = SystemClock.monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
+        loop {
+            self.sweep();
+            if lock(&self.leaving).is_empty() || SystemClock.monotonic_ns() > until {
+                return;
+            }
+            std::thread::sleep(SHARE_DRAIN_STEP);
+        }
+    }
+}
+
+/// Exchanges the rules that have changed, and no others: who is served by them need not ask again.
+fn set_rules(share: &Share, before: &ShareConfig, now: &ShareConfig) {
+    for service in Service::ALL {
+        let (before, now) = (before.rules_for(service), now.rules_for(service));
+        if before != now {
+            share.rules_for(service).set(now.clone());
+        }
+    }
+}
+
+/// A share that goes on, with or without changes being refused from now on.
+fn change(
+    table: &mut ShareTable,
+    served: Option<&Served>,
+    config: &ShareConfig,
+) -> Result<(), Problem> {
+    let Some(one) = served.filter(|one| one.config.read_only != config.read_only) else {
+        return Ok(());
+    };
+    let Some(before) = table.remove(&config.name) else { return Ok(()) };
+    let new = New {
+        name: &config.name,
+        fs: one.files.clone(),
+        read_only: config.read_only,
+        id: before.id,
+        rules: before.rules.clone(),
+    };
+    table.put(new).map_err(|e| Problem::new(&config.name, "read_only", &e.to_string(), ""))?;
+    Ok(())
+}
+
+fn alike(share: &ShareConfig, other: &ShareConfig) -> Problem {
+    let sentence = match share.name == other.name {
+        true => format!("there is a share named {} already, in {}", other.name, other.place()),
+        false => format!("it cannot be told from {} by its handles", other.name),
+    };
+    Problem::conflict(&share.name, "", &sentence, "choose another name")
+}
+
+#[cfg(test)]
+mod tests;

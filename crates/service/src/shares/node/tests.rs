@@ -1,0 +1,94 @@
+//! The configuration as shares: what a project says holds for its shares, what is wrong is said at
+//! its property, and one that cannot be served keeps nobody else from it.
+
+use vfs::share::rules::Access;
+
+use super::super::tests::World;
+use super::*;
+use crate::tests::ROOT;
+
+/// A document with the shares `a` and `b` of the project `p`, in directories `a` and `b`.
+fn document(world: &World) -> Document {
+    let mut document = Document::new(&ROOT);
+    for name in ["a", "b"] {
+        let path = share(name);
+        document.create(&path);
+        document.set(&path, "directory", Value::Text(world.dir(name).display().to_string()));
+    }
+    document
+}
+
+fn share(name: &str) -> Path {
+    Path::of(&["shares", "p", name])
+}
+
+fn read(document: &Document, name: &str) -> Result<ShareConfig, tree::Problem> {
+    config(document, &share(name), &System)
+}
+
+#[test]
+fn a_share_takes_over_what_its_project_says() {
+    let world = World::new();
+    let mut document = document(&world);
+    let project = Path::of(&["shares", "p"]);
+    assert_eq!(paths(&document), [share("a"), share("b")]);
+    let plain = read(&document, "a").expect("good");
+    assert!(!plain.read_only && plain.rules_for(Service::Nfs).is_empty());
+    document.set(&project, "read_only", Value::Bool(true));
+    document.set(&project, "nfs", Value::text("none"));
+    document.set(&share("b"), "nfs", Value::text("ro"));
+    document.set(&share("b"), "nfs_exceptions", Value::texts(["10.0.0.0/8(rw)"]));
+    let [a, b] = ["a", "b"].map(|name| read(&document, name).expect("good"));
+    assert!(a.read_only && b.read_only);
+    let access =
+        |one: &ShareConfig, ip: [u8; 4]| one.rules_for(Service::Nfs).grant(ip.into(), 1).access;
+    assert_eq!(access(&a, [10, 0, 0, 1]), Access::None);
+    assert_eq!(access(&b, [10, 0, 0, 1]), Access::ReadWrite);
+    assert_eq!(access(&b, [11, 0, 0, 1]), Access::ReadOnly);
+    document.set(&project, "http", Value::text("ro"));
+    document.set(&share("b"), "http_exceptions", Value::texts(["10.0.0.0/8(none)"]));
+    let [a, b] = ["a", "b"].map(|name| read(&document, name).expect("good"));
+    let access = |one: &ShareConfig, ip: [u8; 4]| {
+        Service::SIGN_IN.map(|service| one.rules_for(service).grant(ip.into(), 1).access)
+    };
+    let [all, ro, none] = [Access::ReadWrite, Access::ReadOnly, Access::None];
+    assert_eq!(access(&a, [10, 0, 0, 1]), [all, all, ro], "FTP, SFTP, HTTP");
+    assert_eq!(access(&b, [10, 0, 0, 1]), [all, all, none]);
+    assert_eq!(access(&b, [11, 0, 0, 1]), [all, all, ro]);
+}
+
+#[test]
+fn what_is_wrong_is_said_at_its_property() {
+    let world = World::new();
+    let wrong = [
+        ("root_mode", Value::text("89"), "no mode in octal"),
+        ("root_mode", Value::text("+7"), "no mode in octal"),
+        ("nfs_exceptions", Value::texts(["10.0.0.0/8(wr)"]), "is no option"),
+        ("ftp_exceptions", Value::texts(["10.0.0.0/8(root_squash)"]), "write CLIENT(ro)"),
+        ("sftp_exceptions", Value::texts(["10.0.0.0/8"]), "write CLIENT(ro)"),
+        ("http_exceptions", Value::texts(["10.0.0.0/99(ro)"]), "is no network"),
+    ];
+    for (property, value, says) in wrong {
+        let mut document = document(&world);
+        document.set(&share("a"), property, value);
+        let problem = read(&document, "a").expect_err(says);
+        assert_eq!((problem.property.as_deref(), &problem.path), (Some(property), &share("a")));
+        assert!(problem.sentence.contains(says), "{}", problem.sentence);
+    }
+    let mut document = document(&world);
+    document.set(&share("a"), "root_mode", Value::text("2775"));
+    assert_eq!(read(&document, "a").expect("good").root.mode, Some(0o2775));
+}
+
+#[test]
+fn one_whose_directory_is_not_there_keeps_nobody_from_the_others() {
+    let world = World::new();
+    let mut document = document(&world);
+    document.set(&share("a"), "directory", Value::text("/nonexistent"));
+    let offline = start(&world.shares, &document);
+    let names: Vec<_> = offline.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a"]);
+    assert!(offline["a"].sentence.contains("there is no directory"));
+    let served: Vec<_> = world.shares.configs().into_iter().map(|one| one.name).collect();
+    assert_eq!(served, ["b"]);
+}

@@ -1,0 +1,306 @@
+//! Shares and the services on them.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
+use base::protocol::{self, ports};
+use control::accounts::identity::Users;
+use control::accounts::machine::Machine;
+use control::appliance::{Access, ActingAs, ServiceStatus, ShareStatus};
+use control::certificates::Certificates;
+use control::state::{StateDir, effective_uid};
+use control::transfers::Transfers;
+use control::tree::store::Folder;
+use control::tree::{Document, Override};
+use probe::hub::Hub;
+use probe::sample::{Sample, Sampler};
+use serve::pool::{Pool, PoolLimits};
+use serve::transport::budget::Limits;
+use serve::transport::places::Places;
+use serve::transport::{Runtimes, raise_descriptor_limit};
+use vfs::cred::Cred;
+use vfs::flush::FlushGroup;
+use vfs::fs::Context;
+use vfs::share::rules::Rules;
+
+use crate::failure::Failure;
+use crate::names::ShareNames;
+use crate::nfs::settings::NfsSettings;
+use crate::nfs::{Nfs, Reporter};
+use crate::parts::Parts;
+use crate::services::Services;
+use crate::shares::node::{self, Offline};
+use crate::shares::{Kit, ShareConfig, Shares, Watch};
+
+/// What the server is started with.
+pub struct Setup<'a> {
+    /// The share of the command line.
+    pub share: ShareConfig,
+    /// The address of all services, and what is added to their ports.
+    pub at: (IpAddr, u16),
+    /// What the command line decides of NFS.
+    pub nfs_given: &'a [Override],
+    /// The configuration in force.
+    pub document: &'a Document,
+    /// The state directory.
+    pub state: &'a StateDir,
+    /// Key of the handles.
+    pub secret: [u8; 32],
+    /// Where operations are written down.
+    pub hub: &'a Arc<Hub>,
+    /// Bytes that each service may hold for its peers.
+    pub buffered: usize,
+    /// Who signs in.
+    pub users: Arc<Users>,
+    /// What TLS shows.
+    pub certificates: &'a Arc<Certificates>,
+}
+
+/// What is served, and by whom.
+pub struct Storage {
+    shares: Arc<Shares>,
+    offline: Offline,
+    /// The share of the command line.
+    given: String,
+    parts: Arc<Parts>,
+    services: Arc<Services>,
+    /// Looks at the directories of the shares.
+    _watch: Watch,
+}
+
+/// Serves what is configured; says what cannot be.
+fn start_configured(shares: &Shares, document: &Document) -> Offline {
+    let offline = node::start(shares, document);
+    for (name, problem) in &offline {
+        base::error!("nfs", "the share {name} is offline: {}", problem.sentence);
+    }
+    offline
+}
+
+/// The log of transfers, which writes from now on.
+fn log_of_transfers(
+    state: &StateDir,
+    hub: &Arc<Hub>,
+    document: &Document,
+) -> Result<Arc<Transfers>, Failure> {
+    let failed = |e| Failure::of("keep the log of transfers", &e);
+    let disk = Arc::new(Folder::new(state.path()));
+    let transfers = Transfers::open(disk, hub.clone()).map_err(failed)?;
+    transfers.take(document);
+    transfers.start().map_err(failed)?;
+    Ok(transfers)
+}
+
+/// What clients hold through a share ends with it, in both protocols that hold something.
+fn release_by(shares: &Shares, nfs: Arc<Nfs>) {
+    shares.set_release(Box::new(move |tag| {
+        if let Some(online) = nfs.online() {
+            online.clients.release_share(tag);
+            online.nlm.release_share(tag);
+        }
+    }));
+}
+
+impl Storage {
+    /// Opens the shares and starts the services on them that are to serve.
+    ///
+    /// # Errors
+    /// The directory of the command line cannot be opened for serving, or a service that must start
+    /// cannot.
+    pub fn start(setup: Setup<'_>) -> Result<Self, Failure> {
+        let Setup { share, document, state, hub, certificates, .. } = &setup;
+        let tls = NfsSettings::of(setup.nfs_given, document).tls;
+        tls.check(share.rules_for(protocol::Service::Nfs))?;
+        let tried = format!("serve {}", share.directory.display());
+        let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
+        // The table of files is sized by it.
+        let limits = limits(raise_descriptor_limit().map_err(|e| failure(&e))?, setup.buffered);
+        hub.gauges().connections.set_limit(limits.connections as u64);
+        let kit = Kit {
+            state: (state.path().to_owned(), state.identity()),
+            secret: setup.secret,
+            locks: Arc::default(),
+            hub: (*hub).clone(),
+        };
+        let locks = kit.locks.clone();
+        let shares = Arc::new(Shares::new(kit));
+        shares
+            .apply(&[], std::slice::from_ref(share))
+            .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
+        let offline = start_configured(&shares, document);
+        let parts = Arc::new(Parts {
+            at: setup.at,
+            shares: shares.table().clone(),
+            locks,
+            flush: Arc::new(FlushGroup::start().map_err(|e| failure(&e))?),
+            pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
+            runtimes: Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?),
+            users: setup.users.clone(),
+            sign_ins: Arc::default(),
+            hub: (*hub).clone(),
+            transfers: log_of_transfers(state, hub, document)?,
+            limits,
+            places: Arc::new(Places::new(limits.connections, protocol::Service::ALL.len())),
+            state: state.path().to_owned(),
+        });
+        let nfs_given = setup.nfs_given.to_vec();
+        let services = Services::new(&parts, nfs_given, document, certificates)?;
+        release_by(&shares, services.nfs.clone());
+        services.start(document)?;
+        let watch = Watch::start(&shares).map_err(|e| failure(&e))?;
+        let (given, services) = (share.name.clone(), Arc::new(services));
+        Ok(Self { shares, offline, given, parts, services, _watch: watch })
+    }
+
+    /// What the services are made of.
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// The services.
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// The log of transfers.
+    pub fn transfers(&self) -> &Arc<Transfers> {
+        &self.parts.transfers
+    }
+
+    /// Names of its shares, files and users.
+    pub fn names(&self) -> ShareNames {
+        ShareNames::new(self.parts.shares.clone(), self.parts.users.clone())
+    }
+
+    /// Where NFS listens.
+    pub fn nfs_at(&self) -> SocketAddr {
+        self.parts.address(ports::NFS)
+    }
+
+    /// All services but the administration, as the API shows them.
+    pub fn statuses(&self) -> Vec<ServiceStatus> {
+        let one = |instance: &Arc<crate::instance::Instance>| {
+            let condition = instance.condition();
+            ServiceStatus {
+                name: instance.name().to_owned(),
+                state: condition.name().to_owned(),
+                listen: instance.listens(),
+                reason: condition.reason().map(str::to_owned),
+            }
+        };
+        self.services.all.iter().map(one).collect()
+    }
+
+    /// All shares, with ways to reach them.
+    pub fn shares(&self) -> Vec<ShareStatus> {
+        let root = Cred::root();
+        let context = Context { cred: &root, may_block: true };
+        let one = |(share, config): (Arc<vfs::share::Share>, ShareConfig)| {
+            let space = share.fs.space(context).ok();
+            let rules = share.rules_for(protocol::Service::Nfs).get();
+            ShareStatus {
+                name: share.name.clone(),
+                dir: config.directory.display().to_string(),
+                read_only: share.read_only,
+                total_bytes: space.map_or(0, |s| s.total_bytes),
+                available_bytes: space.map_or(0, |s| s.avail_bytes),
+                exports: rules.iter().map(ToString::to_string).collect(),
+                access: self.access(&share.name),
+            }
+        };
+        self.shares.list().into_iter().map(one).collect()
+    }
+
+    /// All ways to a share.
+    pub fn access(&self, share: &str) -> Vec<Access> {
+        let all = self.services.all.iter();
+        all.flat_map(|instance| instance.service().access(instance, share)).collect()
+    }
+
+    /// Whether clients' certificates can be verified.
+    pub fn knows_clients(&self) -> bool {
+        self.services.all.iter().any(|instance| instance.tls().knows_clients())
+    }
+
+    /// The shares, to be changed, and those that could not be started.
+    pub fn all_shares(&self) -> (&Arc<Shares>, &Offline) {
+        (&self.shares, &self.offline)
+    }
+
+    /// The name of the share of the command line.
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// Addresses of clients that hold something through the share with this tag, each once.
+    pub fn holders(&self, tag: u32) -> BTreeSet<IpAddr> {
+        let Some(online) = self.services.nfs.online() else { return BTreeSet::new() };
+        online.clients.holders(tag).into_iter().chain(online.nlm.holders(tag)).collect()
+    }
+
+    /// Exchanges the export rules of the share of the command line.
+    pub fn set_rules(&self, rules: &Rules) {
+        self.shares.set_rules(&self.given, rules);
+    }
+
+    /// With whose rights files are opened.
+    pub fn acting_as(&self) -> ActingAs {
+        let uid = effective_uid();
+        let (privileged, note) = self.shares.acting_as();
+        let account = Machine::default().by_uid(uid);
+        let user = account.map_or_else(|| uid.to_string(), |account| account.name);
+        ActingAs { privileged, user, note }
+    }
+
+    /// Looks after the shares once a second, on the collector's thread.
+    pub fn keeper(&self) -> Box<dyn Sampler> {
+        Box::new(Keeper {
+            shares: self.shares.clone(),
+            parts: self.parts.clone(),
+            nfs: self.services.nfs.clone(),
+            tls: self.services.nfs.tls_reporter(),
+        })
+    }
+}
+
+/// Limits with so many bytes for requests and replies of each service, and with this many
+/// descriptors: half of them are the open files', a part stays for everything else, connections get
+/// the rest.
+fn limits(descriptors: u64, bytes: usize) -> Limits {
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
+    let rest = descriptors / 2 - descriptors / DESCRIPTORS_OTHER_PART;
+    Limits { connections: rest.min(CONNECTIONS_MAX), bytes, ..Limits::default() }
+}
+
+/// Has no samples of its own: it moves levels to the gauges, which the collector reads.
+struct Keeper {
+    shares: Arc<Shares>,
+    parts: Arc<Parts>,
+    nfs: Arc<Nfs>,
+    tls: Reporter,
+}
+
+impl Sampler for Keeper {
+    fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
+        self.nfs.sweep();
+        self.shares.sweep();
+        self.tls.look();
+        let (files, flushes) = (self.shares.counts(), self.parts.flush.counts());
+        let gauges = self.parts.hub.gauges();
+        gauges.connections.set(self.parts.places.taken() as u64);
+        gauges.open_files.set(files.open_files);
+        gauges.open_files.set_limit(files.open_files_max);
+        gauges.retained_files.set(files.retained);
+        gauges.known_files.set(files.names);
+        gauges.known_handles.set(files.handles);
+        gauges.stale_handles.set(files.cold_stale);
+        if let Some(bytes) = base::memory::allocated() {
+            gauges.heap_bytes.set(bytes);
+        }
+        gauges.flushes.set(flushes.flushes);
+        gauges.flush_waiters.set(flushes.waiting);
+        Vec::new()
+    }
+}

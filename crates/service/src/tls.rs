@@ -1,0 +1,138 @@
+//! TLS of a service: the certificate that is shown, and whom clients' certificates must come from.
+//!
+//! What is shown is the first of these that there is: the certificate that the setting names, the
+//! files, what the administration shows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::limits::TLS_FILE_MAX;
+use control::certificates::Certificates;
+use serve::transport::tls::{Credentials, Tls};
+use vfs::share::rules::{Rules, Transport};
+
+use crate::failure::Failure;
+
+/// Refuses rules that nobody could satisfy: they want certificates of clients, and there is nothing
+/// to verify them by.
+///
+/// # Errors
+/// One sentence.
+pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
+    if rules.transport() < Transport::Mtls || knows_clients {
+        return Ok(());
+    }
+    Err("it is not said whose client certificates are good".to_owned())
+}
+
+/// What the settings say.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct TlsChoice {
+    /// A certificate of the configuration, by its name.
+    named: Option<String>,
+    /// Files with certificate and key.
+    files: Option<(PathBuf, PathBuf)>,
+    /// Whom clients' certificates must come from; without it clients are not asked for any.
+    client_ca: Option<PathBuf>,
+}
+
+impl TlsChoice {
+    /// A certificate by its name, files with certificate and key, and a file with whom clients'
+    /// certificates must come from.
+    pub fn new(
+        named: Option<String>,
+        files: Option<(PathBuf, PathBuf)>,
+        client_ca: Option<PathBuf>,
+    ) -> Self {
+        Self { named, files, client_ca }
+    }
+
+    /// Whether there is any file to read again.
+    pub fn any_file(&self) -> bool {
+        self.files.is_some() || self.client_ca.is_some()
+    }
+
+    /// The certificate of the configuration that is to be shown.
+    pub fn name(&self) -> Option<&str> {
+        self.named.as_deref()
+    }
+
+    /// What `service` shows, for people; and why it is not the certificate that is named.
+    pub fn told(&self, certificates: &Certificates, service: &str) -> (String, Option<String>) {
+        let instead = || match &self.files {
+            Some((certificate, _)) => certificate.display().to_string(),
+            None => certificates.shown_name(),
+        };
+        match self.named.as_ref().map(|name| (name, certificates.named(name))) {
+            None => (instead(), None),
+            Some((name, Ok(_))) => (name.clone(), None),
+            Some((name, Err(why))) => {
+                (instead(), Some(format!("{service} cannot show the certificate {name}: {why}")))
+            }
+        }
+    }
+
+    /// Whether clients' certificates can be verified.
+    pub fn knows_clients(&self) -> bool {
+        self.client_ca.is_some()
+    }
+
+    /// Refuses rules that nobody could satisfy.
+    ///
+    /// # Errors
+    /// They want certificates of clients, and there is nothing to verify them by.
+    pub fn check(&self, rules: &Rules) -> Result<(), Failure> {
+        check(rules, self.knows_clients()).map_err(|failed| {
+            let hint = "name their authority with --nfs-tls-client-ca FILE";
+            Failure::usage("serve a share with xprtsec=mtls", &failed, hint)
+        })
+    }
+
+    /// Has the certificate that is to be shown, and reads the files. One that is named and cannot
+    /// be shown is left out; [`Self::told`] says why.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read(&self, certificates: &Certificates) -> Result<Credentials, Failure> {
+        let named = self.named.as_ref().and_then(|name| certificates.named(name).ok());
+        let (certificate, key) = match (named, &self.files) {
+            (Some(named), _) => (named.certificate_pem, named.key_pem),
+            (None, Some((certificate, key))) => (text(certificate)?, text(key)?),
+            (None, None) => {
+                let shown = certificates.shown().identity();
+                (shown.certificate_pem, shown.key_pem)
+            }
+        };
+        let client_ca = self.client_ca.as_deref().map(text).transpose()?;
+        Ok(Credentials { certificate, key, client_ca })
+    }
+
+    /// Offers TLS so.
+    ///
+    /// # Errors
+    /// Files cannot be read, or certificate and key not be used.
+    pub fn offer(&self, certificates: &Certificates) -> Result<Arc<Tls>, Failure> {
+        Tls::new(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
+    }
+
+    /// Offers TLS so to connections that begin from now on.
+    ///
+    /// # Errors
+    /// Files cannot be read, or certificate and key not be used; what was shown before goes on.
+    pub fn renew(&self, tls: &Tls, certificates: &Certificates) -> Result<(), Failure> {
+        tls.set(&self.read(certificates)?).map_err(|e| Failure::of(TRIED, &e))
+    }
+}
+
+const TRIED: &str = "offer TLS to clients";
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let tried = format!("read {}", path.display());
+    let size = fs::metadata(path).map_err(|e| Failure::of(&tried, &e))?.len();
+    if size > TLS_FILE_MAX {
+        let failed = format!("it has {size} bytes; {TLS_FILE_MAX} are the most");
+        return Err(Failure::new(&tried, &failed, "name a file of PEM certificates or a PEM key"));
+    }
+    fs::read_to_string(path).map_err(|e| Failure::of(&tried, &e))
+}

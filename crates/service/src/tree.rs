@@ -1,0 +1,18 @@
+//! The nodes of all services, as the tree of administration has them. A new service is one line.
+
+use base::node::Context;
+
+/// `/configuration/services`.
+pub static SERVICES: Context = Context::new(
+    "services",
+    "Services",
+    "What the appliance offers to other machines.",
+    "services",
+)
+.children(&[
+    &serve::rpc::node::NODE,
+    &serve::ftp::node::NODE,
+    &serve::sftp::node::NODE,
+    &serve::http::node::NODE,
+    &control::listen::node::NODE,
+]);
