@@ -12,8 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tidy | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
+    "usage: cargo xtask tidy [--places] | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
+         --places prints the files outside its folders that know each protocol
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
   conformance
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy::run(root),
+        ["tidy", "--places"] => tidy::places(root),
         ["deny"] => deny::run(root),
         ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),

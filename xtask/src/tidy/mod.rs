@@ -5,6 +5,7 @@
 
 mod exceptions;
 mod imports;
+mod protocols;
 mod scan;
 mod sizes;
 mod words;
@@ -81,6 +82,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         findings.extend(sizes::check(source));
         findings.extend(words::check(source));
     }
+    findings.extend(protocols::check(&sources));
     let list = fs::read_to_string(root.join("xtask/tidy-exceptions.toml")).unwrap_or_default();
     findings = exceptions::apply(&list, findings)?;
     findings.sort();
@@ -91,6 +93,17 @@ pub fn run(root: &Path) -> Result<(), String> {
     let lines: Vec<String> =
         findings.iter().map(|f| format!("{}:{}: {}: {}", f.path, f.line, f.rule, f.what)).collect();
     Err(format!("{}\ntidy: {} findings", lines.join("\n"), lines.len()))
+}
+
+/// Prints the files that know each protocol.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn places(root: &Path) -> Result<(), String> {
+    let mut sources = Vec::new();
+    collect(root, root, &mut sources)?;
+    print!("{}", protocols::list(&protocols::places(&sources)));
+    Ok(())
 }
 
 fn collect(root: &Path, dir: &Path, into: &mut Vec<Source>) -> Result<(), String> {

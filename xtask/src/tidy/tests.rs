@@ -132,3 +132,78 @@ fn the_list_of_exceptions_is_a_ratchet() {
     assert_eq!(apply(3, 2)[0].rule, "exception", "fewer than excused asks to lower the count");
     assert!(exceptions::apply("[[allow]]\nrule = 1", Vec::new()).is_err());
 }
+
+/// A registry of two protocols and the service of one, as the real one is written.
+const REGISTRY: &str = r#"table! {
+    pub enum Protocol: ProtocolRow {
+        Gopher = 1 => ProtocolRow {
+            id: "gopher",
+            service: Service::Gopher,
+        },
+    }
+}
+table! {
+    pub enum Service: ServiceRow {
+        Menus = 0 => service!(
+            "menus", "Menus", Protocol::Gopher, None, &[ports::GOPHER]
+        ),
+    }
+}
+table! {
+    pub enum Scheme: SchemeRow {
+        Gophers = 0 => SchemeRow {
+            name: "gophers",
+            protocol: Protocol::Gopher,
+        },
+    }
+}
+"#;
+
+#[test]
+fn every_way_to_name_a_protocol_is_counted_but_not_in_its_own_folders() {
+    let files = [
+        ("crates/base/src/protocol.rs", REGISTRY),
+        ("crates/a/src/variant.rs", "match p { Protocol::Gopher => 1 }"),
+        ("crates/a/src/scheme.rs", "if scheme == Scheme::Gophers {}"),
+        ("crates/a/src/string.rs", "let name = \"gopher\";"),
+        ("crates/a/src/constant.rs", "listen(ports::GOPHER)"),
+        ("crates/a/src/service.rs", "Service::Menus.id()"),
+        ("schema/sum.toml", "members = [\"gopher\"]"),
+        ("ui/src/list.ts", "const all = ['gophers'];"),
+        ("crates/a/src/comment.rs", "// \"gopher\" and Protocol::Gopher"),
+        ("crates/a/src/path.rs", "use serve::Gopher::new; let gophers = Gopherish::Gophering;"),
+        ("crates/a/src/gopher/own.rs", "Protocol::Gopher"),
+        ("crates/a/src/gopher_server.rs", "Protocol::Gopher"),
+        ("crates/a/src/x/tests.rs", "Protocol::Gopher"),
+        ("bench/src/peers.rs", "Scheme::Gophers"),
+    ];
+    let sources = files.map(|(path, text)| Source::new(path, text.to_owned()));
+    let places = protocols::places(&sources);
+    let gopher: Vec<&str> = places["gopher"].iter().map(String::as_str).collect();
+    let expected = [
+        "crates/a/src/constant.rs",
+        "crates/a/src/scheme.rs",
+        "crates/a/src/string.rs",
+        "crates/a/src/variant.rs",
+        "crates/base/src/protocol.rs",
+        "schema/sum.toml",
+        "ui/src/list.ts",
+    ];
+    assert_eq!(gopher, expected);
+    let menus: Vec<&str> = places["menus"].iter().map(String::as_str).collect();
+    assert_eq!(menus, ["crates/a/src/service.rs", "crates/base/src/protocol.rs"]);
+}
+
+#[test]
+fn a_protocol_that_many_know_and_a_list_that_is_not_true_are_found() {
+    let mut sources = vec![Source::new("crates/base/src/protocol.rs", REGISTRY.to_owned())];
+    let known = |n: usize| Source::new(&format!("crates/a/src/f{n}.rs"), "P::Gopher".to_owned());
+    sources.extend((0..9).map(known));
+    let listed = protocols::list(&protocols::places(&sources));
+    sources.push(Source::new("xtask/protocol-places.txt", listed));
+    assert_eq!(protocols::check(&sources), []);
+    sources.push(known(9));
+    let what: Vec<String> = protocols::check(&sources).into_iter().map(|f| f.what).collect();
+    assert!(what[0].contains("11 files know gopher; 10 may"), "{what:?}");
+    assert!(what[1].contains("the list is not what"), "{what:?}");
+}

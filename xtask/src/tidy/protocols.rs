@@ -1,0 +1,186 @@
+//! Who knows a protocol: the files outside its own folders that name it, by a variant of the
+//! registry or of any other enum, by a constant in capitals, or by a registry id as a string. Each
+//! is a place that a new protocol would have to fill by hand, so they are few, and listed.
+//!
+//! The list is `xtask/protocol-places.txt`; `cargo xtask tidy --places` prints it as it is now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Finding, Source};
+
+/// The registry.
+const REGISTRY: &str = "crates/base/src/protocol.rs";
+/// The list.
+const LIST: &str = "xtask/protocol-places.txt";
+/// Files outside its folders that may know a protocol.
+const PLACES_MAX: usize = 10;
+/// More than that for now: a limit here may only fall.
+const RATCHET: [(&str, usize); 1] = [("nfs", 16)];
+
+/// Folders and files of a protocol that are not named after it.
+const ALSO_OWN: [(&str, &[&str]); 6] = [
+    ("nfs", &["nfs3", "nfs4", "nlm", "mount3", "rpc", "portmap"]),
+    ("nfs3", &["nfs", "nlm", "mount3", "rpc", "portmap"]),
+    ("nfs4", &["nfs", "rpc", "portmap"]),
+    ("mount3", &["nfs3", "nfs", "rpc", "portmap"]),
+    ("nlm", &["nfs", "nfs4", "rpc", "portmap"]),
+    ("dsync", &["sync", "sftp"]),
+];
+
+/// Where a name of the registry means something else: the protocol, the file, and what it is there.
+const OTHER_MEANINGS: [(&str, &str, &str); 5] = [
+    ("http", "crates/control/src/api/openapi.rs", "a scheme of authentication"),
+    ("http", "crates/control/src/certificates/acme.rs", "the challenge http-01"),
+    ("http", "crates/control/src/certificates/wanted.rs", "the challenge http-01"),
+    ("http", "crates/control/src/alerts/webhook.rs", "a URL of another server"),
+    ("http", "crates/wire/src/dav/header.rs", "a URL of RFC 4918"),
+];
+
+/// A protocol of the registry, or a service that has no protocol of its name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Variants: its own and those of its URL schemes.
+    variants: BTreeSet<String>,
+    /// Ids and names of schemes.
+    names: BTreeSet<String>,
+}
+
+/// Files that know each protocol.
+pub type Places = BTreeMap<String, BTreeSet<String>>;
+
+/// The protocols of the registry, by their ids, from its text.
+pub fn registry(text: &str) -> BTreeMap<String, Known> {
+    let mut known = BTreeMap::<String, Known>::new();
+    let (mut variant, mut name) = ("", "");
+    for line in text.lines().map(str::trim) {
+        let quoted = || line.split('"').nth(1).unwrap_or_default();
+        if let Some((before, row)) = line.split_once(" => ") {
+            variant = before.split(' ').next().unwrap_or_default();
+            if row.starts_with("service!") {
+                name = "";
+            }
+        } else if line.starts_with("id: \"") {
+            let one = known.entry(quoted().to_owned()).or_default();
+            one.variants.insert(variant.to_owned());
+            one.names.insert(quoted().to_owned());
+        } else if line.starts_with("name: \"") {
+            name = quoted();
+        } else if let Some(protocol) = line.strip_prefix("protocol: Protocol::") {
+            let protocol = protocol.trim_end_matches(',');
+            let of = known.values_mut().find(|one| one.variants.contains(protocol));
+            if let Some(one) = of.filter(|_| !name.is_empty()) {
+                one.variants.insert(variant.to_owned());
+                one.names.insert(name.to_owned());
+            }
+        } else if line.starts_with('"') && line.contains("Protocol::") {
+            // The arguments of `service!`: id, title, protocol.
+            let one = known.entry(quoted().to_owned()).or_default();
+            one.variants.insert(variant.to_owned());
+            one.names.insert(quoted().to_owned());
+        }
+    }
+    known
+}
+
+/// The files that know each protocol.
+pub fn places(sources: &[Source]) -> Places {
+    let text = sources.iter().find(|source| source.path == REGISTRY).map(|one| one.text.as_str());
+    let registry = registry(text.unwrap_or_default());
+    let mut places: Places = registry.keys().map(|id| (id.clone(), BTreeSet::new())).collect();
+    for source in sources.iter().filter(|source| is_counted(source)) {
+        let found = registry.iter().filter(|(id, one)| {
+            let other = OTHER_MEANINGS.iter().any(|(p, file, _)| p == id && *file == source.path);
+            !other && !is_own(id, &source.path) && names(source, one)
+        });
+        for (id, _) in found {
+            places.entry(id.clone()).or_default().insert(source.path.clone());
+        }
+    }
+    places
+}
+
+/// Sources of the program. Benchmarks measure it beside other servers, protocol by protocol.
+fn is_counted(source: &Source) -> bool {
+    let program = source.path.starts_with("crates/") && source.is_rust();
+    let browser = source.path.starts_with("ui/src/") && source.is_ui();
+    let schema = source.path.starts_with("schema/");
+    (program || browser || schema) && !source.is_test()
+}
+
+/// Whether a part of the path is the protocol's name, or begins with it.
+fn is_own(id: &str, path: &str) -> bool {
+    let also = ALSO_OWN.iter().find(|(one, _)| *one == id).map_or(&[][..], |(_, also)| also);
+    path.split(['/', '.'])
+        .any(|part| part == id || also.contains(&part) || part.starts_with(&format!("{id}_")))
+}
+
+fn names(source: &Source, known: &Known) -> bool {
+    let text = without_comments(source);
+    let is_quoted = |name: &String| {
+        ['"', '\'', '`'].iter().any(|mark| text.contains(&format!("{mark}{name}{mark}")))
+    };
+    if known.names.iter().any(is_quoted) {
+        return true;
+    }
+    let constants = known.names.iter().map(|name| name.to_uppercase());
+    let variants = known.variants.iter().map(|variant| format!("::{variant}"));
+    source.is_rust() && constants.chain(variants).any(|word| has_word(&source.code, &word))
+}
+
+/// Whole lines of comments tell of protocols without knowing them.
+fn without_comments(source: &Source) -> String {
+    let is_comment = |line: &&str| ["//", "#", "*", "/*"].iter().any(|c| line.starts_with(c));
+    source
+        .text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !is_comment(line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// `word` with nothing of a name around it, and no path behind it.
+fn has_word(code: &str, word: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let mut after = code[at + word.len()..].chars();
+        let inside = word.starts_with("::") || !before.is_some_and(is_name);
+        let (first, second) = (after.next(), after.next());
+        let path = first == Some(':') && second == Some(':');
+        inside && !first.is_some_and(is_name) && !path
+    })
+}
+
+/// The list as it stands in the repository.
+pub fn list(places: &Places) -> String {
+    let mut text =
+        "# Files outside a protocol's own folders that know it (xtask/src/tidy/protocols.rs);\n\
+                    # `cargo xtask tidy --places` prints this list as it is now.\n"
+            .to_owned();
+    for (id, files) in places {
+        text += &format!("\n{id} {}\n", files.len());
+        files.iter().for_each(|file| text += &format!("  {file}\n"));
+    }
+    text
+}
+
+/// The list is true, and short enough.
+pub fn check(sources: &[Source]) -> Vec<Finding> {
+    let places = places(sources);
+    let mut findings = Vec::new();
+    let mut add = |what: String| {
+        findings.push(Finding { path: LIST.to_owned(), line: 0, rule: "protocol-places", what });
+    };
+    for (id, files) in &places {
+        let ratchet = RATCHET.iter().find(|(one, _)| one == id).map_or(PLACES_MAX, |(_, n)| *n);
+        if files.len() > ratchet {
+            add(format!("{} files know {id}; {ratchet} may", files.len()));
+        }
+    }
+    let written = sources.iter().find(|source| source.path == LIST);
+    if written.is_none_or(|source| source.text != list(&places)) {
+        add("the list is not what `cargo xtask tidy --places` prints".to_owned());
+    }
+    findings
+}
