@@ -1,6 +1,7 @@
 //! From the socket to the file contract and back: transports, and one folder for each protocol.
 //!
-//! - [`transport`]: one runtime for each core, listeners, budgets, buffers, mailboxes.
+//! - [`exec`]: the engine that executes every operation: inline, on the pool, after a flush.
+//! - [`transport`]: one runtime for each core, listeners, budgets, buffers.
 //! - [`pool`]: a bounded pool of threads for operations that block, fair to clients.
 //! - [`files`]: what the services that transfer files share.
 //! - [`ftp`]: FTP and FTPS.
@@ -21,6 +22,7 @@
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
+pub mod exec;
 pub mod files;
 pub mod ftp;
 pub mod http;

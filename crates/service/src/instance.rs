@@ -25,7 +25,6 @@ use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use probe::sample::Sample;
-use serve::files::serving;
 use serve::transport::Budgets;
 use serve::transport::tls::Tls;
 
@@ -308,7 +307,7 @@ impl Instance {
         let (mut sockets, mut at) = (Vec::new(), Vec::new());
         for port in self.service.ports() {
             let address = port.address(self.at.0, self.at.1)?;
-            let socket = serving::listen(address).map_err(|e| port.refused(address, &e))?;
+            let socket = listener::listen(address).map_err(|e| port.refused(address, &e))?;
             at.push(address);
             sockets.push((socket, port));
         }

@@ -8,10 +8,10 @@ use base::protocol::{Port, Service};
 use control::accounts::identity::Users;
 use control::transfers::Transfers;
 use probe::hub::Hub;
+use serve::exec::Engine;
 use serve::files::{Files, SignIns};
 use serve::pool::Pool;
 use serve::transport::budget::Limits;
-use serve::transport::buffers::LargeBuffers;
 use serve::transport::places::Places;
 use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
@@ -68,14 +68,15 @@ impl Parts {
             service,
             shares: self.shares.clone(),
             locks: self.locks.clone(),
-            flush: self.flush.clone(),
-            pool: self.pool.clone(),
+            engine: Engine::new(
+                self.pool.clone(),
+                self.flush.clone(),
+                self.budgets(service),
+                self.hub.clone(),
+            ),
             identity: counter.clone(),
             sign_ins: self.sign_ins.clone(),
-            hub: self.hub.clone(),
             transfers: self.transfers.clone(),
-            budgets: self.budgets(service),
-            large: LargeBuffers::default(),
         };
         (Arc::new(files), counter)
     }

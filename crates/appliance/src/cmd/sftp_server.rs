@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use base::random::{Random, SystemRandom};
 use probe::hub::{Hub, HubOptions};
+use serve::exec::Engine;
 use serve::files::{Caller, Core, Files, VPath};
 use serve::pool::{Pool, PoolLimits};
 use serve::sftp::stdio::Stream;
 use serve::sftp::{Session, Settings, Uploads, conn};
 use serve::transport::budget::Limits;
-use serve::transport::buffers::LargeBuffers;
 use serve::transport::{Budgets, raise_descriptor_limit};
 use vfs::flush::FlushGroup;
 use vfs::host::acting;
@@ -145,16 +145,17 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         service: Service::Sftp,
         shares: Shares::new(table),
         locks: Arc::default(),
-        flush: Arc::new(FlushGroup::start().map_err(|e| failed(&e))?),
-        pool: Pool::start(POOL).map_err(|e| failed(&e))?,
+        engine: Engine::new(
+            Pool::start(POOL).map_err(|e| failed(&e))?,
+            Arc::new(FlushGroup::start().map_err(|e| failed(&e))?),
+            Arc::new(Budgets::new(limits())),
+            Hub::new(HubOptions { cores: 1, recorder_bytes: RECORDER_BYTES }),
+        ),
         identity: Arc::new(SignedIn(Arc::clone(&person))),
         sign_ins: Arc::default(),
-        hub: Hub::new(HubOptions { cores: 1, recorder_bytes: RECORDER_BYTES }),
         transfers: Arc::new(Nowhere),
-        budgets: Arc::new(Budgets::new(limits())),
-        large: LargeBuffers::default(),
     });
-    let pool = Arc::clone(&files.pool);
+    let pool = Arc::clone(&files.engine.pool);
     let served = exchange(files, person, settings);
     // Temporary files of uploads that were given up are removed there, and this process is the only
     // one that knows of them.

@@ -1,11 +1,14 @@
-//! What the connections of one core share, and how an operation on files runs: at once if it need
-//! not wait, otherwise on the pool.
+//! What the connections of one core share, and how an operation on files goes through the engine: at
+//! once if it need not wait, otherwise on the pool, and after its flush.
 
+use std::future::Future;
+use std::net::TcpListener;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::clock::{Deadline, stamp};
+use base::clock::Deadline;
 use base::limits::{POOL_LOOK, POOL_PATIENCE, RECALL_LOOK};
 use tokio::sync::oneshot;
 use vfs::cred::Cred;
@@ -14,34 +17,101 @@ use vfs::status::Status;
 
 use super::Files;
 use super::caller::Caller;
+use crate::exec::{self, Failure, Operation, ServiceCore, accept};
 use crate::pool::Slot;
-use crate::transport::budget::CoreBudget;
-use crate::transport::buffers::CoreBuffers;
-use crate::transport::meter::Meter;
+use crate::transport::listener::Accepted;
+use crate::transport::tasks::Ending;
+use crate::transport::{Runtimes, Tasks};
 
 /// One core's state for one service.
 pub struct Core {
-    /// The core's number.
-    pub id: u8,
     /// The service.
     pub files: Arc<Files>,
-    /// The core's part of what may be in use.
-    pub budget: Rc<CoreBudget>,
-    /// Buffers used again.
-    pub buffers: CoreBuffers,
-    pub(super) meter: Meter,
+    core: exec::Core,
+}
+
+impl Deref for Core {
+    type Target = exec::Core;
+
+    fn deref(&self) -> &exec::Core {
+        &self.core
+    }
+}
+
+impl ServiceCore for Core {
+    fn show(&self) {
+        let engine = &self.engine;
+        engine.budgets.show_panics(&engine.flush, engine.hub.gauges());
+    }
+}
+
+/// Serves a service of files at `sockets`, as [`accept::serve`] does. `None` if the runtimes have
+/// ended.
+pub fn serve<Tag, F, T>(
+    files: &Arc<Files>,
+    runtimes: &Runtimes,
+    sockets: Vec<(TcpListener, Tag)>,
+    connection: F,
+) -> Option<Tasks>
+where
+    Tag: Copy + Send + 'static,
+    F: Fn(Rc<Core>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let shared = Arc::clone(files);
+    let new_core = move |core| Core::over(core, Arc::clone(&shared));
+    accept::serve(&files.engine, runtimes, sockets, new_core, connection)
+}
+
+/// An operation on files, for whoever waits for it: the connection's task, or nobody any more.
+struct FileOperation<F, T> {
+    /// What to do, until it runs.
+    step: Option<F>,
+    cred: Arc<Cred>,
+    outcome: Option<Result<T>>,
+    to: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Operation for FileOperation<F, T>
+where
+    F: FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
+    T: Send + 'static,
+{
+    fn run(&mut self, _queue_ns: u64) -> Option<Flush> {
+        let step = self.step.take()?;
+        let (value, flush) = step(Context { cred: &self.cred, may_block: true });
+        self.outcome = Some(Ok(value));
+        (!flush.is_empty()).then_some(flush)
+    }
+
+    fn flushed(&mut self, outcome: Result<()>) {
+        if let Err(status) = outcome {
+            self.outcome = Some(Err(status));
+        }
+    }
+
+    fn failed(&mut self, _: Failure) {
+        self.outcome = Some(Err(Status::Fault));
+    }
+
+    fn complete(self) {
+        if let Some(outcome) = self.outcome {
+            // Who asked may have gone.
+            let _ = self.to.send(outcome);
+        }
+    }
 }
 
 impl Core {
     /// Core `id` of `cores`. To be called on its thread.
     pub fn new(id: usize, cores: usize, files: Arc<Files>) -> Rc<Self> {
-        Rc::new(Self {
-            id: id as u8,
-            budget: Rc::new(CoreBudget::new(files.budgets.limits(), cores)),
-            buffers: CoreBuffers::default(),
-            meter: Meter::of(&files.hub, id),
-            files,
-        })
+        let core = exec::Core::new(id, cores, Arc::clone(&files.engine));
+        Rc::new(Self::over(core, files))
+    }
+
+    /// A core of the service.
+    pub fn over(core: exec::Core, files: Arc<Files>) -> Self {
+        Self { files, core }
     }
 
     /// Runs an operation that changes nothing.
@@ -54,8 +124,8 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl Fn(Context<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let budgets = &self.files.budgets;
-        match budgets.contain(|| op(Context { cred, may_block: false })).and_then(|done| done) {
+        let inline = self.engine.attempt(|| op(Context { cred, may_block: false }));
+        match inline.and_then(|done| done) {
             Err(Status::WouldBlock) => self.pooled(who, cred, op).await?,
             done => done,
         }
@@ -76,15 +146,13 @@ impl Core {
         let until = Deadline::after(self.files.locks.recall_patience());
         loop {
             let again = Arc::clone(&op);
-            match self.pooled(who, cred, move |cx| again(cx)).await? {
-                Ok(changed) => {
-                    self.flushed(changed.flush).await?;
-                    return Ok(changed.value);
-                }
-                Err(failed) if failed.status == Status::Busy && !until.passed() => {
-                    tokio::time::sleep(RECALL_LOOK).await;
-                }
-                Err(failed) => return Err(failed.status),
+            let step = move |cx: Context<'_>| match again(cx) {
+                Ok(changed) => (Ok(changed.value), changed.flush),
+                Err(failed) => (Err(failed.status), Flush::NONE),
+            };
+            match self.executed(who, cred, step).await? {
+                Err(Status::Busy) if !until.passed() => tokio::time::sleep(RECALL_LOOK).await,
+                done => return done,
             }
         }
     }
@@ -99,25 +167,20 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl FnOnce(Context<'_>) -> T + Send + 'static,
     ) -> Result<T> {
-        let slot = self.slot(who).await?;
-        let (done, result) = oneshot::channel();
-        // Who asked may have gone when it is done.
-        self.hand_over(slot, cred, move |cx| drop(done.send(op(cx))));
-        result.await.map_err(|_| Status::Fault)
+        self.executed(who, cred, move |cx: Context<'_>| (op(cx), Flush::NONE)).await
     }
 
-    fn hand_over(
+    /// Runs something on the pool, and waits until what it says is on disk.
+    async fn executed<T: Send + 'static>(
         &self,
-        slot: Slot,
+        who: &Caller,
         cred: &Arc<Cred>,
-        op: impl FnOnce(Context<'_>) + Send + 'static,
-    ) {
-        let (cred, files) = (Arc::clone(cred), Arc::clone(&self.files));
-        let job = move |_waited_ns: u64| {
-            // Who waits for it sees that nothing came.
-            let _ = files.budgets.contain(|| op(Context { cred: &cred, may_block: true }));
-        };
-        slot.run(stamp(), Box::new(job));
+        step: impl FnOnce(Context<'_>) -> (T, Flush) + Send + 'static,
+    ) -> Result<T> {
+        let slot = self.slot(who).await?;
+        let (operation, outcome) = operation(cred, step);
+        self.engine.submit(slot, operation);
+        outcome.await.map_err(|_| Status::Fault)?
     }
 
     /// Runs something on the pool that nobody waits for; not at all if there is no place now.
@@ -127,49 +190,34 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl FnOnce(Context<'_>) + Send + 'static,
     ) {
-        if let Some(slot) = self.files.pool.reserve(u64::from(who.client)) {
-            self.hand_over(slot, cred, op);
+        if let Some(slot) = self.engine.pool.reserve(u64::from(who.client)) {
+            let step = move |cx: Context<'_>| (op(cx), Flush::NONE);
+            let (operation, _) = operation(cred, step);
+            self.engine.submit(slot, operation);
         }
     }
 
     async fn slot(&self, who: &Caller) -> Result<Slot> {
         let until = Deadline::after(POOL_PATIENCE);
         loop {
-            if let Some(slot) = self.files.pool.reserve(u64::from(who.client)) {
+            if let Some(slot) = self.engine.pool.reserve(u64::from(who.client)) {
                 return Ok(slot);
             }
             if until.passed() {
                 return Err(Status::Busy);
             }
-            self.files.budgets.stalls.fetch_add(1, Relaxed);
+            self.engine.budgets.stalls.fetch_add(1, Relaxed);
             tokio::time::sleep(POOL_LOOK).await;
         }
     }
+}
 
-    /// Waits until what was changed is on disk.
-    ///
-    /// # Errors
-    /// That it is not.
-    pub async fn flushed(&self, flush: Flush) -> Result<()> {
-        if flush.is_empty() {
-            return Ok(());
-        }
-        let (done, result) = oneshot::channel();
-        let told = move |outcome: Result<()>| {
-            // Who asked may have gone.
-            let _ = done.send(outcome);
-        };
-        self.files.flush.submit(flush, Box::new(told));
-        result.await.map_err(|_| Status::Fault)?
-    }
-
-    /// What is done every now and then.
-    pub(super) fn idle(&self) {
-        self.meter.idle();
-        let files = &self.files;
-        self.budget.publish(&files.budgets);
-        if self.id == 0 {
-            files.budgets.show_panics(&files.flush, files.hub.gauges());
-        }
-    }
+/// An operation, and what it comes to.
+fn operation<F, T>(
+    cred: &Arc<Cred>,
+    step: F,
+) -> (FileOperation<F, T>, oneshot::Receiver<Result<T>>) {
+    let (to, outcome) = oneshot::channel();
+    let cred = Arc::clone(cred);
+    (FileOperation { step: Some(step), cred, outcome: None, to }, outcome)
 }

@@ -162,7 +162,7 @@ async fn room(core: &Core) -> Result<Held> {
         if until.passed() {
             return Err(Status::Busy);
         }
-        core.files.budgets.stalls.fetch_add(1, Relaxed);
+        core.engine.budgets.stalls.fetch_add(1, Relaxed);
         tokio::time::sleep(POOL_LOOK).await;
     }
 }

@@ -6,8 +6,8 @@
 //! tried at once, and run on the pool if they would wait; what was changed is on disk before they
 //! return.
 //!
-//! - [`serving`]: takes connections, gives each to its core, and ends them.
-//! - [`core`]: what the connections of one core share; how an operation runs.
+//! - [`core`]: what the connections of one core share; operations on files as the engine
+//!   ([`crate::exec`]) runs them.
 //! - [`caller`]: who is at the other end; [`sign_in`]: how he becomes somebody.
 //! - [`path`]: paths from the list of shares on. `walk`: the way to a file.
 //! - [`node`]: a file that was found, or a place for one; [`list`]: what is in a directory.
@@ -17,7 +17,7 @@
 //! - [`settings`]: what can be set of all of them.
 //! - [`opened`]: the entry of a transfer in the one table of opens and locks.
 //! - [`transfer`]: what the log of transfers is told of one.
-//! - [`measure`]: one record for each operation, and for each piece of data that flows.
+//! - [`measure`]: what the record of an operation says of a caller and a file.
 
 pub mod caller;
 pub mod change;
@@ -29,7 +29,6 @@ pub mod node;
 pub mod opened;
 pub mod path;
 pub mod reader;
-pub mod serving;
 pub mod set_aside;
 pub mod settings;
 pub mod sign_in;
@@ -39,8 +38,6 @@ pub(crate) mod walk;
 
 use std::sync::Arc;
 
-use probe::hub::Hub;
-use vfs::flush::FlushGroup;
 use vfs::identity::Identity;
 use vfs::locks::LockTable;
 use vfs::share::{Service, Shares};
@@ -48,15 +45,13 @@ use vfs::transfers::Log;
 
 pub use self::caller::Caller;
 pub use self::core::Core;
-pub use self::measure::Span;
 pub use self::node::{Found, Node, Spot};
 pub use self::path::VPath;
 pub use self::sign_in::SignIns;
 pub use self::transfer::Transfer;
 pub use self::walk::Links;
-use crate::pool::Pool;
-use crate::transport::Budgets;
-use crate::transport::buffers::LargeBuffers;
+use crate::exec::Engine;
+pub use crate::exec::Span;
 
 /// What a service is made of: the same over all its starts.
 pub struct Files {
@@ -66,20 +61,12 @@ pub struct Files {
     pub shares: Arc<Shares>,
     /// The table of all protocols.
     pub locks: Arc<LockTable>,
-    /// Flushes that answers wait for.
-    pub flush: Arc<FlushGroup>,
-    /// Threads for operations that block.
-    pub pool: Arc<Pool>,
+    /// What executes its operations.
+    pub engine: Arc<Engine>,
     /// Who may sign in.
     pub identity: Arc<dyn Identity>,
     /// Threads that judge passwords.
     pub sign_ins: Arc<SignIns>,
-    /// Where operations are written down.
-    pub hub: Arc<Hub>,
     /// Where transfers that have ended are told.
     pub transfers: Arc<dyn Log>,
-    /// How much of everything may be in use, and is.
-    pub budgets: Arc<Budgets>,
-    /// Buffers that go to the pool and back.
-    pub large: LargeBuffers,
 }

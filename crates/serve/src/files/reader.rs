@@ -89,8 +89,7 @@ impl Reader {
         };
         let cred = &self.node.reached.cred;
         let start = into.len();
-        let contained =
-            core.files.budgets.contain(|| read(Context { cred, may_block: false }, into));
+        let contained = core.engine.attempt(|| read(Context { cred, may_block: false }, into));
         match contained {
             Ok(Err(Status::WouldBlock)) => {}
             Ok(done) => return done,

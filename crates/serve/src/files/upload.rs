@@ -581,8 +581,7 @@ impl Core {
             written.map(|_| ()).map_err(|failed| failed.status)
         };
         // A file in memory takes it at once, and what of it was taken before a wait it takes again.
-        let inline =
-            self.files.budgets.contain(|| write(Context { cred, may_block: false }, &data));
+        let inline = self.files.engine.attempt(|| write(Context { cred, may_block: false }, &data));
         match inline.and_then(|written| written) {
             Err(Status::WouldBlock) => {}
             written => return written.map(|()| data),

@@ -30,6 +30,7 @@ use super::dispatch::{self, Flow, Next};
 use super::session::{ENDING, NO_USER, Session};
 use super::transfer::{self, Job, Work};
 use super::{Entry, Server};
+use crate::exec::accept;
 use crate::files::{Caller, Core, Transfer};
 use crate::transport::link::Link;
 use crate::transport::listener::Accepted;
@@ -76,7 +77,7 @@ impl Control {
         self.link.rest(core);
         poll_fn(|cx| self.link.poll_ready(cx)).await.map_err(|_| Gone)?;
         while !self.link.make_room(core, false) {
-            self.core.files.budgets.stalls.fetch_add(1, Relaxed);
+            self.core.engine.budgets.stalls.fetch_add(1, Relaxed);
             tokio::time::sleep(POOL_LOOK).await;
         }
         let (link, lines) = (&mut self.link, &mut self.lines);
@@ -126,17 +127,17 @@ pub(super) async fn serve(
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let Ok(local) = stream.local_addr() else { return };
     let local = SocketAddr::new(local.ip().to_canonical(), local.port());
-    let (link, lines) = (Link::new(stream, core.files.budgets.limits().pace), Lines::new());
+    let (link, lines) = (Link::new(stream, core.engine.budgets.limits().pace), Lines::new());
     let (held, out) = (VecDeque::new(), Vec::new());
     let mut control = Control { core: Rc::clone(&core), link, lines, held, out };
     let settings = server.settings();
     let seat = server.seats.take(peer.ip(), &settings);
     let Some(_seat) = seat else {
-        core.files.budgets.refuse();
+        core.engine.budgets.refuse();
         let _ = control.answer(&Answer::of(421, "Too many connections; try again later.")).await;
         return;
     };
-    let client = core.files.hub.clients().intern(peer.ip());
+    let client = core.engine.hub.clients().intern(peer.ip());
     let span = core.begin(client, 0);
     let session = Session {
         core: Rc::clone(&core),
@@ -200,7 +201,7 @@ impl Conn {
             line = tokio::time::timeout(patience, self.control.line()) => match line {
                 Ok(line) => return line,
                 Err(_) => {
-                    self.session.core.files.budgets.give_up();
+                    self.session.core.engine.budgets.give_up();
                     Answer::of(421, "Nothing came for too long.")
                 }
             },
@@ -218,7 +219,7 @@ impl Conn {
             Err(error) => request::Parsed { verb: None, request: Err(*error) },
         };
         if parsed.request.is_err() {
-            self.session.core.files.budgets.bad_records.fetch_add(1, Relaxed);
+            self.session.core.engine.budgets.bad_records.fetch_add(1, Relaxed);
         }
         let s = &mut self.session;
         s.span = s.core.begin_at(s.client, dispatch::op(parsed.verb), arrived_ns);
@@ -264,21 +265,17 @@ impl Conn {
 
     async fn secure(&mut self) -> Result<(), Gone> {
         let core = Rc::clone(&self.session.core);
-        let (budgets, peer) = (&core.files.budgets, self.session.peer.ip());
+        let peer = self.session.peer.ip();
         let config = self.session.tls.clone().ok_or(Gone)?;
         let handshake = self.control.link.secure_as(config, (&core.buffers, &*core.budget));
-        let failure = match tokio::time::timeout(FTP_HANDSHAKE_TIME_MAX, handshake).await {
-            Ok(Ok(())) => {
-                budgets.tls_sessions.fetch_add(1, Relaxed);
-                self.session.state.secure = true;
-                return Ok(());
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "the handshake was not finished in time".to_owned(),
+        let secured = accept::secure(&core.engine, handshake, FTP_HANDSHAKE_TIME_MAX).await;
+        let Err(failure) = secured else {
+            self.session.state.secure = true;
+            return Ok(());
         };
-        budgets.tls_failures.fetch_add(1, Relaxed);
+        core.engine.budgets.tls_failures.fetch_add(1, Relaxed);
         if let Some(tls) = &self.session.server.tls {
-            tls.note_failure(peer, failure);
+            tls.note_failure(peer, failure.to_string());
         }
         Err(Gone)
     }
@@ -315,7 +312,7 @@ impl Conn {
         let mut abort = false;
         let outcome = {
             let work = run(&core, &who, maker, (job.work, job.ascii), &flow);
-            let mut run = pin!(core.files.budgets.contain_async(work));
+            let mut run = pin!(core.engine.attempt_async(work));
             let mut over = pin!(must_end(&core, &who, self.ending.clone()));
             let mut is_over = false;
             loop {

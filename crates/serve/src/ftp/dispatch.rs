@@ -175,7 +175,7 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
     let done = match (parsed.request, parsed.verb) {
         (Ok(request), _) => {
             let core = Rc::clone(&s.core);
-            let done = core.files.budgets.contain_async(permitted(s, request)).await;
+            let done = core.engine.attempt_async(permitted(s, request)).await;
             done.unwrap_or_else(|status| Err(status.into()))
         }
         (Err(error), None) => Err(error.into()),

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use settings::{LoginRoot, Settings, TlsUse, Uploads};
 
 use self::seats::Seats;
-use crate::files::{Files, serving};
+use crate::files::{Files, core};
 use crate::transport::Runtimes;
 use crate::transport::tasks::Tasks;
 use crate::transport::tls::Tls;
@@ -80,7 +80,7 @@ impl Server {
         sockets: Vec<(TcpListener, Entry)>,
     ) -> Option<Tasks> {
         let server = Arc::clone(self);
-        serving::serve(files, runtimes, sockets, move |core, accepted, entry, ending| {
+        core::serve(files, runtimes, sockets, move |core, accepted, entry, ending| {
             conn::serve(core, accepted, (Arc::clone(&server), entry), ending)
         })
     }

@@ -125,7 +125,7 @@ async fn sum<S: Sum>(
     let (core, who): (&Core, _) = (&s.core, s.who()?);
     let reader = core.reader(who, node).await?;
     let node = reader.node();
-    let mut piece = core.files.large.take(FTP_PIECE);
+    let mut piece = core.engine.large.take(FTP_PIECE);
     let begin = offset;
     while offset < end {
         // A client that sends what it has to say and shuts its side gets answers that are short.
@@ -151,7 +151,7 @@ async fn sum<S: Sum>(
             break;
         }
     }
-    core.files.large.give(piece);
+    core.engine.large.give(piece);
     Ok(sum)
 }
 

@@ -167,7 +167,7 @@ fn midway(status: Status) -> Answer {
 /// What is said of a data connection that takes no more.
 pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
     if matches!(error, SendError::TooSlow) {
-        core.files.budgets.give_up();
+        core.engine.budgets.give_up();
     }
     match error {
         SendError::Shrunk => Answer::of(451, "The file was cut short."),
@@ -297,7 +297,7 @@ struct Piece {
 
 impl Piece {
     fn of(core: &Core, size: usize) -> Self {
-        Self::again(core.files.large.take(size), size)
+        Self::again(core.engine.large.take(size), size)
     }
 
     fn again(mut bytes: Vec<u8>, size: usize) -> Self {
@@ -349,7 +349,7 @@ async fn receive(
         Ok(Ok(count)) => Ok(count),
         Ok(Err(e)) => Err(Answer::with(426, format!("The data connection broke: {e}."))),
         Err(_) => {
-            core.files.budgets.give_up();
+            core.engine.budgets.give_up();
             Err(Answer::of(426, "Too little came for too long."))
         }
     }
@@ -367,7 +367,7 @@ impl Incoming {
         let size = FTP_PIECE;
         let _held = Held::take(core, 2 * size).await?;
         let mut piece = Piece::of(core, FTP_UPLOAD_FIRST);
-        let mut pace = core.files.budgets.limits().pace;
+        let mut pace = core.engine.budgets.limits().pace;
         let since_ns = stamp();
         let mut filled = piece.fill(core, link, &mut pace).await;
         let mut ends = ascii.then(Ends::default);
@@ -404,12 +404,12 @@ impl Incoming {
             offset = offset.saturating_add(count as u64);
             (piece, filled) = (next, both.1);
         }
-        core.files.large.give(spare.unwrap_or_default());
+        core.engine.large.give(spare.unwrap_or_default());
         // What came before a break as well: who writes in place goes on from there.
         let since_ns = stamp();
         let data = convert(&mut ends, piece.into_data(), filled.is_ok());
         let count = data.len();
-        core.files.large.give(upload.write(offset, data).await.map_err(midway)?);
+        core.engine.large.give(upload.write(offset, data).await.map_err(midway)?);
         flow.moved((offset, count), true, since_ns);
         filled?;
         flow.has_client().await?;

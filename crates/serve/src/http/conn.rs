@@ -26,6 +26,7 @@ use super::head::{self, Framing, Head, HeadError};
 use super::request::{Body, Method, Request};
 use super::response::{Parts, Payload, Response};
 use super::{Http, Port, date, h2, status};
+use crate::exec::accept;
 use crate::files::{Core, Span};
 use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
@@ -76,10 +77,10 @@ pub(super) async fn serve(
     // Held to the end, then given back.
     let _place = accepted.place;
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
-    let client = core.files.hub.clients().intern(accepted.peer.ip().to_canonical());
-    let mut link = Link::new(stream, core.files.budgets.limits().pace);
+    let client = core.engine.hub.clients().intern(accepted.peer.ip().to_canonical());
+    let mut link = Link::new(stream, core.engine.budgets.limits().pace);
     let secure = port == Port::Secure;
-    let budgets = Arc::clone(&core.files.budgets);
+    let budgets = Arc::clone(&core.engine.budgets);
     if secure && let Err(why) = handshake(&http, &core, &mut link).await {
         budgets.tls_failures.fetch_add(1, Relaxed);
         base::debug!("http", "no TLS with {}: {why}", accepted.peer);
@@ -117,10 +118,8 @@ pub(super) async fn serve(
 
 async fn handshake(http: &Http, core: &Core, link: &mut Link) -> Result<(), TlsError> {
     let tls = http.tls.clone().ok_or(TlsError::State)?;
-    let secure = link.secure(&tls, (&core.buffers, &*core.budget));
-    tokio::time::timeout(TLS_HANDSHAKE_MAX, secure).await.map_err(|_| TlsError::TooSlow)??;
-    core.files.budgets.tls_sessions.fetch_add(1, Relaxed);
-    Ok(())
+    let handshake = link.secure(&tls, (&core.buffers, &*core.budget));
+    accept::secure(&core.engine, handshake, TLS_HANDSHAKE_MAX).await
 }
 
 struct Conn {
@@ -286,7 +285,7 @@ impl Conn {
         let span = exchange.map_or(span, |cx| cx.span());
         self.spans.push((span, response.status));
         if response.status == TOO_SLOW {
-            self.peer.core.files.budgets.give_up();
+            self.peer.core.engine.budgets.give_up();
         }
         sent?;
         if self.wire.out.len() >= HTTP_PIECE {

@@ -135,7 +135,7 @@ pub(super) async fn sweep(http: &Arc<Http>, mut ending: Ending) {
             _ = ending.wait_for(|end| *end) => return,
         }
         // If the pool has no place now, the next tick will do.
-        if let Some(slot) = http.files.pool.reserve(0) {
+        if let Some(slot) = http.files.engine.pool.reserve(0) {
             let dav = Arc::clone(&http.dav);
             // What could not be written is tried again the next time; nobody is held up by it.
             slot.run(stamp(), Box::new(move |_| drop(dav.locks.sweep())));

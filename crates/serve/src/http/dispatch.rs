@@ -166,7 +166,7 @@ impl Answer {
 /// Answers a request that came at `arrived_ns`: with 500 if that panics.
 pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answer {
     let span = peer.core.begin_at(peer.client, request.method as u8, arrived_ns);
-    let answered = peer.core.files.budgets.contain_async(judge(peer, request, span)).await;
+    let answered = peer.core.engine.attempt_async(judge(peer, request, span)).await;
     answered.unwrap_or_else(|status| {
         let response = safe(status.into());
         Answer { response, exchange: None, span }
@@ -206,7 +206,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
         transfer: RefCell::default(),
     });
     let challenge = may_sign_in(peer, &exchange).then(|| auth::challenge(peer, &request));
-    let handled = peer.core.files.budgets.contain_async(handle(&exchange, request)).await;
+    let handled = peer.core.engine.attempt_async(handle(&exchange, request)).await;
     let mut response = handled.unwrap_or_else(|status| exchange.refuse(status));
     if response.status == 403
         && let Some(challenge) = challenge

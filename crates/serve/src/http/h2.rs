@@ -122,7 +122,7 @@ pub(super) async fn serve(peer: Peer, link: Link, mut ending: Ending) -> Result<
                 }
             },
             Some(ended) = streams.join_next(), if !streams.is_empty() => {
-                peer.core.files.budgets.count_panic(&ended);
+                peer.core.engine.budgets.count_panic(&ended);
                 if streams.is_empty() {
                     incoming = None;
                 }
@@ -154,7 +154,7 @@ fn admit(peer: &Peer, request: &http::Request<RecvStream>, incoming: &mut Option
         room = incoming.is_some();
     }
     if !room {
-        peer.core.files.budgets.stalls.fetch_add(1, Relaxed);
+        peer.core.engine.budgets.stalls.fetch_add(1, Relaxed);
     }
     room
 }
@@ -214,7 +214,7 @@ async fn stream(
 ) {
     let arrived_ns = stamp();
     let record = HTTP2_STREAM_RECORD + header_bytes(&request);
-    let pace = peer.core.files.budgets.limits().pace;
+    let pace = peer.core.engine.budgets.limits().pace;
     let (parts, recv) = request.into_parts();
     let method = Method::parse(parts.method.as_str().as_bytes());
     let length = parts.headers.get("content-length").and_then(|v| number(v.as_bytes()));
@@ -247,7 +247,7 @@ async fn stream(
         cx.ended(status, done.as_ref().copied().map_err(ToString::to_string));
     }
     if status == TOO_SLOW || matches!(done, Err(Ended::TooSlow)) {
-        peer.core.files.budgets.give_up();
+        peer.core.engine.budgets.give_up();
     }
     if done.is_err() {
         respond.send_reset(Reason::INTERNAL_ERROR);

@@ -46,7 +46,7 @@ use base::limits::HTTP_SESSION_IDLE;
 
 use dav::locks::Locks;
 
-use crate::files::{Files, serving};
+use crate::files::{Files, core};
 use crate::transport::tls::Tls;
 use crate::transport::{Runtimes, Tasks};
 
@@ -197,7 +197,7 @@ pub fn serve(
     let connection = move |core, accepted, port, ending| {
         conn::serve(Arc::clone(&shared), core, accepted, port, ending)
     };
-    let mut tasks = serving::serve(&http.files, runtimes, sockets, connection)?;
+    let mut tasks = core::serve(&http.files, runtimes, sockets, connection)?;
     let shared = Arc::clone(http);
     let swept = tasks.spawn(runtimes, 0, move |ending| async move {
         dav::sweep(&shared, ending).await;

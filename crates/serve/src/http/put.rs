@@ -182,7 +182,7 @@ pub(super) async fn stream(
 ) -> Result<u64, Stopped> {
     let size = TRANSFER_PIECE;
     let _held = room(cx, size).await?;
-    let large = &cx.core.files.large;
+    let large = &cx.core.engine.large;
     let (mut at, mut since) = (offset, stamp());
     let (mut full, mut spare) = (large.take(size), large.take(size));
     let mut filled = body.fill(&mut full, size).await;

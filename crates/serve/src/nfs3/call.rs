@@ -14,7 +14,7 @@ use super::convert;
 use super::dispatch::Service;
 use super::status::nfsstat3;
 use crate::rpc::Caller;
-pub(super) use crate::rpc::{Handled, Outcome};
+pub(super) use crate::rpc::{DispatchResult, Handled};
 use crate::transport::buffers::ReplyBuf;
 
 /// A call being handled.
@@ -94,9 +94,9 @@ impl<'a> Call<'a> {
         match result {
             Ok(ok) => {
                 Res::<O, F>::Ok(ok).encode(&mut self.writer());
-                Ok(Outcome::Done)
+                Ok(DispatchResult::Done)
             }
-            Err(status) if self.must_wait(status) => Ok(Outcome::WouldBlock),
+            Err(status) if self.must_wait(status) => Ok(DispatchResult::WouldBlock(None)),
             Err(status) => {
                 let fail = fail(self);
                 self.fail(status, fail)
@@ -112,9 +112,13 @@ impl<'a> Call<'a> {
         match result {
             Ok((ok, flush)) => {
                 Res::<O, F>::Ok(ok).encode(&mut self.writer());
-                Ok(if flush.is_empty() { Outcome::Done } else { Outcome::Durable(flush) })
+                Ok(if flush.is_empty() {
+                    DispatchResult::Done
+                } else {
+                    DispatchResult::Durable(flush, None)
+                })
             }
-            Err((status, _)) if self.must_wait(status) => Ok(Outcome::WouldBlock),
+            Err((status, _)) if self.must_wait(status) => Ok(DispatchResult::WouldBlock(None)),
             Err((status, fail)) => self.fail(status, fail),
         }
     }
@@ -127,6 +131,6 @@ impl<'a> Call<'a> {
         let status: Nfsstat3 = nfsstat3(status);
         self.facts.status = status.0 as u16;
         Res::<(), F>::Fail(status, fail).encode(&mut self.writer());
-        Ok(Outcome::Done)
+        Ok(DispatchResult::Done)
     }
 }

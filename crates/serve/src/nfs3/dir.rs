@@ -6,14 +6,14 @@ use vfs::status::Status;
 use wire::nfs3::{ReaddirArgs, ReaddirEncoder, ReaddirplusArgs, ReaddirplusEncoder};
 use wire::xdr::Writer;
 
-use super::call::{Call, Handled, Outcome, Target};
+use super::call::{Call, DispatchResult, Handled, Target};
 use super::convert::fattr;
 
 pub(super) fn readdir(call: &mut Call<'_>) -> Handled {
     let args: ReaddirArgs<'_> = call.decode()?;
     let target = call.target(args.dir);
     match target.and_then(|t| list(call, &t, &args)) {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => Ok(DispatchResult::Done),
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn readdirplus(call: &mut Call<'_>) -> Handled {
     let args: ReaddirplusArgs<'_> = call.decode()?;
     let target = call.target(args.dir);
     match target.and_then(|t| list_plus(call, &t, &args)) {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => Ok(DispatchResult::Done),
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }
 }

@@ -12,7 +12,7 @@ use wire::mount3::{MOUNT_PROGRAM, MOUNT_V3};
 use wire::nfs3::{Fh3, NFS_PROGRAM, NFS_V3, Nfsstat3, Proc, ReadArgs};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::call::{Call, Handled, Outcome};
+use super::call::{Call, DispatchResult, Handled};
 use super::mount::{self, Mounts};
 use super::status::{mountstat3, nfsstat3};
 use super::{attr, dir, info, io, names};
@@ -50,7 +50,7 @@ impl Service {
             facts: &mut *call.facts,
         };
         // The procedure was found before.
-        handler.map_or(Ok(Outcome::Done), |handler| handler(&mut call))
+        handler.map_or(Ok(DispatchResult::Done), |handler| handler(&mut call))
     }
 }
 
@@ -69,7 +69,7 @@ impl Program for Nfs3 {
 
     #[inline]
     fn procedure(&self, number: u32) -> Option<Procedure> {
-        nfs_operation(number).map(|(_, once)| Procedure { number, once })
+        nfs_operation(number).map(|(_, non_idempotent)| Procedure { number, non_idempotent })
     }
 
     /// Whether the share in question grants the operation to the caller, who then acts as the
@@ -94,7 +94,7 @@ impl Program for Nfs3 {
         match caller.enter(share).access {
             Access::None => Err(Status::Access),
             // Twice is not once: it changes something.
-            Access::ReadOnly if procedure.once => Err(Status::ReadOnly),
+            Access::ReadOnly if procedure.non_idempotent => Err(Status::ReadOnly),
             _ => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Program for Mount3 {
     }
 
     fn procedure(&self, number: u32) -> Option<Procedure> {
-        mount_operation(number).map(|_| Procedure { number, once: false })
+        mount_operation(number).map(|_| Procedure { number, non_idempotent: false })
     }
 
     /// Its lists are made on the connection's thread.
@@ -204,7 +204,7 @@ fn mount_operation(proc: u32) -> Option<Handler> {
 
 fn null(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 /// How many "no attributes follow" a failure of the procedure carries.

@@ -9,7 +9,7 @@ use wire::nfs3::{
     ReadlinkResOk, StableHow, WccData, WriteArgs, WriteResOk,
 };
 
-use super::call::{Call, Handled, Outcome, Target};
+use super::call::{Call, DispatchResult, Handled, Target};
 use super::convert::{fattr, wcc};
 use crate::rpc::{from_file, read_or_run};
 
@@ -39,12 +39,12 @@ pub(super) fn read(call: &mut Call<'_>) -> Handled {
         call.facts.bytes = extent.count as u32;
         let attr = Some(fattr(&extent.attr));
         ReadResOkHead::encode_detached(&mut call.writer(), attr, extent.count as u32, extent.eof);
-        return Ok(Outcome::Extent(extent));
+        return Ok(DispatchResult::Extent(extent));
     }
     match target.and_then(|t| read_into_reply(call, &t, args.offset, args.count)) {
         Ok(count) => {
             call.facts.bytes = count;
-            Ok(Outcome::Done)
+            Ok(DispatchResult::Done)
         }
         Err(status) => call.finish(Err::<(), _>(status), |call| call.attr_of(target)),
     }

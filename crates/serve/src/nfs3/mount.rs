@@ -15,7 +15,7 @@ use wire::mount3::{
 };
 use wire::xdr::Encode;
 
-use super::call::{Call, Handled, Outcome};
+use super::call::{Call, DispatchResult, Handled};
 use super::status::mountstat3;
 
 /// Who mounted what, as far as MOUNT knows: clients need not tell when they go. For people only.
@@ -57,14 +57,14 @@ pub(super) fn mnt(call: &mut Call<'_>) -> Handled {
             let auth_flavors = Flavors(flavors.numbers().collect());
             MntRes::Ok(MntResOk { fhandle, auth_flavors }).encode(&mut call.writer());
         }
-        Err(Status::WouldBlock) if !call.may_block => return Ok(Outcome::WouldBlock),
+        Err(Status::WouldBlock) if !call.may_block => return Ok(DispatchResult::WouldBlock(None)),
         Err(status) => {
             let status: Mountstat3 = mountstat3(status);
             call.facts.status = status.0 as u16;
             MntRes::Fail(status).encode(&mut call.writer());
         }
     }
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 /// The share of `/export/NAME/sub/dir`, and `/sub/dir`.
@@ -114,19 +114,19 @@ pub(super) fn dump(call: &mut Call<'_>) -> Handled {
         directory: Dirpath(path),
     });
     List(entries.collect()).encode(&mut call.writer());
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 pub(super) fn umnt(call: &mut Call<'_>) -> Handled {
     let path: Dirpath<'_> = call.decode()?;
     lock(call).remove(call.caller.address, path.0);
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 pub(super) fn umntall(call: &mut Call<'_>) -> Handled {
     call.decode::<()>()?;
     lock(call).remove_all(call.caller.address);
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 pub(super) fn export(call: &mut Call<'_>) -> Handled {
@@ -148,7 +148,7 @@ pub(super) fn export(call: &mut Call<'_>) -> Handled {
         groups: List(clients.iter().map(|client| Name(client.as_bytes())).collect()),
     });
     List(entries.collect()).encode(&mut call.writer());
-    Ok(Outcome::Done)
+    Ok(DispatchResult::Done)
 }
 
 fn lock<'a>(call: &Call<'a>) -> std::sync::MutexGuard<'a, Mounts> {

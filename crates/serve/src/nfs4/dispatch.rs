@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::task::Poll;
 
 use base::limits::{NFS4_OPS_MAX, NFS4_REPLY_MAX};
 use probe::op::{OpRecord, flag};
@@ -77,23 +78,6 @@ pub struct Progress {
     slot_given_back: bool,
 }
 
-/// What the beginning of a call came to.
-pub enum Start {
-    /// There is something to run.
-    Compound(Box<Progress>),
-    /// The reply is written: no operation was asked for, or none can be done.
-    Answered,
-}
-
-/// What a run came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
-    /// The results are written; they may leave after [`Progress::flush`].
-    Ended,
-    /// The next operation would block: go on where it may, with the results so far.
-    WouldBlock,
-}
-
 impl Progress {
     fn new(args: &CompoundArgs<'_>, at: usize, message: usize) -> Self {
         Self {
@@ -143,11 +127,16 @@ impl Progress {
 }
 
 impl Nfs4 {
-    /// Reads the head of a COMPOUND (what follows the RPC header) and begins its results.
+    /// Reads the head of a COMPOUND (what follows the RPC header) and begins its results. `None` if
+    /// the reply is written with that: no operation was asked for, or none can be done.
     ///
     /// # Errors
     /// [`DecodeError`]: the answer is GARBAGE_ARGS.
-    pub fn begin(&self, message: &[u8], out: &mut ReplyBuf) -> Result<Start, DecodeError> {
+    pub fn begin(
+        &self,
+        message: &[u8],
+        out: &mut ReplyBuf,
+    ) -> Result<Option<Box<Progress>>, DecodeError> {
         let mut r = Reader::new(message);
         let args = CompoundArgs::decode(&mut r)?;
         let refused = if args.minorversion > MINOR_MAX {
@@ -166,13 +155,15 @@ impl Nfs4 {
         args.tag.encode(&mut w);
         w.u32(0);
         if !refused.is_ok() || args.count == 0 {
-            return Ok(Start::Answered);
+            return Ok(None);
         }
         let at = message.len() - r.rest().len();
-        Ok(Start::Compound(Box::new(Progress::new(&args, at, message.len()))))
+        Ok(Some(Box::new(Progress::new(&args, at, message.len()))))
     }
 
-    /// Runs a compound until it ends or would block. `message` is what [`Nfs4::begin`] was given;
+    /// Runs a compound until its results are written, which may leave after [`Progress::flush`], or
+    /// (pending) its next operation would block: it is to be run again where it may, with the
+    /// results so far. `message` is what [`Nfs4::begin`] was given;
     /// the results begin at `start` of `out`.
     pub fn run(
         &self,
@@ -182,7 +173,7 @@ impl Nfs4 {
         message: &[u8],
         out: &mut ReplyBuf,
         start: usize,
-    ) -> Done {
+    ) -> Poll<()> {
         let facts = peer.facts;
         let mut run = Run { service: self, peer, may_block, progress, out, facts };
         while run.progress.done < run.progress.count && !run.progress.ended {
@@ -190,7 +181,7 @@ impl Nfs4 {
             if run.step(message, start) {
                 run.out.truncate(result_at);
                 run.progress.pooled = true;
-                return Done::WouldBlock;
+                return Poll::Pending;
             }
         }
         let Progress { status, done, tag, slot, .. } = *run.progress;
@@ -205,7 +196,7 @@ impl Nfs4 {
             let results = run.out.as_slice().get(start..).filter(|_| whole);
             self.give_slot_back(run.progress, results.unwrap_or_default());
         }
-        Done::Ended
+        Poll::Ready(())
     }
 
     /// The results have reached the disk, or not: then those from the first change on are replaced

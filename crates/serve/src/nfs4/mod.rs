@@ -42,7 +42,7 @@ use std::time::Duration;
 use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
-pub use dispatch::{Done, Progress, Start};
+pub use dispatch::Progress;
 pub use fh::{Place, Target};
 pub use idmap::IdMap;
 pub use names::{check_name, check_name_in, directory};

@@ -2,6 +2,7 @@
 //! is counted as its operations.
 
 use std::sync::Arc;
+use std::task::Poll;
 
 use base::limits::{
     ACL_ENTRIES_MAX, IO_SIZE_MAX, NFS4_OPS_MAX, NFS4_READDIR_MAX, NFS4_REPLY_MAX, PATH_MAX,
@@ -12,10 +13,10 @@ use vfs::status::Status;
 use wire::nfs4::{ArgOp, Bitmap4, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4, attr4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::dispatch::{Done, Progress, Start};
+use super::dispatch::Progress;
 use super::run::Peer;
 use super::{Nfs4, nfsstat4};
-use crate::rpc::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
+use crate::rpc::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
 use crate::transport::buffers::ReplyBuf;
 
 /// NULL (RFC 8881 §16.1).
@@ -51,12 +52,17 @@ impl Program for Compounds {
     }
 
     fn procedure(&self, number: u32) -> Option<Procedure> {
-        (number <= COMPOUND).then_some(Procedure { number, once: false })
+        (number <= COMPOUND).then_some(Procedure { number, non_idempotent: false })
     }
 
     /// From 4.1 on the slot keeps the reply; in 4.0 what changes names or attributes without a
     /// sequence of its owner would be done twice.
-    fn once(&self, procedure: Procedure, args: &Reader<'_>, facts: &mut OpRecord) -> bool {
+    fn is_non_idempotent(
+        &self,
+        procedure: Procedure,
+        args: &Reader<'_>,
+        facts: &mut OpRecord,
+    ) -> bool {
         let changing = (procedure.number == COMPOUND).then(|| first_change(args.clone())).flatten();
         facts.op = changing.map_or(facts.op, |op| op.0 as u8);
         changing.is_some()
@@ -69,16 +75,16 @@ impl Program for Compounds {
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         if procedure.number == NULL {
             call.facts.op = NULL_OP;
-            return Ok(Outcome::Done);
+            return Ok(DispatchResult::Done);
         }
         let start = call.out.len();
         match self.0.begin(call.args.rest(), call.out)? {
             // It counts as nothing: no operation was done.
-            Start::Answered => {
+            None => {
                 call.facts.protocol = 0;
-                Ok(Outcome::Done)
+                Ok(DispatchResult::Done)
             }
-            Start::Compound(progress) => {
+            Some(progress) => {
                 Ok(Compound { nfs: Arc::clone(&self.0), progress, results: Vec::new() }
                     .run(call, start))
             }
@@ -144,7 +150,7 @@ struct Compound {
 
 impl Compound {
     /// Runs it as far as it goes; its results begin at `start`.
-    fn run(mut self, call: &mut Call<'_>, start: usize) -> Outcome {
+    fn run(mut self, call: &mut Call<'_>, start: usize) -> DispatchResult {
         let facts = OpRecord { protocol: Protocol::Nfs4 as u8, ..*call.facts };
         // Its operations are counted, not the call.
         call.facts.protocol = 0;
@@ -157,15 +163,17 @@ impl Compound {
         let (message, may_block) = (call.args.rest(), call.may_block);
         let progress = &mut *self.progress;
         match self.nfs.run(progress, peer, may_block, message, call.out, start) {
-            Done::WouldBlock => {
+            Poll::Pending => {
                 self.results = call.out.as_slice().get(start..).unwrap_or_default().to_vec();
-                Outcome::Suspended(Box::new(self))
+                DispatchResult::WouldBlock(Some(Box::new(self)))
             }
-            Done::Ended if self.progress.flush.is_empty() => {
+            Poll::Ready(()) if self.progress.flush.is_empty() => {
                 call.more.append(&mut self.progress.facts);
-                self.progress.extent.take().map_or(Outcome::Done, Outcome::Extent)
+                self.progress.extent.take().map_or(DispatchResult::Done, DispatchResult::Extent)
             }
-            Done::Ended => Outcome::Settled(self.progress.flush.clone(), Box::new(self)),
+            Poll::Ready(()) => {
+                DispatchResult::Durable(self.progress.flush.clone(), Some(Box::new(self)))
+            }
         }
     }
 }
@@ -178,19 +186,19 @@ impl Drop for Compound {
 }
 
 impl Resume for Compound {
-    fn go_on(mut self: Box<Self>, call: &mut Call<'_>) -> Outcome {
+    fn resume(mut self: Box<Self>, call: &mut Call<'_>) -> DispatchResult {
         let start = call.out.len();
         call.out.vec().append(&mut self.results);
         self.run(call, start)
     }
 }
 
-impl Settle for Compound {
+impl OnFlushed for Compound {
     fn protocol(&self) -> Protocol {
         Protocol::Nfs4
     }
 
-    fn settle(
+    fn flushed(
         mut self: Box<Self>,
         outcome: Result<(), Status>,
         results: &mut Vec<u8>,

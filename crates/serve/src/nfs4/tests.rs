@@ -1,6 +1,8 @@
 //! Compounds against a file system in memory: each family of operations, what each minor version
 //! refuses, where a compound goes on after it would have blocked, and what a failed flush leaves.
 
+use std::task::Poll;
+
 use probe::op::OpRecord;
 use vfs::cred::Cred;
 use vfs::fs::FileSystem;
@@ -120,11 +122,11 @@ impl World {
         let mut out = ReplyBuf::default();
         out.vec().extend_from_slice(b"head");
         let mut facts = Vec::new();
-        if let Start::Compound(mut progress) = self.nfs.begin(message, &mut out).expect("a head") {
+        if let Some(mut progress) = self.nfs.begin(message, &mut out).expect("a head") {
             let p = &mut progress;
-            if self.nfs.run(p, peer, false, message, &mut out, 4) == Done::WouldBlock {
+            if self.nfs.run(p, peer, false, message, &mut out, 4) == Poll::Pending {
                 let done = self.nfs.run(p, peer, true, message, &mut out, 4);
-                assert_eq!(done, Done::Ended);
+                assert_eq!(done, Poll::Ready(()));
             }
             facts = progress.facts;
         }

@@ -19,7 +19,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 use super::Nlm;
 use super::conn::Message;
 use super::status::{Refusal, nlm4_stat};
-use crate::rpc::{Call, Caller, Handled, Outcome, Procedure, Program};
+use crate::rpc::{Call, Caller, DispatchResult, Handled, Procedure, Program};
 use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
@@ -58,7 +58,7 @@ impl Program for Nlm4 {
     fn procedure(&self, number: u32) -> Option<Procedure> {
         let known = Proc(number).known_name().is_some();
         // Done twice, the second time after something else was done, these do harm.
-        let once = matches!(
+        let non_idempotent = matches!(
             Proc(number),
             Proc::LOCK
                 | Proc::CANCEL
@@ -68,7 +68,7 @@ impl Program for Nlm4 {
                 | Proc::NM_LOCK
                 | Proc::FREE_ALL
         );
-        known.then_some(Procedure { number, once })
+        known.then_some(Procedure { number, non_idempotent })
     }
 
     /// Everyone may ask; what the share grants is looked at where the answer can carry the cookie.
@@ -106,12 +106,14 @@ impl Program for Nlm4 {
             let done = request.operate(proc, &mut args, &mut Writer::new(call.out.vec()))?;
             return Ok(end(done, request.facts).unwrap_or_else(|| {
                 call.out.truncate(start);
-                Outcome::WouldBlock
+                DispatchResult::WouldBlock(None)
             }));
         };
         let mut results = Vec::new();
         let done = request.operate(base, &mut args, &mut Writer::new(&mut results))?;
-        let Some(outcome) = end(done, request.facts) else { return Ok(Outcome::WouldBlock) };
+        let Some(outcome) = end(done, request.facts) else {
+            return Ok(DispatchResult::WouldBlock(None));
+        };
         if let Ok(place) = Arc::clone(&self.0.messages).try_acquire_owned() {
             let (address, local) = (call.caller.address, call.caller.local());
             self.0.send(Message::Answer { address, local, proc: answer, results, place });
@@ -135,11 +137,11 @@ impl Program for Nlm4 {
 }
 
 /// How a call ended; `None` if it must be done where it may block.
-fn end(done: Result<Nlm4Stat, Refusal>, facts: &mut OpRecord) -> Option<Outcome> {
+fn end(done: Result<Nlm4Stat, Refusal>, facts: &mut OpRecord) -> Option<DispatchResult> {
     match done {
         Ok(stat) | Err(Refusal::Stat(stat)) => {
             facts.status = stat.0 as u16;
-            Some(Outcome::Done)
+            Some(DispatchResult::Done)
         }
         Err(Refusal::WouldBlock) => None,
     }

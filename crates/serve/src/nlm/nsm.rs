@@ -22,7 +22,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 use super::hosts::{self, same_name};
 use super::status::Refusal;
 use super::{Nlm, RECORDED_AS, lock};
-use crate::rpc::{Call, Handled, Outcome, Procedure, Program, plain};
+use crate::rpc::{Call, DispatchResult, Handled, Procedure, Program, plain};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::small::{Answer, Answers, Origin};
 
@@ -80,7 +80,7 @@ impl Program for Nsm {
     }
 
     fn procedure(&self, number: u32) -> Option<Procedure> {
-        known(number).then_some(Procedure { number, once: false })
+        known(number).then_some(Procedure { number, non_idempotent: false })
     }
 
     fn reply_max(&self, _: Procedure, _: &Reader<'_>) -> usize {
@@ -91,11 +91,11 @@ impl Program for Nsm {
         call.facts.op = OPS_AT + procedure.number as u8;
         let nlm = &self.0;
         let told = nlm.operate(procedure.number, &mut call.args.clone(), call.out.vec())?;
-        let Some(name) = told else { return Ok(Outcome::Done) };
+        let Some(name) = told else { return Ok(DispatchResult::Done) };
         let from = (call.caller.address, call.caller.port());
         Ok(match nlm.restarted(from, &name, call.may_block) {
-            Err(Refusal::WouldBlock) => Outcome::WouldBlock,
-            _ => Outcome::Done,
+            Err(Refusal::WouldBlock) => DispatchResult::WouldBlock(None),
+            _ => DispatchResult::Done,
         })
     }
 

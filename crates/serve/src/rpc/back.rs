@@ -2,18 +2,19 @@
 //! that the peer has made (the back channel of NFSv4.1) or one that we have
 //! ([`super::dial`]).
 //!
-//! A call is a letter to the connection, which sends it between its replies; the reply comes among
-//! the peer's calls and is found by its xid. Nobody waits: what is to be done then is left here.
+//! A call goes to the queue of the connection, which sends it between its replies; the reply comes
+//! among the peer's calls and is found by its xid. Nobody waits: what is to be done then is left
+//! here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::BACK_CALLS_MAX;
-use wire::rpc::{self, Accepted, Auth, CallHeader, ReplyBody, ReplyHeader};
+use wire::rpc::{Accepted, Auth, CallHeader, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::later::Letter;
-use crate::transport::mailbox::Mailbox;
+use super::pending::Completion;
+use crate::exec::CompletionQueue;
 
 /// What to call.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +51,7 @@ pub type Then = Box<dyn FnOnce(Result<&[u8], Unanswered>) + Send>;
 /// The way back to a connection's peer.
 pub struct Back {
     connection: u64,
-    mailbox: Arc<Mailbox<Letter>>,
+    queue: Arc<CompletionQueue<Completion>>,
     calls: Mutex<Calls>,
 }
 
@@ -67,11 +68,11 @@ struct Calls {
 }
 
 impl Back {
-    /// The way back over the connection with this number, which takes letters here.
-    pub(super) fn new(connection: u64, mailbox: Arc<Mailbox<Letter>>) -> Arc<Self> {
+    /// The way back over the connection with this number, which takes them from this queue.
+    pub(super) fn new(connection: u64, queue: Arc<CompletionQueue<Completion>>) -> Arc<Self> {
         // Any start will do: the peer tells our calls apart by it and by nothing else.
         let calls = Calls { open: true, xid: connection as u32, waiting: HashMap::new() };
-        Arc::new(Self { connection, mailbox, calls: Mutex::new(calls) })
+        Arc::new(Self { connection, queue, calls: Mutex::new(calls) })
     }
 
     /// A way back over no connection: what is called stays where it is.
@@ -110,7 +111,7 @@ impl Back {
         let xid = calls.xid;
         calls.waiting.insert(xid, then);
         drop(calls);
-        self.mailbox.put(Letter::Call { record: record(call, xid) });
+        self.queue.push(Completion::Call { message: message(call, xid) });
     }
 
     /// A reply has come. False if it answers nothing that was asked: the peer is confused.
@@ -136,15 +137,13 @@ impl Back {
     }
 }
 
-/// The call's record, with its marker.
-fn record(call: &BackCall<'_>, xid: u32) -> Vec<u8> {
+/// The call's message.
+fn message(call: &BackCall<'_>, xid: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut w = Writer::new(&mut bytes);
-    let mark = rpc::begin_record(&mut w);
     let BackCall { program: prog, version: vers, procedure: proc, cred, args } = *call;
     CallHeader { xid, prog, vers, proc, cred, verf: Auth::None }.encode(&mut w);
     w.raw(args);
-    rpc::end_record(&mut w, mark);
     bytes
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A turn is one receive, its answers and one send. Time is stamped twice in it, when the data came
 //! and when the replies left. Operations that must wait go to the pool or to the flush group and
-//! come back through the mailbox; NFSv3 asks for no order, so nobody waits for them.
+//! come back through the queue; NFSv3 asks for no order, so nobody waits for them.
 
 mod dial;
 mod input;
@@ -35,15 +35,14 @@ use self::input::{Input, Next};
 use super::back::Back;
 use super::caller::Caller;
 use super::core::Core;
-use super::dispatch::{Sheet, Step};
-use super::later::{Later, Letter, Span};
-use super::node;
-use super::program::Resume;
-use super::replay::Key;
+use super::dispatch::{CallState, ReplyContext};
+use super::pending::{Completion, Origin, PendingCall, Waiter};
+use super::program::{DispatchResult, Resume};
+use super::{framing, node};
+use crate::exec::{CompletionQueue, Span};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::link::{Link, ReceiveError};
 use crate::transport::listener::Accepted;
-use crate::transport::mailbox::Mailbox;
 use crate::transport::send::SendError;
 use crate::transport::tls::TlsError;
 
@@ -84,7 +83,7 @@ pub(super) enum Ended {
 
 enum Event {
     Readable,
-    Mail,
+    Completion,
     Timer,
 }
 
@@ -112,7 +111,7 @@ enum Turn {
 pub(super) struct Conn {
     link: Link,
     core: Rc<Core>,
-    mailbox: Arc<Mailbox<Letter>>,
+    queue: Arc<CompletionQueue<Completion>>,
     /// Calls in the other direction.
     back: Arc<Back>,
     caller: Caller,
@@ -129,7 +128,7 @@ pub(super) struct Conn {
     unsent: usize,
     /// Facts of further operations of the call at hand.
     more: Vec<OpRecord>,
-    letters: Vec<Letter>,
+    completions: Vec<Completion>,
     in_flight: usize,
     closing: bool,
     /// The reply to a probe is written: TLS comes after it.
@@ -140,24 +139,25 @@ pub(super) struct Conn {
 }
 
 /// Serves an accepted connection until it ends.
-pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailbox<Letter>>) {
+pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
     // Held to the end, then given back.
     let _place = accepted.place;
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
-    let client = core.hub().clients().intern(address);
+    let client = core.engine.hub.clients().intern(address);
     // Who is called back must see the address that it knows.
     let local = stream.local_addr().ok().map(|at| at.ip().to_canonical());
     let mut caller = Caller::new((address, accepted.peer.port()), client, core.id).called_at(local);
-    let pace = core.service.budgets.limits().pace;
-    let back = Back::new(caller.connection(), Arc::clone(&mailbox));
+    let pace = core.engine.budgets.limits().pace;
+    let queue = core.completion_queue();
+    let back = Back::new(caller.connection(), Arc::clone(&queue));
     caller.set_back(Arc::clone(&back));
     let mut conn = Conn {
         link: Link::new(stream, pace),
         back,
         caller,
         core,
-        mailbox,
+        queue,
         input: Input::default(),
         out: ReplyBuf::default(),
         large: Vec::new(),
@@ -166,7 +166,7 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted, mailbox: Arc<Mailb
         spans: Vec::new(),
         unsent: 0,
         more: Vec::new(),
-        letters: Vec::new(),
+        completions: Vec::new(),
         in_flight: 0,
         closing: false,
         securing: false,
@@ -195,15 +195,15 @@ impl Conn {
                     self.rest();
                     match self.wait(turn).await? {
                         Event::Readable => self.receive().await?,
-                        Event::Timer if turn == Turn::Finished => self.lose_patience()?,
-                        Event::Timer | Event::Mail => {}
+                        Event::Timer if turn == Turn::Finished => self.check_receive_timeout()?,
+                        Event::Timer | Event::Completion => {}
                     }
                     if turn == Turn::Stalled {
                         self.timer = None;
                     }
                 }
             }
-            self.open_letters();
+            self.drain_completions();
             turn = self.answer()?;
             if self.input.is_empty() {
                 // Sending may have to wait for the peer: others can use the buffer meanwhile.
@@ -244,7 +244,7 @@ impl Conn {
     async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
         let read = self.may_read(turn);
         if turn == Turn::Stalled {
-            self.core.press();
+            self.core.note_backpressure();
             self.timer = Some(Box::pin(tokio::time::sleep(STALL_PAUSE)));
         } else if self.has_begun() && read && self.timer.is_none() {
             if self.begun_ns == 0 {
@@ -252,11 +252,11 @@ impl Conn {
             }
             self.timer = Some(Box::pin(tokio::time::sleep(RECORD_LOOK)));
         }
-        let Self { link, mailbox, timer, closing, .. } = self;
+        let Self { link, queue, timer, closing, .. } = self;
         poll_fn(|cx| {
-            if let Poll::Ready(woken) = mailbox.poll(cx, *closing) {
+            if let Poll::Ready(woken) = queue.poll(cx, *closing) {
                 *closing = woken.closing;
-                return Poll::Ready(Ok(Event::Mail));
+                return Poll::Ready(Ok(Event::Completion));
             }
             if read && let Poll::Ready(ready) = link.poll_ready(cx) {
                 return Poll::Ready(ready.map(|()| Event::Readable).map_err(Ended::Io));
@@ -271,11 +271,12 @@ impl Conn {
 
     /// A record has begun and is not complete: ends the connection when its time is up, or when it
     /// stands still while others wait for the room that it takes.
-    fn lose_patience(&mut self) -> Result<(), Ended> {
+    fn check_receive_timeout(&mut self) -> Result<(), Ended> {
         self.timer = None;
         let now = stamp();
         let since = |then: u64| Duration::from_nanos(now.saturating_sub(then));
-        let still = since(self.input.arrived_ns) >= RECORD_LOOK && self.core.is_pressed(now);
+        let still =
+            since(self.input.arrived_ns) >= RECORD_LOOK && self.core.under_backpressure(now);
         let over = self.begun_ns > 0 && since(self.begun_ns) >= RECORD_TIME_MAX;
         if still || over { Err(Ended::TooSlow) } else { Ok(()) }
     }
@@ -287,7 +288,7 @@ impl Conn {
             self.link.make_room((&core.buffers, &core.budget), begun) && self.input.make_room(core);
         if !room {
             // No bytes left in the budget: leave it in the kernel's buffer for a while.
-            self.core.press();
+            self.core.note_backpressure();
             tokio::time::sleep(STALL_PAUSE).await;
             return Ok(());
         }
@@ -297,30 +298,28 @@ impl Conn {
     }
 
     /// Puts what came back from the pool and from flushes among the replies.
-    fn open_letters(&mut self) {
-        self.mailbox.take(&mut self.letters);
-        for letter in self.letters.drain(..) {
-            if let Letter::Call { record } = letter {
-                self.out.vec().extend_from_slice(&record);
+    fn drain_completions(&mut self) {
+        self.queue.drain(&mut self.completions);
+        for completion in self.completions.drain(..) {
+            if let Completion::Call { message } = completion {
+                framing::append(self.out.vec(), &message);
                 continue;
             }
             self.in_flight = self.in_flight.saturating_sub(1);
             self.core.budget.give_request();
-            self.unsent += letter.held();
-            match letter {
-                Letter::Reply { reply, span, more, .. } => {
-                    if span.facts.protocol != 0 {
-                        self.spans.push(span);
-                    }
-                    let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
-                    self.spans.extend(spans);
-                    if reply.len() >= LARGE_RECORD {
-                        self.large.push(reply);
-                    } else {
-                        self.out.vec().extend_from_slice(&reply);
-                    }
+            self.unsent += completion.held();
+            if let Completion::Reply { mut reply, span, more, .. } = completion {
+                if span.facts.protocol != 0 {
+                    self.spans.push(span);
                 }
-                Letter::Nothing { .. } | Letter::Call { .. } => {}
+                let spans = more.into_iter().map(|facts| Span::new(facts, span.arrived_ns));
+                self.spans.extend(spans);
+                framing::seal(&mut reply);
+                if reply.len() >= LARGE_RECORD {
+                    self.large.push(reply);
+                } else {
+                    self.out.vec().extend_from_slice(&reply);
+                }
             }
         }
     }
@@ -365,59 +364,61 @@ impl Conn {
     /// hand it over; it then stays where it is.
     fn answer_one(&mut self) -> Result<bool, Ended> {
         let mut span = Span::new(self.caller.facts(), self.input.arrived_ns);
-        let service = &self.core.service;
-        let start = self.out.len();
-        let attempt = service.budgets.contain(|| {
+        let mut call = CallState::default();
+        let mark = framing::begin(self.out.vec());
+        let (start, service) = (self.out.len(), &self.core.service);
+        let attempt = self.core.engine.attempt(|| {
             let (out, facts, more) = (&mut self.out, &mut span.facts, &mut self.more);
-            let mut sheet = Sheet { out, facts, more };
-            service.attempt(self.input.message(), &mut self.caller, &mut sheet)
+            let mut cx = ReplyContext { out, facts, more, call: &mut call };
+            service.attempt(self.input.message(), &mut self.caller, &mut cx)
         });
-        let step = match attempt {
-            Ok(step) => step,
+        let result = match attempt {
+            Ok(result) => result,
             Err(_) => {
                 self.out.truncate(start);
                 self.more.clear();
                 if !service.fault(self.input.message(), &mut self.out, &mut span.facts) {
                     return Err(Ended::Panicked);
                 }
-                Ok(Step::Answered)
+                Ok(DispatchResult::Done)
             }
         };
         if let Some((client, machine)) = self.caller.take_name() {
-            self.core.hub().clients().label(client, &machine);
+            self.core.engine.hub.clients().label(client, &machine);
         }
-        let step = match step {
-            Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => return Ok(true),
-            step => step.map_err(Ended::BadCall)?,
+        let result = match result {
+            Err(CallError::NotACall { .. }) if self.input.is_answer(&self.back) => {
+                self.out.truncate(mark.start());
+                return Ok(true);
+            }
+            result => result.map_err(Ended::BadCall)?,
         };
-        match step {
-            Step::Answered => self.note(span),
-            Step::Secure { start } => self.take_probe(start, span),
-            Step::Extent { extent, start } => {
+        match result {
+            DispatchResult::Done if call.starts_tls => self.take_probe(mark, call.xid, span),
+            DispatchResult::Done => {
+                framing::end(self.out.vec(), mark, 0);
+                self.note(span);
+            }
+            DispatchResult::Extent(extent) => {
+                let tail = extent.count + wire::xdr::padding(extent.count);
+                framing::end(self.out.vec(), mark, tail);
                 self.note(span);
                 self.extent_bytes += extent.count;
-                self.extents.push((self.out.split_off(start), extent));
+                self.extents.push((self.out.split_off(mark.start()), extent));
             }
-            Step::Refused => {
-                service.budgets.bad_records.fetch_add(1, Relaxed);
+            DispatchResult::Suspended => {
+                self.out.truncate(mark.start());
+                self.wait_for_first(&call, span);
             }
-            Step::Repeat(key) => {
-                let waiter = Later::waiter(&self.mailbox, span);
-                if service.replays.of(&key).park(&key, waiter) {
-                    self.take_up(0);
-                }
+            DispatchResult::WouldBlock(resume) => {
+                self.out.truncate(mark.start());
+                return Ok(self.hand_to_pool(span, call, resume));
             }
-            Step::Pool { key, resume, reply_max } => {
-                return Ok(self.hand_to_pool(span, key, resume, reply_max));
-            }
-            Step::Durable { flush, settle, key, start } => {
-                let reply = self.out.split_off(start);
+            DispatchResult::Durable(flush, then) => {
+                let reply = self.out.split_off(mark.start());
                 let held = reply.len();
-                let service = Arc::clone(service);
-                let done = (span, std::mem::take(&mut self.more));
-                let later = Later::new(service, &self.mailbox, &self.caller, done, held);
                 self.take_up(held);
-                later.durable(flush, settle, key, reply);
+                PendingCall::durable(self.origin(span, call, held), flush, then, reply);
             }
         }
         self.core.budget.count_taken();
@@ -425,29 +426,44 @@ impl Conn {
         Ok(true)
     }
 
+    /// The call repeats one that is being done: it is answered with that.
+    fn wait_for_first(&mut self, call: &CallState, span: Span) {
+        let Some(key) = call.key else { return };
+        let waiter = Waiter { queue: Arc::clone(&self.queue), span };
+        if self.core.service.replays.of(&key).park(&key, waiter) {
+            self.take_up(0);
+        }
+    }
+
     /// Hands the record that `input` stands at to the pool. False when there is no room.
     fn hand_to_pool(
         &mut self,
         span: Span,
-        key: Option<Key>,
+        call: CallState,
         resume: Option<Box<dyn Resume>>,
-        reply_max: usize,
     ) -> bool {
-        let service = &self.core.service;
-        let size = self.input.message().len() + reply_max;
-        if !self.core.budget.has_room(size) {
-            return false;
-        }
-        let Some(slot) = service.pool.reserve(self.caller.queue()) else { return false };
-        let service = Arc::clone(service);
-        let (record, at) = self.input.take_record(&self.core);
-        let held = record.capacity() + reply_max;
-        let done = (span, std::mem::take(&mut self.more));
-        let later = Later::new(service, &self.mailbox, &self.caller, done, held);
+        let size = self.input.message().len() + call.reply_max;
+        let Some(slot) = self.core.reserve(self.caller.queue(), size) else { return false };
+        let request = self.input.take_record(&self.core);
+        let held = request.0.capacity() + call.reply_max;
         self.take_up(held);
-        later.pool(slot, key, resume, record, at);
+        PendingCall::pool(self.origin(span, call, held), slot, resume, request);
         self.core.budget.count_taken();
         true
+    }
+
+    /// What a call that leaves this connection takes along.
+    fn origin(&mut self, span: Span, call: CallState, held: usize) -> Origin<'_> {
+        Origin {
+            service: &self.core.service,
+            queue: &self.queue,
+            caller: &self.caller,
+            span,
+            more: std::mem::take(&mut self.more),
+            call,
+            headroom: framing::HEADROOM,
+            held,
+        }
     }
 
     /// Takes up what a call has done, to be written down once its reply has left.
@@ -464,8 +480,7 @@ impl Conn {
 
     fn take_up(&mut self, bytes: usize) {
         self.in_flight += 1;
-        self.core.budget.take_request();
-        self.core.budget.take_bytes(bytes);
+        self.core.take_up(bytes);
     }
 
     /// Sends all replies and writes down the operations that they finish.
@@ -478,7 +493,7 @@ impl Conn {
         for reply in self.large.drain(..) {
             self.link.send(&reply, false, &self.core.buffers).await?;
             self.core.budget.count_moved(reply.len());
-            self.core.service.large.give(reply);
+            self.core.engine.large.give(reply);
         }
         for (head, extent) in self.extents.drain(..) {
             let pad = [0; 3].get(..wire::xdr::padding(extent.count)).unwrap_or_default();
@@ -500,7 +515,7 @@ impl Conn {
     }
 
     fn count(&self, ended: Option<&Ended>) {
-        let budgets = &self.core.service.budgets;
+        let budgets = &self.core.engine.budgets;
         match ended {
             Some(Ended::Malformed(_) | Ended::BadCall(_)) => &budgets.bad_records,
             Some(Ended::TooSlow | Ended::Send(SendError::TooSlow)) => return budgets.give_up(),
@@ -520,7 +535,7 @@ impl Conn {
         self.input.clear();
         self.rest();
         loop {
-            self.open_letters();
+            self.drain_completions();
             self.spans.clear();
             self.large.clear();
             self.extents.clear();
@@ -528,7 +543,7 @@ impl Conn {
             if self.in_flight == 0 {
                 return;
             }
-            poll_fn(|cx| self.mailbox.poll(cx, true).map(drop)).await;
+            poll_fn(|cx| self.queue.poll(cx, true).map(drop)).await;
         }
     }
 }

@@ -1,249 +1,202 @@
-//! From a record to its program and back to a reply: program, version, procedure, identity,
-//! repeats; and the facts of each operation.
+//! From a message to its program and back to a reply: program, version, procedure, identity,
+//! repeats; and the facts of each operation. What frames messages is the connection's.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::stamp;
 use base::limits::REPLAY_ENTRIES_MAX;
 use probe::gauge::Gauges;
 use probe::op::{OpRecord, flag};
-use vfs::flush::FlushGroup;
-use vfs::fs::{Extent, Flush};
+use vfs::fs::Flush;
 use vfs::share::rules::Transport;
 use vfs::status::Status;
-use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, RecordMark};
+use wire::rpc::{self, AUTH_TLS, Auth, AuthStat, CallError, CallHeader, REPLY_SUCCESS_LEN};
 use wire::xdr::{Reader, Writer};
 
 use super::caller::Caller;
-use super::later::Waiter;
-use super::program::{Call, Opened, Outcome, Program, Resume, Settle};
+use super::pending::Waiter;
+use super::program::{Call, DecodedCall, DispatchResult, OnFlushed, Program, Resume};
 use super::replay::{Key, ReplayCache, Seen};
-use crate::pool::Pool;
-use crate::transport::Budgets;
-use crate::transport::buffers::{LargeBuffers, ReplyBuf};
+use crate::exec::Engine;
+use crate::transport::buffers::ReplyBuf;
 use crate::transport::tls::Tls;
 
 /// What all connections of the service share.
 pub(super) struct Service {
     /// Those asked for most first.
     pub(super) programs: Vec<Arc<dyn Program>>,
-    pub(super) flush: Arc<FlushGroup>,
-    pub(super) pool: Arc<Pool>,
-    pub(super) budgets: Arc<Budgets>,
+    pub(super) engine: Arc<Engine>,
     pub(super) replays: ReplayCache<Waiter>,
-    pub(super) large: LargeBuffers,
     /// TLS, if it is offered.
     pub(super) tls: Option<Arc<Tls>>,
 }
 
-/// What an inline attempt came to.
-pub(super) enum Step {
-    /// The reply is written; the operation counts.
-    Answered,
-    /// The reply says that there is no such thing here; nothing counts but a bad record.
-    Refused,
-    /// The reply, from `start` on, says that TLS comes next.
-    Secure {
-        /// Where it begins.
-        start: usize,
-    },
-    /// A repeat of a call that is being done.
-    Repeat(Key),
-    /// It must go to the pool.
-    Pool {
-        /// Its key, if it may be repeated.
-        key: Option<Key>,
-        /// To go on with; from the start without it.
-        resume: Option<Box<dyn Resume>>,
-        /// Most bytes of its reply.
-        reply_max: usize,
-    },
-    /// The reply is written from `start` on, up to its data.
-    Extent {
-        /// Where the data is.
-        extent: Extent,
-        /// Where the reply begins.
-        start: usize,
-    },
-    /// The reply is written from `start` on; it may leave after the flush.
-    Durable {
-        /// What it waits for.
-        flush: Flush,
-        /// Who sees how it ended.
-        settle: Option<Box<dyn Settle>>,
-        /// Its key.
-        key: Option<Key>,
-        /// Where the reply begins.
-        start: usize,
-    },
-}
-
-/// What a record turned out to be.
-#[expect(clippy::large_enum_variant, reason = "the large one is what every call is")]
-enum Opening<'a, 'p> {
-    /// A call to do.
-    Call(Opened<'a, 'p>),
-    /// A probe for TLS (RFC 9289 §4.1), to which the reply says yes from here on.
-    Probe(usize),
-    /// Something that is not served; the reply says so.
-    Refused,
-}
-
-/// What a call on the pool came to; the reply is written.
-pub(super) enum Performed {
-    /// It may leave.
-    Done,
-    /// It may leave after this flush.
-    Durable(Flush, Option<Box<dyn Settle>>),
-}
-
-/// Where a call writes its reply and its facts.
-pub(super) struct Sheet<'a> {
+/// Where a call writes its reply and its facts, and what is found out of it on the way.
+pub(super) struct ReplyContext<'a> {
+    /// The reply's message is written behind what is there already.
     pub(super) out: &'a mut ReplyBuf,
     pub(super) facts: &'a mut OpRecord,
+    /// Facts of further operations.
     pub(super) more: &'a mut Vec<OpRecord>,
+    pub(super) call: &'a mut CallState,
+}
+
+/// What its connection must know of a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CallState {
+    /// Its number, chosen by the client.
+    pub(super) xid: u32,
+    /// What its repeat is known by, if that must not be done again.
+    pub(super) key: Option<Key>,
+    /// Most bytes of its reply, once it must go to the pool.
+    pub(super) reply_max: usize,
+    /// The reply says that TLS comes next.
+    pub(super) starts_tls: bool,
 }
 
 impl Service {
-    /// Tries a call on the connection's own thread, where nothing may wait.
+    /// Tries a call on the connection's own thread, where nothing may wait. [`Suspended`] is a
+    /// repeat of a call that is being done.
     ///
     /// # Errors
-    /// When the record is no call: the connection is of no use any more.
+    /// When the message is no call: the connection is of no use any more.
+    ///
+    /// [`Suspended`]: DispatchResult::Suspended
     #[inline]
     pub(super) fn attempt(
         &self,
         message: &[u8],
         caller: &mut Caller,
-        sheet: &mut Sheet<'_>,
-    ) -> Result<Step, CallError> {
-        let opened = match self.open(message, caller, sheet)? {
-            Opening::Call(opened) => opened,
-            Opening::Probe(start) => return Ok(Step::Secure { start }),
-            Opening::Refused => return Ok(Step::Refused),
-        };
-        let (program, procedure, xid) = (opened.program, opened.procedure, opened.header.xid);
-        if let Err(status) = program.admit(procedure, &opened.args, caller) {
-            failure(program, xid, status, sheet.out, sheet.facts);
-            return Ok(Step::Answered);
+        cx: &mut ReplyContext<'_>,
+    ) -> Result<DispatchResult, CallError> {
+        let Some(call) = self.open(message, caller, cx)? else { return Ok(DispatchResult::Done) };
+        let (program, procedure, xid) = (call.program, call.procedure, call.header.xid);
+        if let Err(status) = program.admit(procedure, &call.args, caller) {
+            failure(program, xid, status, cx.out, cx.facts);
+            return Ok(DispatchResult::Done);
         }
-        let key = program.once(procedure, &opened.args, sheet.facts).then(|| {
+        if program.is_non_idempotent(procedure, &call.args, cx.facts) {
             let who = (caller.address, caller.claimed());
             let proc = (program.number(), program.version(), procedure.number);
-            Key::new(who, xid, proc, opened.args.rest())
-        });
-        if let Some(key) = key {
+            let key = Key::new(who, xid, proc, call.args.rest());
             match self.replays.of(&key).look(&key, stamp()) {
                 Seen::New => {}
-                Seen::InProgress => return Ok(Step::Repeat(key)),
-                Seen::Done(reply) => {
-                    sheet.facts.flags |= flag::REPLAY;
-                    sheet.out.vec().extend_from_slice(&reply);
-                    return Ok(Step::Answered);
+                Seen::InProgress => {
+                    cx.call.key = Some(key);
+                    return Ok(DispatchResult::Suspended);
+                }
+                Seen::Done(results) => {
+                    cx.facts.flags |= flag::REPLAY;
+                    rpc::success(&mut Writer::new(cx.out.vec()), xid);
+                    cx.out.vec().extend_from_slice(&results);
+                    return Ok(DispatchResult::Done);
                 }
             }
+            cx.call.key = Some(key);
         }
-        let start = sheet.out.len();
-        Ok(match self.handle(&opened, None, caller, false, sheet) {
-            Some(Outcome::Done) => {
-                if let Some(key) = key {
-                    let reply = sheet.out.as_slice().get(start..).unwrap_or_default();
+        let start = cx.out.len();
+        let result = self.handle(&call, None, caller, false, cx);
+        match (&result, cx.call.key) {
+            (DispatchResult::Done, Some(key)) => {
+                let reply = cx.out.as_slice().get(start..).unwrap_or_default();
+                if let Some(results) = results(reply) {
                     // Nobody waits: it was not in progress.
-                    drop(self.replays.of(&key).finish(key, reply, stamp()));
+                    drop(self.replays.of(&key).finish(key, results, stamp()));
                 }
-                Step::Answered
             }
-            Some(Outcome::WouldBlock) => {
-                let reply_max = program.reply_max(procedure, &opened.args);
-                Step::Pool { key, resume: None, reply_max }
+            (DispatchResult::WouldBlock(_), _) => {
+                cx.call.reply_max = program.reply_max(procedure, &call.args);
             }
-            Some(Outcome::Suspended(resume)) => {
-                let reply_max = program.reply_max(procedure, &opened.args);
-                Step::Pool { key, resume: Some(resume), reply_max }
-            }
-            Some(Outcome::Durable(flush)) => Step::Durable { flush, settle: None, key, start },
-            Some(Outcome::Settled(flush, settle)) => {
-                Step::Durable { flush, settle: Some(settle), key, start }
-            }
-            Some(Outcome::Extent(extent)) => Step::Extent { extent, start },
-            None => Step::Refused,
-        })
+            _ => {}
+        }
+        Ok(result)
     }
 
-    /// Does a call on a pool thread, where it may wait, or goes on with it.
+    /// Does a call on a pool thread, where it may wait, or resumes it. Its reply is written, and
+    /// may leave after the flush, if there is one.
     pub(super) fn perform(
         &self,
         message: &[u8],
         resume: Option<Box<dyn Resume>>,
         caller: &mut Caller,
-        sheet: &mut Sheet<'_>,
-    ) -> Performed {
+        cx: &mut ReplyContext<'_>,
+    ) -> Option<(Flush, Option<Box<dyn OnFlushed>>)> {
         // It was opened once before, with the same result.
-        let Ok(Opening::Call(opened)) = self.open(message, caller, sheet) else {
-            return Performed::Done;
-        };
-        let (program, xid) = (opened.program, opened.header.xid);
-        if let Err(status) = program.admit(opened.procedure, &opened.args, caller) {
-            failure(program, xid, status, sheet.out, sheet.facts);
-            return Performed::Done;
+        let call = self.open(message, caller, cx).ok().flatten()?;
+        let (program, xid) = (call.program, call.header.xid);
+        if let Err(status) = program.admit(call.procedure, &call.args, caller) {
+            failure(program, xid, status, cx.out, cx.facts);
+            return None;
         }
-        match self.handle(&opened, resume, caller, true, sheet) {
-            Some(Outcome::Durable(flush)) => Performed::Durable(flush, None),
-            Some(Outcome::Settled(flush, settle)) => Performed::Durable(flush, Some(settle)),
-            Some(Outcome::Done) | None => Performed::Done,
+        match self.handle(&call, resume, caller, true, cx) {
+            DispatchResult::Durable(flush, then) => Some((flush, then)),
+            DispatchResult::Done => None,
             // Nothing waits here, and only what must not wait is sent from the file.
-            Some(Outcome::WouldBlock | Outcome::Suspended(_) | Outcome::Extent(_)) => {
-                failure(program, xid, Status::Busy, sheet.out, sheet.facts);
-                Performed::Done
+            DispatchResult::WouldBlock(_)
+            | DispatchResult::Suspended
+            | DispatchResult::Extent(_) => {
+                failure(program, xid, Status::Busy, cx.out, cx.facts);
+                None
             }
         }
     }
 
-    /// Reads a call's header.
+    /// Reads a call's header. `None` if the reply is written already: there is no such thing here,
+    /// or TLS comes next.
     fn open<'a>(
         &self,
         message: &'a [u8],
         caller: &mut Caller,
-        sheet: &mut Sheet<'_>,
-    ) -> Result<Opening<'a, '_>, CallError> {
-        let out = &mut *sheet.out;
+        cx: &mut ReplyContext<'_>,
+    ) -> Result<Option<DecodedCall<'a, '_>>, CallError> {
+        let out = &mut *cx.out;
         let (header, args) = match rpc::open_call(message) {
             Ok(opened) => opened,
             Err(error) => {
                 let start = out.len();
-                let mut w = Writer::new(out.vec());
-                let mark = rpc::begin_record(&mut w);
-                if !error.encode_reply(&mut w) {
+                if !error.encode_reply(&mut Writer::new(out.vec())) {
                     out.truncate(start);
                     return Err(error);
                 }
-                rpc::end_record(&mut w, mark);
-                return Ok(Opening::Refused);
+                self.count_bad();
+                return Ok(None);
             }
         };
-        let Some(program) = self.program(&header, out) else { return Ok(Opening::Refused) };
+        cx.call.xid = header.xid;
+        let Some(program) = self.program(&header, out) else { return Ok(None) };
         let Some(procedure) = program.procedure(header.proc) else {
-            refuse(out, |w| rpc::proc_unavail(w, header.xid));
-            return Ok(Opening::Refused);
+            self.refuse(out, |w| rpc::proc_unavail(w, header.xid));
+            return Ok(None);
         };
         // NULL is for everyone: it is how a client finds out what it may use (RFC 1813 §3.3.0).
-        let start = out.len();
-        let mut probe = false;
         if let Err(why) = caller.identify(&header.cred) {
             let asked = self.asks_for_tls(&header, &args, caller);
             if let Some(why) = asked.err().or((header.proc != 0).then_some(why)) {
-                refuse(out, |w| rpc::auth_error(w, header.xid, why));
-                return Ok(Opening::Refused);
+                self.refuse(out, |w| rpc::auth_error(w, header.xid, why));
+                return Ok(None);
             }
-            probe = asked == Ok(true);
+            cx.call.starts_tls = asked == Ok(true);
         }
-        sheet.facts.protocol = program.protocol() as u8;
-        sheet.facts.op = procedure.number as u8;
-        sheet.facts.user = caller.uid();
-        if probe {
-            refuse(sheet.out, |w| rpc::starttls(w, header.xid));
-            return Ok(Opening::Probe(start));
+        cx.facts.protocol = program.protocol() as u8;
+        cx.facts.op = procedure.number as u8;
+        cx.facts.user = caller.uid();
+        if cx.call.starts_tls {
+            rpc::starttls(&mut Writer::new(cx.out.vec()), header.xid);
+            return Ok(None);
         }
-        Ok(Opening::Call(Opened { program, procedure, header, args }))
+        Ok(Some(DecodedCall { program, procedure, header, args }))
+    }
+
+    /// Counts a record that made no sense.
+    fn count_bad(&self) {
+        self.engine.budgets.bad_records.fetch_add(1, Relaxed);
+    }
+
+    /// Writes a reply without results to what makes no sense here.
+    fn refuse(&self, out: &mut ReplyBuf, reply: impl FnOnce(&mut Writer<'_>)) {
+        reply(&mut Writer::new(out.vec()));
+        self.count_bad();
     }
 
     /// Whether a call asks if TLS is spoken here, and may.
@@ -269,11 +222,9 @@ impl Service {
         }
     }
 
-    /// Makes a refusal of the reply to a probe that stands in `out` from `start` on.
-    pub(super) fn refuse_probe(&self, message: &[u8], start: usize, out: &mut ReplyBuf) {
-        out.truncate(start);
-        let xid = message.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
-        refuse(out, |w| rpc::auth_error(w, xid, AuthStat::BADCRED));
+    /// Writes a refusal of a probe for TLS in the place of its reply.
+    pub(super) fn refuse_probe(xid: u32, out: &mut ReplyBuf) {
+        rpc::auth_error(&mut Writer::new(out.vec()), xid, AuthStat::BADCRED);
     }
 
     /// The program, or `None` and a reply that says why there is none (RFC 5531 §9).
@@ -287,77 +238,64 @@ impl Service {
             .map(|p| p.version())
             .fold((u32::MAX, 0), |(low, high), v| (low.min(v), high.max(v)));
         if high == 0 {
-            refuse(out, |w| rpc::prog_unavail(w, header.xid));
+            self.refuse(out, |w| rpc::prog_unavail(w, header.xid));
         } else {
-            refuse(out, |w| rpc::prog_mismatch(w, header.xid, low, high));
+            self.refuse(out, |w| rpc::prog_mismatch(w, header.xid, low, high));
         }
         None
     }
 
-    /// Runs the handler, or goes on with it; nothing is left in `out` of a call that would block.
-    /// `None` when the arguments were garbage, which is then the reply.
+    /// Runs the handler, or resumes it; nothing is left in `out` of a call that would block. To
+    /// garbage the reply says so, and it does not count as an operation.
     fn handle(
         &self,
-        opened: &Opened<'_, '_>,
+        decoded: &DecodedCall<'_, '_>,
         resume: Option<Box<dyn Resume>>,
         caller: &Caller,
         may_block: bool,
-        sheet: &mut Sheet<'_>,
-    ) -> Option<Outcome> {
-        let xid = opened.header.xid;
-        let mark = begin(sheet.out, xid);
-        let args = opened.args.clone();
+        cx: &mut ReplyContext<'_>,
+    ) -> DispatchResult {
+        let (xid, start) = (decoded.header.xid, cx.out.len());
+        rpc::success(&mut Writer::new(cx.out.vec()), xid);
         let mut call = Call {
             caller,
             may_block,
-            args,
-            out: &mut *sheet.out,
-            facts: &mut *sheet.facts,
-            more: &mut *sheet.more,
-            budgets: &self.budgets,
+            args: decoded.args.clone(),
+            out: &mut *cx.out,
+            facts: &mut *cx.facts,
+            more: &mut *cx.more,
+            budgets: &self.engine.budgets,
         };
         let handled = match resume {
-            Some(resume) => Ok(resume.go_on(&mut call)),
-            None => opened.program.handle(opened.procedure, &mut call),
+            Some(resume) => Ok(resume.resume(&mut call)),
+            None => decoded.program.handle(decoded.procedure, &mut call),
         };
-        let out = &mut *sheet.out;
         match handled {
-            Ok(outcome @ (Outcome::WouldBlock | Outcome::Suspended(_))) => {
-                out.truncate(mark.start());
-                Some(outcome)
+            Ok(result @ (DispatchResult::WouldBlock(_) | DispatchResult::Suspended)) => {
+                cx.out.truncate(start);
+                result
             }
-            Ok(outcome) => {
-                let tail = match &outcome {
-                    Outcome::Extent(e) => e.count + wire::xdr::padding(e.count),
-                    _ => 0,
-                };
-                rpc::end_record_with_tail(&mut Writer::new(out.vec()), mark, tail);
-                Some(outcome)
-            }
+            Ok(result) => result,
             Err(_) => {
-                out.truncate(mark.start());
-                refuse(out, |w| rpc::garbage_args(w, xid));
-                None
+                cx.out.truncate(start);
+                self.refuse(cx.out, |w| rpc::garbage_args(w, xid));
+                cx.facts.protocol = 0;
+                DispatchResult::Done
             }
         }
     }
 
-    /// The reply that replaces `reply`, whose changes did not reach the disk, of a call of this
-    /// protocol.
+    /// Writes the reply to call `xid` of this protocol, whose changes did not reach the disk.
     pub(super) fn failure(
         &self,
-        reply: &[u8],
+        xid: u32,
         status: Status,
         protocol: u8,
-        facts: &mut OpRecord,
-    ) -> Vec<u8> {
-        let xid =
-            reply.get(4..8).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_be_bytes(*b));
-        let mut out = ReplyBuf::default();
+        (out, facts): (&mut ReplyBuf, &mut OpRecord),
+    ) {
         if let Some(program) = self.programs.iter().find(|p| p.protocol() as u8 == protocol) {
-            failure(&**program, xid, status, &mut out, facts);
+            failure(&**program, xid, status, out, facts);
         }
-        out.into_vec()
     }
 
     /// Answers a call whose handler panicked, and nobody else's. False, and nothing is written, if
@@ -370,14 +308,14 @@ impl Service {
         if program.has_status(header.proc) {
             failure(&**program, header.xid, Status::Fault, out, facts);
         } else {
-            refuse(out, |w| rpc::system_err(w, header.xid));
+            rpc::system_err(&mut Writer::new(out.vec()), header.xid);
         }
         true
     }
 
     /// Tells what the levels of the service are held to.
     pub(super) fn show_limits(&self, gauges: &Gauges) {
-        let (limits, pool) = (self.budgets.limits(), self.pool.limits());
+        let (limits, pool) = (self.engine.budgets.limits(), self.engine.pool.limits());
         gauges.connections.set_limit(limits.connections as u64);
         gauges.requests_in_flight.set_limit(limits.requests as u64);
         gauges.bytes_in_flight.set_limit(limits.bytes as u64);
@@ -388,54 +326,37 @@ impl Service {
 
     /// Shows the levels of the service.
     pub(super) fn show(&self, gauges: &Gauges) {
-        use std::sync::atomic::Ordering::Relaxed;
         let level = |n: i64| u64::try_from(n).unwrap_or(0);
-        let (connections, refused, slow) = self.budgets.over_all();
+        let (connections, refused, slow) = self.engine.budgets.over_all();
         gauges.connections.set(connections);
-        gauges.requests_in_flight.set(level(self.budgets.requests()));
-        gauges.bytes_in_flight.set(level(self.budgets.bytes()));
+        gauges.requests_in_flight.set(level(self.engine.budgets.requests()));
+        gauges.bytes_in_flight.set(level(self.engine.budgets.bytes()));
         gauges.refused_connections.set(refused);
-        gauges.bad_records.set(self.budgets.bad_records.load(Relaxed));
-        gauges.tls_sessions.set(self.budgets.tls_sessions.load(Relaxed));
-        gauges.tls_failures.set(self.budgets.tls_failures.load(Relaxed));
-        self.budgets.show_panics(&self.flush, gauges);
-        gauges.requests.set(self.budgets.taken.load(Relaxed));
-        gauges.bytes.set(self.budgets.moved.load(Relaxed));
-        gauges.drc_replays.set(self.budgets.replays.load(Relaxed));
+        gauges.bad_records.set(self.engine.budgets.bad_records.load(Relaxed));
+        gauges.tls_sessions.set(self.engine.budgets.tls_sessions.load(Relaxed));
+        gauges.tls_failures.set(self.engine.budgets.tls_failures.load(Relaxed));
+        self.engine.budgets.show_panics(&self.engine.flush, gauges);
+        gauges.requests.set(self.engine.budgets.taken.load(Relaxed));
+        gauges.bytes.set(self.engine.budgets.moved.load(Relaxed));
+        gauges.drc_replays.set(self.engine.budgets.replays.load(Relaxed));
         gauges.slow_peers.set(slow);
-        gauges.stalls.set(self.budgets.stalls.load(Relaxed));
-        gauges.pool_queue.set(self.pool.queued() as u64);
-        gauges.pool_busy.set(self.pool.busy() as u64);
+        gauges.stalls.set(self.engine.budgets.stalls.load(Relaxed));
+        gauges.pool_queue.set(self.engine.pool.queued() as u64);
+        gauges.pool_busy.set(self.engine.pool.busy() as u64);
         gauges.drc_entries.set(self.replays.len() as u64);
     }
 }
 
-/// Where the results begin in the record of a successful reply: marker, xid, REPLY, accepted, the
-/// verifier's flavour and length, SUCCESS (RFC 5531 §9, §11).
-pub(super) const RESULTS: usize = 28;
-
-/// Puts the length of a record, which was changed, into its marker.
-pub(super) fn mark_again(record: &mut [u8]) {
-    const LAST_FRAGMENT: u32 = 1 << 31;
-    let marker = LAST_FRAGMENT | record.len().saturating_sub(4) as u32;
-    if let Some(first) = record.first_chunk_mut() {
-        *first = marker.to_be_bytes();
-    }
-}
-
-fn begin(out: &mut ReplyBuf, xid: u32) -> RecordMark {
-    let mut w = Writer::new(out.vec());
-    let mark = rpc::begin_record(&mut w);
-    rpc::success(&mut w, xid);
-    mark
-}
-
-/// Writes a reply without results.
-fn refuse(out: &mut ReplyBuf, how: impl FnOnce(&mut Writer<'_>)) {
-    let mut w = Writer::new(out.vec());
-    let mark = rpc::begin_record(&mut w);
-    how(&mut w);
-    rpc::end_record(&mut w, mark);
+/// The results in the message of a reply, if it is a successful one.
+pub(super) fn results(reply: &[u8]) -> Option<&[u8]> {
+    // REPLY, accepted, a verifier of AUTH_NONE, SUCCESS (RFC 5531 §9).
+    const SUCCESS: [u8; REPLY_SUCCESS_LEN - XID] = {
+        let mut bytes = [0; REPLY_SUCCESS_LEN - XID];
+        bytes[3] = 1;
+        bytes
+    };
+    const XID: usize = 4;
+    reply.get(XID..)?.strip_prefix(&SUCCESS)
 }
 
 /// Writes a failure of the operation in `facts`, without attributes: whatever they were is in
@@ -448,7 +369,6 @@ fn failure(
     facts: &mut OpRecord,
 ) {
     facts.bytes = 0;
-    let mark = begin(out, xid);
+    rpc::success(&mut Writer::new(out.vec()), xid);
     facts.status = program.fail(u32::from(facts.op), status, out);
-    rpc::end_record(&mut Writer::new(out.vec()), mark);
 }

@@ -5,7 +5,8 @@
 //! - [`program`]: what a program is to them. [`dispatch`]: from a record to its program.
 //!   [`caller`]: who calls, and what a share grants.
 //! - [`node`]: the service in the tree of administration.
-//! - [`later`]: calls on the pool and in the flush group. [`extent`]: data of READs.
+//! - [`framing`]: messages as records of a byte stream.
+//! - [`pending`]: calls on the pool and in the flush group. [`extent`]: data of READs.
 //! - [`back`]: calls to the peers of connections, also of one made for that ([`dial`]).
 //! - [`plain`]: calls of small services, which are not on these connections.
 //! - [`replay`]: the duplicate-request cache.
@@ -16,18 +17,16 @@ mod conn;
 mod core;
 mod dispatch;
 mod extent;
-mod later;
+mod framing;
 pub mod node;
+mod pending;
 pub(crate) mod plain;
 pub mod program;
 pub mod replay;
 
 use std::net::{SocketAddr, TcpListener};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use ::base::clock;
-use ::base::limits::ACCEPT_QUEUE;
 use probe::hub::Hub;
 use vfs::flush::FlushGroup;
 
@@ -37,10 +36,10 @@ pub use self::conn::dial;
 use self::core::Core;
 use self::dispatch::Service;
 pub(crate) use self::extent::{from_file, read_or_run};
-pub use self::program::{Call, Handled, Outcome, Procedure, Program, Resume, Settle};
+pub use self::program::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
 use self::replay::{ReplayCache, ReplayLimits};
+use crate::exec::{Engine, accept};
 use crate::pool::Pool;
-use crate::transport::buffers::LargeBuffers;
 use crate::transport::tls::Tls;
 use crate::transport::{Budgets, Runtimes, Tasks, listener};
 
@@ -96,7 +95,6 @@ pub fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
 pub struct RpcService {
     addr: SocketAddr,
     service: Arc<Service>,
-    hub: Arc<Hub>,
     tasks: Tasks,
     /// Kept as long as the service runs on them.
     _runtimes: Arc<Runtimes>,
@@ -108,40 +106,24 @@ impl RpcService {
     /// # Errors
     /// When the socket is not good, or the runtimes have ended.
     pub fn start(config: RpcConfig) -> Result<Self, StartError> {
-        clock::calibrate();
-        let socket = config.socket;
-        let addr = socket.local_addr().map_err(StartError::Socket)?;
-        let budgets = config.budgets;
-        let replays = ReplayLimits::within(budgets.limits().bytes);
+        let addr = config.socket.local_addr().map_err(StartError::Socket)?;
+        let replays = ReplayLimits::within(config.budgets.limits().bytes);
+        let engine = Engine::new(config.pool, config.flush, config.budgets, config.hub);
         let service = Arc::new(Service {
             programs: config.programs,
-            flush: config.flush,
-            pool: config.pool,
-            budgets: Arc::clone(&budgets),
+            engine: Arc::clone(&engine),
             replays: ReplayCache::new(replays),
-            large: LargeBuffers::default(),
             tls: config.tls,
         });
-        service.show_limits(config.hub.gauges());
-        let (count, hub) = (config.runtimes.cores(), config.hub);
-        let (mut tasks, mut senders, mut started) = (Tasks::default(), Vec::new(), true);
-        for id in 0..count {
-            let (sender, accepted) = tokio::sync::mpsc::channel(ACCEPT_QUEUE);
-            let (service, hub) = (Arc::clone(&service), Arc::clone(&hub));
-            started &= tasks.spawn(&config.runtimes, id, move |ends| async move {
-                let core = Rc::new(Core::new(id, count, service, hub));
-                core::run(core, accepted, ends).await
-            });
-            senders.push(sender);
-        }
-        started &= tasks.spawn(&config.runtimes, 0, move |ends| async move {
-            // The socket was good a moment ago; if not, nobody can connect, and clients say so.
-            listener::accept(socket, senders, budgets, ends).await.is_ok()
-        });
-        match started {
-            true => Ok(Self { addr, service, hub, tasks, _runtimes: config.runtimes }),
-            false => Err(StartError::NoRuntime),
-        }
+        service.show_limits(engine.hub.gauges());
+        let shared = Arc::clone(&service);
+        let new_core = move |core| Core::over(core, Arc::clone(&shared));
+        // A connection hears by its completion queue that the service ends.
+        let connection = |core, accepted, (), _| conn::serve(core, accepted);
+        let sockets = vec![(config.socket, ())];
+        let tasks = accept::serve(&engine, &config.runtimes, sockets, new_core, connection)
+            .ok_or(StartError::NoRuntime)?;
+        Ok(Self { addr, service, tasks, _runtimes: config.runtimes })
     }
 
     /// Where it listens.
@@ -151,7 +133,7 @@ impl RpcService {
 
     /// What is in use, and what went wrong so far.
     pub fn budgets(&self) -> &Arc<Budgets> {
-        &self.service.budgets
+        &self.service.engine.budgets
     }
 
     /// Stops accepting and reading, answers what was taken, and closes: at most
@@ -159,7 +141,7 @@ impl RpcService {
     pub async fn drain(self) -> bool {
         let drained = self.tasks.end().await;
         // A core that ended early has shown what the others still had.
-        self.service.show(self.hub.gauges());
+        self.service.show(self.service.engine.hub.gauges());
         drained
     }
 

@@ -2,12 +2,12 @@
 //! ends.
 
 use probe::op::{OpRecord, Protocol};
-use vfs::fs::{Extent, Flush};
 use vfs::status::Status;
 use wire::rpc::CallHeader;
 use wire::xdr::{DecodeError, Reader};
 
 use super::caller::Caller;
+use crate::exec;
 use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
 
@@ -25,10 +25,15 @@ pub trait Program: Send + Sync {
     /// The procedure, if there is one of this number.
     fn procedure(&self, number: u32) -> Option<Procedure>;
 
-    /// Whether doing this very call twice is not the same as doing it once; what its repeat is to
-    /// be counted as goes into `facts`.
-    fn once(&self, procedure: Procedure, _: &Reader<'_>, _facts: &mut OpRecord) -> bool {
-        procedure.once
+    /// Whether doing this very call twice is not the same as doing it once, so that its results
+    /// are kept for a repeat; what that is to be counted as goes into `facts`.
+    fn is_non_idempotent(
+        &self,
+        procedure: Procedure,
+        _: &Reader<'_>,
+        _facts: &mut OpRecord,
+    ) -> bool {
+        procedure.non_idempotent
     }
 
     /// Whether `caller` may call the procedure with these arguments; also settles the identity it
@@ -68,7 +73,7 @@ pub struct Procedure {
     /// Its number.
     pub number: u32,
     /// Whether doing it twice is not the same as doing it once.
-    pub once: bool,
+    pub non_idempotent: bool,
 }
 
 /// A call in the hands of its program.
@@ -89,39 +94,26 @@ pub struct Call<'a> {
     pub budgets: &'a Budgets,
 }
 
-/// How a call ended.
-pub enum Outcome {
-    /// The results are written.
-    Done,
-    /// It must be done again where it may block; nothing was changed.
-    WouldBlock,
-    /// It must go on where it may block.
-    Suspended(Box<dyn Resume>),
-    /// The results are written, but may leave only when this is on disk.
-    Durable(Flush),
-    /// As `Durable`, and someone must see how it ended.
-    Settled(Flush, Box<dyn Settle>),
-    /// The results are written up to their data, which is sent from the file.
-    Extent(Extent),
-}
+/// What a step of a call came to.
+pub type DispatchResult = exec::DispatchResult<Box<dyn Resume>, Box<dyn OnFlushed>>;
 
 /// What a program returns; an error is GARBAGE_ARGS.
-pub type Handled = Result<Outcome, DecodeError>;
+pub type Handled = Result<DispatchResult, DecodeError>;
 
-/// A call that goes on elsewhere.
+/// A call that was begun, to be resumed where it may block.
 pub trait Resume: Send {
-    /// Goes on. Nothing of its results is in `call.out` yet; the arguments are where they were.
-    fn go_on(self: Box<Self>, call: &mut Call<'_>) -> Outcome;
+    /// Resumes it. Nothing of its results is in `call.out` yet; the arguments are where they were.
+    fn resume(self: Box<Self>, call: &mut Call<'_>) -> DispatchResult;
 }
 
-/// What waits for the end of a flush.
-pub trait Settle: Send {
-    /// Whose call it is: that program writes the failure if settling it panics.
+/// What must see how the flush of a call ended.
+pub trait OnFlushed: Send {
+    /// Whose call it is: that program writes the failure if this panics.
     fn protocol(&self) -> Protocol;
 
     /// The flush has ended: puts what `results` must say now into it, and what is to be counted
     /// into `more`.
-    fn settle(
+    fn flushed(
         self: Box<Self>,
         outcome: Result<(), Status>,
         results: &mut Vec<u8>,
@@ -130,7 +122,7 @@ pub trait Settle: Send {
 }
 
 /// A call whose header was read.
-pub(super) struct Opened<'a, 'p> {
+pub(super) struct DecodedCall<'a, 'p> {
     pub(super) program: &'p dyn Program,
     pub(super) procedure: Procedure,
     pub(super) header: CallHeader<'a>,

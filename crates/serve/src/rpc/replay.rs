@@ -1,11 +1,12 @@
-//! The duplicate-request cache: replies of calls that must not be done twice.
+//! The duplicate-request cache: results of calls that must not be done twice.
 //!
 //! A client that loses its connection sends its unanswered calls again over a new one. For CREATE,
 //! REMOVE, RENAME and their like a second execution would answer wrongly (EEXIST, ENOENT) or undo
 //! what came between. So a call that changes something is known by (client address, identity, xid,
 //! program, procedure, checksum of its arguments), not by its connection; its repeat waits for the
-//! first or gets the first one's reply, byte for byte. Hosts behind one address, and users of one
-//! host, may choose the same number at the same time.
+//! first or gets the first one's results, byte for byte. Only results are kept: the header before
+//! them, and what frames the message, are made for whoever asks. Hosts behind one address, and
+//! users of one host, may choose the same number at the same time.
 //!
 //! Pure: the time is handed in, and nothing here does I/O. [`ReplayCache`] adds the locks.
 
@@ -78,7 +79,7 @@ pub enum Seen {
     New,
     /// It is being done.
     InProgress,
-    /// It was done; this was the reply.
+    /// It was done; these were its results.
     Done(Box<[u8]>),
 }
 
@@ -87,9 +88,9 @@ pub enum Seen {
 pub struct ReplayLimits {
     /// Calls remembered.
     pub entries: usize,
-    /// Bytes of replies.
+    /// Bytes of results.
     pub bytes: usize,
-    /// Age of a reply at which it is forgotten, in nanoseconds.
+    /// Age of results at which they are forgotten, in nanoseconds.
     pub age_ns: u64,
     /// Repeats that may wait for one call.
     pub waiters: usize,
@@ -110,7 +111,7 @@ impl ReplayLimits {
 
 enum Entry<W> {
     InProgress(Vec<W>),
-    Done { reply: Box<[u8]>, at_ns: u64 },
+    Done { results: Box<[u8]>, at_ns: u64 },
 }
 
 /// One table of calls. `W` is whoever waits for the end of a call that it repeated.
@@ -139,7 +140,7 @@ impl<W> ReplayTable<W> {
         self.entries.is_empty()
     }
 
-    /// Bytes of replies kept.
+    /// Bytes of results kept.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -150,7 +151,7 @@ impl<W> ReplayTable<W> {
         match self.entries.get(key) {
             None => Seen::New,
             Some(Entry::InProgress(_)) => Seen::InProgress,
-            Some(Entry::Done { reply, .. }) => Seen::Done(reply.clone()),
+            Some(Entry::Done { results, .. }) => Seen::Done(results.clone()),
         }
     }
 
@@ -175,19 +176,19 @@ impl<W> ReplayTable<W> {
         }
     }
 
-    /// Keeps the reply of a call, begun or not; returns who waited for it.
-    pub fn finish(&mut self, key: Key, reply: &[u8], now_ns: u64) -> Vec<W> {
+    /// Keeps the results of a call, begun or not; returns who waited for it.
+    pub fn finish(&mut self, key: Key, results: &[u8], now_ns: u64) -> Vec<W> {
         self.expire(now_ns);
-        let done = Entry::Done { reply: reply.into(), at_ns: now_ns };
+        let done = Entry::Done { results: results.into(), at_ns: now_ns };
         let waiters = match self.entries.insert(key, done) {
             Some(Entry::InProgress(waiters)) => waiters,
-            Some(Entry::Done { reply, .. }) => {
-                self.bytes -= reply.len();
+            Some(Entry::Done { results, .. }) => {
+                self.bytes -= results.len();
                 Vec::new()
             }
             None => Vec::new(),
         };
-        self.bytes += reply.len();
+        self.bytes += results.len();
         self.finished.push_back((key, now_ns));
         self.shrink();
         waiters
@@ -226,10 +227,10 @@ impl<W> ReplayTable<W> {
     fn forget_oldest(&mut self) -> bool {
         let Some((key, queued_ns)) = self.finished.pop_front() else { return false };
         // The same call may have been finished again since; then the later place in the row counts.
-        if let Some(Entry::Done { reply, at_ns }) = self.entries.get(&key)
+        if let Some(Entry::Done { results, at_ns }) = self.entries.get(&key)
             && *at_ns == queued_ns
         {
-            self.bytes -= reply.len();
+            self.bytes -= results.len();
             self.entries.remove(&key);
         }
         true

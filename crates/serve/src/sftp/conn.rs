@@ -238,7 +238,7 @@ impl Exchange {
         done: Option<Result<(Ticket, Answer), tokio::task::JoinError>>,
     ) -> Result<(), Ended> {
         if let Some(done) = &done {
-            self.session.core.files.budgets.count_panic(done);
+            self.session.core.engine.budgets.count_panic(done);
         }
         match done {
             None => Ok(()),

@@ -106,7 +106,7 @@ impl Gathered {
     async fn run(self, s: Rc<Session>) -> Answer {
         let Self { file, offset, data, parts } = self;
         let held = data.len();
-        let written = s.core.files.budgets.contain_async(io::write(&s, &file, offset, data)).await;
+        let written = s.core.engine.attempt_async(io::write(&s, &file, offset, data)).await;
         let outcome = written.unwrap_or_else(|status| Ok(file.changed::<u64>(Err(status))?));
         file.note_written(&outcome, held);
         let mut reply = s.core.buffers.take_reply();
@@ -185,7 +185,7 @@ impl Session {
                 message: format!("Packets of type {} are not known", packet.kind.0).into(),
             }),
             Ok(Some(request)) => {
-                let job = self.core.files.budgets.contain(|| self.job(id, span, request));
+                let job = self.core.engine.attempt(|| self.job(id, span, request));
                 job.unwrap_or_else(|status| Err(status.into()))
             }
         };
@@ -242,7 +242,7 @@ impl Session {
                 let s = Rc::clone(self);
                 let running = async move {
                     let read = io::read(&s, &file, (id, args.offset, args.len));
-                    let read = s.core.files.budgets.contain_async(read).await;
+                    let read = s.core.engine.attempt_async(read).await;
                     let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
                     let said = read.map(|(packet, moved)| Said::Packet(packet, moved));
@@ -253,7 +253,7 @@ impl Session {
             Request::Write(args) => {
                 let (file, Data(bytes)) = (self.file(args.handle)?, args.data);
                 self.note_write(&mut span, &file, &args);
-                let mut data = self.core.files.large.take(SFTP_GATHER_BYTES);
+                let mut data = self.core.engine.large.take(SFTP_GATHER_BYTES);
                 data.extend_from_slice(bytes);
                 // Writes to a file are done one after the other, whatever the bytes: the file
                 // system does the same, and those that wait are gathered.
@@ -268,7 +268,7 @@ impl Session {
                     let mut seen = None;
                     let changes = asked.changes();
                     let said = run(&s, id, asked, &mut seen);
-                    let said = s.core.files.budgets.contain_async(said).await;
+                    let said = s.core.engine.attempt_async(said).await;
                     let said = said.unwrap_or_else(|status| match changes {
                         Some(file) => Ok(file.changed(Err(status))?),
                         None => Err(status.into()),

@@ -59,7 +59,7 @@ pub(super) async fn write(s: &Session, file: &OpenFile, offset: u64, data: Vec<u
         false => offset,
     };
     let spare = file.changed(s.core.write_at(&s.who, &file.node, at, data).await)?;
-    s.core.files.large.give(spare);
+    s.core.engine.large.give(spare);
     Ok(at)
 }
 
@@ -156,7 +156,7 @@ async fn copy_through(
     (to, to_at): (&OpenFile, u64),
     left: u64,
 ) -> vfs::fs::Result<u64> {
-    let mut data = s.core.files.large.take(COPY_BUFFER);
+    let mut data = s.core.engine.large.take(COPY_BUFFER);
     data.resize(COPY_BUFFER.min(usize::try_from(left).unwrap_or(usize::MAX)), 0);
     let (fs, source) = (Arc::clone(&from.node.reached.share.fs), from.node.handle);
     let read = move |cx: Context<'_>| {
@@ -170,7 +170,7 @@ async fn copy_through(
     let count = data.len() as u64;
     if count > 0 {
         let spare = s.core.write_at(&s.who, &to.node, to_at, data).await?;
-        s.core.files.large.give(spare);
+        s.core.engine.large.give(spare);
     }
     Ok(count)
 }

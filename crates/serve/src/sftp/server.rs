@@ -15,7 +15,7 @@ use super::dsync::{self, Dsync};
 use super::ssh::{Methods, Mismatches, Ssh, Started, Subsystem, Unsigned};
 use super::{LoginRoot, Session, Settings, SymlinkOrder, conn, ssh};
 use crate::files::core::Core;
-use crate::files::{Caller, Files, VPath, serving};
+use crate::files::{Caller, Files, VPath, core};
 use crate::transport::Runtimes;
 use crate::transport::listener::Accepted;
 use crate::transport::tasks::{Ending, Tasks};
@@ -134,7 +134,7 @@ impl Server {
     ) -> Option<Tasks> {
         let server = Arc::clone(self);
         let sockets = sockets.into_iter().map(|socket| (socket, ())).collect();
-        serving::serve(files, runtimes, sockets, move |core, accepted, (), ending| {
+        core::serve(files, runtimes, sockets, move |core, accepted, (), ending| {
             connection(Arc::clone(&server), core, accepted, ending)
         })
     }
@@ -158,7 +158,7 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
         methods: current.settings.methods,
         identity: Arc::clone(&files.identity),
         sign_ins: Arc::clone(&files.sign_ins),
-        budgets: Arc::clone(&files.budgets),
+        budgets: Arc::clone(&core.engine.budgets),
         unsigned: server.unsigned.clone(),
         mismatches: server.mismatches.clone(),
     });
@@ -166,7 +166,7 @@ async fn connection(server: Arc<Server>, core: Rc<Core>, accepted: Accepted, end
     let caller = Calling {
         server: Arc::clone(&server),
         settings: current.settings.clone(),
-        peer: (peer, files.hub.clients().intern(peer.ip().to_canonical())),
+        peer: (peer, core.engine.hub.clients().intern(peer.ip().to_canonical())),
         reached: accepted.stream.local_addr().ok().map(|at| at.ip().to_canonical()),
     };
     let start = |started| channel(Rc::clone(&core), caller.clone(), started);

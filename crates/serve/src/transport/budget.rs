@@ -132,7 +132,7 @@ impl Budgets {
     }
 
     /// Handlers that panicked so far, over all services that share places with this one.
-    pub(super) fn panics_over_all(&self) -> u64 {
+    pub(crate) fn panics_over_all(&self) -> u64 {
         let panics = self.places.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
         panics.load(Relaxed)
     }

@@ -33,14 +33,14 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Accepts until `ending` turns true, dealing to `cores` in turn. A connection for which there is
-/// no place, or whose core does not take it, is closed and counted.
+/// Accepts until `ending` turns true, dealing to `cores` in turn, with the tag of the listener. A
+/// connection for which there is no place, or whose core does not take it, is closed and counted.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
-pub async fn accept(
-    listener: TcpListener,
-    cores: Vec<mpsc::Sender<Accepted>>,
+pub async fn accept<Tag: Copy>(
+    (listener, tag): (TcpListener, Tag),
+    cores: Vec<mpsc::Sender<(Accepted, Tag)>>,
     budgets: Arc<Budgets>,
     mut ending: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -69,7 +69,7 @@ pub async fn accept(
         let Ok(stream) = prepare(stream) else { continue };
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };
-        if core.try_send(Accepted { stream, peer, place }).is_err() {
+        if core.try_send((Accepted { stream, peer, place }, tag)).is_err() {
             budgets.refuse();
         }
     }

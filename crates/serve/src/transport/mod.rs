@@ -5,11 +5,8 @@
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
 //! - [`places`]: connections of all services, which share the descriptors. [`pace`]: how slow a
 //!   peer may be.
-//! - [`contain`]: a panic fails its own request only.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
-//! - [`meter`]: where the services of a core write operations down.
-//! - [`mailbox`]: how a finished operation comes back to its connection.
 //! - [`small`]: services that are asked a few times: a question, an answer.
 //! - [`tally`]: how many of something each address has.
 //! - [`tasks`]: what runs for a service, and its end.
@@ -17,11 +14,8 @@
 
 pub mod budget;
 pub mod buffers;
-pub mod contain;
 pub mod link;
 pub mod listener;
-pub mod mailbox;
-pub mod meter;
 pub mod outgoing;
 pub mod pace;
 pub mod places;

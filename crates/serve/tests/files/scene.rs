@@ -13,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use probe::hub::{Hub, HubOptions};
+use serve::exec::Engine;
 use serve::files::{Caller, Core, Files, SignIns};
 use serve::pool::{Pool, PoolLimits};
 use serve::transport::budget::Limits;
-use serve::transport::buffers::LargeBuffers;
 use serve::transport::pace::Pace;
 use serve::transport::{Budgets, Runtimes};
 use vfs::cred::Cred;
@@ -231,14 +231,15 @@ impl Scene {
             service,
             shares: Shares::new(table),
             locks,
-            flush: Arc::new(FlushGroup::start().expect("threads")),
-            pool: Pool::start(PoolLimits::default()).expect("threads"),
+            engine: Engine::new(
+                Pool::start(PoolLimits::default()).expect("threads"),
+                Arc::new(FlushGroup::start().expect("threads")),
+                Arc::new(Budgets::new(limits)),
+                Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+            ),
             identity: users.clone(),
             sign_ins: Arc::new(SignIns::default()),
-            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
             transfers: told.clone(),
-            budgets: Arc::new(Budgets::new(limits)),
-            large: LargeBuffers::default(),
         };
         Self { files: Arc::new(files), told, users, runtimes }
     }
@@ -247,7 +248,7 @@ impl Scene {
     pub fn caller(&self, name: &str) -> Caller {
         let person = self.users.person(name).expect("a user");
         let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000));
-        let client = self.files.hub.clients().intern(peer.ip());
+        let client = self.files.engine.hub.clients().intern(peer.ip());
         Caller::new(person, (peer, client), Transport::Plain, self.files.service)
     }
 

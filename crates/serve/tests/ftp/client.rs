@@ -11,10 +11,10 @@ use rustls::{
     ALL_VERSIONS, ClientConfig, ClientConnection, RootCertStore, StreamOwned,
     SupportedProtocolVersion,
 };
-use serve::files::serving::listen;
 use serve::files::{Links, VPath};
 use serve::ftp::{Entry, Server, Settings};
 use serve::transport::Tasks;
+use serve::transport::listener::listen;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::Service;
 use wire::ftp::reply::{self, Reply};

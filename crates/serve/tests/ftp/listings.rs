@@ -149,7 +149,7 @@ fn a_digest_ends_with_its_client_and_its_user() {
     folder.set_len("share/small", 1 << 20);
     let scene = Scene::in_folder(Service::Ftp, &folder, PATIENCE);
     let running = Running::over(scene, Settings::default());
-    let open = || running.scene.files.budgets.connections();
+    let open = || running.scene.files.engine.budgets.connections();
     let mut c = running.signed_in();
     assert_eq!(c.say("HASH small"), 213);
     c.send(b"HASH large\r\n");

@@ -66,6 +66,9 @@ fn a_panic_fails_its_command_and_no_other() {
     fs.flushes.store(false, SeqCst);
     c.put("f", b"after");
     assert_eq!((c.get("f"), c.names()), (b"after".to_vec(), vec!["f".to_owned()]));
-    assert_eq!(files.budgets.panics.load(Relaxed) + files.flush.counts().panics, count);
+    assert_eq!(
+        files.engine.budgets.panics.load(Relaxed) + files.engine.flush.counts().panics,
+        count
+    );
     assert!(!fs.is_planted());
 }

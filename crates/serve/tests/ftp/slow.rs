@@ -26,7 +26,7 @@ fn running() -> Running {
 #[test]
 fn an_upload_that_trickles_is_given_up_and_one_that_is_slow_is_not() {
     let running = running();
-    let given_up = || running.scene.files.budgets.timeouts.load(Relaxed);
+    let given_up = || running.scene.files.engine.budgets.timeouts.load(Relaxed);
     let mut c = running.signed_in();
     let mut data = c.begin(&Request::Text(Verb::Stor, b"a"));
     let begun = Instant::now();
@@ -75,7 +75,7 @@ fn gives_up_who_takes_a_byte(running: &Running) {
     c.put("large", &vec![7; 32 << 20]);
     let mut data = c.begin(&Request::Text(Verb::Retr, b"large"));
     let begun = Instant::now();
-    while running.scene.files.budgets.timeouts.load(Relaxed) == 0 {
+    while running.scene.files.engine.budgets.timeouts.load(Relaxed) == 0 {
         assert!(begun.elapsed() < DEADLINE, "not given up");
         data.read_exact(&mut [0; 1]).expect("a byte");
         std::thread::park_timeout(PAUSE);

@@ -118,7 +118,7 @@ fn what_is_no_tls_ends_the_connection_and_is_counted() {
     let mut came = Vec::new();
     let _ = c.stream().read_to_end(&mut came);
     assert!(!came.starts_with(b"331"));
-    let failures = &running.scene.files.budgets.tls_failures;
+    let failures = &running.scene.files.engine.budgets.tls_failures;
     assert_eq!(failures.load(std::sync::atomic::Ordering::Relaxed), 1);
     // And on a data connection the transfer fails, not the session.
     let mut c = protected(&running, &running.config);

@@ -213,7 +213,9 @@ fn bytes_and_commands_are_counted() {
     c.put("file", &bytes(1 << 20));
     assert_eq!(c.get("file").len(), 1 << 20);
     let deadline = Instant::now() + PATIENCE;
-    while running.scene.files.budgets.moved.load(std::sync::atomic::Ordering::Relaxed) < 2 << 20 {
+    while running.scene.files.engine.budgets.moved.load(std::sync::atomic::Ordering::Relaxed)
+        < 2 << 20
+    {
         assert!(Instant::now() < deadline, "not counted");
     }
 }

@@ -183,7 +183,7 @@ async fn greedy(stand: &Stand) -> impl Future {
 #[test]
 fn answers_that_nobody_reads_are_in_the_account_and_leave_it() {
     let stand = Stand::over(Scene::with_bytes(Service::Http, BYTES), open());
-    let budgets = Arc::clone(&stand.scene.files.budgets);
+    let budgets = Arc::clone(&stand.scene.files.engine.budgets);
     let held = || usize::try_from(budgets.bytes()).unwrap();
     with(&stand, |send| async move {
         let body = vec![b'x'; 4_000_000];
@@ -232,7 +232,7 @@ type Answer = h2::client::ResponseFuture;
 #[test]
 fn streams_are_in_the_account_and_refused_without_room() {
     let stand = Stand::over(Scene::with_bytes(Service::Http, 4 << 20), open());
-    let budgets = Arc::clone(&stand.scene.files.budgets);
+    let budgets = Arc::clone(&stand.scene.files.engine.budgets);
     let held = || usize::try_from(budgets.bytes()).unwrap();
     with(&stand, |send| async move {
         let mut streams = Vec::new();

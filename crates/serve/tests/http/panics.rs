@@ -20,7 +20,7 @@ fn planted() -> (Stand, Arc<Planted>) {
 
 fn panics(stand: &Stand) -> u64 {
     let files = &stand.scene.files;
-    files.budgets.panics.load(Relaxed) + files.flush.counts().panics
+    files.engine.budgets.panics.load(Relaxed) + files.engine.flush.counts().panics
 }
 
 /// Requests, where each is to panic, and what it answers when it does not.

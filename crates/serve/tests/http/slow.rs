@@ -25,7 +25,7 @@ fn stand() -> Stand {
 }
 
 fn given_up(stand: &Stand) -> u64 {
-    stand.scene.files.budgets.timeouts.load(Relaxed)
+    stand.scene.files.engine.budgets.timeouts.load(Relaxed)
 }
 
 /// Sends a piece after each pause until the server has answered; the status.

@@ -9,9 +9,9 @@ use base::limits::PEER_PATIENCE;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use serve::files::serving::listen;
 use serve::http::{Http, Plain, Port, Settings, SignIn, serve};
 use serve::transport::Tasks;
+use serve::transport::listener::listen;
 use serve::transport::tls::{Credentials, Offer, Tls};
 use vfs::share::Service;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::random::Random;
 use probe::hub::{Hub, HubOptions};
+use serve::exec::Engine;
 use serve::files::{Files, SignIns};
 use serve::http::Settings;
 use serve::nfs3;
@@ -15,7 +16,6 @@ use serve::nfs4::{self, Nfs4, NoState};
 use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService};
 use serve::transport::budget::Limits;
-use serve::transport::buffers::LargeBuffers;
 use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
 use vfs::host::{HostFs, HostOptions};
@@ -65,14 +65,15 @@ impl Parts {
             service,
             shares: Arc::clone(&self.shares),
             locks: Arc::clone(&self.locks),
-            flush: Arc::clone(&self.flush),
-            pool: Arc::clone(&self.pool),
+            engine: Engine::new(
+                Arc::clone(&self.pool),
+                Arc::clone(&self.flush),
+                Arc::new(Budgets::new(Limits::default())),
+                Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
+            ),
             identity: users.clone(),
             sign_ins: Arc::new(SignIns::default()),
-            hub: Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 }),
             transfers: told.clone(),
-            budgets: Arc::new(Budgets::new(Limits::default())),
-            large: LargeBuffers::default(),
         };
         let runtimes = Arc::new(Runtimes::start(2).expect("threads"));
         Scene { files: Arc::new(files), told, users, runtimes }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use probe::op::Protocol;
-use serve::rpc::{Call, Handled, Outcome, Procedure, Program, Settle};
+use serve::rpc::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program};
 use serve::transport::buffers::ReplyBuf;
 use vfs::fs::Flush;
 use vfs::status::Status;
@@ -138,11 +138,11 @@ struct Unsettled;
 
 const NUMBER: u32 = 0x2000_0001;
 
-impl Settle for Unsettled {
+impl OnFlushed for Unsettled {
     fn protocol(&self) -> Protocol {
         Protocol::Dsync
     }
-    fn settle(
+    fn flushed(
         self: Box<Self>,
         _: Result<(), Status>,
         _: &mut Vec<u8>,
@@ -163,7 +163,7 @@ impl Program for Unsettled {
         Protocol::Dsync
     }
     fn procedure(&self, number: u32) -> Option<Procedure> {
-        Some(Procedure { number, once: true })
+        Some(Procedure { number, non_idempotent: true })
     }
     fn reply_max(&self, _: Procedure, _: &Reader<'_>) -> usize {
         base::limits::REPLY_SMALL
@@ -171,8 +171,8 @@ impl Program for Unsettled {
     fn handle(&self, procedure: Procedure, call: &mut Call<'_>) -> Handled {
         Writer::new(call.out.vec()).u32(0);
         Ok(match procedure.number {
-            0 => Outcome::Done,
-            _ => Outcome::Settled(Flush::NONE, Box::new(Self)),
+            0 => DispatchResult::Done,
+            _ => DispatchResult::Durable(Flush::NONE, Some(Box::new(Self))),
         })
     }
     fn fail(&self, _: u32, status: Status, out: &mut ReplyBuf) -> u16 {

@@ -97,7 +97,7 @@ fn a_panic_fails_a_file_and_the_run_comes_to_its_end() {
             fs.plant(call);
             assert!(!push(&core, &who, &from).await, "{call}");
             assert!(!fs.is_planted(), "{call}");
-            assert_eq!(core.files.budgets.panics.load(Relaxed), n as u64 + 1);
+            assert_eq!(core.engine.budgets.panics.load(Relaxed), n as u64 + 1);
             assert!(push(&core, &who, &from).await, "{call}");
             assert_eq!(c.list(b"/share/copy").await.len(), 5);
             assert_eq!(c.get_file(b"/share/copy/f3").await, b"data 3");

@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use base::clock::Deadline;
-use serve::files::serving;
 use serve::sftp::server::{Algorithms, Server, ServiceSettings};
 use serve::sftp::ssh::host_keys;
-use serve::transport::Tasks;
+use serve::transport::{Tasks, listener};
 use vfs::share::Service;
 
 use crate::scene::Scene;
@@ -73,7 +72,7 @@ impl Lab {
         keygen(&["-t", kind, "-N", "", "-f"], &scratch.path("key"));
         let line = std::fs::read_to_string(scratch.path("key.pub")).expect("the key");
         scene.users.add_key("alice", line.trim());
-        let socket = serving::listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
+        let socket = listener::listen((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
         let port = socket.local_addr().expect("an address").port();
         let keys = host_keys::read_or_make(&scratch.0).expect("host keys");
         let known: String =
@@ -210,10 +209,10 @@ fn strangers_and_old_algorithms_are_refused() {
     lab.scene.users.remove("alice");
     refused(&[], denied);
     let until = Deadline::after(Duration::from_secs(10));
-    while lab.scene.files.budgets.connections() > 0 && !until.passed() {
+    while lab.scene.files.engine.budgets.connections() > 0 && !until.passed() {
         std::thread::yield_now();
     }
-    assert_eq!(lab.scene.files.budgets.connections(), 0, "every place is given back");
+    assert_eq!(lab.scene.files.engine.budgets.connections(), 0, "every place is given back");
 }
 
 #[test]

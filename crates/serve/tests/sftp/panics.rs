@@ -57,6 +57,9 @@ fn a_panic_fails_its_request_and_no_other() {
         assert_eq!(c.get_file(b"/share/f").await, b"after");
         assert_eq!(c.list(b"/share").await, [b"f"]);
         let files = &core.files;
-        assert_eq!(files.budgets.panics.load(Relaxed) + files.flush.counts().panics, count);
+        assert_eq!(
+            files.engine.budgets.panics.load(Relaxed) + files.engine.flush.counts().panics,
+            count
+        );
     });
 }

@@ -87,7 +87,7 @@ impl Service for Ftp {
     }
 
     fn budgets(&self) -> &Arc<Budgets> {
-        &self.files.budgets
+        &self.files.engine.budgets
     }
 
     fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {

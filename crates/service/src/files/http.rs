@@ -54,7 +54,7 @@ impl Http {
     ) -> Result<Arc<Self>, Failure> {
         let locks = locks(&parts.state, &parts.locks)?;
         let (files, sign_ins) = parts.files(ID);
-        let budgets = files.budgets.clone();
+        let budgets = files.engine.budgets.clone();
         let settings = settings(document, parts.at.1);
         let http = http::Http::with_locks(files, Some(tls.clone()), settings, locks);
         let certificates = certificates.clone();

@@ -98,7 +98,7 @@ impl Service for Sftp {
     }
 
     fn budgets(&self) -> &Arc<Budgets> {
-        &self.files.budgets
+        &self.files.engine.budgets
     }
 
     fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {

@@ -129,7 +129,7 @@ impl Maker {
                 Plan::None => return Err(none()),
                 Plan::Passive(listener, place) => (accept(&listener, client).await?, place),
                 Plan::Active(to) => {
-                    let place = core.files.budgets.take_place(client);
+                    let place = core.engine.budgets.take_place(client);
                     let place = place.ok_or_else(|| io::Error::other(CROWDED))?;
                     (call(local, to).await?, place)
                 }
@@ -140,7 +140,7 @@ impl Maker {
             Ok(Err(e)) => return Err(Answer::with(425, format!("No data connection: {e}."))),
             Err(_) => return Err(Answer::of(425, "No data connection came about in time.")),
         };
-        let link = Link::new(stream, core.files.budgets.limits().pace);
+        let link = Link::new(stream, core.engine.budgets.limits().pace);
         Ok((secure(core, link, tls).await?, place))
     }
 }
@@ -179,7 +179,7 @@ const CROWDED: &str = "there are too many connections";
 /// There is none.
 pub(in crate::ftp) fn place(core: &Core, client: IpAddr) -> Result<SharedPlace, Answer> {
     let crowded = || Answer::with(425, format!("No data connection: {CROWDED}."));
-    core.files.budgets.take_place(client).ok_or_else(crowded)
+    core.engine.budgets.take_place(client).ok_or_else(crowded)
 }
 
 /// The client's call; others are sent away.

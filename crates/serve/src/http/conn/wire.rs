@@ -33,7 +33,7 @@ impl Wire {
 
     /// How slow its peer may be.
     pub fn pace(&self) -> Pace {
-        self.core.files.budgets.limits().pace
+        self.core.engine.budgets.limits().pace
     }
 
     /// What has come and is not used.

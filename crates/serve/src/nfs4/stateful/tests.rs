@@ -1,6 +1,7 @@
 //! Operations on state through the real codec: a 4.0 and a 4.1 client from their first word on.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use base::clock::{ManualClock, NS_PER_S};
@@ -16,7 +17,7 @@ use wire::nfs4::*;
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
 use super::super::state::{Config, Identity, NoRecords, Records};
-use super::super::{Done, Nfs4, Peer, Start};
+use super::super::{Nfs4, Peer};
 use super::*;
 use crate::transport::Budgets;
 use crate::transport::buffers::ReplyBuf;
@@ -67,12 +68,12 @@ impl World {
     }
 
     /// What a 4.0 compound comes to on a connection's own thread; it is not gone on with.
-    fn inline(&self, ops: &[ArgOp<'_>]) -> Done {
+    fn inline(&self, ops: &[ArgOp<'_>]) -> Poll<()> {
         let (message, peer) = (message(0, ops), self.peer());
         let mut out = ReplyBuf::default();
         match self.nfs.begin(&message, &mut out).expect("a head") {
-            Start::Compound(mut p) => self.nfs.run(&mut p, peer, false, &message, &mut out, 0),
-            Start::Answered => Done::Ended,
+            Some(mut p) => self.nfs.run(&mut p, peer, false, &message, &mut out, 0),
+            None => Poll::Ready(()),
         }
     }
 
@@ -87,10 +88,10 @@ impl World {
     fn bytes(&self, minorversion: u32, ops: &[ArgOp<'_>]) -> Vec<u8> {
         let (message, peer) = (message(minorversion, ops), self.peer());
         let mut out = ReplyBuf::default();
-        if let Start::Compound(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
+        if let Some(mut progress) = self.nfs.begin(&message, &mut out).expect("a head") {
             let p = &mut progress;
-            if self.nfs.run(p, peer, false, &message, &mut out, 0) == Done::WouldBlock {
-                assert_eq!(self.nfs.run(p, peer, true, &message, &mut out, 0), Done::Ended);
+            if self.nfs.run(p, peer, false, &message, &mut out, 0) == Poll::Pending {
+                assert_eq!(self.nfs.run(p, peer, true, &message, &mut out, 0), Poll::Ready(()));
             }
             if !progress.flush.is_empty() {
                 let mut results = out.into_vec();

@@ -2,6 +2,8 @@
 
 use std::sync::mpsc;
 
+use wire::rpc;
+
 use super::*;
 
 const CALL: BackCall<'static> =
@@ -9,9 +11,9 @@ const CALL: BackCall<'static> =
 
 type Heard = Result<Vec<u8>, Unanswered>;
 
-fn back() -> (Arc<Back>, Arc<Mailbox<Letter>>) {
-    let mailbox = Arc::<Mailbox<Letter>>::default();
-    (Back::new(9, Arc::clone(&mailbox)), mailbox)
+fn back() -> (Arc<Back>, Arc<CompletionQueue<Completion>>) {
+    let queue = Arc::<CompletionQueue<Completion>>::default();
+    (Back::new(9, Arc::clone(&queue)), queue)
 }
 
 /// Calls; gives where the answer is heard.
@@ -24,20 +26,20 @@ fn call(back: &Back) -> mpsc::Receiver<Heard> {
     heard
 }
 
-/// The xids of the calls in the mailbox.
-fn sent(mailbox: &Mailbox<Letter>) -> Vec<u32> {
-    let mut letters = Vec::new();
-    mailbox.take(&mut letters);
-    let xid = |letter| match letter {
-        Letter::Call { record } => {
-            let (header, args) = rpc::open_call(&record[4..]).expect("a call");
+/// The xids of the calls in the queue.
+fn sent(queue: &CompletionQueue<Completion>) -> Vec<u32> {
+    let mut calls = Vec::new();
+    queue.drain(&mut calls);
+    let xid = |call| match call {
+        Completion::Call { message } => {
+            let (header, args) = rpc::open_call(&message).expect("a call");
             assert_eq!((header.prog, header.vers, header.proc), (7, 1, 2));
             assert_eq!(args.rest(), b"args");
             header.xid
         }
         other => panic!("{other:?}"),
     };
-    letters.into_iter().map(xid).collect()
+    calls.into_iter().map(xid).collect()
 }
 
 fn reply(xid: u32, results: &[u8]) -> Vec<u8> {
@@ -50,9 +52,9 @@ fn reply(xid: u32, results: &[u8]) -> Vec<u8> {
 
 #[test]
 fn replies_find_their_calls_in_any_order() {
-    let (back, mailbox) = back();
+    let (back, queue) = back();
     let (first, second) = (call(&back), call(&back));
-    let xids = sent(&mailbox);
+    let xids = sent(&queue);
     assert!(back.answered(&reply(xids[1], b"two.")));
     assert!(back.answered(&reply(xids[0], b"one.")));
     assert_eq!(first.try_recv(), Ok(Ok(b"one.".to_vec())));
@@ -63,17 +65,17 @@ fn replies_find_their_calls_in_any_order() {
 
 #[test]
 fn a_refusal_has_no_results() {
-    let (back, mailbox) = back();
+    let (back, queue) = back();
     let heard = call(&back);
     let mut bytes = Vec::new();
-    rpc::prog_unavail(&mut Writer::new(&mut bytes), sent(&mailbox)[0]);
+    rpc::prog_unavail(&mut Writer::new(&mut bytes), sent(&queue)[0]);
     assert!(back.answered(&bytes));
     assert_eq!(heard.try_recv(), Ok(Err(Unanswered::Refused)));
 }
 
 #[test]
 fn the_end_of_the_connection_answers_everything() {
-    let (back, _mailbox) = back();
+    let (back, _queue) = back();
     let heard = call(&back);
     back.close();
     assert_eq!(heard.try_recv(), Ok(Err(Unanswered::Unreachable)));
@@ -83,8 +85,8 @@ fn the_end_of_the_connection_answers_everything() {
 
 #[test]
 fn a_peer_that_never_answers_is_not_called_for_ever() {
-    let (back, mailbox) = back();
+    let (back, queue) = back();
     let heard: Vec<_> = (0..=BACK_CALLS_MAX).map(|_| call(&back)).collect();
     assert_eq!(heard[BACK_CALLS_MAX].try_recv(), Ok(Err(Unanswered::Busy)));
-    assert_eq!(sent(&mailbox).len(), BACK_CALLS_MAX);
+    assert_eq!(sent(&queue).len(), BACK_CALLS_MAX);
 }

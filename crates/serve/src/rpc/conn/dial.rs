@@ -10,22 +10,23 @@ use base::limits::{DIAL_BUFFER_MAX, DIAL_IDLE, DIAL_TIME_MAX};
 use tokio::net::TcpStream;
 use wire::rpc::{Framed, Framer};
 
+use crate::exec::CompletionQueue;
 use crate::rpc::back::Back;
 use crate::rpc::caller::next_connection;
-use crate::rpc::later::Letter;
-use crate::transport::mailbox::Mailbox;
+use crate::rpc::framing;
+use crate::rpc::pending::Completion;
 use crate::transport::pace::Pace;
 use crate::transport::{Runtimes, send};
 
 /// Connects to `to` on one of the runtimes. Calls may be made at once; they fail if it cannot be
 /// reached.
 pub fn dial(runtimes: &Runtimes, to: SocketAddr) -> Arc<Back> {
-    let (connection, mailbox) = (next_connection(), Arc::<Mailbox<Letter>>::default());
-    let back = Back::new(connection, Arc::clone(&mailbox));
+    let (connection, queue) = (next_connection(), Arc::<CompletionQueue<Completion>>::default());
+    let back = Back::new(connection, Arc::clone(&queue));
     let served = Arc::clone(&back);
     let started = runtimes.spawn_on(connection as usize, move || async move {
         // Whatever it was, the calls under way say that they had no answer.
-        let _ = serve(&served, &mailbox, to).await;
+        let _ = serve(&served, &queue, to).await;
         served.close();
     });
     if !started {
@@ -34,18 +35,20 @@ pub fn dial(runtimes: &Runtimes, to: SocketAddr) -> Arc<Back> {
     back
 }
 
-async fn serve(back: &Back, mailbox: &Mailbox<Letter>, to: SocketAddr) -> io::Result<()> {
+async fn serve(back: &Back, queue: &CompletionQueue<Completion>, to: SocketAddr) -> io::Result<()> {
     let connecting = TcpStream::connect(to);
     let stream = tokio::time::timeout(DIAL_TIME_MAX, connecting).await??;
     stream.set_nodelay(true)?;
-    let (mut letters, mut input, mut framer) = (Vec::new(), Vec::new(), Framer::new());
-    let mut pace = Pace::default();
+    let (mut completions, mut input, mut framer) = (Vec::new(), Vec::new(), Framer::new());
+    let (mut pace, mut record) = (Pace::default(), Vec::new());
     loop {
         tokio::select! {
-            _ = poll_fn(|cx| mailbox.poll(cx, true)) => {
-                mailbox.take(&mut letters);
-                for letter in letters.drain(..) {
-                    if let Letter::Call { record } = letter {
+            _ = poll_fn(|cx| queue.poll(cx, true)) => {
+                queue.drain(&mut completions);
+                for completion in completions.drain(..) {
+                    if let Completion::Call { message } = completion {
+                        record.clear();
+                        framing::append(&mut record, &message);
                         let sent = send::bytes(&stream, &record, false, &mut pace).await;
                         sent.map_err(io::Error::other)?;
                     }

@@ -77,7 +77,7 @@ impl Input {
             if buf.capacity() == RECEIVE_BUFFER {
                 core.buffers.give_receive(buf);
             } else {
-                core.service.large.give(buf);
+                core.engine.large.give(buf);
             }
         }
     }
@@ -117,7 +117,7 @@ impl Input {
             }
             let mut larger = match size {
                 RECEIVE_BUFFER => core.buffers.take_receive(),
-                _ => core.service.large.take(size),
+                _ => core.engine.large.take(size),
             };
             core.budget.take_bytes(larger.capacity());
             larger.extend_from_slice(&self.buf[self.start..]);
@@ -216,7 +216,7 @@ impl Input {
             let message = self.message();
             let len = message.len();
             let mut copy =
-                if len >= LARGE_RECORD { core.service.large.take(len) } else { Vec::new() };
+                if len >= LARGE_RECORD { core.engine.large.take(len) } else { Vec::new() };
             copy.extend_from_slice(message);
             (copy, 0..len)
         };

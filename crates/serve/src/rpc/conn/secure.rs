@@ -3,26 +3,30 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use base::limits::TLS_HANDSHAKE_MAX;
+use wire::rpc::RecordMark;
 
-use super::super::later::{Letter, Span};
+use super::super::dispatch::Service;
+use super::super::framing;
+use super::super::pending::Completion;
 use super::{Conn, Ended};
-use crate::transport::mailbox::Mailbox;
+use crate::exec::{CompletionQueue, Span, accept};
 use crate::transport::tls::TlsError;
 use crate::transport::tls::name::common_name;
 
 impl Conn {
-    /// The reply to a probe is written from `start` on; it becomes a refusal if something else is
+    /// The reply to a probe is written behind `mark`; it becomes a refusal if something else is
     /// still to be answered, because that would come in the middle of the handshake.
-    pub(super) fn take_probe(&mut self, start: usize, span: Span) {
+    pub(super) fn take_probe(&mut self, mark: RecordMark, xid: u32, span: Span) {
         if self.in_flight > 0 || !self.large.is_empty() || !self.extents.is_empty() {
-            self.core.service.refuse_probe(self.input.message(), start, &mut self.out);
+            self.out.truncate(mark.start() + framing::HEADROOM);
+            Service::refuse_probe(xid, &mut self.out);
         } else {
             self.securing = true;
         }
+        framing::end(self.out.vec(), mark, 0);
         self.note(span);
     }
 
@@ -39,13 +43,12 @@ impl Conn {
         }
         self.rest();
         let Some(tls) = self.core.service.tls.clone() else { return Err(TlsError::State.into()) };
-        let core = (&self.core.buffers, &self.core.budget);
-        let done = tokio::time::timeout(TLS_HANDSHAKE_MAX, self.link.secure(&tls, core));
-        let done = unless_it_ends(done, &self.mailbox).await;
-        done.ok_or(Ended::Drained)?.map_err(|_| TlsError::TooSlow)??;
+        let core = (&self.core.buffers, &*self.core.budget);
+        let handshake = self.link.secure(&tls, core);
+        let done = accept::secure(&self.core.engine, handshake, TLS_HANDSHAKE_MAX);
+        unless_it_ends(done, &self.queue).await.ok_or(Ended::Drained)??;
         let name = self.link.certificate().and_then(common_name);
         self.caller.moves_to(self.link.transport(), name);
-        self.core.service.budgets.tls_sessions.fetch_add(1, Relaxed);
         Ok(())
     }
 
@@ -58,9 +61,12 @@ impl Conn {
 }
 
 /// What `done` comes to, or `None` when the service ends before.
-async fn unless_it_ends<T>(done: impl Future<Output = T>, mailbox: &Mailbox<Letter>) -> Option<T> {
+async fn unless_it_ends<T>(
+    done: impl Future<Output = T>,
+    queue: &CompletionQueue<Completion>,
+) -> Option<T> {
     let mut done = pin!(done);
-    poll_fn(|cx| match (done.as_mut().poll(cx), mailbox.poll(cx, false)) {
+    poll_fn(|cx| match (done.as_mut().poll(cx), queue.poll(cx, false)) {
         (Poll::Ready(done), _) => Poll::Ready(Some(done)),
         (_, Poll::Ready(woken)) if woken.closing => Poll::Ready(None),
         _ => Poll::Pending,

@@ -40,9 +40,9 @@ pub async fn serve(
         request: Request { refused, ..request },
     };
     let (done, ended) = oneshot::channel();
-    let budgets = Arc::clone(&core.files.budgets);
+    let engine = Arc::clone(&core.engine);
     let run = move || {
-        let answered = budgets.contain(|| answer(far, asked, at, place));
+        let answered = engine.attempt(|| answer(far, asked, at, place));
         // Whoever waited may have gone.
         let _ = done.send(answered.unwrap_or(false));
     };

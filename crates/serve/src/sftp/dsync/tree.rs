@@ -11,7 +11,9 @@ use probe::op::FileId;
 use sync::tree::{Keep, Seen, Tree};
 use sync::{Options, Role, SyncError};
 use vfs::attr::{Attr, FileType, SetAttr};
-use vfs::fs::{Change, Context, CreateHow, DirEntry, FileSystem, Result, Seek, Special, Stable};
+use vfs::fs::{
+    Change, Context, CreateHow, DirEntry, FileSystem, Flush, Result, Seek, Special, Stable,
+};
 use vfs::handle::Handle;
 use vfs::locks::FileKey;
 use vfs::share::Share;
@@ -151,7 +153,7 @@ impl ShareTree {
 
     /// Something on the file system; if it panics it has failed, and the run goes on.
     fn contained<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.files.budgets.contain(run).and_then(|done| done)
+        self.files.engine.attempt(run).and_then(|done| done)
     }
 
     /// Something that changes nothing.
@@ -190,19 +192,15 @@ impl ShareTree {
         self.reached.for_change()?;
         self.files.still_reach(&self.who, &self.reached, true)?;
         let until = Deadline::after(self.files.locks.recall_patience());
+        let step = || match change(self.fs(), self.cx()) {
+            Ok(changed) if self.each => (Ok(changed.value), changed.flush),
+            Ok(changed) => (Ok(changed.value), Flush::NONE),
+            Err(failed) => (Err(failed.status), Flush::NONE),
+        };
         loop {
-            let budgets = &self.files.budgets;
-            match budgets.contain(|| change(self.fs(), self.cx()))? {
-                Ok(changed) => {
-                    if self.each {
-                        self.contained(|| changed.flush.wait())?;
-                    }
-                    return Ok(changed.value);
-                }
-                Err(failed) if failed.status == Status::Busy && !until.passed() => {
-                    thread::sleep(RECALL_LOOK);
-                }
-                Err(failed) => return Err(failed.status),
+            match self.files.engine.run_here(step)? {
+                Err(Status::Busy) if !until.passed() => thread::sleep(RECALL_LOOK),
+                done => return done,
             }
         }
     }

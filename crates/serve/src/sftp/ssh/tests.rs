@@ -115,13 +115,18 @@ impl Server {
         let address = socket.local_addr().unwrap();
         let (ending, told) = tokio::sync::watch::channel(false);
         let (sender, mut accepted) = tokio::sync::mpsc::channel(100);
-        tokio::task::spawn_local(listener::accept(socket, vec![sender], budgets, told.clone()));
+        tokio::task::spawn_local(listener::accept(
+            (socket, ()),
+            vec![sender],
+            budgets,
+            told.clone(),
+        ));
         let (all, ended) = (Arc::clone(&ssh), Rc::new(Cell::new(0)));
         let counter = Rc::clone(&ended);
         let budget = Rc::new(CoreBudget::new(Limits::default(), 1));
         let account = Rc::clone(&budget);
         tokio::task::spawn_local(async move {
-            while let Some(one) = accepted.recv().await {
+            while let Some((one, ())) = accepted.recv().await {
                 let counter = Rc::clone(&counter);
                 let start = move |started| echo(started, Rc::clone(&counter));
                 tokio::task::spawn_local(serve(

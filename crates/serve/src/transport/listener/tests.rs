@@ -15,7 +15,7 @@ async fn it_does_not_listen_any_more_although_a_copy_of_the_descriptor_is_open()
     let (end, ending) = watch::channel(false);
     let budgets = Arc::new(Budgets::new(Limits::default()));
     end.send_replace(true);
-    accept(listener, Vec::new(), budgets, ending).await.unwrap();
+    accept((listener, ()), Vec::new(), budgets, ending).await.unwrap();
     assert_eq!(TcpStream::connect(at).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     listen(at).expect("the port is free");
     drop(copy);

@@ -112,13 +112,13 @@ fn nothing_is_written_on_a_connections_thread() {
         assert_eq!(records.log().len(), before, "written where nothing may wait");
         done
     };
-    assert_eq!(inline(&[open(id, 1, b"o", share4::DENY_READ)]), Done::WouldBlock);
+    assert_eq!(inline(&[open(id, 1, b"o", share4::DENY_READ)]), Poll::Pending);
     let (_, results) = world.at_root(&[open(id, 1, b"o", share4::DENY_READ)]);
     let stateid = opened(&results).0;
     assert_eq!(records.log(), ["end of grace", "record a of 0"]);
     world.clock.advance(Duration::from_secs(LEASE_S + 1));
-    assert_eq!(inline(&[file(), ArgOp::Read(read)]), Done::WouldBlock, "a lapsed open denies it");
-    assert_eq!(inline(&[file(), lock_new(id, stateid, 2)]), Done::WouldBlock);
+    assert_eq!(inline(&[file(), ArgOp::Read(read)]), Poll::Pending, "a lapsed open denies it");
+    assert_eq!(inline(&[file(), lock_new(id, stateid, 2)]), Poll::Pending);
     assert_eq!(opens(&keeper), 1);
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
 use std::time::Duration;
 
 use base::clock::{Clock, ManualClock, NS_PER_S};
@@ -16,7 +17,7 @@ use vfs::mem::MemFs;
 use vfs::share::{ShareTable, Shares, tag};
 
 use super::super::super::state::{Config, Identity, NotWritten, Records, State};
-use super::super::super::{Done, Nfs4, Peer, Start, Stateful};
+use super::super::super::{Nfs4, Peer, Stateful};
 use super::wire::{BYTES, Bytes, Handles};
 use crate::transport::buffers::ReplyBuf;
 
@@ -149,13 +150,12 @@ impl Server {
             budgets: &crate::transport::Budgets::default(),
         };
         let mut out = ReplyBuf::default();
-        let Start::Compound(mut progress) = self.nfs.begin(message, &mut out).expect("a head")
-        else {
+        let Some(mut progress) = self.nfs.begin(message, &mut out).expect("a head") else {
             return out.into_vec();
         };
         let p = &mut progress;
-        if self.nfs.run(p, peer, false, message, &mut out, 0) == Done::WouldBlock {
-            assert_eq!(self.nfs.run(p, peer, true, message, &mut out, 0), Done::Ended);
+        if self.nfs.run(p, peer, false, message, &mut out, 0) == Poll::Pending {
+            assert_eq!(self.nfs.run(p, peer, true, message, &mut out, 0), Poll::Ready(()));
         }
         let mut results = out.into_vec();
         if !progress.flush.is_empty() {

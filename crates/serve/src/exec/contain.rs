@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use vfs::status::Status;
 
-use super::budget::Budgets;
+use crate::transport::Budgets;
 
 impl Budgets {
     /// Runs a handler.

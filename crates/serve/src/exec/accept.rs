@@ -1,0 +1,136 @@
+//! Takes connections, gives each to its core, and drains them when the service ends: one loop for
+//! all services. Places for connections, also per address, are taken before a core sees one
+//! ([`listener`]); TLS begins on the connection ([`secure`]).
+
+use std::future::Future;
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use base::limits::{ACCEPT_QUEUE, CORE_TICK, DRAIN_TIME_MAX};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::{Core, Engine};
+use crate::transport::Runtimes;
+use crate::transport::listener::{self, Accepted};
+use crate::transport::tasks::{Ending, Tasks};
+use crate::transport::tls::TlsError;
+
+/// What a service has on one core: the engine's [`Core`], and what is its own.
+pub trait ServiceCore: Deref<Target = Core> + 'static {
+    /// Shows the levels of the service: every now and then, on core 0.
+    fn show(&self);
+}
+
+/// Serves what comes at `sockets`, each with a tag that is handed on (`implicit TLS`, `HTTPS`):
+/// `connection` is run on a core for each, and should end soon when its [`Ending`] turns true or
+/// its completion queue is closed; what has not ended after [`DRAIN_TIME_MAX`] is cut off.
+/// [`Tasks::end`] drains the service.
+///
+/// `None` if the runtimes have ended.
+pub fn serve<C, Tag, F, T>(
+    engine: &Arc<Engine>,
+    runtimes: &Runtimes,
+    sockets: Vec<(TcpListener, Tag)>,
+    new_core: impl Fn(Core) -> C + Clone + Send + 'static,
+    connection: F,
+) -> Option<Tasks>
+where
+    C: ServiceCore,
+    Tag: Copy + Send + 'static,
+    F: Fn(Rc<C>, Accepted, Tag, Ending) -> T + Clone + Send + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    base::clock::calibrate();
+    let (count, mut tasks, mut started) = (runtimes.cores(), Tasks::default(), true);
+    let mut queues = Vec::new();
+    for id in 0..count {
+        let (queue, accepted) = mpsc::channel(ACCEPT_QUEUE);
+        queues.push(queue);
+        let (engine, new_core) = (Arc::clone(engine), new_core.clone());
+        let connection = connection.clone();
+        started &= tasks.spawn(runtimes, id, move |ending| async move {
+            let core = Rc::new(new_core(Core::new(id, count, engine)));
+            run(core, accepted, ending, connection).await
+        });
+    }
+    for (socket, tag) in sockets {
+        let (queues, budgets) = (queues.clone(), Arc::clone(&engine.budgets));
+        started &= tasks.spawn(runtimes, 0, move |ending| async move {
+            // The socket was good a moment ago; if not, nobody can connect, and clients say so.
+            listener::accept((socket, tag), queues, budgets, ending).await.is_ok()
+        });
+    }
+    started.then_some(tasks)
+}
+
+/// Runs a core until `ending` turns true and its connections have ended, or their time is up.
+/// Returns whether they ended by themselves.
+async fn run<C, Tag, F, T>(
+    core: Rc<C>,
+    mut accepted: mpsc::Receiver<(Accepted, Tag)>,
+    mut ending: Ending,
+    connection: F,
+) -> bool
+where
+    C: ServiceCore,
+    Tag: Copy + 'static,
+    F: Fn(Rc<C>, Accepted, Tag, Ending) -> T + 'static,
+    T: Future<Output = ()> + 'static,
+{
+    let budgets = Arc::clone(&core.engine.budgets);
+    let mut connections = JoinSet::new();
+    let ends = ending.clone();
+    let mut tick = tokio::time::interval(CORE_TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => idle(&*core),
+            Some((one, tag)) = accepted.recv() => {
+                connections.spawn_local(connection(Rc::clone(&core), one, tag, ends.clone()));
+            }
+            Some(ended) = connections.join_next() => budgets.count_panic(&ended),
+            _ = ending.wait_for(|end| *end) => break,
+        }
+    }
+    core.close_queues();
+    drop(accepted);
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            budgets.count_panic(&ended);
+        }
+    };
+    let drained = tokio::time::timeout(DRAIN_TIME_MAX, all).await.is_ok();
+    // The core's writing end must be free when the service starts again.
+    connections.shutdown().await;
+    // What was cut off could not give back what it held.
+    core.budget.clear();
+    idle(&*core);
+    drained
+}
+
+fn idle(core: &impl ServiceCore) {
+    core.idle();
+    if core.id == 0 {
+        core.show();
+    }
+}
+
+/// Sets up TLS on a connection, by a handshake that is given this much time, and counts sessions
+/// that came to be.
+///
+/// # Errors
+/// The handshake's, or [`TlsError::TooSlow`].
+pub async fn secure(
+    engine: &Engine,
+    handshake: impl Future<Output = Result<(), TlsError>>,
+    time_max: Duration,
+) -> Result<(), TlsError> {
+    tokio::time::timeout(time_max, handshake).await.map_err(|_| TlsError::TooSlow)??;
+    engine.budgets.tls_sessions.fetch_add(1, Relaxed);
+    Ok(())
+}

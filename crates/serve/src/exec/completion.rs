@@ -1,0 +1,91 @@
+//! How an operation that has left its connection's thread comes back to it from the pool or the
+//! flush group, and how a connection hears that the service ends.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// The completions of a connection; `T` is what its protocol keeps of one. Any thread pushes, only
+/// the connection drains. Bounded by the number of operations that a connection may have under way.
+#[derive(Debug)]
+pub struct CompletionQueue<T> {
+    state: Mutex<State<T>>,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    completions: Vec<T>,
+    waker: Option<Waker>,
+    closing: bool,
+}
+
+/// What woke a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Woken {
+    /// There are completions.
+    pub has_completions: bool,
+    /// The service is ending.
+    pub closing: bool,
+}
+
+/// A queue of whatever type, as the drain of a service sees it.
+pub(super) trait Close {
+    /// Has the connection finish what is under way and end.
+    fn close(&self);
+}
+
+impl<T> Default for CompletionQueue<T> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State { completions: Vec::new(), waker: None, closing: false }) }
+    }
+}
+
+impl<T> CompletionQueue<T> {
+    /// Adds a completion and wakes the connection.
+    pub fn push(&self, completion: T) {
+        self.wake(|state| state.completions.push(completion));
+    }
+
+    /// Has the connection finish what is under way and end.
+    pub fn close(&self) {
+        self.wake(|state| state.closing = true);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, change: impl FnOnce(&mut State<T>)) {
+        let waker = {
+            let mut state = self.lock();
+            change(&mut state);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ready when there are completions or (unless it is known already) the service ends.
+    pub fn poll(&self, cx: &mut Context<'_>, closing_known: bool) -> Poll<Woken> {
+        let mut state = self.lock();
+        let has_completions = !state.completions.is_empty();
+        if has_completions || (state.closing && !closing_known) {
+            return Poll::Ready(Woken { has_completions, closing: state.closing });
+        }
+        if !state.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Moves all completions into `into`.
+    pub fn drain(&self, into: &mut Vec<T>) {
+        into.append(&mut self.lock().completions);
+    }
+}
+
+impl<T> Close for CompletionQueue<T> {
+    fn close(&self) {
+        Self::close(self);
+    }
+}

@@ -1,0 +1,116 @@
+//! A service's state on one core: its part of the budgets, buffers, its end of the probe, and the
+//! connections that must hear when the service ends.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+use base::clock::stamp;
+use base::limits::RECORD_LOOK;
+
+use super::Engine;
+use super::completion::{Close, CompletionQueue};
+use super::meter::Meter;
+use crate::pool::Slot;
+use crate::transport::budget::CoreBudget;
+use crate::transport::buffers::CoreBuffers;
+
+/// Queues known before those whose connections have ended are forgotten for the first time.
+const QUEUES_KEPT: usize = 16;
+
+/// One core's state for one service. It stays on its thread.
+pub struct Core {
+    /// The core's number.
+    pub id: u8,
+    /// What executes operations.
+    pub engine: Arc<Engine>,
+    /// The core's part of what may be in use.
+    pub budget: Rc<CoreBudget>,
+    /// Buffers used again.
+    pub buffers: CoreBuffers,
+    pub(super) meter: Meter,
+    /// Operations recorded since the last idle moment.
+    pub(super) since_idle: Cell<usize>,
+    /// When a budget was last found used up.
+    backpressure_ns: Cell<u64>,
+    queues: RefCell<Queues>,
+}
+
+/// The completion queues of connections that are open, or were a while ago.
+#[derive(Default)]
+struct Queues {
+    open: Vec<Weak<dyn Close>>,
+    /// How many there may be before those of connections that have ended are forgotten.
+    most: usize,
+}
+
+impl Core {
+    /// Core `id` of `cores`. To be called on its thread.
+    pub fn new(id: usize, cores: usize, engine: Arc<Engine>) -> Self {
+        Self {
+            id: id as u8,
+            budget: Rc::new(CoreBudget::new(engine.budgets.limits(), cores)),
+            buffers: CoreBuffers::default(),
+            meter: Meter::of(&engine.hub, id),
+            engine,
+            since_idle: Cell::new(0),
+            backpressure_ns: Cell::new(0),
+            queues: RefCell::default(),
+        }
+    }
+
+    /// A place on the pool for an operation of `client` that holds `bytes`: its request, and the
+    /// bound of its reply. `None` when a budget or the pool has no room for it now.
+    #[inline]
+    pub fn reserve(&self, client: u64, bytes: usize) -> Option<Slot> {
+        if !self.budget.has_room(bytes) {
+            return None;
+        }
+        self.engine.pool.reserve(client)
+    }
+
+    /// An operation leaves its connection's thread, and holds `bytes` until its reply has left.
+    pub fn take_up(&self, bytes: usize) {
+        self.budget.take_request();
+        self.budget.take_bytes(bytes);
+    }
+
+    /// Notes, and counts, that a connection is left unread because a budget is used up.
+    pub fn note_backpressure(&self) {
+        self.backpressure_ns.set(stamp());
+        self.engine.budgets.stalls.fetch_add(1, Relaxed);
+    }
+
+    /// Whether that has just happened.
+    pub fn under_backpressure(&self, now_ns: u64) -> bool {
+        let last = self.backpressure_ns.get();
+        last > 0 && now_ns.saturating_sub(last) < RECORD_LOOK.as_nanos() as u64
+    }
+
+    /// The completion queue of a new connection, closed when the service ends.
+    pub fn completion_queue<T: 'static>(&self) -> Arc<CompletionQueue<T>> {
+        let queue = Arc::<CompletionQueue<T>>::default();
+        let mut queues = self.queues.borrow_mut();
+        if queues.open.len() >= queues.most {
+            queues.open.retain(|queue| queue.strong_count() > 0);
+            queues.most = QUEUES_KEPT.max(2 * queues.open.len());
+        }
+        let known: Weak<CompletionQueue<T>> = Arc::downgrade(&queue);
+        queues.open.push(known);
+        queue
+    }
+
+    /// The service ends: connections finish what is under way.
+    pub(super) fn close_queues(&self) {
+        let open = std::mem::take(&mut self.queues.borrow_mut().open);
+        open.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());
+    }
+
+    /// What is done every now and then, and at the end.
+    pub(super) fn idle(&self) {
+        self.since_idle.set(0);
+        self.meter.idle();
+        self.budget.publish(&self.engine.budgets);
+    }
+}
