@@ -9,6 +9,7 @@
 //! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
 //! - [`buckets`]: log-linear buckets, shared by heat maps, reports and the recorder.
+//! - [`lock_order`]: mutexes with a rank, taken in a stated order.
 //! - [`log`]: what the server tells people while it runs.
 //! - [`memory`]: what was freed goes back to the system.
 //! - [`node`]: how rooms declare the nodes of the one tree of administration.
@@ -21,6 +22,7 @@ pub mod buckets;
 pub mod clock;
 pub mod der;
 pub mod limits;
+pub mod lock_order;
 pub mod log;
 pub mod memory;
 pub mod node;

@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar};
 use std::thread::JoinHandle;
 
 use base::limits::{POOL_CLIENT_PART, POOL_QUEUE_MAX, POOL_THREADS_MAX, POOL_THREADS_PER_CORE};
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
 /// What a pool thread runs. It is given the time it waited, in nanoseconds.
 pub type Job = Box<dyn FnOnce(u64) + Send>;
@@ -44,7 +45,7 @@ pub struct Pool {
 
 struct Shared {
     limits: PoolLimits,
-    queues: Mutex<Queues>,
+    queues: OrderedMutex<Queues>,
     work: Condvar,
     /// A thread has nothing to do.
     rest: Condvar,
@@ -83,7 +84,7 @@ impl Pool {
     pub fn start(limits: PoolLimits) -> io::Result<Arc<Self>> {
         let shared = Arc::new(Shared {
             limits,
-            queues: Mutex::new(Queues::default()),
+            queues: OrderedMutex::new(ranks::POOL, Queues::default()),
             work: Condvar::new(),
             rest: Condvar::new(),
         });
@@ -131,7 +132,7 @@ impl Pool {
     pub fn wait_idle(&self) {
         let mut queues = self.shared.lock();
         while queues.used > 0 || queues.idle < self.threads.len() {
-            queues = self.shared.rest.wait(queues).unwrap_or_else(|e| e.into_inner());
+            queues = queues.wait(&self.shared.rest);
         }
     }
 
@@ -208,8 +209,8 @@ impl Queues {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(|e| e.into_inner())
+    fn lock(&self) -> OrderedGuard<'_, Queues> {
+        self.queues.lock()
     }
 
     fn work_off(&self) {
@@ -227,7 +228,7 @@ impl Shared {
             } else {
                 queues.idle += 1;
                 self.rest.notify_all();
-                queues = self.work.wait(queues).unwrap_or_else(|e| e.into_inner());
+                queues = queues.wait(&self.work);
                 queues.idle -= 1;
             }
         }

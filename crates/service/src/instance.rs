@@ -25,7 +25,7 @@ use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use probe::sample::Sample;
-use serve::transport::Budgets;
+use serve::transport::{Budgets, listener};
 use serve::transport::tls::Tls;
 
 use crate::failure::{Failure, chain};

@@ -13,10 +13,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, OnceLock};
 use std::thread::JoinHandle;
 
 use base::limits::{FLUSH_THREADS, FLUSH_WAITING_MAX};
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
 use crate::fs::{Durable, Flush, Result};
 use crate::status::Status;
@@ -263,14 +264,27 @@ struct Queue {
     closing: bool,
 }
 
-#[derive(Default)]
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: OrderedMutex<Queue>,
     work: Condvar,
     flushes: AtomicU64,
     released: AtomicU64,
     failed: AtomicU64,
     panics: AtomicU64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            // No code that can panic runs under this lock.
+            queue: OrderedMutex::new(ranks::FLUSH_GROUP, Queue::default()),
+            work: Condvar::new(),
+            flushes: AtomicU64::new(0),
+            released: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Shared {
@@ -335,7 +349,7 @@ impl FlushGroup {
             Ok(None) => return (ticket.done)(Ok(())),
             Err(status) => return (ticket.done)(Err(status)),
         };
-        let mut queue = lock(&self.shared.queue);
+        let mut queue = self.shared.queue.lock();
         if queue.waiting >= FLUSH_WAITING_MAX {
             drop(queue);
             return (ticket.done)(Err(Status::Busy));
@@ -353,25 +367,20 @@ impl FlushGroup {
             released: self.shared.released.load(Ordering::Relaxed),
             failed: self.shared.failed.load(Ordering::Relaxed),
             panics: self.shared.panics.load(Ordering::Relaxed),
-            waiting: lock(&self.shared.queue).waiting as u64,
+            waiting: self.shared.queue.lock().waiting as u64,
         }
     }
 }
 
 impl Drop for FlushGroup {
     fn drop(&mut self) {
-        lock(&self.shared.queue).closing = true;
+        self.shared.queue.lock().closing = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
             // Panics are contained before they end a thread.
             let _ = thread.join();
         }
     }
-}
-
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    // No code that can panic runs under this lock, so a poisoned one is still consistent.
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Puts a ticket before the target it has come to, whose key is `id`, and wakes the key if nobody
@@ -386,7 +395,7 @@ fn enqueue(queue: &mut Queue, id: u64, ticket: Ticket) {
 
 /// A flusher thread: takes a key, flushes it once, releases everyone who had waited before.
 fn work(shared: &Shared) {
-    let mut queue = lock(&shared.queue);
+    let mut queue = shared.queue.lock();
     loop {
         let Some(id) = queue.ready.pop_front() else {
             if queue.closing && queue.waiting == 0 {
@@ -394,7 +403,7 @@ fn work(shared: &Shared) {
                 shared.work.notify_all();
                 return;
             }
-            queue = shared.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = queue.wait(&shared.work);
             continue;
         };
         let Some(key) = queue.keys.get_mut(&id) else { continue };
@@ -431,7 +440,7 @@ fn release<'a>(
     id: u64,
     batch: Vec<Ticket>,
     results: Vec<Result<()>>,
-) -> MutexGuard<'a, Queue> {
+) -> OrderedGuard<'a, Queue> {
     let (mut onward, mut finished) = (Vec::new(), Vec::with_capacity(batch.len()));
     for (mut ticket, result) in batch.into_iter().zip(results) {
         ticket.at += 1;
@@ -441,7 +450,7 @@ fn release<'a>(
             Err(status) => finished.push((ticket, Err(status))),
         }
     }
-    let mut queue = lock(&shared.queue);
+    let mut queue = shared.queue.lock();
     if let Some(key) = queue.keys.get_mut(&id) {
         key.running = false;
         if key.waiting.is_empty() {
@@ -463,7 +472,7 @@ fn release<'a>(
             done(result);
         });
     }
-    let mut queue = lock(&shared.queue);
+    let mut queue = shared.queue.lock();
     queue.waiting -= count;
     queue
 }

@@ -20,13 +20,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::limits::{
     LOCK_CHANGING_SLOTS, LOCK_SHARDS, LOCKS_MAX, LOCKS_PER_FILE_MAX, OPENS_MAX, OPENS_PER_FILE_MAX,
     RECALL_PATIENCE,
 };
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
 pub mod admin;
 mod file;
@@ -49,7 +49,7 @@ type Files = HashMap<FileKey, FileLocks>;
 
 /// Opens, locks and leases of all files.
 pub struct LockTable {
-    shards: Box<[Mutex<Files>]>,
+    shards: Box<[OrderedMutex<Files>]>,
     /// Changes under way, by a hash of the handle; see [`leases`].
     changing: Box<[leases::Slot]>,
     names_changing: AtomicU64,
@@ -77,7 +77,9 @@ struct Counts {
 impl Default for LockTable {
     fn default() -> Self {
         Self {
-            shards: (0..LOCK_SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..LOCK_SHARDS)
+                .map(|_| OrderedMutex::new(ranks::LOCK_TABLE, Files::default()))
+                .collect(),
             changing: (0..LOCK_CHANGING_SLOTS).map(|_| leases::Slot::default()).collect(),
             names_changing: AtomicU64::new(0),
             counts: Counts::default(),
@@ -88,11 +90,6 @@ impl Default for LockTable {
     }
 }
 
-/// Locks what holds no invariant that a panic could break: no foreign code runs under it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The file's locks after a change: forgotten if there are none left.
 fn tidy(files: &mut Files, key: FileKey) {
     if files.get(&key).is_some_and(FileLocks::is_empty) {
@@ -101,9 +98,9 @@ fn tidy(files: &mut Files, key: FileKey) {
 }
 
 impl LockTable {
-    fn shard(&self, key: FileKey) -> MutexGuard<'_, Files> {
+    fn shard(&self, key: FileKey) -> OrderedGuard<'_, Files> {
         let mixed = (key.fsid ^ key.fileid).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        lock(&self.shards[mixed as usize % self.shards.len()])
+        self.shards[mixed as usize % self.shards.len()].lock()
     }
 
     /// Holders of delegations have so long to give one back before it is taken away.

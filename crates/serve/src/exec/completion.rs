@@ -1,14 +1,15 @@
 //! How an operation that has left its connection's thread comes back to it from the pool or the
 //! flush group, and how a connection hears that the service ends.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use base::lock_order::{OrderedMutex, ranks};
 
 /// The completions of a connection; `T` is what its protocol keeps of one. Any thread pushes, only
 /// the connection drains. Bounded by the number of operations that a connection may have under way.
 #[derive(Debug)]
 pub struct CompletionQueue<T> {
-    state: Mutex<State<T>>,
+    state: OrderedMutex<State<T>>,
 }
 
 #[derive(Debug)]
@@ -35,7 +36,8 @@ pub(super) trait Close {
 
 impl<T> Default for CompletionQueue<T> {
     fn default() -> Self {
-        Self { state: Mutex::new(State { completions: Vec::new(), waker: None, closing: false }) }
+        let state = State { completions: Vec::new(), waker: None, closing: false };
+        Self { state: OrderedMutex::new(ranks::COMPLETIONS, state) }
     }
 }
 
@@ -50,13 +52,9 @@ impl<T> CompletionQueue<T> {
         self.wake(|state| state.closing = true);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wake(&self, change: impl FnOnce(&mut State<T>)) {
         let waker = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             change(&mut state);
             state.waker.take()
         };
@@ -67,7 +65,7 @@ impl<T> CompletionQueue<T> {
 
     /// Ready when there are completions or (unless it is known already) the service ends.
     pub fn poll(&self, cx: &mut Context<'_>, closing_known: bool) -> Poll<Woken> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let has_completions = !state.completions.is_empty();
         if has_completions || (state.closing && !closing_known) {
             return Poll::Ready(Woken { has_completions, closing: state.closing });
@@ -80,7 +78,7 @@ impl<T> CompletionQueue<T> {
 
     /// Moves all completions into `into`.
     pub fn drain(&self, into: &mut Vec<T>) {
-        into.append(&mut self.lock().completions);
+        into.append(&mut self.state.lock().completions);
     }
 }
 

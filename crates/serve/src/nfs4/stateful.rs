@@ -104,7 +104,7 @@ impl Stateful {
             return Err(Fail::WouldBlock);
         }
         let sequence = client.sequence_of(turn.locks, turn.owner)?;
-        let mut sequence = sequence.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut sequence = sequence.lock();
         match sequence.turn(turn.seqid, turn.may_start)? {
             OwnerTurn::Next => {}
             OwnerTurn::Again(result) => {

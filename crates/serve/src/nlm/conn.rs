@@ -31,9 +31,9 @@ use wire::rpc::{Accepted, Auth, AuthSys, CallHeader, Framer, Gids, ReplyBody, Re
 use wire::xdr::{Decode, Encode, Reader, Writer, decode_all};
 use wire::{nlm4, nsm, portmap};
 
+use super::Nlm;
 use super::blocks::{Block, Wanted};
 use super::hosts::owner_parts;
-use super::{Nlm, lock};
 use crate::transport::small::{framed, read_record};
 use crate::transport::tasks::Ending;
 
@@ -150,7 +150,7 @@ impl Calls {
         let may_know = Cell::new(false);
         loop {
             let knew = may_know.get();
-            let Some((want, block)) = lock(&self.nlm.blocks).granted(id) else { return };
+            let Some((want, block)) = self.nlm.blocks.lock().granted(id) else { return };
             match self.tell_granted(id, &want, &block, &may_know).await {
                 Ok(Nlm4Stat::DENIED_GRACE_PERIOD) => {}
                 // It waits no more, perhaps because it has heard before. If it gave up waiting, it
@@ -158,7 +158,7 @@ impl Calls {
                 Ok(stat) if knew && stat != Nlm4Stat::GRANTED => return,
                 Ok(stat) => return self.nlm.answered(id, stat),
                 // It may have restarted, and be somewhere else.
-                Err(_) => lock(&block.host.line).port = None,
+                Err(_) => block.host.line.lock().port = None,
             }
             if !patience.wait().await {
                 if !may_know.get() {
@@ -180,14 +180,14 @@ impl Calls {
         // They are never closed.
         let _turn = host.calls.acquire().await;
         let _place = self.places.acquire().await;
-        let line = *lock(&host.line);
+        let line = *host.line.lock();
         let (prog, vers) = (NLM_PROGRAM, NLM_V4);
         let peer = Peer { address: host.address, local: line.local, prog, vers };
         let port = match line.port {
             Some(port) => port,
             None => self.port(peer).await?,
         };
-        lock(&host.line).port = Some(port);
+        host.line.lock().port = Some(port);
         let (svid, oh) = owner_parts(&want.owner);
         let args = TestArgs {
             cookie: Netobj(&id.to_be_bytes()),

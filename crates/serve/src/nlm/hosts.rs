@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base::limits::{
     NLM_CALLS_PER_HOST_MAX, NLM_FILES_PER_HOST_MAX, NLM_HOSTS_MAX, NLM_HOSTS_PER_ADDRESS_MAX,
 };
+use base::lock_order::{OrderedMutex, ranks};
 use tokio::sync::Semaphore;
 use vfs::handle::Handle;
 use vfs::locks::{ClientKey, FileKey, Owner, Protocol};
@@ -24,9 +25,9 @@ pub(super) struct Host {
     /// Where it is.
     pub(super) address: IpAddr,
     /// Held while something is done for it; never while a disk or a peer is waited for.
-    pub(super) gate: Mutex<Gate>,
+    pub(super) gate: OrderedMutex<Gate>,
     /// How it is called back.
-    pub(super) line: Mutex<Line>,
+    pub(super) line: OrderedMutex<Line>,
     /// Places for calls to it.
     pub(super) calls: Arc<Semaphore>,
 }
@@ -135,8 +136,8 @@ impl Hosts {
             key: ClientKey { protocol: Protocol::Nlm, id: self.last },
             name: name.to_vec(),
             address,
-            gate: Mutex::default(),
-            line: Mutex::default(),
+            gate: OrderedMutex::new(ranks::NLM_HOST, Gate::default()),
+            line: OrderedMutex::new(ranks::NLM_CALLBACK, Line::default()),
             calls: Arc::new(Semaphore::new(NLM_CALLS_PER_HOST_MAX)),
         });
         self.by_name.insert((address, name.to_vec()), Arc::clone(&host));

@@ -12,12 +12,12 @@ use wire::nlm4::{
     CancelArgs, LockArgs, Netobj, Nlm4Holder, Nlm4Lock, Nlm4Res, Nlm4Stat, TestArgs, UnlockArgs,
 };
 
+use super::Nlm;
 use super::blocks::Wanted;
 use super::conn::Message;
 use super::dispatch::{File, Request};
 use super::hosts::{self, Gate, Host, STRANGER, owner_parts};
 use super::status::Refusal;
-use super::{Nlm, lock};
 
 /// The bytes of a lock.
 fn range(alock: &Nlm4Lock<'_>) -> Result<Range, Nlm4Stat> {
@@ -69,7 +69,7 @@ impl Request<'_> {
         let local = self.caller.local();
         nlm.with_host(who, record, self.may_block, |host, gate| {
             if local.is_some() {
-                lock(&host.line).local = local;
+                host.line.lock().local = local;
             }
             let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
             gate.remember(file.handle, file.key);
@@ -87,7 +87,7 @@ impl Request<'_> {
 
     /// Who asks, whether or not anything is known of the host.
     pub(super) fn owner(&self, name: &[u8], svid: u32, oh: &[u8]) -> Result<Owner, Nlm4Stat> {
-        let host = lock(&self.nlm.hosts).find(self.caller.address, name);
+        let host = self.nlm.hosts.lock().find(self.caller.address, name);
         let host = host.map_or(STRANGER, |host| host.key);
         hosts::owner(host, svid, oh).ok_or(Nlm4Stat::FAILED)
     }
@@ -144,12 +144,12 @@ impl Request<'_> {
             return Ok(Nlm4Stat::DENIED);
         };
         let nlm = self.nlm;
-        let mut gate = lock(&host.gate);
+        let mut gate = host.gate.lock();
         let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
         let want = Wanted { key, owner, range, kind };
         let done = if nlm.locks.cancel(key, &want.owner, range, kind) {
             Nlm4Stat::GRANTED
-        } else if lock(&nlm.blocks).remove(&want) {
+        } else if nlm.blocks.lock().remove(&want) {
             // It was granted, and the client does not know: it must not be left with it.
             nlm.let_go(&want)
         } else {
@@ -167,9 +167,9 @@ impl Request<'_> {
             return Ok(Nlm4Stat::GRANTED);
         };
         let nlm = self.nlm;
-        let mut gate = lock(&host.gate);
+        let mut gate = host.gate.lock();
         let owner = host.owner(alock.svid, alock.oh.0).ok_or(Nlm4Stat::FAILED)?;
-        lock(&nlm.blocks).unlocked(key, &owner, range);
+        nlm.blocks.lock().unlocked(key, &owner, range);
         let done = match nlm.locks.unlock(key, &owner, range) {
             Ok(()) => Nlm4Stat::GRANTED,
             Err(_) => Nlm4Stat::DENIED_NOLOCKS,
@@ -185,10 +185,10 @@ impl Request<'_> {
         name: &[u8],
         fh: Netobj<'_>,
     ) -> Result<Option<(Arc<Host>, Handle, FileKey)>, Refusal> {
-        let host = lock(&self.nlm.hosts).find(self.caller.address, name);
+        let host = self.nlm.hosts.lock().find(self.caller.address, name);
         let Some(host) = host else { return Ok(None) };
         let handle = Handle::new(fh.0).ok_or(Nlm4Stat::STALE_FH)?;
-        let known = lock(&host.gate).files.get(&handle).copied();
+        let known = host.gate.lock().files.get(&handle).copied();
         // For the statistics; what the share grants now does not matter any more.
         let found = self.find(fh);
         let key = match (known, found) {
@@ -205,7 +205,10 @@ impl Request<'_> {
     /// The answer to GRANTED, when it comes by a call of its own.
     pub(super) fn granted_res(&self, res: &Nlm4Res<'_>) {
         let Some(id) = res.cookie.0.try_into().ok().map(u64::from_be_bytes) else { return };
-        let of_caller = lock(&self.nlm.blocks)
+        let of_caller = self
+            .nlm
+            .blocks
+            .lock()
             .granted(id)
             .is_some_and(|(_, block)| block.host.address == self.caller.address);
         if of_caller {
@@ -219,7 +222,7 @@ impl Nlm {
         match self.locks.lock(want.key, &want.owner, want.range, want.kind) {
             Ok(()) => {
                 // Whoever asks again knows that it has it.
-                let mut blocks = lock(&self.blocks);
+                let mut blocks = self.blocks.lock();
                 if blocks.is_granted(want) {
                     blocks.remove(want);
                 }
@@ -231,7 +234,7 @@ impl Nlm {
 
     /// Takes the lock, or leaves word that it is waited for.
     fn lock_or_wait(&self, host: &Arc<Host>, want: Wanted, handle: Handle) -> Nlm4Stat {
-        let Some(id) = lock(&self.blocks).enter(&want, host, handle) else {
+        let Some(id) = self.blocks.lock().enter(&want, host, handle) else {
             // It cannot wait; perhaps it need not.
             return match self.lock_now(&want) {
                 Nlm4Stat::DENIED => Nlm4Stat::DENIED_NOLOCKS,
@@ -248,11 +251,11 @@ impl Nlm {
         match self.locks.lock_or_wait(key, owner, range, kind, Box::new(woken)) {
             Ok(Asked::Waiting(..)) => Nlm4Stat::BLOCKED,
             Ok(Asked::Granted) => {
-                lock(&self.blocks).remove(&want);
+                self.blocks.lock().remove(&want);
                 Nlm4Stat::GRANTED
             }
             Err(refused) => {
-                lock(&self.blocks).remove(&want);
+                self.blocks.lock().remove(&want);
                 stat(&refused)
             }
         }
@@ -260,7 +263,7 @@ impl Nlm {
 
     /// Waiting has ended. Runs on whatever thread let go of the lock.
     fn woken(&self, id: u64, how: Waited) {
-        let mut blocks = lock(&self.blocks);
+        let mut blocks = self.blocks.lock();
         match how {
             Waited::Granted => {
                 if blocks.grant(id) {
@@ -274,10 +277,10 @@ impl Nlm {
     /// The client has said what it makes of a lock that was granted to it; or, with a status other
     /// than [`Nlm4Stat::GRANTED`], has not said anything for too long.
     pub(super) fn answered(&self, id: u64, stat: Nlm4Stat) {
-        let Some((_, block)) = lock(&self.blocks).granted(id) else { return };
-        let mut gate = lock(&block.host.gate);
+        let Some((_, block)) = self.blocks.lock().granted(id) else { return };
+        let mut gate = block.host.gate.lock();
         // It may have asked again, or let go, before the gate was ours.
-        let Some(want) = lock(&self.blocks).remove_id(id) else { return };
+        let Some(want) = self.blocks.lock().remove_id(id) else { return };
         if stat != Nlm4Stat::GRANTED {
             self.let_go(&want);
             self.tidy(&block.host, &mut gate, block.handle, want.key);

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use base::clock::Clock;
 use base::limits::{NLM_MESSAGES_MAX, NLM_SWEEP_EVERY};
+use base::lock_order::{OrderedMutex, ranks};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use vfs::locks::{LockTable, Owner, Protocol};
@@ -95,9 +96,9 @@ pub struct Nlm {
     /// Our NSM state: odd, another one after each start.
     state: u32,
     /// Held while records of hosts change on disk: never on a connection's thread.
-    paper: Mutex<()>,
-    hosts: Mutex<Hosts>,
-    blocks: Mutex<Blocks>,
+    paper: OrderedMutex<()>,
+    hosts: OrderedMutex<Hosts>,
+    blocks: OrderedMutex<Blocks>,
     outbox: mpsc::UnboundedSender<Message>,
     /// Places for answers to `*_MSG`.
     messages: Arc<Semaphore>,
@@ -146,7 +147,7 @@ impl Nlm {
         let _ = tasks.map(Tasks::end_blocking);
         for host in self.locks.clients(Protocol::Nlm) {
             self.locks.release_client(host);
-            lock(&self.blocks).remove_host(host);
+            self.blocks.lock().remove_host(host);
         }
         self.locks.end_grace(Protocol::Nlm);
     }
@@ -177,9 +178,9 @@ impl Nlm {
             grace_until_ns: config.grace_until_ns,
             grace_may_be_on: AtomicBool::new(!addresses.is_empty()),
             state,
-            paper: Mutex::default(),
-            hosts: Mutex::default(),
-            blocks: Mutex::default(),
+            paper: OrderedMutex::new(ranks::NLM_RECORDS, ()),
+            hosts: OrderedMutex::new(ranks::NLM_HOSTS, Hosts::default()),
+            blocks: OrderedMutex::new(ranks::NLM_BLOCKS, Blocks::default()),
             outbox,
             messages: Arc::new(Semaphore::new(NLM_MESSAGES_MAX)),
             me: Weak::clone(me),
@@ -232,12 +233,12 @@ impl Nlm {
             name: host.name.clone(),
             address: host.address,
         };
-        lock(&self.hosts).iter().map(info).collect()
+        self.hosts.lock().iter().map(info).collect()
     }
 
     /// Requests that wait, and grants that are not acknowledged.
     pub fn blocked(&self) -> usize {
-        lock(&self.blocks).len()
+        self.blocks.lock().len()
     }
 
     /// Our state number (NSM).
@@ -247,7 +248,7 @@ impl Nlm {
 
     /// Takes everything from a host. False if there is none of this number. May wait for the disk.
     pub fn expire(&self, id: u64) -> bool {
-        let found = lock(&self.hosts).iter().find(|host| host.key.id == id).map(Arc::clone);
+        let found = self.hosts.lock().iter().find(|host| host.key.id == id).map(Arc::clone);
         found.inspect(|host| self.release(host)).is_some()
     }
 
@@ -263,11 +264,11 @@ impl Nlm {
 
     /// Ends a host with all that it holds: it has restarted. May wait for the disk.
     fn release(&self, host: &Host) {
-        let _paper = lock(&self.paper);
+        let _paper = self.paper.lock();
         let was_recorded = {
-            let mut gate = lock(&host.gate);
+            let mut gate = host.gate.lock();
             self.locks.release_client(host.key);
-            lock(&self.blocks).remove_host(host.key);
+            self.blocks.lock().remove_host(host.key);
             gate.files.clear();
             std::mem::replace(&mut gate.recorded, false)
         };
@@ -279,9 +280,9 @@ impl Nlm {
 
     /// Addresses of the hosts that hold something through the share with this tag.
     pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
-        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        let hosts: Vec<_> = self.hosts.lock().iter().map(Arc::clone).collect();
         let holds = |host: &&Arc<Host>| {
-            lock(&host.gate).files.keys().any(|handle| tag_of(handle) == Some(tag))
+            host.gate.lock().files.keys().any(|handle| tag_of(handle) == Some(tag))
         };
         hosts.iter().filter(holds).map(|host| host.address).collect()
     }
@@ -290,10 +291,10 @@ impl Nlm {
     /// and waiting for them. A file that a host knows through another share too is left to it.
     /// Gives on how many files there was something.
     pub fn release_share(&self, tag: u32) -> usize {
-        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
+        let hosts: Vec<_> = self.hosts.lock().iter().map(Arc::clone).collect();
         let mut files = 0;
         for host in hosts {
-            let mut gate = lock(&host.gate);
+            let mut gate = host.gate.lock();
             let gone: Vec<_> =
                 gate.files.extract_if(|handle, _| tag_of(handle) == Some(tag)).collect();
             // The same file may be there under another handle, through another share.
@@ -301,7 +302,7 @@ impl Nlm {
             for (_, key) in gone {
                 if !left.contains(&key) {
                     self.locks.release_on(key, host.key);
-                    lock(&self.blocks).remove_file(key, host.key);
+                    self.blocks.lock().remove_file(key, host.key);
                     files += 1;
                 }
             }
@@ -311,13 +312,13 @@ impl Nlm {
 
     /// Forgets the hosts that hold nothing: they need not be told when we restart.
     fn forget_idle(&self) {
-        let hosts: Vec<_> = lock(&self.hosts).iter().map(Arc::clone).collect();
-        hosts.iter().for_each(|host| lock(&host.gate).used = false);
+        let hosts: Vec<_> = self.hosts.lock().iter().map(Arc::clone).collect();
+        hosts.iter().for_each(|host| host.gate.lock().used = false);
         let busy = self.locks.clients(Protocol::Nlm);
-        let _paper = lock(&self.paper);
+        let _paper = self.paper.lock();
         for host in hosts.iter().filter(|host| !busy.contains(&host.key)) {
             let was_recorded = {
-                let mut gate = lock(&host.gate);
+                let mut gate = host.gate.lock();
                 // It may have taken a lock since the table was looked through.
                 if gate.used {
                     continue;
@@ -325,7 +326,7 @@ impl Nlm {
                 gate.gone = true;
                 gate.recorded
             };
-            lock(&self.hosts).remove(host);
+            self.hosts.lock().remove(host);
             if was_recorded {
                 // If it stays on record it is told of our next restart in vain.
                 let _ = self.records.forget(&host.record());
@@ -342,10 +343,10 @@ impl Nlm {
         may_block: bool,
         act: impl FnOnce(&Arc<Host>, &mut Gate) -> R,
     ) -> Result<R, Refusal> {
-        let find = || lock(&self.hosts).find_or_add(address, name).ok_or(Nlm4Stat::DENIED_NOLOCKS);
+        let find = || self.hosts.lock().find_or_add(address, name).ok_or(Nlm4Stat::DENIED_NOLOCKS);
         let host = find()?;
         {
-            let mut gate = lock(&host.gate);
+            let mut gate = host.gate.lock();
             if !gate.gone && (gate.recorded || !record) {
                 gate.used = true;
                 return Ok(act(&host, &mut gate));
@@ -355,12 +356,12 @@ impl Nlm {
             return Err(Refusal::WouldBlock);
         }
         // From here on no host is forgotten, and its gate is not held while the disk is waited for.
-        let _paper = lock(&self.paper);
+        let _paper = self.paper.lock();
         let host = find()?;
         if record {
             self.records.record(&host.record()).map_err(|_| Nlm4Stat::DENIED_NOLOCKS)?;
         }
-        let mut gate = lock(&host.gate);
+        let mut gate = host.gate.lock();
         gate.recorded |= record;
         gate.used = true;
         Ok(act(&host, &mut gate))

@@ -21,7 +21,7 @@ use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::hosts::{self, same_name};
 use super::status::Refusal;
-use super::{Nlm, RECORDED_AS, lock};
+use super::{Nlm, RECORDED_AS};
 use crate::rpc::{Call, DispatchResult, Handled, Procedure, Program, plain};
 use crate::transport::buffers::ReplyBuf;
 use crate::transport::small::{Answer, Answers, Origin};
@@ -192,7 +192,7 @@ impl Nlm {
             return Err(Refusal::WouldBlock);
         }
         let here: Vec<_> = {
-            let hosts = lock(&self.hosts);
+            let hosts = self.hosts.lock();
             hosts.iter().filter(|host| host.address == address).map(Arc::clone).collect()
         };
         let alone = here.len() == 1;
@@ -205,7 +205,7 @@ impl Nlm {
         let alone = known.len() == 1;
         for (at, host) in known.iter().filter(|(_, host)| alone || same_name(host, name)) {
             // If that fails it may reclaim what it does not want any more, until grace ends.
-            let _paper = lock(&self.paper);
+            let _paper = self.paper.lock();
             let _ = self.records.forget(&hosts::record(*at, host));
         }
         Ok(Nlm4Stat::GRANTED)

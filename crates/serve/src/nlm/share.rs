@@ -4,7 +4,6 @@ use vfs::locks::{Owner, Refused, SHARE_READ, SHARE_WRITE, Share};
 use wire::nlm4::{Nlm4Stat, ShareArgs};
 
 use super::dispatch::Request;
-use super::lock;
 use super::lock::stat;
 use super::status::Refusal;
 
@@ -50,7 +49,7 @@ impl Request<'_> {
         let Some((host, handle, key)) = self.held(share.caller_name.0, share.fh)? else {
             return Ok(Nlm4Stat::GRANTED);
         };
-        let mut gate = lock(&host.gate);
+        let mut gate = host.gate.lock();
         let owner = host.owner(0, share.oh.0).ok_or(Nlm4Stat::FAILED)?;
         self.nlm.locks.close(key, &owner);
         self.nlm.tidy(&host, &mut gate, handle, key);

@@ -7,9 +7,10 @@
 //! here.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use base::limits::BACK_CALLS_MAX;
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use wire::rpc::{Accepted, Auth, CallHeader, ReplyBody, ReplyHeader};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
@@ -52,7 +53,7 @@ pub type Then = Box<dyn FnOnce(Result<&[u8], Unanswered>) + Send>;
 pub struct Back {
     connection: u64,
     queue: Arc<CompletionQueue<Completion>>,
-    calls: Mutex<Calls>,
+    calls: OrderedMutex<Calls>,
 }
 
 impl std::fmt::Debug for Back {
@@ -72,7 +73,7 @@ impl Back {
     pub(super) fn new(connection: u64, queue: Arc<CompletionQueue<Completion>>) -> Arc<Self> {
         // Any start will do: the peer tells our calls apart by it and by nothing else.
         let calls = Calls { open: true, xid: connection as u32, waiting: HashMap::new() };
-        Arc::new(Self { connection, queue, calls: Mutex::new(calls) })
+        Arc::new(Self { connection, queue, calls: OrderedMutex::new(ranks::BACK_CALLS, calls) })
     }
 
     /// A way back over no connection: what is called stays where it is.
@@ -81,8 +82,8 @@ impl Back {
         Self::new(connection, Arc::default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> OrderedGuard<'_, Calls> {
+        self.calls.lock()
     }
 
     /// The connection's number.

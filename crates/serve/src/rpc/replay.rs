@@ -12,12 +12,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard};
 
 use base::limits::{
     REPLAY_AGE_MAX, REPLAY_BUFFERED_PART, REPLAY_BYTES_MAX, REPLAY_CHECKSUM_BYTES,
     REPLAY_ENTRIES_MAX, REPLAY_SHARDS, REPLAY_WAITERS_MAX,
 };
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use vfs::cred::Cred;
 
 /// What makes two calls the same.
@@ -239,26 +239,25 @@ impl<W> ReplayTable<W> {
 
 /// The cache of a service: tables with a lock each, so that cores seldom meet.
 pub struct ReplayCache<W> {
-    shards: Vec<Mutex<ReplayTable<W>>>,
+    shards: Vec<OrderedMutex<ReplayTable<W>>>,
 }
 
 impl<W> ReplayCache<W> {
     /// An empty cache; `limits` are those of each of its parts.
     pub fn new(limits: ReplayLimits) -> Self {
-        let table = || Mutex::new(ReplayTable::new(limits));
+        let table = || OrderedMutex::new(ranks::REPLAY_CACHE, ReplayTable::new(limits));
         Self { shards: std::iter::repeat_with(table).take(REPLAY_SHARDS).collect() }
     }
 
     /// The table that holds `key`.
-    pub fn of(&self, key: &Key) -> MutexGuard<'_, ReplayTable<W>> {
+    pub fn of(&self, key: &Key) -> OrderedGuard<'_, ReplayTable<W>> {
         let index = (key.checksum ^ u64::from(key.xid)) as usize % self.shards.len();
-        self.shards[index].lock().unwrap_or_else(|e| e.into_inner())
+        self.shards[index].lock()
     }
 
     /// Calls remembered.
     pub fn len(&self) -> usize {
-        let len = |s: &Mutex<ReplayTable<W>>| s.lock().unwrap_or_else(|e| e.into_inner()).len();
-        self.shards.iter().map(len).sum()
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
     /// Whether nothing is remembered.

@@ -5,10 +5,11 @@
 //! others.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::{CONNECTIONS_CLIENT_LEAVES, CONNECTIONS_SURE_PART};
+use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 use base::peer::network;
 
 use super::tally::Tally;
@@ -22,7 +23,7 @@ pub struct Places {
     /// What nobody is sure of.
     common: usize,
     client_max: usize,
-    taken: Mutex<Taken>,
+    taken: OrderedMutex<Taken>,
     /// Connections refused by any service so far.
     pub refused: AtomicU64,
     /// Connections that any service ended so far because the peer was too slow.
@@ -49,15 +50,15 @@ impl Places {
             sure,
             common,
             client_max: common - common / CONNECTIONS_CLIENT_LEAVES,
-            taken: Mutex::new(taken),
+            taken: OrderedMutex::new(ranks::CONNECTION_PERMITS, taken),
             refused: AtomicU64::default(),
             slow: AtomicU64::default(),
             panics: AtomicU64::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> OrderedGuard<'_, Taken> {
+        self.taken.lock()
     }
 
     /// A place at this service (counted from 0) for a client, if there is one.

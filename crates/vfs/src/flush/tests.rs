@@ -1,5 +1,6 @@
 //! One flush serves many, errors reach everybody whom they concern, order is kept.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

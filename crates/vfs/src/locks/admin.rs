@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::file::FileLocks;
 use super::waits::{Waited, take};
-use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share, lock};
+use super::{ClientKey, FileKey, Kind, LeaseKind, LockTable, Owner, Protocol, Range, Share};
 
 /// How much there is, for statistics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl LockTable {
     pub fn find(&self, wanted: &dyn Fn(&Owner, &What) -> bool, max: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         for shard in &self.shards {
-            for (key, file) in lock(shard).iter() {
+            for (key, file) in shard.lock().iter() {
                 each_of(file, &mut |owner, what| {
                     if rows.len() < max && wanted(owner, &what) {
                         rows.push(Row { key: *key, owner: owner.clone(), what });
@@ -137,7 +137,7 @@ impl LockTable {
     pub fn tally(&self) -> HashMap<ClientKey, Tally> {
         let mut tally = HashMap::<ClientKey, Tally>::new();
         for shard in &self.shards {
-            for file in lock(shard).values() {
+            for file in shard.lock().values() {
                 each_of(file, &mut |owner, what| tally.entry(owner.client).or_default().add(&what));
             }
         }
@@ -173,7 +173,7 @@ impl LockTable {
     fn clear(&self, whose: &dyn Fn(&Owner) -> bool, all: bool) {
         for shard in &self.shards {
             let keys: Vec<_> = {
-                let files = lock(shard);
+                let files = shard.lock();
                 let touched = files.iter().filter(|(_, file)| concerns(file, whose));
                 touched.map(|(key, _)| *key).collect()
             };

@@ -236,7 +236,7 @@ impl LockTable {
     pub fn recall_client(&self, client: ClientKey) {
         for shard in &self.shards {
             let mut all = Vec::new();
-            for (key, file) in super::lock(shard).iter_mut() {
+            for (key, file) in shard.lock().iter_mut() {
                 for lease in &mut file.leases {
                     if lease.owner.client == client && !std::mem::replace(&mut lease.recalled, true)
                     {

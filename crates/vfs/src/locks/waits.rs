@@ -5,13 +5,13 @@
 //! circle of waiting is refused.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::limits::{LOCK_DEADLOCK_DEPTH, LOCK_WAITERS_MAX, LOCK_WAITERS_PER_FILE_MAX};
+use base::lock_order::{OrderedMutex, ranks};
 
 use super::file::{FileLocks, Waiter};
-use super::{FileKey, Held, Kind, LockTable, Owner, Range, Refused, lock, tidy};
+use super::{FileKey, Held, Kind, LockTable, Owner, Range, Refused, tidy};
 
 /// The number of somebody who waits.
 pub type WaitId = u64;
@@ -38,17 +38,23 @@ pub enum Asked {
 }
 
 /// Who waits for whom, over all files.
-#[derive(Default)]
 pub(super) struct Waits {
     next: AtomicU64,
     /// Who waits → for whom (the first that is in the way).
-    edges: Mutex<HashMap<Owner, Owner>>,
+    edges: OrderedMutex<HashMap<Owner, Owner>>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        let edges = OrderedMutex::new(ranks::LOCK_WAITS, HashMap::new());
+        Self { next: AtomicU64::new(0), edges }
+    }
 }
 
 impl Waits {
     /// Whether `blocker` waits, over others, for `owner`.
     fn would_deadlock(&self, owner: &Owner, blocker: &Owner) -> bool {
-        let edges = lock(&self.edges);
+        let edges = self.edges.lock();
         let mut at = blocker;
         for _ in 0..LOCK_DEADLOCK_DEPTH {
             if at == owner {
@@ -114,7 +120,7 @@ impl LockTable {
             return Err(Refused::Full);
         }
         let id = self.waits.next.fetch_add(1, Ordering::Relaxed) + 1;
-        lock(&self.waits.edges).insert(owner.clone(), held.owner.clone());
+        self.waits.edges.lock().insert(owner.clone(), held.owner.clone());
         file.waiting.push_back(Waiter { id, owner: owner.clone(), range, kind, woken });
         self.counts.waiting.fetch_add(1, Ordering::Relaxed);
         self.counts.waited.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +163,7 @@ impl LockTable {
         self.count_locks(before, file.ranges.len());
         self.stop_waiting(&woken);
         // The others may be waiting for somebody else now.
-        let mut edges = lock(&self.waits.edges);
+        let mut edges = self.waits.edges.lock();
         for waiter in &file.waiting {
             if let Some(held) = file.ranges.conflict(&waiter.owner, waiter.range, waiter.kind) {
                 edges.insert(waiter.owner.clone(), held.owner.clone());
@@ -169,7 +175,7 @@ impl LockTable {
     /// Counts those that wait no more, and forgets for whom they waited.
     pub(super) fn stop_waiting(&self, gone: &[Waiter]) {
         self.counts.waiting.fetch_sub(gone.len() as u64, Ordering::Relaxed);
-        let mut edges = lock(&self.waits.edges);
+        let mut edges = self.waits.edges.lock();
         gone.iter().for_each(|waiter| drop(edges.remove(&waiter.owner)));
     }
 

@@ -39,7 +39,7 @@ impl State {
     }
 
     fn info(&self, client: &Client, now_ns: u64) -> ClientInfo {
-        let (opens, locks) = lock(&client.held).counts();
+        let (opens, locks) = client.held.lock().counts();
         let (minor, addresses) = {
             let seen = lock(&client.seen);
             (seen.minor, seen.addresses.clone())
@@ -53,7 +53,7 @@ impl State {
             principal: client.principal,
             silent_ns: now_ns.saturating_sub(client.renewed_ns()),
             is_lapsed: self.is_lapsed(client, now_ns),
-            sessions: lock(&client.sessions).len(),
+            sessions: client.sessions.lock().len(),
             opens,
             locks,
             delegations: client.way_back.delegations(),

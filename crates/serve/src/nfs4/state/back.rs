@@ -353,7 +353,7 @@ impl State {
 
     /// The sessions of a client.
     pub fn sessions_of(&self, client: &Client) -> Vec<Arc<Session>> {
-        let ids = lock(&client.sessions).clone();
+        let ids = client.sessions.lock().clone();
         ids.iter().filter_map(|id| self.session(id).ok()).collect()
     }
 
@@ -367,7 +367,7 @@ impl State {
 
     /// SETCLIENTID has said where to call; it holds from the confirmation on.
     pub fn propose_callback(&self, id: u64, confirm: [u8; 8], callback: Callback) {
-        if let Some(client) = lock(&self.names).get(id) {
+        if let Some(client) = self.names.lock().get(id) {
             lock(&client.way_back.path).proposed = Some((confirm, callback));
         }
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::limits::{NFS4_CLIENTS_MAX, NFS4_CLIENTS_PER_ADDRESS_MAX, NFS4_OWNERS_PER_CLIENT_MAX};
+use base::lock_order::{OrderedMutex, ranks};
 use vfs::locks::{ClientKey, Owner, Protocol};
 use wire::nfs4::{CreateSessionResOk4, Nfsstat4};
 
@@ -29,11 +30,11 @@ pub struct Client {
     /// The user that it authenticates as.
     pub principal: u32,
     /// What it holds.
-    pub held: Mutex<Held>,
+    pub held: OrderedMutex<Held>,
     /// Its sessions.
-    pub sessions: Mutex<Vec<[u8; 16]>>,
+    pub sessions: OrderedMutex<Vec<[u8; 16]>>,
     /// It is on record, and what it holds outlives us.
-    pub(super) recorded: Mutex<bool>,
+    pub(super) recorded: OrderedMutex<bool>,
     /// RECLAIM_COMPLETE was done.
     pub reclaimed: AtomicBool,
     /// Where it speaks from, for the administrator.
@@ -47,7 +48,7 @@ pub struct Client {
 }
 
 /// The sequence of a 4.0 owner.
-pub type OwnerSequence = Arc<Mutex<Sequence>>;
+pub type OwnerSequence = Arc<OrderedMutex<Sequence>>;
 
 impl Client {
     /// It has been heard of.
@@ -88,7 +89,9 @@ impl Client {
         if owners.len() >= NFS4_OWNERS_PER_CLIENT_MAX && !owners.contains_key(&at) {
             return Err(Nfsstat4::RESOURCE);
         }
-        Ok(Arc::clone(owners.entry(at).or_default()))
+        let rank = if locks { ranks::NFS4_LOCK_OWNER } else { ranks::NFS4_OPEN_OWNER };
+        let fresh = || Arc::new(OrderedMutex::new(rank, Sequence::default()));
+        Ok(Arc::clone(owners.entry(at).or_insert_with(fresh)))
     }
 
     /// Forgets a lock owner's sequence (RELEASE_LOCKOWNER).
@@ -101,7 +104,7 @@ impl Client {
     pub fn renew_lock_owner(&self, owner: &[u8]) {
         let at = (true, owner.to_vec());
         let known = lock(&self.owners).get(&at).cloned();
-        if known.is_some_and(|sequence| !lock(&sequence).confirmed) {
+        if known.is_some_and(|sequence| !sequence.lock().confirmed) {
             lock(&self.owners).remove(&at);
         }
     }
@@ -210,9 +213,9 @@ impl Clients {
             name: name.clone(),
             verifier,
             principal: asked.principal,
-            held: Mutex::new(Held::new(self.boot, self.next)),
-            sessions: Mutex::default(),
-            recorded: Mutex::new(false),
+            held: OrderedMutex::new(ranks::NFS4_HELD, Held::new(self.boot, self.next)),
+            sessions: OrderedMutex::new(ranks::NFS4_SESSIONS, Vec::new()),
+            recorded: OrderedMutex::new(ranks::NFS4_RECORDED, false),
             reclaimed: AtomicBool::new(false),
             seen: Mutex::default(),
             created: Mutex::new((0, None)),
@@ -225,7 +228,7 @@ impl Clients {
     /// Whether another principal may not take this client's name.
     fn in_use(client: &Client, asked: Asked) -> bool {
         let lives = asked.now_ns.saturating_sub(client.renewed_ns()) <= asked.lease_ns;
-        let holds = !lock(&client.held).is_empty() || !lock(&client.sessions).is_empty();
+        let holds = !client.held.lock().is_empty() || !client.sessions.lock().is_empty();
         client.principal != asked.principal && lives && holds
     }
 

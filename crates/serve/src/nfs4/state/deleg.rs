@@ -210,7 +210,7 @@ impl State {
         }
         let owner = client.owner(OWNER).map_err(|_| why_no_delegation4::RESOURCE)?;
         let key = FileKey::from(wanted.attr);
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let deleg = held.delegate(key, &owner, |stateid| {
             Arc::new(Deleg {
                 client: Arc::downgrade(client),
@@ -260,7 +260,7 @@ impl State {
     /// # Errors
     /// Those of the stateid; NFS4ERR_BAD_STATEID if it is no delegation's.
     pub fn delegation(&self, client: &Client, id: &Stateid4) -> Result<Arc<Deleg>, Nfsstat4> {
-        lock(&client.held).find_deleg(id, client.name.0)
+        client.held.lock().find_deleg(id, client.name.0)
     }
 
     /// DELEGRETURN (RFC 8881 §18.6).
@@ -268,7 +268,7 @@ impl State {
     /// # Errors
     /// Those of the stateid.
     pub fn delegation_return(&self, client: &Client, id: &Stateid4) -> Result<(), Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let deleg = held.find_deleg(id, client.name.0)?;
         held.undelegate(&deleg.stateid);
         self.let_go(client, &deleg);
@@ -317,7 +317,7 @@ impl State {
 
     /// Takes a delegation away.
     fn revoke(&self, client: &Client, deleg: &Deleg) {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         // It may have been given back just now, or its client may have ended.
         if held.find_deleg(&deleg.stateid, true).is_err() {
             return;

@@ -32,6 +32,7 @@ use base::limits::{
     NFS4_CALLBACK_TIME_MAX, NFS4_CALLBACK_TIME_MIN, NFS4_COURTESY, NFS4_EXPIRED_MAX,
     NFS4_SESSIONS_PER_CLIENT_MAX,
 };
+use base::lock_order::{OrderedMutex, ranks};
 use base::random::Random;
 use vfs::locks::{LockTable, Protocol};
 use wire::nfs4::{ChannelAttrs4, CreateSessionResOk4, Nfsstat4, Stateid4};
@@ -79,7 +80,7 @@ pub struct State {
     /// Delegations.
     pub recalls: Arc<Recalls>,
     records: Arc<dyn Records>,
-    names: Mutex<Clients>,
+    names: OrderedMutex<Clients>,
     live: Shards<u64, Client>,
     sessions: Shards<[u8; 16], Session>,
     /// Makes session ids, which nobody shall guess: who knows one can use the session.
@@ -187,7 +188,7 @@ impl State {
             locks,
             recalls: Arc::default(),
             records,
-            names: Mutex::new(Clients::new(boot)),
+            names: OrderedMutex::new(ranks::NFS4_CLIENTS, Clients::new(boot)),
             live: Shards::default(),
             sessions: Shards::default(),
             random: Mutex::new(random),
@@ -217,7 +218,7 @@ impl State {
         by: impl Into<By>,
         now_ns: u64,
     ) -> Result<(u64, [u8; 8]), Nfsstat4> {
-        lock(&self.names).setclientid(id, verifier, self.asked(by.into(), now_ns))
+        self.names.lock().setclientid(id, verifier, self.asked(by.into(), now_ns))
     }
 
     /// SETCLIENTID_CONFIRM (RFC 7530 §16.34).
@@ -232,7 +233,7 @@ impl State {
         now_ns: u64,
     ) -> Result<(), Nfsstat4> {
         let settled =
-            lock(&self.names).confirm(id, confirm, self.asked(By::user(principal), now_ns))?;
+            self.names.lock().confirm(id, confirm, self.asked(By::user(principal), now_ns))?;
         self.settled(&settled, now_ns);
         Ok(())
     }
@@ -250,7 +251,7 @@ impl State {
         now_ns: u64,
     ) -> Result<(Arc<Client>, bool), Nfsstat4> {
         let asked = self.asked(by.into(), now_ns);
-        let settled = lock(&self.names).exchange_id(owner, verifier, update, asked)?;
+        let settled = self.names.lock().exchange_id(owner, verifier, update, asked)?;
         self.replaced(&settled);
         Ok((settled.client, settled.was_confirmed))
     }
@@ -271,7 +272,8 @@ impl State {
         match &settled.ended {
             Some(ended) if ended.principal == settled.client.principal => {
                 self.silence(ended);
-                *lock(&settled.client.recorded) = *lock(&ended.recorded);
+                let was_recorded = *ended.recorded.lock();
+                *settled.client.recorded.lock() = was_recorded;
                 self.free(ended);
             }
             Some(ended) => self.end(Arc::clone(ended)),
@@ -312,9 +314,9 @@ impl State {
     /// # Errors
     /// NFS4ERR_STALE_CLIENTID, NFS4ERR_CLIENTID_BUSY while it has sessions or state.
     pub fn destroy_clientid(&self, id: u64) -> Result<(), Nfsstat4> {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         let client = names.get(id).ok_or(Nfsstat4::STALE_CLIENTID)?;
-        if !lock(&client.sessions).is_empty() || !lock(&client.held).is_empty() {
+        if !client.held.lock().is_empty() || !client.sessions.lock().is_empty() {
             return Err(Nfsstat4::CLIENTID_BUSY);
         }
         names.remove(id);
@@ -325,7 +327,7 @@ impl State {
 
     /// Ends a client that holds things. False if there is none.
     pub fn expire(&self, id: u64) -> bool {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         let Some(client) = names.get(id) else { return false };
         names.remove(id);
         drop(names);
@@ -341,11 +343,11 @@ impl State {
     /// Nothing is done any more in the name of a client that is no longer in the table by name.
     fn silence(&self, client: &Client) {
         self.live.remove(&client.id);
-        for session in std::mem::take(&mut *lock(&client.sessions)) {
+        for session in std::mem::take(&mut *client.sessions.lock()) {
             self.sessions.remove(&session);
         }
         // After this nothing is added: who adds looks at it under the same lock.
-        lock(&client.held).end();
+        client.held.lock().end();
         self.delegations_ended(client);
     }
 
@@ -379,7 +381,7 @@ impl State {
         self.look_at_channels(now_ns, self.patience_ns());
         self.strike_unforgotten();
         self.end_grace_if_due(now_ns);
-        lock(&self.names).drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
+        self.names.lock().drop_unconfirmed(now_ns.saturating_sub(self.lease_ns));
     }
 
     // --- sessions -----------------------------------------------------------------------------
@@ -395,7 +397,7 @@ impl State {
         principal: u32,
         now_ns: u64,
     ) -> Result<CreateSessionResOk4, Nfsstat4> {
-        let mut names = lock(&self.names);
+        let mut names = self.names.lock();
         let client = names.get(new.clientid).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let mut created = lock(&client.created);
         match (new.sequence.wrapping_sub(created.0), created.1) {
@@ -404,14 +406,14 @@ impl State {
             _ => return Err(Nfsstat4::SEQ_MISORDERED),
         }
         let (fore, back) = (negotiate(&new.fore)?, negotiate(&new.back)?);
-        if lock(&client.sessions).len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
+        if client.sessions.lock().len() >= NFS4_SESSIONS_PER_CLIENT_MAX {
             return Err(Nfsstat4::NOSPC);
         }
         let asked = self.asked(By::user(principal), now_ns);
         let settled = names.confirm_by_session(new.clientid, asked)?;
         let id = self.new_session_id();
         let session = Session::new(id, Arc::clone(&client), fore, back, new.cb_program);
-        lock(&client.sessions).push(id);
+        client.sessions.lock().push(id);
         self.sessions.insert(id, Arc::new(session));
         let done = CreateSessionResOk4 {
             sessionid: id,
@@ -461,7 +463,7 @@ impl State {
             return Err(Nfsstat4::DELAY);
         }
         self.sessions.remove(id);
-        lock(&session.client.sessions).retain(|other| other != id);
+        session.client.sessions.lock().retain(|other| other != id);
         Ok(())
     }
 

@@ -74,7 +74,7 @@ impl State {
     ) -> Result<Stateid4, Nfsstat4> {
         for _ in 0..ENDED_MAX {
             let in_the_way = {
-                let mut held = lock(&client.held);
+                let mut held = client.held.lock();
                 held.room()?;
                 // One's own open is no exception (RFC 7530 §9.9, RFC 8881 §9.7).
                 if held.share_by(key, owner).is_some_and(|had| had.conflicts(share)) {
@@ -103,7 +103,7 @@ impl State {
         handle: &Handle,
         retained: Option<Retained>,
     ) {
-        lock(&client.held).opened_through(id, tag_of(handle), retained);
+        client.held.lock().opened_through(id, tag_of(handle), retained);
     }
 
     /// Ends the opens, locks and delegations that clients have through the share with this tag,
@@ -114,18 +114,18 @@ impl State {
         for client in self.live.all() {
             // One at a time: the client's calls on other shares, and whoever shares their core, do
             // not wait until thousands are done.
-            let through = lock(&client.held).opens_through(tag);
+            let through = client.held.lock().opens_through(tag);
             for (number, key, owner) in through {
-                let mut held = lock(&client.held);
+                let mut held = client.held.lock();
                 for lock_owner in held.closed(number) {
                     self.locks.unlock_all(key, &lock_owner);
                 }
                 self.locks.close(key, &owner);
                 opens += 1;
             }
-            let through = lock(&client.held).delegs_through(tag);
+            let through = client.held.lock().delegs_through(tag);
             for deleg in through {
-                lock(&client.held).undelegate(&deleg.stateid);
+                client.held.lock().undelegate(&deleg.stateid);
                 self.let_go(&client, &deleg);
                 delegations += 1;
             }
@@ -137,7 +137,7 @@ impl State {
     /// are known.
     pub fn holders(&self, tag: u32) -> Vec<IpAddr> {
         let holds = |client: &Arc<Client>| {
-            let held = lock(&client.held);
+            let held = client.held.lock();
             !held.opens_through(tag).is_empty() || !held.delegs_through(tag).is_empty()
         };
         let clients = self.live.all().into_iter().filter(holds);
@@ -155,7 +155,7 @@ impl State {
         to: Share,
         on: FileKey,
     ) -> Result<Stateid4, Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let (number, entry, _) = held.find_open(id, client.name.0)?;
         if entry.key != on {
             return Err(Nfsstat4::BAD_STATEID);
@@ -176,7 +176,7 @@ impl State {
         id: &Stateid4,
         key: FileKey,
     ) -> Result<Stateid4, Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let (number, entry, _) = held.find_open(id, client.name.0)?;
         if entry.key != key {
             return Err(Nfsstat4::BAD_STATEID);
@@ -189,7 +189,7 @@ impl State {
     /// # Errors
     /// NFS4ERR_BAD_STATEID.
     pub fn owner_of(&self, client: &Client, id: &Stateid4) -> Result<Owner, Nfsstat4> {
-        lock(&client.held).owner_of(id)
+        client.held.lock().owner_of(id)
     }
 
     /// The file that a stateid is about.
@@ -197,12 +197,12 @@ impl State {
     /// # Errors
     /// Those of the stateid.
     pub fn file_of(&self, client: &Client, id: &Stateid4) -> Result<FileKey, Nfsstat4> {
-        Ok(lock(&client.held).find(id, client.name.0)?.1.key)
+        Ok(client.held.lock().find(id, client.name.0)?.1.key)
     }
 
     /// TEST_STATEID (RFC 8881 §18.48).
     pub fn test_stateid(&self, client: &Client, id: &Stateid4) -> Nfsstat4 {
-        match lock(&client.held).find(id, true) {
+        match client.held.lock().find(id, true) {
             _ if id.is_special() => Nfsstat4::BAD_STATEID,
             Ok(_) => Nfsstat4::OK,
             Err(status) => status,
@@ -214,7 +214,7 @@ impl State {
     /// # Errors
     /// Those of the stateid.
     pub fn close(&self, client: &Client, id: &Stateid4, key: FileKey) -> Result<(), Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let (number, entry, _) = held.find_open(id, client.name.0)?;
         if entry.key != key {
             return Err(Nfsstat4::BAD_STATEID);
@@ -294,7 +294,7 @@ impl State {
         mut attempt: impl FnMut(&mut super::Held) -> Result<Stateid4, LockRefused>,
     ) -> Result<Stateid4, LockRefused> {
         for _ in 0..ENDED_MAX {
-            let outcome = attempt(&mut lock(&client.held));
+            let outcome = attempt(&mut client.held.lock());
             match outcome {
                 Err(LockRefused::Denied(held)) if self.makes_way(&held.owner, now_ns) => {}
                 other => return other,
@@ -325,7 +325,7 @@ impl State {
         key: FileKey,
         range: Range,
     ) -> Result<Stateid4, Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         let (number, entry) = held.find_lock(id, client.name.0)?;
         if entry.key != key {
             return Err(Nfsstat4::BAD_STATEID);
@@ -340,7 +340,7 @@ impl State {
     /// # Errors
     /// NFS4ERR_BAD_STATEID, NFS4ERR_OLD_STATEID, NFS4ERR_LOCKS_HELD.
     pub fn free_stateid(&self, client: &Client, id: &Stateid4) -> Result<(), Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         match held.find_lock(id, true) {
             Ok((_, entry)) if self.locks.has_locks(entry.key, &entry.owner) => {
                 Err(Nfsstat4::LOCKS_HELD)
@@ -368,7 +368,7 @@ impl State {
     /// # Errors
     /// NFS4ERR_LOCKS_HELD.
     pub fn release_lockowner(&self, client: &Client, owner: &Owner) -> Result<(), Nfsstat4> {
-        let mut held = lock(&client.held);
+        let mut held = client.held.lock();
         if held.files_of(owner).iter().any(|key| self.locks.has_locks(*key, owner)) {
             return Err(Nfsstat4::LOCKS_HELD);
         }
@@ -404,7 +404,7 @@ impl State {
         key: FileKey,
         access: u8,
     ) -> Result<(), Nfsstat4> {
-        let (of, share) = lock(&client.held).share_of(id, client.name.0)?;
+        let (of, share) = client.held.lock().share_of(id, client.name.0)?;
         if of != key {
             return Err(Nfsstat4::BAD_STATEID);
         }

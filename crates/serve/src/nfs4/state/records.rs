@@ -19,9 +19,9 @@ impl State {
     /// NFS4ERR_IO: nothing may be given to it. NFS4ERR_EXPIRED: it has just been ended.
     pub fn record(&self, client: &Client) -> Result<(), Nfsstat4> {
         // Held while it is written, so that it cannot be struck out and written in this order.
-        let mut recorded = lock(&client.recorded);
+        let mut recorded = client.recorded.lock();
         if !*recorded {
-            lock(&client.held).room()?;
+            client.held.lock().room()?;
             self.records.record(&client.identity()).map_err(|_| Nfsstat4::IO)?;
             *recorded = true;
         }
@@ -35,7 +35,7 @@ impl State {
     /// # Errors
     /// NFS4ERR_DELAY: it has not said so.
     pub fn record_reclaimed(&self, client: &Client) -> Result<(), Nfsstat4> {
-        if lock(&client.held).is_empty() {
+        if client.held.lock().is_empty() {
             return Ok(());
         }
         self.record(client).map_err(|_| Nfsstat4::DELAY)
@@ -54,7 +54,7 @@ impl State {
 
     /// Strikes out a client that holds nothing any more. True if that is on disk.
     fn strike(&self, client: &Client) -> bool {
-        let mut recorded = lock(&client.recorded);
+        let mut recorded = client.recorded.lock();
         if *recorded {
             *recorded = self.records.forget(&client.identity()).is_err();
         }

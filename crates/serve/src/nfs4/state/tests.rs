@@ -18,7 +18,7 @@ mod random;
 impl State {
     /// Clients known by name, confirmed or not.
     pub(in crate::nfs4) fn names_known(&self) -> usize {
-        lock(&self.names).known()
+        self.names.lock().known()
     }
 }
 
@@ -423,7 +423,7 @@ fn an_address_has_a_part_of_the_records_and_unconfirmed_ones_go_first() {
     for n in 2..NFS4_CLIENTS_PER_ADDRESS_MAX + 10 {
         exchange(&n.to_be_bytes(), 1).unwrap();
     }
-    let known = lock(&state.names).known();
+    let known = state.names.lock().known();
     assert_eq!(known, NFS4_CLIENTS_PER_ADDRESS_MAX);
     let gone = state.create_session(&new_session(first.id, 1), 0, 0);
     assert_eq!(gone.err(), Some(Nfsstat4::STALE_CLIENTID), "the oldest had to go");

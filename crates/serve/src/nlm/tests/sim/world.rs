@@ -263,7 +263,7 @@ impl World {
 
     /// Which process a grant that is not acknowledged is for, and of what.
     pub fn granted(&self, id: u64) -> Option<(usize, Request)> {
-        let (want, _) = lock(&self.nlm.blocks).granted(id)?;
+        let (want, _) = self.nlm.blocks.lock().granted(id)?;
         let process = owner_parts(&want.owner).0 as usize;
         let (start, end) = (want.range.start, want.range.end);
         Some((process, (start, end - start + 1, want.kind == Kind::Write)))
