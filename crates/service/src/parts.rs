@@ -12,7 +12,7 @@ use serve::exec::Engine;
 use serve::files::{Files, SignIns};
 use serve::pool::Pool;
 use serve::transport::budget::Limits;
-use serve::transport::places::Places;
+use serve::transport::connections::ConnectionLimits;
 use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
@@ -44,8 +44,8 @@ pub struct Parts {
     pub transfers: Arc<Transfers>,
     /// How much of everything each service may use.
     pub limits: Limits,
-    /// Places for connections, which all services share.
-    pub places: Arc<Places>,
+    /// Limits on connections, which all services share.
+    pub places: Arc<ConnectionLimits>,
     /// The state directory.
     pub state: PathBuf,
 }

@@ -18,7 +18,7 @@ use probe::hub::Hub;
 use probe::sample::{Sample, Sampler};
 use serve::pool::{Pool, PoolLimits};
 use serve::transport::budget::Limits;
-use serve::transport::places::Places;
+use serve::transport::connections::ConnectionLimits;
 use serve::transport::{Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
@@ -142,7 +142,7 @@ impl Storage {
             hub: (*hub).clone(),
             transfers: log_of_transfers(state, hub, document)?,
             limits,
-            places: Arc::new(Places::new(limits.connections, protocol::Service::ALL.len())),
+            places: Arc::new(ConnectionLimits::new(limits.connections, protocol::Service::ALL.len())),
             state: state.path().to_owned(),
         });
         let nfs_given = setup.nfs_given.to_vec();

@@ -1,5 +1,5 @@
 //! Takes connections, gives each to its core, and drains them when the service ends: one loop for
-//! all services. Places for connections, also per address, are taken before a core sees one
+//! all services. Permits for connections, also per address, are taken before a core sees one
 //! ([`listener`]); TLS begins on the connection ([`secure`]).
 
 use std::future::Future;

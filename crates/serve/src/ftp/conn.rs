@@ -120,7 +120,7 @@ pub(super) async fn serve(
     (server, entry): (Arc<Server>, Entry),
     ending: Ending,
 ) {
-    let Accepted { stream, peer, place: _place } = accepted;
+    let Accepted { stream, peer, permit: _permit } = accepted;
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     // What is sent as urgent (ABOR with Telnet's Synch, RFC 959 §4.1.3) comes in its place.
     let _ = SockRef::from(&stream).set_out_of_band_inline(true);
@@ -436,7 +436,7 @@ async fn run(
     (work, ascii): (Work, bool),
     flow: &Flow,
 ) -> Answer {
-    let (mut link, _place) = match maker.open(core).await {
+    let (mut link, _permit) = match maker.open(core).await {
         Ok((link, place)) => (Closing { core, link: Some(link) }, place),
         Err(answer) => return answer,
     };

@@ -75,7 +75,7 @@ pub(super) async fn serve(
     ending: Ending,
 ) {
     // Held to the end, then given back.
-    let _place = accepted.place;
+    let _permit = accepted.permit;
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.engine.hub.clients().intern(accepted.peer.ip().to_canonical());
     let mut link = Link::new(stream, core.engine.budgets.limits().pace);

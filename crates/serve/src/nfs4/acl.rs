@@ -9,10 +9,14 @@ use wire::xdr::Writer;
 
 use super::fh::Target;
 use super::idmap::{IdMap, Whose};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// A file's list as entries, made of its mode if it has none.
-pub(super) fn of(run: &Run<'_>, target: &Target, attr: &Attr) -> Result<Vec<Ace>, Fail> {
+pub(super) fn of(
+    run: &CompoundContext<'_>,
+    target: &Target,
+    attr: &Attr,
+) -> Result<Vec<Ace>, Fail> {
     let (fs, at, is_dir) = (&target.share.fs, &target.handle, attr.kind == FileType::Directory);
     let own = fs.get_acl(run.cx(), at, AclKind::Access)?;
     let own = own.unwrap_or_else(|| Acl::from_mode(attr.mode));
@@ -74,7 +78,7 @@ pub(super) fn lists(aces: &[Ace], is_dir: bool) -> Result<(Acl, Option<Acl>), Fa
 }
 
 /// Sets a file's list, and a directory's default one.
-pub(super) fn set(run: &mut Run<'_>, target: &Target, aces: &[Ace]) -> Handled {
+pub(super) fn set(run: &mut CompoundContext<'_>, target: &Target, aces: &[Ace]) -> Handled {
     let (fs, at) = (&target.share.fs, &target.handle);
     let is_dir = fs.getattr(run.cx(), at)?.kind == FileType::Directory;
     let (own, default) = lists(aces, is_dir)?;

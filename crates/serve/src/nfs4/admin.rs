@@ -2,7 +2,7 @@
 
 use wire::nfs4::ArgOp;
 
-use super::run::Run;
+use super::run::CompoundContext;
 use super::state::{ClientCounts, ClientInfo};
 use super::stateful::Stateful;
 
@@ -40,7 +40,7 @@ impl Stateful {
 
     /// Remembers from where a client speaks. Only operations that are rare look: those by which it
     /// comes, and those by which it shows itself on a new connection.
-    pub(super) fn note_peer(&self, run: &Run<'_>, op: &ArgOp<'_>) {
+    pub(super) fn note_peer(&self, run: &CompoundContext<'_>, op: &ArgOp<'_>) {
         let id = match op {
             ArgOp::SetclientidConfirm(args) => args.clientid,
             ArgOp::Renew(args) => args.clientid,

@@ -13,7 +13,7 @@ use super::fattr::{About, SPACE, Wanted, check_comparable, check_readable, wante
 use super::fh::{Place, Target};
 use super::idmap::IdMap;
 use super::pseudo::{Pseudo, mounted_on, table_change};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// All rights that version 3 knows, too.
 const RIGHTS: u32 = 0x3f;
@@ -28,7 +28,7 @@ pub(super) const PSEUDO_ABILITIES: Abilities = Abilities {
     chown_restricted: true,
 };
 
-pub(super) fn access(run: &mut Run<'_>, args: &AccessArgs4) -> Handled {
+pub(super) fn access(run: &mut CompoundContext<'_>, args: &AccessArgs4) -> Handled {
     let known = if run.minor() < 2 {
         RIGHTS
     } else {
@@ -83,7 +83,7 @@ fn xattr_rights(granted: u32) -> u32 {
     when(read, access4::XAREAD | access4::XALIST) | when(write, access4::XAWRITE)
 }
 
-pub(super) fn getattr(run: &mut Run<'_>, args: &GetattrArgs4) -> Handled {
+pub(super) fn getattr(run: &mut CompoundContext<'_>, args: &GetattrArgs4) -> Handled {
     let place = run.current()?.clone();
     check_readable(&args.attr_request)?;
     if let Place::File(_) = &place {
@@ -99,10 +99,10 @@ pub(super) fn getattr(run: &mut Run<'_>, args: &GetattrArgs4) -> Handled {
 
 /// Finds what there is to tell about a file, as far as `want` needs it.
 fn with_attrs<T>(
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     place: &Place,
     want: &Bitmap4,
-    then: impl FnOnce(&mut Run<'_>, &About<'_>) -> Result<T, Fail>,
+    then: impl FnOnce(&mut CompoundContext<'_>, &About<'_>) -> Result<T, Fail>,
 ) -> Result<T, Fail> {
     let (handle, minor, lease_s) =
         (place.handle(), run.minor(), run.service.lease.as_secs() as u32);
@@ -150,12 +150,16 @@ fn with_attrs<T>(
 }
 
 /// The state of the file system, if something of it is wanted.
-pub(super) fn space_for(run: &Run<'_>, target: &Target, want: &Bitmap4) -> Result<Space, Fail> {
+pub(super) fn space_for(
+    run: &CompoundContext<'_>,
+    target: &Target,
+    want: &Bitmap4,
+) -> Result<Space, Fail> {
     let none = want.and(&SPACE).is_empty();
     Ok(if none { Space::default() } else { target.share.fs.space(run.cx())? })
 }
 
-pub(super) fn pseudo_attr(run: &Run<'_>, pseudo: Pseudo) -> vfs::attr::Attr {
+pub(super) fn pseudo_attr(run: &CompoundContext<'_>, pseudo: Pseudo) -> vfs::attr::Attr {
     pseudo.attr(table_change(&run.service.shares.load()))
 }
 
@@ -179,7 +183,7 @@ pub(super) fn put_attrs(
     about.encode(&want, w);
 }
 
-pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
+pub(super) fn setattr(run: &mut CompoundContext<'_>, args: &SetattrArgs4<'_>) -> Handled {
     let features = match run.current()? {
         Place::Pseudo(_) => Features::default(),
         Place::File(target) => target.share.fs.features(),
@@ -204,7 +208,7 @@ pub(super) fn setattr(run: &mut Run<'_>, args: &SetattrArgs4<'_>) -> Handled {
 }
 
 /// VERIFY (`same`) and NVERIFY: our own attributes, encoded, against the client's.
-pub(super) fn verify(run: &mut Run<'_>, args: &VerifyArgs4<'_>, same: bool) -> Handled {
+pub(super) fn verify(run: &mut CompoundContext<'_>, args: &VerifyArgs4<'_>, same: bool) -> Handled {
     let place = run.current()?.clone();
     let theirs = &args.obj_attributes;
     let features = match &place {

@@ -15,10 +15,10 @@ use super::attr::change_info;
 use super::fattr::{Wanted, of_new};
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// The current file, which must be a directory of a share; the name is checked.
-fn in_directory(run: &mut Run<'_>, name: &[u8]) -> Result<Target, Fail> {
+fn in_directory(run: &mut CompoundContext<'_>, name: &[u8]) -> Result<Target, Fail> {
     let place = run.current()?.clone();
     let dir = run.target(Nfsstat4::ROFS)?;
     directory(run, &dir).map_err(not_dir)?;
@@ -31,7 +31,7 @@ fn not_dir(fail: Fail) -> Fail {
     if fail == Fail::Status(Nfsstat4::SYMLINK) { Nfsstat4::NOTDIR.into() } else { fail }
 }
 
-pub(super) fn create(run: &mut Run<'_>, args: &CreateArgs4<'_>) -> Handled {
+pub(super) fn create(run: &mut CompoundContext<'_>, args: &CreateArgs4<'_>) -> Handled {
     let name = args.objname.0;
     let dir = in_directory(run, name)?;
     let is_dir = matches!(args.objtype, Createtype4::Other(Ftype4::DIR));
@@ -67,7 +67,7 @@ pub(super) fn create(run: &mut Run<'_>, args: &CreateArgs4<'_>) -> Handled {
     run.ok(&CreateResOk4 { cinfo, attrset: mask })
 }
 
-pub(super) fn remove(run: &mut Run<'_>, args: &RemoveArgs4<'_>) -> Handled {
+pub(super) fn remove(run: &mut CompoundContext<'_>, args: &RemoveArgs4<'_>) -> Handled {
     let name = args.target.0;
     let dir = in_directory(run, name)?;
     check_name(run, &dir, name)?;
@@ -83,7 +83,7 @@ pub(super) fn remove(run: &mut Run<'_>, args: &RemoveArgs4<'_>) -> Handled {
 
 /// Whether what has a name may lose it now, if it is there. Directories are never open, and their
 /// handles outlive their names.
-fn check_name(run: &Run<'_>, dir: &Target, name: &[u8]) -> Handled {
+fn check_name(run: &CompoundContext<'_>, dir: &Target, name: &[u8]) -> Handled {
     // Nothing is looked up unless it matters.
     let Err(status) = run.service.state.check_names() else { return Ok(()) };
     match dir.share.fs.lookup(run.cx(), &dir.handle, name) {
@@ -95,7 +95,7 @@ fn check_name(run: &Run<'_>, dir: &Target, name: &[u8]) -> Handled {
 }
 
 /// The saved and the current file: both in one share, or in different ones.
-fn both(run: &mut Run<'_>) -> Result<(Target, Target), Fail> {
+fn both(run: &mut CompoundContext<'_>) -> Result<(Target, Target), Fail> {
     let saved = run.saved()?.clone();
     let current = run.current()?.clone();
     match (saved.target(), current.target()) {
@@ -112,7 +112,7 @@ fn both(run: &mut Run<'_>) -> Result<(Target, Target), Fail> {
     }
 }
 
-pub(super) fn rename(run: &mut Run<'_>, args: &RenameArgs4<'_>) -> Handled {
+pub(super) fn rename(run: &mut CompoundContext<'_>, args: &RenameArgs4<'_>) -> Handled {
     let (oldname, newname) = (args.oldname.0, args.newname.0);
     let (from, to) = both(run)?;
     directory(run, &from).map_err(not_dir)?;
@@ -136,7 +136,7 @@ pub(super) fn rename(run: &mut Run<'_>, args: &RenameArgs4<'_>) -> Handled {
     run.ok(&RenameResOk4 { source_cinfo, target_cinfo })
 }
 
-pub(super) fn link(run: &mut Run<'_>, args: &LinkArgs4<'_>) -> Handled {
+pub(super) fn link(run: &mut CompoundContext<'_>, args: &LinkArgs4<'_>) -> Handled {
     let name = args.newname.0;
     let (file, dir) = both(run)?;
     directory(run, &dir).map_err(not_dir)?;

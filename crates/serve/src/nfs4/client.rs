@@ -10,23 +10,23 @@ use wire::nfs4::{
 };
 use wire::xdr::Encode;
 
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::back::Callback;
 use super::state::{By, State};
 use super::stateful::Stateful;
 
 /// What may end a client strikes it out of the records: not on a connection's thread.
-pub(super) fn wait_for_records(run: &Run<'_>) -> Handled {
+pub(super) fn wait_for_records(run: &CompoundContext<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
 
-fn by(run: &Run<'_>) -> By {
+fn by(run: &CompoundContext<'_>) -> By {
     By { principal: run.peer.cred.uid, address: run.peer.address.0 }
 }
 
 pub(super) fn setclientid(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &SetclientidArgs4<'_>,
 ) -> Handled {
     let now = keeper.now();
@@ -63,7 +63,7 @@ fn callback_address(location: &Clientaddr4<'_>, from: IpAddr) -> Option<SocketAd
 
 pub(super) fn confirm(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &SetclientidConfirmArgs4,
 ) -> Handled {
     wait_for_records(run)?;
@@ -75,7 +75,11 @@ pub(super) fn confirm(
     run.ok(&())
 }
 
-pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+pub(super) fn renew(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &ClientidArgs4,
+) -> Handled {
     let now = keeper.now();
     let client = keeper.state.renew(args.clientid, now)?;
     let down = keeper.state.path_is_down(&client);
@@ -87,7 +91,7 @@ pub(super) fn renew(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) 
 
 pub(super) fn exchange_id(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &ExchangeIdArgs4<'_>,
 ) -> Handled {
     if args.flags & !exchgid4::MASK_A != 0 {
@@ -118,7 +122,11 @@ pub(super) fn exchange_id(
     })
 }
 
-pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4) -> Handled {
+pub(super) fn destroy(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &ClientidArgs4,
+) -> Handled {
     wait_for_records(run)?;
     keeper.state.destroy_clientid(args.clientid)?;
     run.ok(&())
@@ -126,7 +134,7 @@ pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &ClientidArgs4
 
 pub(super) fn reclaim_complete(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &ReclaimCompleteArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;

@@ -12,7 +12,7 @@ use wire::nfs4::{
 };
 
 use super::fh::{Place, Target};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
 use super::state::deleg::Wanted;
 use super::stateful::Stateful;
@@ -20,7 +20,7 @@ use super::stateful::Stateful;
 /// What a client is given with an OPEN that was done.
 pub(super) fn grant(
     keeper: &Stateful,
-    run: &Run<'_>,
+    run: &CompoundContext<'_>,
     args: &OpenArgs4<'_>,
     client: &Arc<Client>,
     (target, attr): (&Target, &Attr),
@@ -56,7 +56,7 @@ pub(super) fn grant(
 /// attributes that the client goes by are read after this.
 fn give(
     keeper: &Stateful,
-    run: &Run<'_>,
+    run: &CompoundContext<'_>,
     client: &Arc<Client>,
     target: &Target,
     wanted: Wanted<'_>,
@@ -122,7 +122,11 @@ pub(super) fn claimed(claim: &OpenClaim4<'_>) -> Option<Stateid4> {
 }
 
 /// DELEGRETURN. The file itself is not asked for: it may be gone.
-pub(super) fn give_back(keeper: &Stateful, run: &mut Run<'_>, args: &DelegreturnArgs4) -> Handled {
+pub(super) fn give_back(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &DelegreturnArgs4,
+) -> Handled {
     let id = run.stateid(&args.deleg_stateid)?;
     let client = keeper.of_stateid(run, &id)?;
     let deleg = keeper.state.delegation(&client, &id)?;

@@ -10,12 +10,12 @@ use super::fattr::{SPACE, check_readable};
 use super::fh::{Place, Target};
 use super::names::directory;
 use super::pseudo::{Below, Pseudo, mounted_on, table_change};
-use super::run::{Fail, Handled, Run, context};
+use super::run::{CompoundContext, Fail, Handled, context};
 
 /// A reply that could not hold even an empty listing is refused before anything is looked at.
 const SMALLEST: u32 = 16;
 
-pub(super) fn readdir(run: &mut Run<'_>, args: &ReaddirArgs4) -> Handled {
+pub(super) fn readdir(run: &mut CompoundContext<'_>, args: &ReaddirArgs4) -> Handled {
     let place = run.current()?.clone();
     check_readable(&args.attr_request)?;
     if let Place::File(target) = &place {
@@ -38,7 +38,7 @@ pub(super) fn readdir(run: &mut Run<'_>, args: &ReaddirArgs4) -> Handled {
     }
 }
 
-fn list(run: &mut Run<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
+fn list(run: &mut CompoundContext<'_>, args: &ReaddirArgs4, target: &Target) -> Handled {
     let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
     let cx = context(run.progress, &run.peer, run.may_block);
     let (fs, want) = (&target.share.fs, args.attr_request);
@@ -100,7 +100,7 @@ fn put_without(w: &mut Writer<'_>, want: &Bitmap4, fileid: u64) {
     attrs.encode(w);
 }
 
-fn list_pseudo(run: &mut Run<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handled {
+fn list_pseudo(run: &mut CompoundContext<'_>, args: &ReaddirArgs4, pseudo: Pseudo) -> Handled {
     let (minor, lease_s) = (run.minor(), run.service.lease.as_secs() as u32);
     let cx = context(run.progress, &run.peer, run.may_block);
     let (service, want) = (run.service, args.attr_request);

@@ -14,7 +14,7 @@ use wire::nfs4::{ArgOp, CompoundArgs, Nfsstat4, Openflag4, Opnum4, Stateid4, sha
 use wire::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 
 use super::fh::Place;
-use super::run::{Entered, Fail, Handled, Peer, Run};
+use super::run::{CompoundContext, Entered, Fail, Handled, Peer};
 use super::state::Session;
 use super::status::nfsstat4;
 use super::{Nfs4, Slot, is_stateful};
@@ -26,7 +26,7 @@ const MINOR_MAX: u32 = 2;
 
 /// How far a compound has got. It owns what it needs, so it can wait for the pool together with
 /// its message and the results so far.
-pub struct Progress {
+pub struct CompoundState {
     /// Minor version.
     pub minor: u32,
     /// Operations in all.
@@ -78,7 +78,7 @@ pub struct Progress {
     slot_given_back: bool,
 }
 
-impl Progress {
+impl CompoundState {
     fn new(args: &CompoundArgs<'_>, at: usize, message: usize) -> Self {
         Self {
             minor: args.minorversion,
@@ -136,7 +136,7 @@ impl Nfs4 {
         &self,
         message: &[u8],
         out: &mut ReplyBuf,
-    ) -> Result<Option<Box<Progress>>, DecodeError> {
+    ) -> Result<Option<Box<CompoundState>>, DecodeError> {
         let mut r = Reader::new(message);
         let args = CompoundArgs::decode(&mut r)?;
         let refused = if args.minorversion > MINOR_MAX {
@@ -158,16 +158,16 @@ impl Nfs4 {
             return Ok(None);
         }
         let at = message.len() - r.rest().len();
-        Ok(Some(Box::new(Progress::new(&args, at, message.len()))))
+        Ok(Some(Box::new(CompoundState::new(&args, at, message.len()))))
     }
 
-    /// Runs a compound until its results are written, which may leave after [`Progress::flush`], or
+    /// Runs a compound until its results are written, which may leave after [`CompoundState::flush`], or
     /// (pending) its next operation would block: it is to be run again where it may, with the
     /// results so far. `message` is what [`Nfs4::begin`] was given;
     /// the results begin at `start` of `out`.
     pub fn run(
         &self,
-        progress: &mut Progress,
+        progress: &mut CompoundState,
         peer: Peer<'_>,
         may_block: bool,
         message: &[u8],
@@ -175,7 +175,7 @@ impl Nfs4 {
         start: usize,
     ) -> Poll<()> {
         let facts = peer.facts;
-        let mut run = Run { service: self, peer, may_block, progress, out, facts };
+        let mut run = CompoundContext { service: self, peer, may_block, progress, out, facts };
         while run.progress.done < run.progress.count && !run.progress.ended {
             let result_at = run.out.len();
             if run.step(message, start) {
@@ -184,7 +184,7 @@ impl Nfs4 {
                 return Poll::Pending;
             }
         }
-        let Progress { status, done, tag, slot, .. } = *run.progress;
+        let CompoundState { status, done, tag, slot, .. } = *run.progress;
         let mut w = Writer::new(run.out.vec());
         if !run.progress.ended || !status.is_ok() || done > 0 {
             w.patch_u32(start, status.0);
@@ -203,7 +203,7 @@ impl Nfs4 {
     /// by its failure. `results` is COMPOUND4res.
     pub fn flushed(
         &self,
-        progress: &mut Progress,
+        progress: &mut CompoundState,
         outcome: Result<(), Status>,
         results: &mut Vec<u8>,
         start: usize,
@@ -228,7 +228,7 @@ impl Nfs4 {
 
     /// The compound has ended with these results, or with none: its slot, if it holds one, is the
     /// next request's. Once it is, it is not ours to give back.
-    pub(super) fn give_slot_back(&self, progress: &mut Progress, results: &[u8]) {
+    pub(super) fn give_slot_back(&self, progress: &mut CompoundState, results: &[u8]) {
         let given_back = std::mem::replace(&mut progress.slot_given_back, true);
         if progress.slot.is_some() && !given_back {
             self.state.finish(progress, results);
@@ -293,7 +293,7 @@ fn write_failure(w: &mut Writer<'_>, op: Opnum4, status: Nfsstat4) {
     }
 }
 
-impl Run<'_> {
+impl CompoundContext<'_> {
     /// Does one operation. True if it would block; what it wrote must then be taken back.
     fn step(&mut self, message: &[u8], start: usize) -> bool {
         let mut r = Reader::new(message.get(self.progress.at..).unwrap_or_default());
@@ -378,7 +378,7 @@ impl Run<'_> {
     /// Bytes of results that there is room for beside those so far, if the operation at hand is the
     /// last of a compound that changes nothing and whose results nobody keeps.
     pub(super) fn room_for_last(&self) -> Option<usize> {
-        let Progress { reply_max, cached_max, result_at, changing, done, count, .. } =
+        let CompoundState { reply_max, cached_max, result_at, changing, done, count, .. } =
             *self.progress;
         // The operation's number stands before its result.
         let used = result_at + 4;

@@ -15,7 +15,7 @@ use wire::xdr::{Encode, Writer};
 use super::acl;
 use super::fh::Target;
 use super::idmap::{IdMap, Whose};
-use super::run::{Fail, Run};
+use super::run::{CompoundContext, Fail};
 
 /// What can be asked for.
 const READABLE: Bitmap4 = Bitmap4::of(&[
@@ -268,7 +268,7 @@ pub(super) struct Wanted {
 /// NFS4ERR_ATTRNOTSUPP, NFS4ERR_INVAL (not to be set, or no such value), NFS4ERR_BADOWNER,
 /// NFS4ERR_BADXDR.
 pub(super) fn of_new(
-    run: &Run<'_>,
+    run: &CompoundContext<'_>,
     dir: &Target,
     fattr: &Fattr4<'_>,
     is_dir: bool,

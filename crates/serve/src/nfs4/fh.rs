@@ -8,7 +8,7 @@ use vfs::share::{Share, has_form};
 use wire::nfs4::{Fh4, GetfhResOk4, Nfsstat4, PutfhArgs4};
 
 use super::pseudo::Pseudo;
-use super::run::{Handled, Run};
+use super::run::{CompoundContext, Handled};
 
 /// What a file handle stands for.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl Target {
     }
 }
 
-pub(super) fn putfh(run: &mut Run<'_>, args: &PutfhArgs4<'_>) -> Handled {
+pub(super) fn putfh(run: &mut CompoundContext<'_>, args: &PutfhArgs4<'_>) -> Handled {
     let handle = Handle::new(args.object.0).ok_or(Nfsstat4::BADHANDLE)?;
     let place = match Pseudo::from_handle(&handle) {
         Some(pseudo) => Place::Pseudo(pseudo),
@@ -80,24 +80,24 @@ pub(super) fn putfh(run: &mut Run<'_>, args: &PutfhArgs4<'_>) -> Handled {
     run.ok(&())
 }
 
-pub(super) fn putrootfh(run: &mut Run<'_>) -> Handled {
+pub(super) fn putrootfh(run: &mut CompoundContext<'_>) -> Handled {
     run.set_current(Place::Pseudo(Pseudo::Root));
     run.ok(&())
 }
 
-pub(super) fn getfh(run: &mut Run<'_>) -> Handled {
+pub(super) fn getfh(run: &mut CompoundContext<'_>) -> Handled {
     let handle = run.current()?.handle();
     run.ok(&GetfhResOk4 { object: Fh4(handle.as_bytes()) })
 }
 
-pub(super) fn savefh(run: &mut Run<'_>) -> Handled {
+pub(super) fn savefh(run: &mut CompoundContext<'_>) -> Handled {
     let current = run.current()?.clone();
     run.progress.saved = Some(current);
     run.progress.saved_stateid = run.progress.current_stateid;
     run.ok(&())
 }
 
-pub(super) fn restorefh(run: &mut Run<'_>) -> Handled {
+pub(super) fn restorefh(run: &mut CompoundContext<'_>) -> Handled {
     let missing = if run.minor() == 0 { Nfsstat4::RESTOREFH } else { Nfsstat4::NOFILEHANDLE };
     let saved = run.progress.saved.clone().ok_or(missing)?;
     run.progress.current = Some(saved);

@@ -13,16 +13,16 @@ use wire::nfs4::{
 use wire::xdr::{Encode, Writer, padding};
 
 use super::fh::Target;
-use super::run::{Fail, Handled, Run, context};
+use super::run::{CompoundContext, Fail, Handled, context};
 use crate::rpc::{from_file, read_or_run};
 
 /// The current file, which must hold data.
-pub(super) fn file(run: &mut Run<'_>) -> Result<Target, Fail> {
+pub(super) fn file(run: &mut CompoundContext<'_>) -> Result<Target, Fail> {
     run.target(Nfsstat4::ISDIR)
 }
 
 /// What to answer about a file that has no data.
-pub(super) fn no_data(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
+pub(super) fn no_data(run: &CompoundContext<'_>, target: &Target) -> Result<(), Fail> {
     let status = match target.share.fs.getattr(run.cx(), &target.handle)?.kind {
         FileType::Regular => return Ok(()),
         FileType::Directory => Nfsstat4::ISDIR,
@@ -33,7 +33,7 @@ pub(super) fn no_data(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
     Err(status.into())
 }
 
-pub(super) fn read(run: &mut Run<'_>, args: &ReadArgs4) -> Handled {
+pub(super) fn read(run: &mut CompoundContext<'_>, args: &ReadArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
     run.check_io(&args.stateid, share4::ACCESS_READ)?;
@@ -62,7 +62,7 @@ const READ_FRAME: usize = 15;
 
 /// What to send from the file itself, behind all other results. Not in a compound that has changed
 /// something, whose reply may have to wait or be kept, nor where the slot is to keep it.
-fn extent(run: &Run<'_>, target: &Target, args: &ReadArgs4) -> Option<Extent> {
+fn extent(run: &CompoundContext<'_>, target: &Target, args: &ReadArgs4) -> Option<Extent> {
     let room = run.room_for_last()?.checked_sub(READ_FRAME)?;
     let file = (&*target.share.fs, &target.handle);
     let extent = from_file(file, run.cx(), run.peer.transport, (args.offset, args.count))?;
@@ -70,7 +70,7 @@ fn extent(run: &Run<'_>, target: &Target, args: &ReadArgs4) -> Option<Extent> {
 }
 
 /// What a failed READ or WRITE has to say: of a file that has no data, that.
-fn refine(run: &Run<'_>, target: &Target, status: Status) -> Fail {
+fn refine(run: &CompoundContext<'_>, target: &Target, status: Status) -> Fail {
     match status {
         Status::Invalid | Status::IsDirectory | Status::BadType => {
             no_data(run, target).err().unwrap_or_else(|| status.into())
@@ -81,7 +81,7 @@ fn refine(run: &Run<'_>, target: &Target, status: Status) -> Fail {
 
 /// Writes length and data, reading the data straight into its place.
 fn data_into_reply(
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     target: &Target,
     offset: u64,
     count: u32,
@@ -110,7 +110,7 @@ fn data_into_reply(
 
 /// Pieces of data and holes in turn. A file system that cannot tell holes has none: what is in
 /// them is then told as the zeros that it is.
-pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
+pub(super) fn read_plus(run: &mut CompoundContext<'_>, args: &ReadPlusArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
     run.check_io(&args.stateid, share4::ACCESS_READ)?;
@@ -155,7 +155,11 @@ pub(super) fn read_plus(run: &mut Run<'_>, args: &ReadPlusArgs4) -> Handled {
 
 /// The end of the hole that `at` is in, and whether the file ends there; `None` in data and
 /// beyond the end. Who may only execute the file is told of no holes, and reads all as data.
-fn hole_at(run: &Run<'_>, target: &Target, at: u64) -> Result<Option<(u64, bool)>, Fail> {
+fn hole_at(
+    run: &CompoundContext<'_>,
+    target: &Target,
+    at: u64,
+) -> Result<Option<(u64, bool)>, Fail> {
     let fs = &target.share.fs;
     match fs.seek(run.cx(), &target.handle, at, Seek::Data) {
         Ok(Some(data)) if data > at => Ok(Some((data, false))),
@@ -169,7 +173,7 @@ fn hole_at(run: &Run<'_>, target: &Target, at: u64) -> Result<Option<(u64, bool)
 }
 
 /// Where the data that `at` is in ends, at most `end`.
-fn next_hole(run: &Run<'_>, target: &Target, at: u64, end: u64) -> Result<u64, Fail> {
+fn next_hole(run: &CompoundContext<'_>, target: &Target, at: u64, end: u64) -> Result<u64, Fail> {
     match target.share.fs.seek(run.cx(), &target.handle, at, Seek::Hole) {
         Ok(Some(hole)) if hole > at => Ok(hole.min(end)),
         Ok(_) | Err(Status::TooLarge | Status::Access) => Ok(end),
@@ -177,7 +181,7 @@ fn next_hole(run: &Run<'_>, target: &Target, at: u64, end: u64) -> Result<u64, F
     }
 }
 
-pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {
+pub(super) fn write(run: &mut CompoundContext<'_>, args: &WriteArgs4<'_>) -> Handled {
     run.range(args.offset, args.data.len() as u32, true);
     let target = file(run)?;
     let stable = match args.stable {
@@ -201,11 +205,11 @@ pub(super) fn write(run: &mut Run<'_>, args: &WriteArgs4<'_>) -> Handled {
 }
 
 /// The write verifier (`writeverf`).
-pub(super) fn verifier(run: &Run<'_>, target: &Target) -> [u8; 8] {
+pub(super) fn verifier(run: &CompoundContext<'_>, target: &Target) -> [u8; 8] {
     target.share.fs.write_verifier(run.service.verifier)
 }
 
-pub(super) fn commit(run: &mut Run<'_>, args: &CommitArgs4) -> Handled {
+pub(super) fn commit(run: &mut CompoundContext<'_>, args: &CommitArgs4) -> Handled {
     run.range(args.offset, args.count, false);
     let target = file(run)?;
     no_data(run, &target)?;
@@ -217,7 +221,7 @@ pub(super) fn commit(run: &mut Run<'_>, args: &CommitArgs4) -> Handled {
     run.ok(&CommitResOk4 { writeverf: verifier(run, &target) })
 }
 
-pub(super) fn readlink(run: &mut Run<'_>) -> Handled {
+pub(super) fn readlink(run: &mut CompoundContext<'_>) -> Handled {
     let wrong = if run.minor() == 0 { Nfsstat4::INVAL } else { Nfsstat4::WRONG_TYPE };
     let target = run.target(wrong)?;
     if target.share.fs.getattr(run.cx(), &target.handle)?.kind != FileType::Symlink {
@@ -228,7 +232,7 @@ pub(super) fn readlink(run: &mut Run<'_>) -> Handled {
 }
 
 /// Advice is taken and nothing done about it: no hint is promised back.
-pub(super) fn io_advise(run: &mut Run<'_>, args: &IoAdviseArgs4) -> Handled {
+pub(super) fn io_advise(run: &mut CompoundContext<'_>, args: &IoAdviseArgs4) -> Handled {
     let target = file(run)?;
     no_data(run, &target)?;
     run.check_io(&args.stateid, share4::ACCESS_READ)?;

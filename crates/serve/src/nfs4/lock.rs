@@ -7,7 +7,7 @@ use wire::nfs4::{
 };
 use wire::xdr::Encode;
 
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::{Client, LockRefused, Locking};
 use super::stateful::{InTurn, Stateful, regular};
 
@@ -40,12 +40,12 @@ fn denied<'a>(held: &'a Held) -> LockRes4<'a, StateidResOk4> {
     })
 }
 
-fn say_denied(run: &mut Run<'_>, held: &Held) -> Handled {
+fn say_denied(run: &mut CompoundContext<'_>, held: &Held) -> Handled {
     denied(held).encode(&mut run.writer());
     Err(Fail::Written(Nfsstat4::DENIED))
 }
 
-fn answer(run: &mut Run<'_>, outcome: Result<Stateid4, LockRefused>) -> Handled {
+fn answer(run: &mut CompoundContext<'_>, outcome: Result<Stateid4, LockRefused>) -> Handled {
     match outcome {
         Ok(stateid) => {
             if run.minor() > 0 {
@@ -58,7 +58,11 @@ fn answer(run: &mut Run<'_>, outcome: Result<Stateid4, LockRefused>) -> Handled 
     }
 }
 
-pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -> Handled {
+pub(super) fn lock(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &LockArgs4<'_>,
+) -> Handled {
     may_end_others(run)?;
     match &args.locker {
         Locker4::New(new) => {
@@ -106,7 +110,7 @@ pub(super) fn lock(keeper: &Stateful, run: &mut Run<'_>, args: &LockArgs4<'_>) -
 }
 
 /// Who is in the way and went away is ended, and its record with it: not on a connection's thread.
-fn may_end_others(run: &Run<'_>) -> Handled {
+fn may_end_others(run: &CompoundContext<'_>) -> Handled {
     if run.may_block { Ok(()) } else { Err(Fail::WouldBlock) }
 }
 
@@ -126,7 +130,11 @@ fn turn_of_lock(owner: &[u8], seqid: u32) -> InTurn<'_> {
     InTurn { confirms: true, ..turn(true, owner, seqid) }
 }
 
-pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>) -> Handled {
+pub(super) fn lockt(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &LocktArgs4<'_>,
+) -> Handled {
     may_end_others(run)?;
     let client = keeper.of_clientid(run, args.owner.clientid)?;
     let (_, key) = regular(run)?;
@@ -144,7 +152,11 @@ pub(super) fn lockt(keeper: &Stateful, run: &mut Run<'_>, args: &LocktArgs4<'_>)
     }
 }
 
-pub(super) fn locku(keeper: &Stateful, run: &mut Run<'_>, args: &LockuArgs4) -> Handled {
+pub(super) fn locku(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &LockuArgs4,
+) -> Handled {
     let id = run.stateid(&args.lock_stateid)?;
     let client = keeper.of_stateid(run, &id)?;
     let owner = keeper.state.owner_of(&client, &id)?;
@@ -159,7 +171,7 @@ pub(super) fn locku(keeper: &Stateful, run: &mut Run<'_>, args: &LockuArgs4) -> 
 
 pub(super) fn release(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &ReleaseLockownerArgs4<'_>,
 ) -> Handled {
     let client = keeper.of_clientid(run, args.lock_owner.clientid)?;

@@ -42,11 +42,11 @@ use std::time::Duration;
 use vfs::share::Shares;
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
-pub use dispatch::Progress;
+pub use dispatch::CompoundState;
 pub use fh::{Place, Target};
 pub use idmap::IdMap;
 pub use names::{check_name, check_name_in, directory};
-pub use run::{Entered, Fail, Handled, Peer, Run};
+pub use run::{CompoundContext, Entered, Fail, Handled, Peer};
 pub use stateful::Stateful;
 pub use status::nfsstat4;
 
@@ -86,17 +86,22 @@ pub trait StateOps: Send + Sync {
     ///
     /// # Errors
     /// [`Fail`], with nothing written unless it says so.
-    fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled;
+    fn operate(&self, run: &mut CompoundContext<'_>, op: &ArgOp<'_>) -> Handled;
 
     /// An operation has succeeded: where the client is may be remembered, for people.
-    fn met(&self, _run: &Run<'_>, _op: &ArgOp<'_>) {}
+    fn met(&self, _run: &CompoundContext<'_>, _op: &ArgOp<'_>) {}
 
     /// Whether a stateid that is none of the special ones may be used for this access
     /// (`share4::ACCESS_READ`, `ACCESS_WRITE`) to the current file.
     ///
     /// # Errors
     /// The status to answer; or that it must be asked where it may block.
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail>;
+    fn check_io(
+        &self,
+        run: &CompoundContext<'_>,
+        stateid: &Stateid4,
+        access: u32,
+    ) -> Result<(), Fail>;
 
     /// Whether the special stateids may be used for this access to the current file: NFS4ERR_GRACE
     /// in the grace period, NFS4ERR_LOCKED or NFS4ERR_DELAY where deny modes, mandatory locks or
@@ -104,7 +109,7 @@ pub trait StateOps: Send + Sync {
     ///
     /// # Errors
     /// The status to answer.
-    fn check_special(&self, _run: &Run<'_>, _access: u32) -> Result<(), Fail> {
+    fn check_special(&self, _run: &CompoundContext<'_>, _access: u32) -> Result<(), Fail> {
         Ok(())
     }
 
@@ -119,7 +124,7 @@ pub trait StateOps: Send + Sync {
 
     /// The compound, which holds a slot, has ended with these results (COMPOUND4res); with none,
     /// they are not to be had again.
-    fn finish(&self, _progress: &Progress, _results: &[u8]) {}
+    fn finish(&self, _progress: &CompoundState, _results: &[u8]) {}
 }
 
 /// Whether an operation belongs to [`StateOps`].
@@ -158,11 +163,11 @@ pub fn is_stateful(op: &ArgOp<'_>) -> bool {
 pub struct NoState;
 
 impl StateOps for NoState {
-    fn operate(&self, _: &mut Run<'_>, _: &ArgOp<'_>) -> Handled {
+    fn operate(&self, _: &mut CompoundContext<'_>, _: &ArgOp<'_>) -> Handled {
         Err(Fail::Status(Nfsstat4::NOTSUPP))
     }
 
-    fn check_io(&self, _: &Run<'_>, _: &Stateid4, _: u32) -> Result<(), Fail> {
+    fn check_io(&self, _: &CompoundContext<'_>, _: &Stateid4, _: u32) -> Result<(), Fail> {
         Err(Nfsstat4::BAD_STATEID.into())
     }
 }

@@ -11,7 +11,7 @@ use wire::xdr::Seq;
 
 use super::fh::{Place, Target};
 use super::pseudo::{Below, Pseudo};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// Checks a name that a client sends; see the module for what is refused.
 pub fn check_name(name: &[u8], name_max: u32) -> Result<(), Nfsstat4> {
@@ -38,7 +38,7 @@ fn root_of(share: &Arc<Share>) -> Place {
 }
 
 /// Finds a name in a directory.
-fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
+fn find(run: &mut CompoundContext<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
     match place {
         Place::Pseudo(pseudo) => {
             check_name_in(place, name)?;
@@ -75,7 +75,7 @@ fn find(run: &mut Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
 ///
 /// # Errors
 /// NFS4ERR_SYMLINK for a symbolic link, NFS4ERR_NOTDIR for the rest.
-pub fn directory(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
+pub fn directory(run: &CompoundContext<'_>, target: &Target) -> Result<(), Fail> {
     match target.share.fs.getattr(run.cx(), &target.handle)?.kind {
         FileType::Directory => Ok(()),
         FileType::Symlink => Err(Nfsstat4::SYMLINK.into()),
@@ -83,7 +83,7 @@ pub fn directory(run: &Run<'_>, target: &Target) -> Result<(), Fail> {
     }
 }
 
-pub(super) fn lookup(run: &mut Run<'_>, args: &LookupArgs4<'_>) -> Handled {
+pub(super) fn lookup(run: &mut CompoundContext<'_>, args: &LookupArgs4<'_>) -> Handled {
     let place = run.current()?.clone();
     let found = find(run, &place, args.objname.0)?;
     run.set_current(found);
@@ -91,7 +91,7 @@ pub(super) fn lookup(run: &mut Run<'_>, args: &LookupArgs4<'_>) -> Handled {
 }
 
 /// The directory above.
-fn parent(run: &mut Run<'_>, place: &Place) -> Result<Place, Fail> {
+fn parent(run: &mut CompoundContext<'_>, place: &Place) -> Result<Place, Fail> {
     match place {
         Place::Pseudo(pseudo) => Ok(Place::Pseudo(pseudo.parent().ok_or(Nfsstat4::NOENT)?)),
         Place::File(target) if target.is_root() => Ok(Place::Pseudo(Pseudo::Export)),
@@ -104,14 +104,14 @@ fn parent(run: &mut Run<'_>, place: &Place) -> Result<Place, Fail> {
     }
 }
 
-pub(super) fn lookupp(run: &mut Run<'_>) -> Handled {
+pub(super) fn lookupp(run: &mut CompoundContext<'_>) -> Handled {
     let place = run.current()?.clone();
     let above = parent(run, &place)?;
     run.set_current(above);
     run.ok(&())
 }
 
-pub(super) fn secinfo(run: &mut Run<'_>, args: &SecinfoArgs4<'_>) -> Handled {
+pub(super) fn secinfo(run: &mut CompoundContext<'_>, args: &SecinfoArgs4<'_>) -> Handled {
     let place = run.current()?.clone();
     let named = match find(run, &place, args.name.0) {
         // That is what is asked for (RFC 8881 §2.6.3.1.1.8): with which flavour it would be let in.
@@ -122,7 +122,7 @@ pub(super) fn secinfo(run: &mut Run<'_>, args: &SecinfoArgs4<'_>) -> Handled {
 }
 
 /// The root of a share that the caller is not let into as it comes.
-fn share_below(run: &Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
+fn share_below(run: &CompoundContext<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail> {
     let Place::Pseudo(pseudo) = place else { return Err(Nfsstat4::WRONGSEC.into()) };
     let shares = run.service.shares.load();
     match pseudo.lookup(&shares, name) {
@@ -131,7 +131,7 @@ fn share_below(run: &Run<'_>, place: &Place, name: &[u8]) -> Result<Place, Fail>
     }
 }
 
-pub(super) fn secinfo_no_name(run: &mut Run<'_>, args: &SecinfoNoNameArgs4) -> Handled {
+pub(super) fn secinfo_no_name(run: &mut CompoundContext<'_>, args: &SecinfoNoNameArgs4) -> Handled {
     let place = run.current()?.clone();
     let named = match args.style {
         0 => place,
@@ -141,7 +141,7 @@ pub(super) fn secinfo_no_name(run: &mut Run<'_>, args: &SecinfoNoNameArgs4) -> H
     flavors(run, &named)
 }
 
-fn flavors(run: &mut Run<'_>, place: &Place) -> Handled {
+fn flavors(run: &mut CompoundContext<'_>, place: &Place) -> Handled {
     let flavors = run.flavors(place)?;
     // From 4.1 on the current file handle is consumed (RFC 8881 §2.6.3.1.1.8).
     if run.minor() > 0 {

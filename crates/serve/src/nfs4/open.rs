@@ -19,7 +19,7 @@ use super::deleg;
 use super::fattr::{Wanted, of_new};
 use super::fh::{Place, Target};
 use super::names::{check_name_in, directory};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::Client;
 use super::stateful::{InTurn, Stateful, check_regular, regular};
 
@@ -39,7 +39,11 @@ struct Found {
     then: Option<SetAttr>,
 }
 
-pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Handled {
+pub(super) fn open(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &OpenArgs4<'_>,
+) -> Handled {
     if !run.may_block {
         return Err(Fail::WouldBlock);
     }
@@ -76,7 +80,7 @@ pub(super) fn open(keeper: &Stateful, run: &mut Run<'_>, args: &OpenArgs4<'_>) -
 /// Opens the file that was found, and answers.
 fn finish(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &OpenArgs4<'_>,
     client: &Arc<Client>,
     share: Share,
@@ -125,7 +129,11 @@ fn finish(
     })
 }
 
-fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, Nfsstat4> {
+fn share_of(
+    run: &CompoundContext<'_>,
+    share_access: u32,
+    share_deny: u32,
+) -> Result<Share, Nfsstat4> {
     let wants = share4::WANT_DELEG_MASK
         | share4::WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL
         | share4::WANT_PUSH_DELEG_WHEN_UNCONTENDED;
@@ -140,7 +148,7 @@ fn share_of(run: &Run<'_>, share_access: u32, share_deny: u32) -> Result<Share, 
 
 /// What to say of files that cannot be opened: 4.0 has NFS4ERR_SYMLINK for all that is neither
 /// a regular file nor a directory (RFC 7530 §16.16.5).
-fn check_kind(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
+fn check_kind(run: &CompoundContext<'_>, kind: FileType) -> Result<(), Fail> {
     match kind {
         FileType::Regular | FileType::Directory => check_regular(run, kind),
         _ if run.minor() == 0 => Err(Nfsstat4::SYMLINK.into()),
@@ -149,7 +157,7 @@ fn check_kind(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 }
 
 /// Who may execute a file may open it for reading, as a client must to run it (RFC 1813 §4.4).
-fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail> {
+fn check_rights(run: &CompoundContext<'_>, target: &Target, share: Share) -> Result<(), Fail> {
     let (reads, writes) = (share.access & SHARE_READ != 0, share.access & SHARE_WRITE != 0);
     // Nobody may write there, whatever the file's own rights are.
     if writes && target.share.read_only {
@@ -163,7 +171,7 @@ fn check_rights(run: &Run<'_>, target: &Target, share: Share) -> Result<(), Fail
     if may { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
 }
 
-fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
+fn find(run: &mut CompoundContext<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
     match args.claim {
         OpenClaim4::Null(name) => by_name(run, name.0, &args.openhow),
         OpenClaim4::DelegateCur(claim) => by_name(run, claim.file.0, &args.openhow),
@@ -180,7 +188,7 @@ fn find(run: &mut Run<'_>, args: &OpenArgs4<'_>) -> Result<Found, Fail> {
     }
 }
 
-fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found, Fail> {
+fn by_name(run: &mut CompoundContext<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found, Fail> {
     let place = run.current()?.clone();
     let dir = run.target(match how {
         Openflag4::Nocreate(()) => Nfsstat4::NOENT,
@@ -230,7 +238,7 @@ fn by_name(run: &mut Run<'_>, name: &[u8], how: &Openflag4<'_>) -> Result<Found,
 }
 
 fn existing(
-    run: &Run<'_>,
+    run: &CompoundContext<'_>,
     dir: &Target,
     name: &[u8],
     then: Option<SetAttr>,
@@ -245,7 +253,12 @@ fn existing(
 }
 
 /// Makes a file that must not be there, with its attributes and its access control list.
-fn made_as(run: &mut Run<'_>, dir: &Target, name: &[u8], wanted: Wanted) -> Result<Found, Fail> {
+fn made_as(
+    run: &mut CompoundContext<'_>,
+    dir: &Target,
+    name: &[u8],
+    wanted: Wanted,
+) -> Result<Found, Fail> {
     let Wanted { set, aces, mask } = wanted;
     let found = made(run, dir, name, CreateHow::Guarded(set), mask)?;
     if let Some(aces) = aces {
@@ -255,7 +268,7 @@ fn made_as(run: &mut Run<'_>, dir: &Target, name: &[u8], wanted: Wanted) -> Resu
 }
 
 fn made(
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     dir: &Target,
     name: &[u8],
     how: CreateHow,
@@ -279,7 +292,11 @@ fn turn(owner: &[u8], seqid: u32, confirms: bool) -> InTurn<'_> {
     InTurn { locks: false, owner, seqid, may_start: false, confirms, opens: false }
 }
 
-pub(super) fn confirm(keeper: &Stateful, run: &mut Run<'_>, args: &OpenConfirmArgs4) -> Handled {
+pub(super) fn confirm(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &OpenConfirmArgs4,
+) -> Handled {
     let client = keeper.of_stateid(run, &args.open_stateid)?;
     let owner = keeper.state.owner_of(&client, &args.open_stateid)?;
     keeper.in_turn(run, &client, &turn(owner.id(), args.seqid, true), |run, confirmed| {
@@ -294,7 +311,7 @@ pub(super) fn confirm(keeper: &Stateful, run: &mut Run<'_>, args: &OpenConfirmAr
 
 pub(super) fn downgrade(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &OpenDowngradeArgs4,
 ) -> Handled {
     let id = run.stateid(&args.open_stateid)?;
@@ -311,7 +328,11 @@ pub(super) fn downgrade(
     })
 }
 
-pub(super) fn close(keeper: &Stateful, run: &mut Run<'_>, args: &CloseArgs4) -> Handled {
+pub(super) fn close(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &CloseArgs4,
+) -> Handled {
     let id = run.stateid(&args.open_stateid)?;
     let client = keeper.of_stateid(run, &id)?;
     let owner = keeper.state.owner_of(&client, &id)?;

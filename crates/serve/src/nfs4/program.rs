@@ -13,7 +13,7 @@ use vfs::status::Status;
 use wire::nfs4::{ArgOp, Bitmap4, CompoundArgs, NFS_V4, NFS4_PROGRAM, Opnum4, attr4};
 use wire::xdr::{Decode, Encode, Reader, Writer};
 
-use super::dispatch::Progress;
+use super::dispatch::CompoundState;
 use super::run::Peer;
 use super::{Nfs4, nfsstat4};
 use crate::rpc::{Call, DispatchResult, Handled, OnFlushed, Procedure, Program, Resume};
@@ -143,7 +143,7 @@ fn result_max(op: &ArgOp<'_>) -> usize {
 /// A compound under way.
 struct Compound {
     nfs: Arc<Nfs4>,
-    progress: Box<Progress>,
+    progress: Box<CompoundState>,
     /// What is written of its results, while it is between threads.
     results: Vec<u8>,
 }

@@ -13,7 +13,7 @@ use vfs::status::Status;
 use wire::nfs4::{Nfsstat4, Stateid4, share4};
 use wire::xdr::{Encode, Writer};
 
-use super::dispatch::Progress;
+use super::dispatch::CompoundState;
 use super::fh::{Place, Target};
 use super::status::nfsstat4;
 use super::{Nfs4, Slot};
@@ -110,13 +110,17 @@ impl Entered {
 }
 
 /// Who asks, for the file contract: as the share that was entered says.
-pub(super) fn context<'b>(progress: &'b Progress, peer: &Peer<'b>, may_block: bool) -> Context<'b> {
+pub(super) fn context<'b>(
+    progress: &'b CompoundState,
+    peer: &Peer<'b>,
+    may_block: bool,
+) -> Context<'b> {
     let replaced = progress.entered.as_ref().and_then(|entered| entered.cred.as_ref());
     Context { cred: replaced.unwrap_or(peer.cred), may_block }
 }
 
 /// A compound being run.
-pub struct Run<'a> {
+pub struct CompoundContext<'a> {
     /// The service.
     pub service: &'a Nfs4,
     /// Who calls.
@@ -124,14 +128,14 @@ pub struct Run<'a> {
     /// False on a connection's thread: answer from memory or [`Fail::WouldBlock`].
     pub may_block: bool,
     /// How far it has got.
-    pub progress: &'a mut Progress,
+    pub progress: &'a mut CompoundState,
     /// Where results go.
     pub out: &'a mut ReplyBuf,
     /// The facts of the operation at hand.
     pub facts: OpRecord,
 }
 
-impl Run<'_> {
+impl CompoundContext<'_> {
     /// Does an operation, or a part of one. If it panics, that operation fails, the compound ends
     /// with it as with any failure, and its slot and its owner's sequence go on.
     ///
@@ -187,7 +191,7 @@ impl Run<'_> {
     /// The flavours with which the share of `place` takes calls of this caller.
     ///
     /// # Errors
-    /// It takes none, whatever the flavour: as [`Run::enter`].
+    /// It takes none, whatever the flavour: as [`CompoundContext::enter`].
     pub(super) fn flavors(&self, place: &Place) -> Result<Flavors, Nfsstat4> {
         let Place::File(target) = place else { return Ok(Flavors::ALL) };
         match share::Entered::new(&target.share, &self.peer.origin()).at_best() {
@@ -307,7 +311,7 @@ impl Run<'_> {
         state.check_io(self, &stateid, access)
     }
 
-    /// As [`Run::check_io`], for a write.
+    /// As [`CompoundContext::check_io`], for a write.
     ///
     /// # Errors
     /// What to answer.

@@ -10,7 +10,7 @@ use wire::xdr::Seq;
 
 use super::Slot;
 use super::client::wait_for_records;
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::back::CallbackCred;
 use super::state::{NewSession, Turn};
 use super::stateful::Stateful;
@@ -24,7 +24,7 @@ const CREATE_FLAGS: u32 =
 
 pub(super) fn create(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &CreateSessionArgs4<'_>,
 ) -> Handled {
     if args.flags & !CREATE_FLAGS != 0 {
@@ -59,7 +59,11 @@ pub(super) fn create(
     run.ok(&done)
 }
 
-pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &DestroySessionArgs4) -> Handled {
+pub(super) fn destroy(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &DestroySessionArgs4,
+) -> Handled {
     let own = run.progress.slot.is_some_and(|slot| slot.session == args.sessionid);
     if own && run.progress.done + 1 != run.progress.count {
         return Err(Nfsstat4::NOT_ONLY_OP.into());
@@ -68,7 +72,11 @@ pub(super) fn destroy(keeper: &Stateful, run: &mut Run<'_>, args: &DestroySessio
     run.ok(&())
 }
 
-pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs4) -> Handled {
+pub(super) fn sequence(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &SequenceArgs4,
+) -> Handled {
     let session = keeper.state.session(&args.sessionid)?;
     if run.progress.count > session.fore.maxoperations {
         return Err(Nfsstat4::TOO_MANY_OPS.into());
@@ -102,7 +110,11 @@ pub(super) fn sequence(keeper: &Stateful, run: &mut Run<'_>, args: &SequenceArgs
 }
 
 /// Any connection serves any session (SP4_NONE), so only the back channel is to be remembered.
-pub(super) fn bind(keeper: &Stateful, run: &mut Run<'_>, args: &BindConnArgs4) -> Handled {
+pub(super) fn bind(
+    keeper: &Stateful,
+    run: &mut CompoundContext<'_>,
+    args: &BindConnArgs4,
+) -> Handled {
     let session = keeper.state.session(&args.sessid)?;
     session.client.renew(keeper.now());
     let back = match args.dir {
@@ -128,7 +140,7 @@ pub(super) fn bind(keeper: &Stateful, run: &mut Run<'_>, args: &BindConnArgs4) -
 /// BACKCHANNEL_CTL (RFC 8881 §18.33).
 pub(super) fn backchannel_ctl(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &BackchannelCtlArgs4<'_>,
 ) -> Handled {
     let slot = run.progress.slot.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
@@ -140,7 +152,7 @@ pub(super) fn backchannel_ctl(
 
 pub(super) fn test_stateid(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &TestStateidArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;
@@ -150,7 +162,7 @@ pub(super) fn test_stateid(
 
 pub(super) fn free_stateid(
     keeper: &Stateful,
-    run: &mut Run<'_>,
+    run: &mut CompoundContext<'_>,
     args: &FreeStateidArgs4,
 ) -> Handled {
     let client = keeper.of_session(run)?;

@@ -10,9 +10,9 @@ use vfs::locks::{FileKey, Owner, Protocol};
 use wire::nfs4::{ArgOp, Nfsstat4, Stateid4};
 
 use super::fh::{Place, Target};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 use super::state::{Client, OwnerTurn, State};
-use super::{Progress, StateOps, client, deleg, lock, open, session};
+use super::{CompoundState, StateOps, client, deleg, lock, open, session};
 
 /// Keeps the state of all clients.
 pub struct Stateful {
@@ -50,13 +50,17 @@ impl Stateful {
     }
 
     /// The client of a 4.1 compound.
-    pub(super) fn of_session(&self, run: &Run<'_>) -> Result<Arc<Client>, Nfsstat4> {
+    pub(super) fn of_session(&self, run: &CompoundContext<'_>) -> Result<Arc<Client>, Nfsstat4> {
         let session = run.progress.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
         Ok(Arc::clone(&session.client))
     }
 
     /// The client that a stateid in this compound is of.
-    pub(super) fn of_stateid(&self, run: &Run<'_>, id: &Stateid4) -> Result<Arc<Client>, Nfsstat4> {
+    pub(super) fn of_stateid(
+        &self,
+        run: &CompoundContext<'_>,
+        id: &Stateid4,
+    ) -> Result<Arc<Client>, Nfsstat4> {
         match run.minor() {
             0 if id.is_special() => Err(Nfsstat4::BAD_STATEID),
             0 => self.state.client_of(id, self.now()),
@@ -65,7 +69,11 @@ impl Stateful {
     }
 
     /// The client that names itself in this compound, by session from 4.1 on.
-    pub(super) fn of_clientid(&self, run: &Run<'_>, id: u64) -> Result<Arc<Client>, Nfsstat4> {
+    pub(super) fn of_clientid(
+        &self,
+        run: &CompoundContext<'_>,
+        id: u64,
+    ) -> Result<Arc<Client>, Nfsstat4> {
         match run.minor() {
             0 => self.state.renew(id, self.now()),
             _ => self.of_session(run),
@@ -76,7 +84,7 @@ impl Stateful {
     /// when the file is gone.
     pub(super) fn given_back(
         &self,
-        run: &mut Run<'_>,
+        run: &mut CompoundContext<'_>,
         client: &Client,
         id: &Stateid4,
     ) -> Result<FileKey, Fail> {
@@ -91,10 +99,10 @@ impl Stateful {
     /// the slot has seen to that.
     pub(super) fn in_turn(
         &self,
-        run: &mut Run<'_>,
+        run: &mut CompoundContext<'_>,
         client: &Client,
         turn: &InTurn<'_>,
-        act: impl FnOnce(&mut Run<'_>, bool) -> Handled,
+        act: impl FnOnce(&mut CompoundContext<'_>, bool) -> Handled,
     ) -> Handled {
         if run.minor() > 0 {
             return act(run, true);
@@ -157,12 +165,12 @@ pub(super) struct InTurn<'a> {
     pub opens: bool,
 }
 
-fn current_handle(run: &Run<'_>) -> Option<Handle> {
+fn current_handle(run: &CompoundContext<'_>) -> Option<Handle> {
     run.current().ok().map(Place::handle)
 }
 
 /// The current file, which must be a regular one, and what it is locked by.
-pub(super) fn regular(run: &mut Run<'_>) -> Result<(Target, FileKey), Fail> {
+pub(super) fn regular(run: &mut CompoundContext<'_>) -> Result<(Target, FileKey), Fail> {
     let target = run.target(Nfsstat4::ISDIR)?;
     let attr = target.share.fs.getattr(run.cx(), &target.handle)?;
     check_regular(run, attr.kind)?;
@@ -170,7 +178,7 @@ pub(super) fn regular(run: &mut Run<'_>) -> Result<(Target, FileKey), Fail> {
 }
 
 /// What to say of files that are not regular (RFC 7530 §16.16.5, RFC 8881 §18.16.3).
-pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
+pub(super) fn check_regular(run: &CompoundContext<'_>, kind: FileType) -> Result<(), Fail> {
     Err(match kind {
         FileType::Regular => return Ok(()),
         FileType::Directory => Nfsstat4::ISDIR,
@@ -182,13 +190,13 @@ pub(super) fn check_regular(run: &Run<'_>, kind: FileType) -> Result<(), Fail> {
 }
 
 /// The current file's key. A file in the pseudo file system has none: there is nothing to lock.
-fn key_of(run: &Run<'_>) -> Result<Option<FileKey>, Fail> {
+fn key_of(run: &CompoundContext<'_>) -> Result<Option<FileKey>, Fail> {
     let Ok(Place::File(target)) = run.current() else { return Ok(None) };
     Ok(Some(target.share.fs.file_key(run.cx(), &target.handle)?))
 }
 
 impl StateOps for Stateful {
-    fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled {
+    fn operate(&self, run: &mut CompoundContext<'_>, op: &ArgOp<'_>) -> Handled {
         match op {
             ArgOp::Setclientid(args) => client::setclientid(self, run, args),
             ArgOp::SetclientidConfirm(args) => client::confirm(self, run, args),
@@ -217,17 +225,22 @@ impl StateOps for Stateful {
         }
     }
 
-    fn met(&self, run: &Run<'_>, op: &ArgOp<'_>) {
+    fn met(&self, run: &CompoundContext<'_>, op: &ArgOp<'_>) {
         self.note_peer(run, op);
     }
 
-    fn check_io(&self, run: &Run<'_>, stateid: &Stateid4, access: u32) -> Result<(), Fail> {
+    fn check_io(
+        &self,
+        run: &CompoundContext<'_>,
+        stateid: &Stateid4,
+        access: u32,
+    ) -> Result<(), Fail> {
         let client = self.of_stateid(run, stateid)?;
         let key = key_of(run)?.ok_or(Nfsstat4::BAD_STATEID)?;
         Ok(self.state.check_io(&client, stateid, key, access as u8)?)
     }
 
-    fn check_special(&self, run: &Run<'_>, access: u32) -> Result<(), Fail> {
+    fn check_special(&self, run: &CompoundContext<'_>, access: u32) -> Result<(), Fail> {
         if self.state.in_grace() {
             return Err(Nfsstat4::GRACE.into());
         }
@@ -245,7 +258,7 @@ impl StateOps for Stateful {
         if self.state.in_grace() { Err(Nfsstat4::GRACE) } else { Ok(()) }
     }
 
-    fn finish(&self, progress: &Progress, results: &[u8]) {
+    fn finish(&self, progress: &CompoundState, results: &[u8]) {
         if let (Some(slot), Some(session)) = (progress.slot, &progress.session) {
             session.finish(slot.slot, results);
         }

@@ -58,7 +58,7 @@ const ADDRESS: (std::net::IpAddr, u16) =
 const GOOD: Stateid4 = Stateid4 { seqid: 1, other: [7; 12] };
 
 impl StateOps for OneStateid {
-    fn operate(&self, run: &mut Run<'_>, op: &ArgOp<'_>) -> Handled {
+    fn operate(&self, run: &mut CompoundContext<'_>, op: &ArgOp<'_>) -> Handled {
         match op {
             ArgOp::Sequence(args) => {
                 let slot = Slot { session: args.sessionid, slot: args.slotid };
@@ -76,7 +76,7 @@ impl StateOps for OneStateid {
         }
     }
 
-    fn check_io(&self, _: &Run<'_>, stateid: &Stateid4, _: u32) -> Result<(), Fail> {
+    fn check_io(&self, _: &CompoundContext<'_>, stateid: &Stateid4, _: u32) -> Result<(), Fail> {
         if *stateid == GOOD { Ok(()) } else { Err(Nfsstat4::BAD_STATEID.into()) }
     }
 }

@@ -11,10 +11,10 @@ use wire::xdr::Encode;
 
 use super::fh::Target;
 use super::io::{file, no_data, verifier};
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// The current file, to be changed in a range that must make sense.
-fn changed_file(run: &mut Run<'_>, args: &AllocateArgs4) -> Result<Target, Fail> {
+fn changed_file(run: &mut CompoundContext<'_>, args: &AllocateArgs4) -> Result<Target, Fail> {
     run.range(args.offset, u32::try_from(args.length).unwrap_or(u32::MAX), false);
     let target = file(run)?;
     no_data(run, &target)?;
@@ -25,7 +25,7 @@ fn changed_file(run: &mut Run<'_>, args: &AllocateArgs4) -> Result<Target, Fail>
     Ok(target)
 }
 
-pub(super) fn allocate(run: &mut Run<'_>, args: &AllocateArgs4) -> Handled {
+pub(super) fn allocate(run: &mut CompoundContext<'_>, args: &AllocateArgs4) -> Handled {
     let target = changed_file(run, args)?;
     let (cx, at) = (run.cx(), &target.handle);
     let done = target.share.fs.allocate(cx, at, args.offset, args.length)?;
@@ -33,7 +33,7 @@ pub(super) fn allocate(run: &mut Run<'_>, args: &AllocateArgs4) -> Handled {
     run.ok(&())
 }
 
-pub(super) fn deallocate(run: &mut Run<'_>, args: &AllocateArgs4) -> Handled {
+pub(super) fn deallocate(run: &mut CompoundContext<'_>, args: &AllocateArgs4) -> Handled {
     let target = changed_file(run, args)?;
     let (cx, at) = (run.cx(), &target.handle);
     let done = target.share.fs.deallocate(cx, at, args.offset, args.length)?;
@@ -41,7 +41,7 @@ pub(super) fn deallocate(run: &mut Run<'_>, args: &AllocateArgs4) -> Handled {
     run.ok(&())
 }
 
-pub(super) fn seek(run: &mut Run<'_>, args: &SeekArgs4) -> Handled {
+pub(super) fn seek(run: &mut CompoundContext<'_>, args: &SeekArgs4) -> Handled {
     run.range(args.offset, 0, false);
     let target = file(run)?;
     no_data(run, &target)?;
@@ -62,7 +62,11 @@ pub(super) fn seek(run: &mut Run<'_>, args: &SeekArgs4) -> Handled {
 }
 
 /// The saved file, which is read, and the current one, which is written; both of one share.
-fn two_files(run: &mut Run<'_>, from: &Stateid4, to: &Stateid4) -> Result<(Target, Target), Fail> {
+fn two_files(
+    run: &mut CompoundContext<'_>,
+    from: &Stateid4,
+    to: &Stateid4,
+) -> Result<(Target, Target), Fail> {
     run.current()?;
     let source = run.saved()?.target().ok_or(Nfsstat4::ISDIR)?;
     no_data(run, &source)?;
@@ -83,7 +87,7 @@ fn two_files(run: &mut Run<'_>, from: &Stateid4, to: &Stateid4) -> Result<(Targe
 }
 
 /// Whether the source has all that is to be copied: RFC 7862 §15.2.3 wants it so.
-fn within(run: &Run<'_>, source: &Target, offset: u64, count: u64) -> Handled {
+fn within(run: &CompoundContext<'_>, source: &Target, offset: u64, count: u64) -> Handled {
     let size = source.share.fs.getattr(run.cx(), &source.handle)?.size;
     match offset.checked_add(count) {
         Some(end) if end <= size => Ok(()),
@@ -91,7 +95,7 @@ fn within(run: &Run<'_>, source: &Target, offset: u64, count: u64) -> Handled {
     }
 }
 
-pub(super) fn copy(run: &mut Run<'_>, args: &CopyArgs4<'_>) -> Handled {
+pub(super) fn copy(run: &mut CompoundContext<'_>, args: &CopyArgs4<'_>) -> Handled {
     if !args.source_server.0.is_empty() {
         // From another server: not offered.
         return Err(Nfsstat4::NOTSUPP.into());
@@ -114,7 +118,7 @@ pub(super) fn copy(run: &mut Run<'_>, args: &CopyArgs4<'_>) -> Handled {
     Ok(())
 }
 
-pub(super) fn clone(run: &mut Run<'_>, args: &CloneArgs4) -> Handled {
+pub(super) fn clone(run: &mut CompoundContext<'_>, args: &CloneArgs4) -> Handled {
     run.range(args.dst_offset, u32::try_from(args.count).unwrap_or(u32::MAX), false);
     let (source, target) = two_files(run, &args.src_stateid, &args.dst_stateid)?;
     within(run, &source, args.src_offset, args.count)?;

@@ -12,7 +12,7 @@ use wire::xdr::{Encode, Writer, padding};
 
 use super::attr::change_info;
 use super::fh::Target;
-use super::run::{Fail, Handled, Run};
+use super::run::{CompoundContext, Fail, Handled};
 
 /// Bytes of LISTXATTRS4resok without names: cookie, count, eof.
 const LIST_HEAD: u32 = 8 + 4 + 4;
@@ -26,7 +26,7 @@ fn failed(status: Status) -> Fail {
     }
 }
 
-fn name_of<'a>(run: &mut Run<'_>, name: &'a [u8]) -> Result<(Target, &'a [u8]), Fail> {
+fn name_of<'a>(run: &mut CompoundContext<'_>, name: &'a [u8]) -> Result<(Target, &'a [u8]), Fail> {
     let target = run.target(Nfsstat4::NOTSUPP)?;
     match name {
         b"" => Err(Nfsstat4::INVAL.into()),
@@ -35,13 +35,13 @@ fn name_of<'a>(run: &mut Run<'_>, name: &'a [u8]) -> Result<(Target, &'a [u8]), 
     }
 }
 
-pub(super) fn get(run: &mut Run<'_>, args: &GetxattrArgs4<'_>) -> Handled {
+pub(super) fn get(run: &mut CompoundContext<'_>, args: &GetxattrArgs4<'_>) -> Handled {
     let (target, name) = name_of(run, args.name.0)?;
     let value = target.share.fs.get_xattr(run.cx(), &target.handle, name).map_err(failed)?;
     run.ok(&GetxattrResOk4 { value: &value })
 }
 
-pub(super) fn set(run: &mut Run<'_>, args: &SetxattrArgs4<'_>) -> Handled {
+pub(super) fn set(run: &mut CompoundContext<'_>, args: &SetxattrArgs4<'_>) -> Handled {
     let (target, name) = name_of(run, args.key.0)?;
     let how = match args.option {
         setxattr4::EITHER => SetXattr::Either,
@@ -56,7 +56,7 @@ pub(super) fn set(run: &mut Run<'_>, args: &SetxattrArgs4<'_>) -> Handled {
     run.ok(&SetxattrResOk4 { info: change_info(&wcc) })
 }
 
-pub(super) fn remove(run: &mut Run<'_>, args: &RemovexattrArgs4<'_>) -> Handled {
+pub(super) fn remove(run: &mut CompoundContext<'_>, args: &RemovexattrArgs4<'_>) -> Handled {
     let (target, name) = name_of(run, args.name.0)?;
     let (fs, at) = (&target.share.fs, &target.handle);
     let done = fs.remove_xattr(run.cx(), at, name).map_err(|f| failed(f.status))?;
@@ -65,7 +65,7 @@ pub(super) fn remove(run: &mut Run<'_>, args: &RemovexattrArgs4<'_>) -> Handled 
     run.ok(&RemovexattrResOk4 { info: change_info(&wcc) })
 }
 
-pub(super) fn list(run: &mut Run<'_>, args: &ListxattrsArgs4) -> Handled {
+pub(super) fn list(run: &mut CompoundContext<'_>, args: &ListxattrsArgs4) -> Handled {
     let target = run.target(Nfsstat4::NOTSUPP)?;
     let mut room = args.maxcount.checked_sub(LIST_HEAD).ok_or(Nfsstat4::TOOSMALL)? as usize;
     let (mut names, mut count, mut cookie) = (Vec::new(), 0u32, args.cookie);

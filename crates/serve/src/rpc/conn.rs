@@ -141,7 +141,7 @@ pub(super) struct Conn {
 /// Serves an accepted connection until it ends.
 pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
     // Held to the end, then given back.
-    let _place = accepted.place;
+    let _permit = accepted.permit;
     let address: IpAddr = accepted.peer.ip().to_canonical();
     let Ok(stream) = TcpStream::from_std(accepted.stream) else { return };
     let client = core.engine.hub.clients().intern(address);

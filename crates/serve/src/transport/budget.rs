@@ -18,8 +18,8 @@ use probe::gauge::Gauges;
 use tokio::task::JoinError;
 use vfs::flush::FlushGroup;
 
+use super::connections::{self, ConnectionLimits};
 use super::pace::Pace;
-use super::places::{self, Places};
 
 /// Limits that a service runs with; the defaults are those of [`base::limits`].
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub struct Budgets {
     requests: AtomicI64,
     bytes: AtomicI64,
     /// The account of all services, and which of them this is.
-    places: Option<(Arc<Places>, usize)>,
+    all: Option<(Arc<ConnectionLimits>, usize)>,
     /// Connections by address; as many at most as there may be connections.
     peers: Mutex<HashMap<IpAddr, usize>>,
     /// Requests taken from sockets so far.
@@ -80,9 +80,9 @@ impl Budgets {
         Self { limits, ..Self::default() }
     }
 
-    /// Nothing in use yet, of one of the services that share `places`.
-    pub fn sharing(limits: Limits, places: &Arc<Places>, service: usize) -> Self {
-        Self { places: Some((Arc::clone(places), service)), ..Self::new(limits) }
+    /// Nothing in use yet, of one of the services that share `all`.
+    pub fn sharing(limits: Limits, all: &Arc<ConnectionLimits>, service: usize) -> Self {
+        Self { all: Some((Arc::clone(all), service)), ..Self::new(limits) }
     }
 
     /// The limits.
@@ -91,49 +91,47 @@ impl Budgets {
     }
 
     /// Takes one connection from this address, or counts a refusal.
-    pub fn connect(self: &Arc<Self>, from: IpAddr) -> Option<Place> {
+    pub fn connect(self: &Arc<Self>, from: IpAddr) -> Option<ServicePermit> {
         let before = self.connections.fetch_add(1, Relaxed);
-        let shared = self.take_place(from).filter(|_| before < self.limits.connections as i64);
+        let shared = self.take_permit(from).filter(|_| before < self.limits.connections as i64);
         let Some(shared) = shared else {
             self.connections.fetch_sub(1, Relaxed);
             self.refuse();
             return None;
         };
         *self.peers().entry(from).or_default() += 1;
-        Some(Place { budgets: Arc::clone(self), from, _shared: shared })
+        Some(ServicePermit { budgets: Arc::clone(self), from, _shared: shared })
     }
 
-    /// Takes a place for a connection that belongs to another one, as FTP's for data do.
-    pub fn take_place(&self, from: IpAddr) -> Option<SharedPlace> {
-        match &self.places {
-            Some((places, service)) => {
-                places.take(*service, from).map(|one| SharedPlace(Some(one)))
-            }
-            None => Some(SharedPlace(None)),
+    /// Takes a permit for a connection that belongs to another one, as FTP's for data do.
+    pub fn take_permit(&self, from: IpAddr) -> Option<SharedPermit> {
+        match &self.all {
+            Some((all, service)) => all.take(*service, from).map(|one| SharedPermit(Some(one))),
+            None => Some(SharedPermit(None)),
         }
     }
 
     /// Counts a connection that was refused.
     pub fn refuse(&self) {
         self.refused.fetch_add(1, Relaxed);
-        self.in_all(|places| &places.refused);
+        self.in_all(|all| &all.refused);
     }
 
     /// Counts a connection that is ended because the peer is too slow.
     pub fn give_up(&self) {
         self.timeouts.fetch_add(1, Relaxed);
-        self.in_all(|places| &places.slow);
+        self.in_all(|all| &all.slow);
     }
 
     /// Counts a handler that panicked.
     pub fn panicked(&self) {
         self.panics.fetch_add(1, Relaxed);
-        self.in_all(|places| &places.panics);
+        self.in_all(|all| &all.panics);
     }
 
-    /// Handlers that panicked so far, over all services that share places with this one.
+    /// Handlers that panicked so far, over all services that share permits with this one.
     pub(crate) fn panics_over_all(&self) -> u64 {
-        let panics = self.places.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
+        let panics = self.all.as_ref().map_or(&self.panics, |(all, _)| &all.panics);
         panics.load(Relaxed)
     }
 
@@ -142,16 +140,16 @@ impl Budgets {
         gauges.panics.set(self.panics_over_all() + flush.counts().panics);
     }
 
-    fn in_all(&self, which: impl Fn(&Places) -> &AtomicU64) {
-        if let Some((places, _)) = &self.places {
-            which(places).fetch_add(1, Relaxed);
+    fn in_all(&self, which: impl Fn(&ConnectionLimits) -> &AtomicU64) {
+        if let Some((all, _)) = &self.all {
+            which(all).fetch_add(1, Relaxed);
         }
     }
 
-    /// Over all services that share places with this one: connections open now, and those refused
+    /// Over all services that share permits with this one: connections open now, and those refused
     /// and given up so far.
     pub fn over_all(&self) -> (u64, u64, u64) {
-        match &self.places {
+        match &self.all {
             Some((all, _)) => {
                 (all.taken() as u64, all.refused.load(Relaxed), all.slow.load(Relaxed))
             }
@@ -204,19 +202,21 @@ impl Budgets {
     }
 }
 
-/// A place in the account of all services, if there is one; given back when dropped.
+/// A permit of the account of all services, if there is one; given back when dropped.
 #[derive(Debug)]
-pub struct SharedPlace(#[expect(dead_code, reason = "held, not looked at")] Option<places::Place>);
+pub struct SharedPermit(
+    #[expect(dead_code, reason = "held, not looked at")] Option<connections::ConnectionPermit>,
+);
 
-/// A place among the connections of a service, for who called; given back when dropped.
+/// A permit for one connection of a service, for who called; given back when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ServicePermit {
     budgets: Arc<Budgets>,
     from: IpAddr,
-    _shared: SharedPlace,
+    _shared: SharedPermit,
 }
 
-impl Drop for Place {
+impl Drop for ServicePermit {
     fn drop(&mut self) {
         self.budgets.disconnect(self.from);
     }

@@ -8,16 +8,16 @@ use base::limits::{ACCEPT_PAUSE, KEEPALIVE_IDLE, LISTEN_BACKLOG, SEND_TIME_MAX};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::sync::{mpsc, watch};
 
-use super::budget::{Budgets, Place};
+use super::budget::{Budgets, ServicePermit};
 
-/// A connection taken from the listener; gives its place in the budget back when dropped.
+/// A connection taken from the listener; gives its permit back when dropped.
 pub struct Accepted {
     /// The socket, non-blocking.
     pub stream: TcpStream,
     /// Who called.
     pub peer: SocketAddr,
-    /// Its place in the budget.
-    pub place: Place,
+    /// Its permit.
+    pub permit: ServicePermit,
 }
 
 /// Opens a listening socket at `addr`.
@@ -34,7 +34,7 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts until `ending` turns true, dealing to `cores` in turn, with the tag of the listener. A
-/// connection for which there is no place, or whose core does not take it, is closed and counted.
+/// connection for which there is no permit, or whose core does not take it, is closed and counted.
 ///
 /// # Errors
 /// When the socket cannot be registered with this runtime.
@@ -65,11 +65,11 @@ pub async fn accept<Tag: Copy>(
             }
         };
         let from = peer.ip().to_canonical();
-        let Some(place) = budgets.connect(from) else { continue };
+        let Some(permit) = budgets.connect(from) else { continue };
         let Ok(stream) = prepare(stream) else { continue };
         turn = (turn + 1) % cores.len().max(1);
         let Some(core) = cores.get(turn) else { return Ok(()) };
-        if core.try_send((Accepted { stream, peer, place }, tag)).is_err() {
+        if core.try_send((Accepted { stream, peer, permit }, tag)).is_err() {
             budgets.refuse();
         }
     }

@@ -3,8 +3,8 @@
 //! - [`runtimes`]: one thread with a runtime of its own for each core.
 //! - [`listener`]: accepts and deals connections to the cores, within the budget.
 //! - [`budget`]: how much of everything may be in use, and the figures that show it.
-//! - [`places`]: connections of all services, which share the descriptors. [`pace`]: how slow a
-//!   peer may be.
+//! - [`connections`]: permits for connections of all services, which share the descriptors.
+//!   [`pace`]: how slow a peer may be.
 //! - [`buffers`]: receive and reply buffers, used again.
 //! - [`link`]: a socket in the clear or with TLS. [`tls`]: who we are to clients that want TLS.
 //! - [`small`]: services that are asked a few times: a question, an answer.
@@ -14,11 +14,11 @@
 
 pub mod budget;
 pub mod buffers;
+pub mod connections;
 pub mod link;
 pub mod listener;
 pub mod outgoing;
 pub mod pace;
-pub mod places;
 pub mod runtimes;
 pub mod send;
 pub mod small;

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use vfs::status::Status;
 
 use crate::transport::budget::{Budgets, Limits};
-use crate::transport::places::Places;
+use crate::transport::connections::ConnectionLimits;
 
 #[tokio::test]
 async fn a_panic_is_a_fault_of_its_caller_and_counted_over_all_services() {
-    let places = Arc::new(Places::new(100, 2));
+    let places = Arc::new(ConnectionLimits::new(100, 2));
     let one = Budgets::sharing(Limits::default(), &places, 0);
     let other = Budgets::sharing(Limits::default(), &places, 1);
     let panics: fn() -> u8 = || panic!("planted");

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use super::super::answer::Answer;
 use crate::files::Core;
-use crate::transport::budget::SharedPlace;
+use crate::transport::budget::SharedPermit;
 use crate::transport::link::Link;
 use crate::transport::listener;
 
@@ -30,7 +30,7 @@ pub(in crate::ftp) enum Plan {
     None,
     /// The client calls here. The socket has a place among connections, which goes over to the one
     /// that comes.
-    Passive(TcpListener, SharedPlace),
+    Passive(TcpListener, SharedPermit),
     /// The client waits there.
     Active(SocketAddr),
 }
@@ -121,7 +121,7 @@ impl Maker {
     ///
     /// # Errors
     /// With what is said to the client then.
-    pub(in crate::ftp) async fn open(self, core: &Core) -> Result<(Link, SharedPlace), Answer> {
+    pub(in crate::ftp) async fn open(self, core: &Core) -> Result<(Link, SharedPermit), Answer> {
         let Self { plan, client, local, tls } = self;
         let connect = async {
             let none = || io::Error::from(io::ErrorKind::NotConnected);
@@ -129,7 +129,7 @@ impl Maker {
                 Plan::None => return Err(none()),
                 Plan::Passive(listener, place) => (accept(&listener, client).await?, place),
                 Plan::Active(to) => {
-                    let place = core.engine.budgets.take_place(client);
+                    let place = core.engine.budgets.take_permit(client);
                     let place = place.ok_or_else(|| io::Error::other(CROWDED))?;
                     (call(local, to).await?, place)
                 }
@@ -177,9 +177,9 @@ const CROWDED: &str = "there are too many connections";
 ///
 /// # Errors
 /// There is none.
-pub(in crate::ftp) fn place(core: &Core, client: IpAddr) -> Result<SharedPlace, Answer> {
+pub(in crate::ftp) fn place(core: &Core, client: IpAddr) -> Result<SharedPermit, Answer> {
     let crowded = || Answer::with(425, format!("No data connection: {CROWDED}."));
-    core.engine.budgets.take_place(client).ok_or_else(crowded)
+    core.engine.budgets.take_permit(client).ok_or_else(crowded)
 }
 
 /// The client's call; others are sent away.

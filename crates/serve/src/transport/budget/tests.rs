@@ -21,7 +21,7 @@ fn connection_over_the_limit_is_refused_and_counted() {
 
 #[test]
 fn services_share_places_and_count_together() {
-    let places = Arc::new(Places::new(64, 2));
+    let places = Arc::new(ConnectionLimits::new(64, 2));
     let one = |service| Arc::new(Budgets::sharing(Limits::default(), &places, service));
     let (ftp, http) = (one(0), one(1));
     let from = |n: u8| IpAddr::from([192, 0, 2, n]);
@@ -29,12 +29,12 @@ fn services_share_places_and_count_together() {
     assert_eq!((held.len(), ftp.over_all()), (60, (60, 40, 0)));
     let other: Vec<_> = (0..100).filter_map(|n| http.connect(from(n))).collect();
     assert_eq!((other.len(), http.connections()), (4, 4), "what it is sure of");
-    assert!(ftp.take_place(from(1)).is_none(), "a connection for data is one, too");
+    assert!(ftp.take_permit(from(1)).is_none(), "a connection for data is one, too");
     http.give_up();
     assert_eq!(ftp.over_all(), (64, 136, 1));
     drop((held, other));
     assert_eq!((ftp.over_all().0, ftp.clients()), (0, 0));
-    assert!(ftp.take_place(from(1)).is_some());
+    assert!(ftp.take_permit(from(1)).is_some());
 }
 
 #[test]

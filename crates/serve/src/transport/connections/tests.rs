@@ -7,13 +7,13 @@ fn client(n: u8) -> IpAddr {
 }
 
 /// Takes all that a client gets at a service.
-fn take_all(places: &Arc<Places>, service: usize, from: IpAddr) -> Vec<Place> {
+fn take_all(places: &Arc<ConnectionLimits>, service: usize, from: IpAddr) -> Vec<ConnectionPermit> {
     std::iter::from_fn(|| places.take(service, from)).collect()
 }
 
 #[test]
 fn one_client_leaves_places_to_others_at_every_service() {
-    let places = Arc::new(Places::new(1600, 4));
+    let places = Arc::new(ConnectionLimits::new(1600, 4));
     let held: Vec<_> = (0..4).flat_map(|service| take_all(&places, service, client(1))).collect();
     assert_eq!(held.len(), 900, "three quarters of what nobody is sure of");
     for service in 0..4 {
@@ -26,7 +26,7 @@ fn one_client_leaves_places_to_others_at_every_service() {
 
 #[test]
 fn a_flood_of_one_service_keeps_nobody_from_the_others() {
-    let places = Arc::new(Places::new(1600, 4));
+    let places = Arc::new(ConnectionLimits::new(1600, 4));
     let flood: Vec<_> = (0..200).flat_map(|n| take_all(&places, 1, client(n))).collect();
     assert_eq!(flood.len(), 1300, "all but what the other three are sure of");
     assert!(places.is_full());
@@ -40,7 +40,7 @@ fn a_flood_of_one_service_keeps_nobody_from_the_others() {
 
 #[test]
 fn a_site_of_ipv6_is_one_client() {
-    let places = Arc::new(Places::new(1600, 4));
+    let places = Arc::new(ConnectionLimits::new(1600, 4));
     let of = |n: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, n]);
     let held: Vec<_> = (0..2_000).filter_map(|n| places.take(1, of(n))).collect();
     assert_eq!(held.len(), 900);

@@ -1,4 +1,4 @@
-//! Places for connections: one account over all services, because they share the descriptors.
+//! Permits for connections: one account over all services, because they share the descriptors.
 //!
 //! Each service is sure of its part, so that a flood of one keeps nobody from the others; the rest
 //! is for those who come first. One client, whatever it calls, leaves a part of that rest to
@@ -16,7 +16,7 @@ use super::tally::Tally;
 
 /// The account.
 #[derive(Debug)]
-pub struct Places {
+pub struct ConnectionLimits {
     all: usize,
     /// What each service is sure of.
     sure: usize,
@@ -35,12 +35,12 @@ pub struct Places {
 #[derive(Debug)]
 struct Taken {
     services: Vec<usize>,
-    /// As many at most as there are places.
+    /// As many at most as there are permits.
     clients: Tally,
 }
 
-impl Places {
-    /// So many places, for so many services.
+impl ConnectionLimits {
+    /// So many permits, for so many services.
     pub fn new(all: usize, services: usize) -> Self {
         let sure = all / CONNECTIONS_SURE_PART;
         let common = all.saturating_sub(sure * services);
@@ -61,8 +61,8 @@ impl Places {
         self.taken.lock()
     }
 
-    /// A place at this service (counted from 0) for a client, if there is one.
-    pub fn take(self: &Arc<Self>, service: usize, from: IpAddr) -> Option<Place> {
+    /// A permit of this service (counted from 0) for a client, if there is one.
+    pub fn take(self: &Arc<Self>, service: usize, from: IpAddr) -> Option<ConnectionPermit> {
         let from = network(from);
         let mut taken = self.lock();
         let here = taken.services.get(service).copied()?;
@@ -75,10 +75,10 @@ impl Places {
         taken.services[service] += 1;
         taken.clients.add(from);
         drop(taken);
-        Some(Place { places: Arc::clone(self), service, from })
+        Some(ConnectionPermit { limits: Arc::clone(self), service, from })
     }
 
-    /// Places in all.
+    /// ConnectionLimits in all.
     pub fn all(&self) -> usize {
         self.all
     }
@@ -103,17 +103,17 @@ impl Taken {
     }
 }
 
-/// A place, until it is dropped.
+/// A permit, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPermit {
+    limits: Arc<ConnectionLimits>,
     service: usize,
     from: IpAddr,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.limits.lock();
         if let Some(count) = taken.services.get_mut(self.service) {
             *count -= 1;
         }
