@@ -181,16 +181,20 @@ impl Instance {
         certificates: &Certificates,
     ) -> Result<Arc<Self>, Failure> {
         let choice = service.tls_choice(document);
-        let new = Self {
+        let new = Self::offline(service, at);
+        new.set_tls(choice, certificates)?;
+        Ok(Arc::new(new))
+    }
+
+    fn offline(service: Arc<dyn Service>, at: (IpAddr, u16)) -> Self {
+        Self {
             service,
             at,
             choice: RwLock::default(),
             running: Mutex::default(),
             condition: RwLock::new(Condition::Offline),
             cut: AtomicBool::new(false),
-        };
-        new.set_tls(choice, certificates)?;
-        Ok(Arc::new(new))
+        }
     }
 
     /// What its protocol brings.
@@ -356,3 +360,6 @@ impl Instance {
 pub fn joined(at: &[SocketAddr]) -> String {
     at.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests;
