@@ -1,7 +1,8 @@
-//! What the API needs of the rest of the program: the status, and an engine for statistics.
+//! What the API needs of the rest of the program.
 
-use std::time::Duration;
+use std::sync::Arc;
 
+use analytics::query::Engine;
 use serde::{Deserialize, Serialize};
 
 use crate::dav::DavState;
@@ -14,7 +15,7 @@ pub trait Appliance: Send + Sync + 'static {
     /// A snapshot for the status page. Must not block for long: it reads counters.
     fn status(&self) -> Status;
     /// Where statistics come from.
-    fn engine(&self) -> &dyn Engine;
+    fn engine(&self) -> &Arc<Engine>;
     /// The state of NFS clients.
     fn nfs(&self) -> &dyn NfsState;
     /// The locks of WebDAV clients.
@@ -27,75 +28,8 @@ pub trait Appliance: Send + Sync + 'static {
     fn is_own_host(&self, host: &str) -> bool;
 }
 
-/// A JSON text that goes out as it is: only the engine knows the shape of its answers.
+/// A JSON text that goes out as it is: only who made it knows its shape.
 pub type JsonText = String;
-
-/// Statistics: what there is, stored, and live. Calls may block and run on threads for that.
-pub trait Engine: Send + Sync {
-    /// What can be asked, as a JSON list.
-    fn statistics(&self) -> JsonText;
-    /// One data object.
-    ///
-    /// # Errors
-    /// [`AskError::Wrong`] if the caller asked for what is not there.
-    fn data(&self, ask: &Ask) -> Result<JsonText, AskError>;
-    /// Each second of these statistics from now on.
-    ///
-    /// # Errors
-    /// [`AskError::Wrong`] for a statistic that does not exist.
-    fn subscribe(&self, stats: &[String]) -> Result<Box<dyn Feed>, AskError>;
-    /// The state of the flight recorder, as a JSON object.
-    fn recorder(&self) -> JsonText;
-    /// Switches the aggregation of breakdowns on or off.
-    fn set_collect(&self, on: bool);
-}
-
-/// A question for stored statistics. Times are seconds since the epoch; negative ones count back
-/// from the end of the newest complete second.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// The statistic id.
-    pub stat: String,
-    /// First second; by default a minute before `to`.
-    pub from: Option<i64>,
-    /// First second after the interval; by default the newest complete second's end.
-    pub to: Option<i64>,
-    /// Seconds per point.
-    pub step: i64,
-    /// Rows at most.
-    pub top: usize,
-    /// Where the answer must come from, if that can answer; by default the store where it can.
-    pub source: Option<AskSource>,
-}
-
-/// Where an answer comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AskSource {
-    /// The statistics of each second.
-    Store,
-    /// The flight recorder.
-    Recorder,
-}
-
-/// A live subscription.
-pub trait Feed: Send {
-    /// Waits up to `wait` for the next second.
-    fn next(&mut self, wait: Duration) -> Heard;
-}
-
-/// What a [`Feed`] has heard.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
-    /// Data objects of one second, one for each statistic.
-    Second(Vec<JsonText>),
-    /// This many seconds were lost because the listener was slow.
-    Lost(u64),
-    /// Nothing yet.
-    Nothing,
-    /// There will be no more.
-    End,
-}
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]

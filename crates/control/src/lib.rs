@@ -2,7 +2,7 @@
 //! local socket, the embedded browser interface, and the state directory below it all.
 //!
 //! This room knows nothing of protocols. What it shows comes in through [`appliance::Appliance`]
-//! and [`appliance::Engine`]; nothing on the request path ever waits for it.
+//! and `analytics::query::Engine`; nothing on the request path ever waits for it.
 //!
 //! - [`state`]: files that outlive the process; users, keys, the lock, the run-time registry.
 //! - [`access`], [`accounts`]: permissions and roles; users and API tokens.

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
+use analytics::query::Engine;
 use base::clock::{NS_PER_S, wall_ns};
 use base::protocol::ports::ADMIN;
 use control::alerts::Alerts;
-use control::appliance::{Appliance, Budget, Engine, ServiceStatus, ShareStatus, Status};
+use control::appliance::{Appliance, Budget, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
@@ -127,8 +128,8 @@ impl Appliance for Running {
         }
     }
 
-    fn engine(&self) -> &dyn Engine {
-        &self.statistics
+    fn engine(&self) -> &Arc<Engine> {
+        self.statistics.queries()
     }
 
     fn nfs(&self) -> &dyn NfsState {

@@ -1,6 +1,6 @@
 //! The answer to a question, as the API gives it (`docs/protocols/api.md`, "A data object").
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Values of one element over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,7 +38,7 @@ pub struct Other {
 }
 
 /// Where an answer came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Frames in memory and on disk.

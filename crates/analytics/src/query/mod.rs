@@ -73,7 +73,7 @@ pub enum QueryError {
 }
 
 /// Interval and detail of a question.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Query {
     /// Start in seconds since the epoch; negative counts back from now; `None`: a minute before
     /// the end.
@@ -86,6 +86,19 @@ pub struct Query {
     pub top: usize,
     /// Where to take the answer from; `None`: the store if it has it.
     pub source: Option<Source>,
+}
+
+impl Query {
+    /// Its interval in seconds since the epoch, the end not included, where `now` is the end of the
+    /// newest complete second; perhaps an empty one.
+    pub fn interval(&self, now: u64) -> (u64, u64) {
+        let time = |t: i64| match t {
+            0.. => t as u64,
+            _ => now.saturating_sub(t.unsigned_abs()),
+        };
+        let to = self.to.map_or(now, time);
+        (self.from.map_or(to.saturating_sub(DEFAULT_LENGTH), time), to)
+    }
 }
 
 /// Answers questions; holds the present in memory and the past in a store.
@@ -245,13 +258,7 @@ impl Engine {
     }
 
     fn grid(&self, query: &Query) -> Result<Grid, QueryError> {
-        let now = self.now();
-        let time = |t: i64| match t {
-            0.. => t as u64,
-            _ => now.saturating_sub(t.unsigned_abs()),
-        };
-        let to = query.to.map_or(now, time);
-        let from = query.from.map_or(to.saturating_sub(DEFAULT_LENGTH), time);
+        let (from, to) = query.interval(self.now());
         if from >= to {
             return Err(QueryError::Interval("`from` must be before `to`"));
         }

@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
+use analytics::query::{Engine, Query as Question, QueryError, Source};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Extension, Query, State};
 use axum::response::Response;
 use base::clock::NS_PER_S;
 use base::limits::{API_POINTS_DEFAULT, API_POINTS_MAX, API_TOP_DEFAULT, API_TOP_MAX};
+use probe::stat::StatId;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::sign_in::bad_body;
 use super::{ApiError, Control, Identity, blocking, json as text, write_down};
-use crate::appliance::{Ask, AskError, AskSource, Engine, JsonText};
+use crate::appliance::{AskError, JsonText};
 use crate::tree::audit::Record;
 
-/// The interval when none is named.
-const LAST: i64 = 60;
 /// Steps that are chosen for a caller who names none: whole parts of a minute, an hour, a day.
-const STEPS: [i64; 13] = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 43_200, 86_400];
+const STEPS: [u64; 13] = [1, 2, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 43_200, 86_400];
 
 /// `GET /api/v1/analytics/statistics`.
 pub async fn statistics(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
-    run(&control, "list the statistics", |engine| Ok(engine.statistics())).await
+    run(&control, "list the statistics", |_| Ok(json_of(&Engine::statistics()))).await
 }
 
 /// `GET /api/v1/analytics/recorder`.
 pub async fn recorder(State(control): State<Arc<Control>>) -> Result<Response, ApiError> {
-    run(&control, "describe the flight recorder", |engine| Ok(engine.recorder())).await
+    run(&control, "describe the flight recorder", |engine| Ok(json_of(&engine.recorder()))).await
 }
 
 /// Query of `GET /api/v1/analytics/data`.
@@ -39,7 +39,7 @@ pub struct DataQuery {
     to: Option<f64>,
     step: Option<i64>,
     top: Option<usize>,
-    source: Option<AskSource>,
+    source: Option<Source>,
 }
 
 /// `GET /api/v1/analytics/data`.
@@ -53,43 +53,74 @@ pub async fn data(
                     since the epoch";
         ApiError::wrong(tried, &e.body_text(), hint)
     })?;
-    let now = (control.clock.wall_ns() / NS_PER_S) as i64;
-    let ask = ask(query, now).map_err(|e| ApiError::from_ask(tried, e))?;
-    run(&control, tried, move |engine| engine.data(&ask)).await
+    let now = control.clock.wall_ns() / NS_PER_S;
+    let (stat, question) = question(query, now).map_err(|e| ApiError::from_ask(tried, e))?;
+    run(&control, tried, move |engine| {
+        let data = engine.data(&parse(&stat)?, &question).map_err(|e| refusal(&e))?;
+        Ok(json_of(&data))
+    })
+    .await
 }
 
 /// Fills in what the caller left out, and refuses what would not end.
-pub(super) fn ask(query: DataQuery, now: i64) -> Result<Ask, AskError> {
+pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question), AskError> {
     let wrong = |failed: String, hint: String| Err(AskError::Wrong { failed, hint });
     let whole = |t: Option<f64>| t.map(|t| t.floor() as i64);
-    let (asked_from, asked_to) = (whole(query.from), whole(query.to));
-    let absolute = |t: i64| if t < 0 { now.saturating_add(t) } else { t };
-    let to = asked_to.map_or(now, absolute);
-    let from = asked_from.map_or(to - LAST, absolute);
+    let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
+    let (from, to, source) = (whole(query.from), whole(query.to), query.source);
+    let mut question = Question { from, to, step: 0, top, source };
+    let (from, to) = question.interval(now);
     if from >= to {
-        return wrong(
-            format!("the interval from {from} to {to} is empty"),
-            "from must be before to; negative times count back from now".to_owned(),
-        );
+        return wrong(format!("the interval from {from} to {to} is empty"), EMPTY.to_owned());
     }
-    let span = to.saturating_sub(from);
-    let step = match query.step {
-        Some(step) if step < 1 => {
+    let (span, most) = (to - from, API_POINTS_MAX as u64);
+    question.step = match query.step.map(u64::try_from) {
+        Some(Err(_) | Ok(0)) => {
+            let step = query.step.unwrap_or_default();
             return wrong(format!("a step of {step} s"), "the shortest step is 1 s".to_owned());
         }
-        Some(step) => step,
-        None => STEPS.into_iter().find(|s| span / s <= API_POINTS_DEFAULT).unwrap_or(86_400),
+        Some(Ok(step)) => step,
+        None => {
+            let few = |step: &u64| span / step <= API_POINTS_DEFAULT as u64;
+            STEPS.into_iter().find(few).unwrap_or(86_400)
+        }
     };
-    if span / step > API_POINTS_MAX {
-        let least = span / API_POINTS_MAX + 1;
+    if span / question.step > most {
         return wrong(
-            format!("{} points are more than {API_POINTS_MAX}", span / step),
-            format!("ask for a step of at least {least} s, or a shorter interval"),
+            format!("{} points are more than {most}", span / question.step),
+            format!("ask for a step of at least {} s, or a shorter interval", span / most + 1),
         );
     }
-    let top = query.top.unwrap_or(API_TOP_DEFAULT).clamp(1, API_TOP_MAX);
-    let (stat, source) = (query.stat, query.source);
-    Ok(Ask { stat, from: asked_from, to: asked_to, step, top, source })
+    Ok((query.stat, question))
+}
+
+/// What to do about an interval in which nothing is.
+const EMPTY: &str = "from must be before to; negative times count back from now";
+
+/// A statistic by its id.
+pub(super) fn parse(stat: &str) -> Result<StatId, AskError> {
+    stat.parse().map_err(|e| refusal(&QueryError::Stat(e)))
+}
+
+/// Whose fault it is that there is no answer.
+pub(super) fn refusal(error: &QueryError) -> AskError {
+    let hint = match error {
+        QueryError::Stat(_) => "GET /api/v1/analytics/statistics lists what there is",
+        QueryError::Interval(_) => EMPTY,
+        QueryError::Busy | QueryError::Store(_) => return AskError::Failed(chain(error)),
+    };
+    AskError::Wrong { failed: chain(error), hint: hint.to_owned() }
+}
+
+/// An error and its sources, joined by colons.
+fn chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}
+
+/// Numbers and strings in structures: cannot fail.
+pub(super) fn json_of(value: &impl serde::Serialize) -> JsonText {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
 /// Body of `POST /api/v1/analytics/collect`.
@@ -110,7 +141,7 @@ pub async fn collect(
     let record = Record { path, after, ..Record::new(&identity.who(), "collect") };
     write_down(&control, tried, record).await?;
     run(&control, tried, move |engine| {
-        engine.set_collect(on);
+        engine.hub().set_collect(on);
         Ok(json!({ "on": on }).to_string())
     })
     .await
@@ -120,7 +151,7 @@ pub async fn collect(
 async fn run(
     control: &Arc<Control>,
     tried: &'static str,
-    question: impl FnOnce(&dyn Engine) -> Result<JsonText, AskError> + Send + 'static,
+    question: impl FnOnce(&Engine) -> Result<JsonText, AskError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let answer = blocking(control, tried, |appliance| question(appliance.engine())).await?;
     answer.map(text).map_err(|e| ApiError::from_ask(tried, e))

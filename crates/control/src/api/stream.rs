@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use analytics::query::{Data, Subscription};
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, State};
 use axum::http::header::CONTENT_TYPE;
@@ -20,8 +21,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use super::analytics::{json_of, parse, refusal};
 use super::{ApiError, Control};
-use crate::appliance::{Feed, Heard};
 
 const TRIED: &str = "open a live stream";
 /// How soon a waiting thread notices that its listener has gone or the server ends.
@@ -39,11 +40,14 @@ pub async fn stream(
         return Err(ApiError::wrong(TRIED, &failed, &hint));
     }
     let place = place(&control, TRIED)?;
-    let feed =
-        control.appliance.engine().subscribe(&stats).map_err(|e| ApiError::from_ask(TRIED, e))?;
+    let stats = stats.iter().map(|stat| parse(stat)).collect::<Result<Vec<_>, _>>();
+    let engine = control.appliance.engine();
+    let seconds = stats
+        .and_then(|stats| engine.subscribe(stats).map_err(|e| refusal(&e)))
+        .map_err(|e| ApiError::from_ask(TRIED, e))?;
     let (sender, receiver) = channel(API_STREAM_BUFFER);
     tokio::task::spawn_blocking(move || {
-        pump(&control, feed, &sender);
+        pump(&control, seconds, &sender);
         drop(place);
     });
     let body = Body::from_stream(Events { receiver });
@@ -91,31 +95,29 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|n| n as u8)
 }
 
-fn pump(control: &Control, mut feed: Box<dyn Feed>, sender: &Sender<Bytes>) {
+/// One second of all statistics, and before it how many were lost.
+pub(super) fn event(data: &[Data], lost: u64) -> String {
+    let before = match lost {
+        0 => String::new(),
+        _ => format!("event: lost\ndata: {{\"seconds\": {lost}}}\n\n"),
+    };
+    data.iter().fold(before, |text, one| text + "data: " + &json_of(one) + "\n\n")
+}
+
+fn pump(control: &Control, mut seconds: Subscription, sender: &Sender<Bytes>) {
     let mut lost = 0;
     let now = || control.clock.monotonic_ns();
     let mut said = now();
     while !control.ending.load(Ordering::Relaxed) && !sender.is_closed() {
-        let event = match feed.next(NOTICE) {
-            Heard::Second(data) => {
-                data.iter().fold(String::new(), |text, one| text + "data: " + one + "\n\n")
+        let event = match seconds.recv_timeout(NOTICE) {
+            Some(second) => {
+                lost += second.lost;
+                event(&second.data, lost)
             }
-            Heard::Lost(seconds) => {
-                lost += seconds;
-                continue;
-            }
-            Heard::Nothing
-                if now().saturating_sub(said) / NS_PER_S >= API_STREAM_KEEPALIVE.as_secs() =>
-            {
+            None if now().saturating_sub(said) / NS_PER_S >= API_STREAM_KEEPALIVE.as_secs() => {
                 ":\n\n".to_owned()
             }
-            Heard::Nothing => continue,
-            Heard::End => return,
-        };
-        let event = if lost == 0 {
-            event
-        } else {
-            format!("event: lost\ndata: {{\"seconds\": {lost}}}\n\n{event}")
+            None => continue,
         };
         match sender.try_send(Bytes::from(event)) {
             Ok(()) => (lost, said) = (0, now()),

@@ -1,13 +1,12 @@
 //! An appliance that answers with what it was asked.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use analytics::names::HubResolver;
+use analytics::query::Engine;
 use probe::hub::{Hub, HubOptions};
-use serde_json::json;
 
-use crate::appliance::{ActingAs, Appliance, Ask, AskError, Engine, Feed, Heard, JsonText, Status};
+use crate::appliance::{ActingAs, Appliance, AskError, Status};
 use crate::dav::{DavLock, DavState};
 use crate::lab::{Lab, LabFile};
 use crate::nfs::{Listing, NfsClient, NfsFile, NfsLock, NfsOpen, NfsState};
@@ -16,7 +15,7 @@ use crate::tree::tests::disk::MemoryDisk;
 
 pub struct Fake {
     transfers: Arc<Transfers>,
-    off: AtomicBool,
+    engine: Arc<Engine>,
     expired: Mutex<Option<String>>,
     released: Mutex<Option<String>>,
 }
@@ -24,15 +23,16 @@ pub struct Fake {
 impl Default for Fake {
     fn default() -> Self {
         let hub = Hub::new(HubOptions { cores: 1, recorder_bytes: 1 << 16 });
-        let transfers = Transfers::open(Arc::new(MemoryDisk::default()), hub).unwrap();
+        let transfers = Transfers::open(Arc::new(MemoryDisk::default()), hub.clone()).unwrap();
+        let engine = Engine::new(hub.clone(), Arc::new(HubResolver(hub)), None);
         let (expired, released) = (Mutex::default(), Mutex::default());
-        Self { transfers, off: AtomicBool::default(), expired, released }
+        Self { transfers, engine, expired, released }
     }
 }
 
 impl Fake {
     pub fn switched_off(&self) -> bool {
-        self.off.load(Ordering::SeqCst)
+        !self.engine.hub().collecting()
     }
 
     /// Who has ended which client.
@@ -177,8 +177,8 @@ impl Appliance for Fake {
         }
     }
 
-    fn engine(&self) -> &dyn Engine {
-        self
+    fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     fn lab(&self) -> &dyn Lab {
@@ -195,62 +195,6 @@ impl Appliance for Fake {
 
     fn dav(&self) -> &dyn DavState {
         self
-    }
-}
-
-fn known(stat: &str) -> Result<(), AskError> {
-    if stat.starts_with("no.") {
-        let failed = format!("there is no statistic {stat}");
-        return Err(AskError::Wrong { failed, hint: "nfs3.ops".into() });
-    }
-    Ok(())
-}
-
-impl Engine for Fake {
-    fn statistics(&self) -> JsonText {
-        r#"[{"id": "nfs3.ops"}]"#.into()
-    }
-
-    fn data(&self, ask: &Ask) -> Result<JsonText, AskError> {
-        known(&ask.stat)?;
-        let Ask { stat, from, to, step, top, source } = ask;
-        let mut answer = json!({ "stat": stat, "from": from, "to": to, "step": step, "top": top });
-        if let Some(source) = source {
-            answer["source"] = json!(source);
-        }
-        Ok(answer.to_string())
-    }
-
-    fn subscribe(&self, stats: &[String]) -> Result<Box<dyn Feed>, AskError> {
-        stats.iter().try_for_each(|stat| known(stat))?;
-        let second: Vec<_> = stats.iter().map(|s| json!({ "stat": s }).to_string()).collect();
-        let heard = vec![
-            Heard::End,
-            Heard::Second(second.clone()),
-            Heard::Nothing,
-            Heard::Lost(3),
-            Heard::Second(second),
-        ];
-        Ok(Box::new(Script { heard }))
-    }
-
-    fn recorder(&self) -> JsonText {
-        r#"{"bytes": 64}"#.into()
-    }
-
-    fn set_collect(&self, on: bool) {
-        self.off.store(!on, Ordering::SeqCst);
-    }
-}
-
-/// Plays `heard` from its end.
-struct Script {
-    heard: Vec<Heard>,
-}
-
-impl Feed for Script {
-    fn next(&mut self, _wait: Duration) -> Heard {
-        self.heard.pop().unwrap_or(Heard::End)
     }
 }
 
