@@ -93,6 +93,19 @@ impl Engine {
         self.flush.submit(flush, Box::new(done));
     }
 
+    /// Runs something on the pool that nobody waits for; not at all, and false, if there is no
+    /// place in the queue of `client` now.
+    pub fn run_behind(self: &Arc<Self>, client: u64, job: impl FnOnce() + Send + 'static) -> bool {
+        let Some(slot) = self.pool.reserve(client) else { return false };
+        let engine = Arc::clone(self);
+        let contained = move |_queue_ns: u64| {
+            // Nobody waits for it; a panic is counted.
+            let _ = engine.attempt(job);
+        };
+        slot.run(stamp(), Box::new(contained));
+        true
+    }
+
     /// Runs an operation on a thread of its caller's own, which may wait, and flushes there what it
     /// says.
     ///

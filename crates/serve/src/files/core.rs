@@ -1,5 +1,5 @@
-//! What the connections of one core share, and how an operation on files goes through the engine: at
-//! once if it need not wait, otherwise on the pool, and after its flush.
+//! What the connections of one core share, and how an operation on files goes through the engine:
+//! at once if it need not wait, otherwise on the pool, and after its flush.
 
 use std::future::Future;
 use std::net::TcpListener;
@@ -190,11 +190,9 @@ impl Core {
         cred: &Arc<Cred>,
         op: impl FnOnce(Context<'_>) + Send + 'static,
     ) {
-        if let Some(slot) = self.engine.pool.reserve(u64::from(who.client)) {
-            let step = move |cx: Context<'_>| (op(cx), Flush::NONE);
-            let (operation, _) = operation(cred, step);
-            self.engine.submit(slot, operation);
-        }
+        let cred = Arc::clone(cred);
+        let job = move || op(Context { cred: &cred, may_block: true });
+        self.engine.run_behind(u64::from(who.client), job);
     }
 
     async fn slot(&self, who: &Caller) -> Result<Slot> {

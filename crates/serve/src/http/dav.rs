@@ -27,7 +27,6 @@ pub mod tree;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use base::clock::stamp;
 use base::limits::{DAV_BODY_MAX, DAV_SWEEP_EVERY};
 use vfs::attr::{FileType, SetAttr};
 use vfs::status::Status;
@@ -135,11 +134,9 @@ pub(super) async fn sweep(http: &Arc<Http>, mut ending: Ending) {
             _ = ending.wait_for(|end| *end) => return,
         }
         // If the pool has no place now, the next tick will do.
-        if let Some(slot) = http.files.engine.pool.reserve(0) {
-            let dav = Arc::clone(&http.dav);
-            // What could not be written is tried again the next time; nobody is held up by it.
-            slot.run(stamp(), Box::new(move |_| drop(dav.locks.sweep())));
-        }
+        let dav = Arc::clone(&http.dav);
+        // What could not be written is tried again the next time; nobody is held up by it.
+        http.files.engine.run_behind(0, move || drop(dav.locks.sweep()));
     }
 }
 

@@ -161,10 +161,10 @@ impl Nfs4 {
         Ok(Some(Box::new(CompoundState::new(&args, at, message.len()))))
     }
 
-    /// Runs a compound until its results are written, which may leave after [`CompoundState::flush`], or
-    /// (pending) its next operation would block: it is to be run again where it may, with the
-    /// results so far. `message` is what [`Nfs4::begin`] was given;
-    /// the results begin at `start` of `out`.
+    /// Runs a compound until its results are written, which may leave after
+    /// [`CompoundState::flush`], or (pending) its next operation would block: it is to be run again
+    /// where it may, with the results so far. `message` is what [`Nfs4::begin`] was given; the
+    /// results begin at `start` of `out`.
     pub fn run(
         &self,
         progress: &mut CompoundState,

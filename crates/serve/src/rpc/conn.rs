@@ -3,7 +3,7 @@
 //!
 //! A turn is one receive, its answers and one send. Time is stamped twice in it, when the data came
 //! and when the replies left. Operations that must wait go to the pool or to the flush group and
-//! come back through the queue; NFSv3 asks for no order, so nobody waits for them.
+//! come back through the completion queue; NFSv3 asks for no order, so nobody waits for them.
 
 mod dial;
 mod input;
@@ -240,7 +240,7 @@ impl Conn {
         turn == Turn::Finished && !self.closing && self.in_flight < CONNECTION_REQUESTS_MAX
     }
 
-    /// Waits for data, mail, the end of the service, or the end of patience.
+    /// Waits for data, completions, the end of the service, or a timeout.
     async fn wait(&mut self, turn: Turn) -> Result<Event, Ended> {
         let read = self.may_read(turn);
         if turn == Turn::Stalled {

@@ -372,3 +372,6 @@ fn failure(
     rpc::success(&mut Writer::new(out.vec()), xid);
     facts.status = program.fail(u32::from(facts.op), status, out);
 }
+
+#[cfg(test)]
+mod tests;

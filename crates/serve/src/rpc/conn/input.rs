@@ -131,7 +131,7 @@ impl Input {
         true
     }
 
-    /// Receives what is there, without waiting: mail may come meanwhile. False when it was nothing.
+    /// Receives what is there, without waiting: completions may come meanwhile.
     /// Returns how many bytes came.
     pub(super) async fn receive(&mut self, link: &mut Link) -> Result<usize, Ended> {
         let old = self.buf.len();
