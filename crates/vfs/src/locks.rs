@@ -7,15 +7,16 @@
 //! were let go; they must be short.
 //!
 //! Opens with a deny mode bind those who open (NFSv4, SMB, NLM's SHARE) and, through
-//! [`LockTable::io_denied`], NFSv4's special stateids. NFSv3 has no OPEN and is not bound by deny
-//! modes, as on every server; but what it changes recalls delegations like everything else, because
-//! [`crate::share`] wraps each share in the check of [`leases`].
+//! [`LockTable::io_denied`], NFSv4's special stateids. NFSv3 has no OPEN: what it reads and writes
+//! is not bound by deny modes, as on every server. What is done to names is bound in all protocols
+//! ([`names`]), and every change recalls delegations ([`leases`]), because [`crate::share`] wraps
+//! each share in both checks. `docs/protocols/locks.md` has the whole rule.
 //!
 //! The table is cut into parts with a lock each. Whether there is any lease at all is one atomic
 //! number, so a share without delegations pays for none.
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
-//! [`waits`]: blocking locks; [`admin`]: looking at it and clearing up; [`grace`]: whether there is
+//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at it and clearing up; [`grace`]: whether there is
 //! one that all protocols must keep to.
 
 use std::collections::HashMap;
@@ -33,14 +34,17 @@ mod file;
 pub mod grace;
 pub mod kinds;
 pub mod leases;
+pub mod names;
 pub mod ranges;
 pub mod waits;
 
 pub use admin::{LockCounts, Row, Tally, What};
 pub use kinds::{
-    ClientKey, FileKey, Held, Kind, Owner, Protocol, Range, Refused, SHARE_READ, SHARE_WRITE, Share,
+    ClientKey, FileKey, Held, Kind, Owner, Protocol, Range, Refused, SHARE_DELETE, SHARE_READ,
+    SHARE_WRITE, Share,
 };
 pub use leases::{ByClient, Changing, LeaseKind, Recall};
+pub use names::ByOwners;
 pub use waits::{WaitId, Waited, Woken};
 
 use file::FileLocks;
@@ -65,6 +69,8 @@ pub struct LockTable {
 #[derive(Default)]
 struct Counts {
     opens: AtomicU64,
+    /// Opens that keep the names of their files.
+    name_keepers: AtomicU64,
     locks: AtomicU64,
     waiting: AtomicU64,
     leases: AtomicU64,
@@ -131,6 +137,7 @@ impl LockTable {
             Ok(share) => match file.recall(Some(owner.client), only_write) {
                 (true, notices) => (Err(Refused::Recalling), notices),
                 (false, _) => {
+                    self.count_keeper(owner, file.share_of(owner), Some(share));
                     match file.opens.iter_mut().find(|(who, _)| who == owner) {
                         Some((_, had)) => *had = share,
                         None => {
@@ -171,7 +178,10 @@ impl LockTable {
         let mut files = self.shard(key);
         let open = files.get_mut(&key).and_then(|f| f.opens.iter_mut().find(|o| o.0 == *owner));
         match open {
-            Some((_, had)) if had.covers(to) => *had = to,
+            Some((_, had)) if had.covers(to) => {
+                self.count_keeper(owner, Some(*had), Some(to));
+                *had = to;
+            }
             _ => return Err(Refused::NotHeld),
         }
         Ok(())
@@ -185,6 +195,7 @@ impl LockTable {
         let at = file.opens.iter().position(|(who, _)| who == owner)?;
         let (_, share) = file.opens.swap_remove(at);
         self.counts.opens.fetch_sub(1, Ordering::Relaxed);
+        self.count_keeper(owner, Some(share), None);
         tidy(&mut files, key);
         Some(share)
     }

@@ -80,6 +80,10 @@ pub enum Status {
     /// A budget of ours is used up; the client should come again (NFS3ERR_JUKEBOX).
     #[error("busy, try again")]
     Busy,
+    /// Somebody else's lock or open keeps the file as it is, or the kernel says that it is in use
+    /// (EBUSY, ETXTBSY): trying again helps only when that has ended (NFS4ERR_FILE_OPEN).
+    #[error("in use by another client")]
+    InUse,
     /// Our own fault.
     #[error("server fault")]
     Fault,
@@ -107,6 +111,7 @@ impl Status {
             libc::ESTALE => Self::Stale,
             libc::EAGAIN => Self::WouldBlock,
             libc::EOPNOTSUPP | libc::ENOSYS => Self::NotSupported,
+            libc::EBUSY | libc::ETXTBSY => Self::InUse,
             libc::EMFILE | libc::ENFILE | libc::ENOMEM => Self::Busy,
             _ => Self::Io,
         }
@@ -135,7 +140,7 @@ impl Status {
             Self::Stale | Self::BadHandle | Self::NotSync | Self::BadCookie => libc::ESTALE,
             Self::WouldBlock => libc::EAGAIN,
             Self::NotSupported => libc::EOPNOTSUPP,
-            Self::Busy => libc::EBUSY,
+            Self::Busy | Self::InUse => libc::EBUSY,
             Self::Io | Self::Fault => libc::EIO,
         }
     }

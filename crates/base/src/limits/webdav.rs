@@ -24,7 +24,10 @@ pub const DAV_IF_MAX: usize = 16 << 10;
 pub const DAV_IF_CONDITIONS_MAX: usize = 256;
 /// Bytes of `owner` that a lock keeps for other clients to read: a name and an address.
 pub const DAV_LOCK_OWNER_MAX: usize = 4 << 10;
-/// WebDAV locks at once, some 400 bytes each.
+/// Directories above a locked file that a lock keeps the inode numbers of, 8 bytes each, so that it
+/// is found below them whatever path led there. Further up, paths alone tell.
+pub const DAV_LOCK_ABOVE_MAX: usize = 128;
+/// WebDAV locks at once, some 400 bytes each, and 1 KiB where it is as deep as can be.
 pub const DAV_LOCKS_MAX: usize = 10_000;
 /// Of these one user may have so many, so that nobody takes all.
 pub const DAV_LOCKS_PER_USER_MAX: usize = 2_000;

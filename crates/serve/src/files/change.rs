@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vfs::attr::{FileType, SetAttr};
 use vfs::fs::{Change, Changed, Context, Entry, FileSystem, Result, Space};
+use vfs::locks::ByOwners;
 use vfs::status::Status;
 
 use super::caller::{Caller, Reached};
@@ -29,8 +30,13 @@ impl Core {
     ) -> Result<T> {
         reached.for_change()?;
         self.files.still_reach(who, reached, true)?;
-        let fs = Arc::clone(&reached.share.fs);
-        self.change(who, &reached.cred, move |cx| op(&*fs, cx)).await
+        let (fs, lent) = (Arc::clone(&reached.share.fs), who.lent.clone());
+        let op = move |cx: Context<'_>| {
+            // Locks whose tokens the caller has submitted are not in his way.
+            let _acting = ByOwners::acting(&lent);
+            op(&*fs, cx)
+        };
+        self.change(who, &reached.cred, op).await
     }
 
     /// Makes a directory.

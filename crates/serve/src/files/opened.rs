@@ -35,6 +35,14 @@ struct Wanted {
     share: Share,
 }
 
+/// Why a file is not opened, as the caller is told.
+fn status(refused: &Refused) -> Status {
+    match refused {
+        Refused::Shared(_) => Status::InUse,
+        _ => Status::Busy,
+    }
+}
+
 impl Wanted {
     fn new(who: &Caller, key: FileKey, write: bool) -> Result<Self> {
         let access = if write { SHARE_READ | SHARE_WRITE } else { SHARE_READ };
@@ -75,7 +83,7 @@ impl Opened {
         loop {
             match wanted.attempt(locks, who) {
                 Err(Refused::Recalling) if !until.passed() => std::thread::sleep(RECALL_LOOK),
-                done => return done.map_err(|_| Status::Busy),
+                done => return done.map_err(|refused| status(&refused)),
             }
         }
     }
@@ -114,7 +122,8 @@ impl Core {
     /// others have denied holds; who has a delegation on it is asked to give it back.
     ///
     /// # Errors
-    /// [`Status::Busy`] if somebody is in the way, or there is no room for more.
+    /// [`Status::InUse`] if somebody else's open or lock is in the way, [`Status::Busy`] if a
+    /// delegation is for too long, or there is no room for more.
     pub async fn open(&self, who: &Caller, key: FileKey, write: bool) -> Result<Opened> {
         let until = Deadline::after(self.files.locks.recall_patience());
         let wanted = Wanted::new(who, key, write)?;
@@ -123,7 +132,7 @@ impl Core {
                 Err(Refused::Recalling) if !until.passed() => {
                     tokio::time::sleep(RECALL_LOOK).await;
                 }
-                done => return done.map_err(|_| Status::Busy),
+                done => return done.map_err(|refused| status(&refused)),
             }
         }
     }

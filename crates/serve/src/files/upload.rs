@@ -24,7 +24,7 @@ use vfs::fs::{
     Stable, access,
 };
 use vfs::handle::Handle;
-use vfs::locks::FileKey;
+use vfs::locks::{ByOwners, FileKey};
 use vfs::status::Status;
 
 use super::caller::{Caller, Reached};
@@ -327,6 +327,9 @@ impl Core {
             How::Whole(set) if !self.may_replace(who, spot).await? => How::InPlace(cut(set)),
             how => how,
         };
+        if matches!(how, How::Whole(_)) {
+            self.may_take_name(who, spot)?;
+        }
         let (entry, removal) = match how {
             How::Whole(set) => match self.begin_aside(who, spot, set).await {
                 Err(Status::Access) if spot.entry.is_some() => {
@@ -393,6 +396,15 @@ impl Core {
             Err(Status::Stale | Status::NotFound) => Ok(false),
             granted => granted.map(|_| true),
         }
+    }
+
+    /// That nobody else's open or lock keeps the name of what is at a place: told before data comes
+    /// that could not take it.
+    fn may_take_name(&self, who: &Caller, spot: &Spot) -> Result<()> {
+        let Some(there) = spot.entry else { return Ok(()) };
+        let _acting = ByOwners::acting(&who.lent);
+        let free = self.files.locks.may_rename(FileKey::from(&there.attr));
+        if free { Ok(()) } else { Err(Status::InUse) }
     }
 
     /// Whether a file that is made in the directory of a place may take the name of what is there.

@@ -23,7 +23,7 @@ const fn reply(status: Status) -> (u16, &'static str) {
         Status::NameTooLong => (553, "The name is too long."),
         Status::NoSpace => (452, "No space left."),
         Status::Quota | Status::TooLarge => (552, "Over quota, or too large."),
-        Status::Busy | Status::WouldBlock => (450, "In use; try again later."),
+        Status::Busy | Status::InUse | Status::WouldBlock => (450, "In use; try again later."),
         Status::Io | Status::NotSync | Status::TooSmall | Status::Fault => (451, "Local error."),
     }
 }

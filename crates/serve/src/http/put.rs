@@ -47,7 +47,7 @@ pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
         Ok(node) => node,
         Err(response) => return response,
     };
-    if let Err(response) = replaced(cx, &request.target.path, &node).await {
+    if let Err(response) = replaced(cx, (&request.target.path, &spot), &node).await {
         return response;
     }
     cx.of(&node);
@@ -63,14 +63,18 @@ pub(super) async fn begin_write(
 ) -> Result<(), Response> {
     let path = VPath::parse(&request.target.path).map_err(|e| cx.refuse(e.into()))?;
     let asked = Asked { headers: &request.headers, host: &request.host, path: &path };
-    let (dav, there) = (&cx.http.dav, spot.entry.is_some());
-    precondition::begin_write(dav, &cx.core, &cx.caller, asked, there).await
+    precondition::begin_write(&cx.http.dav, &cx.core, &cx.caller, asked, spot).await
 }
 
 /// The locks of what was there are on the file that is there now.
-pub(super) async fn replaced(cx: &Exchange, path: &[u8], node: &Node) -> Result<(), Response> {
+pub(super) async fn replaced(
+    cx: &Exchange,
+    (path, spot): (&[u8], &Spot),
+    node: &Node,
+) -> Result<(), Response> {
     let path = VPath::parse(path).map_err(|e| cx.refuse(e.into()))?;
-    precondition::replaced(&cx.http.dav, &cx.core, &cx.caller, &path, node).await
+    let before = spot.entry.as_ref().map(|entry| &entry.attr);
+    precondition::replaced(&cx.http.dav, &cx.core, &cx.caller, (&path, before), node).await
 }
 
 /// Where the file is, or will be.

@@ -16,6 +16,8 @@ pub fn of(status: Status) -> u16 {
         Status::NameTooLong => 414,
         Status::NotSupported | Status::BadType => 501,
         Status::Busy | Status::WouldBlock => 503,
+        // RFC 4918 §11.3.
+        Status::InUse => 423,
         Status::NoSpace | Status::Quota => 507,
         Status::Invalid | Status::TooManyLinks | Status::TooSmall => 400,
         Status::Io | Status::Fault => 500,

@@ -178,7 +178,7 @@ async fn append(
     };
     one.ends(Outcome::Complete, "", one.length);
     cx.http.uploads.end(&taken.id);
-    if let Err(response) = super::put::replaced(cx, &one.path, &node).await {
+    if let Err(response) = super::put::replaced(cx, (&one.path, &one.spot), &node).await {
         return response;
     }
     here(Response::new(201).with("etag", Validators::of(&node.attr).etag), taken.offset)
@@ -208,7 +208,7 @@ async fn take_name(cx: &Rc<Exchange>, one: &Pending, node: Node) -> Result<Node,
 /// The part stays: who shows the token of a lock that is in the way may go on.
 fn not_opened(cx: &Exchange, error: Status) -> Response {
     match error {
-        Status::Busy => status::plain(423, "It is locked, or open elsewhere."),
+        Status::Busy | Status::InUse => status::plain(423, "It is locked, or open elsewhere."),
         error => cx.refuse(error),
     }
 }

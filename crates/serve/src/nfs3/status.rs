@@ -8,7 +8,8 @@ use wire::nfs3::Nfsstat3;
 pub(super) fn nfsstat3(status: Status) -> Nfsstat3 {
     match status {
         Status::NotOwner => Nfsstat3::PERM,
-        Status::Access => Nfsstat3::ACCES,
+        // Version 3 has no other for it; JUKEBOX would have clients try until the lock ends.
+        Status::Access | Status::InUse => Nfsstat3::ACCES,
         Status::NotFound => Nfsstat3::NOENT,
         Status::Io => Nfsstat3::IO,
         Status::Exists => Nfsstat3::EXIST,

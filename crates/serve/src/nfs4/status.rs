@@ -31,6 +31,8 @@ pub fn nfsstat4(status: Status) -> Nfsstat4 {
         // The last is never seen by a client unless a back end blocks where it may block; the
         // first is the answer to a guard, which version 4 does not have.
         Status::NotSync | Status::Busy | Status::WouldBlock => Nfsstat4::DELAY,
+        // RFC 8881 §18.25.4, §18.26.4.
+        Status::InUse => Nfsstat4::FILE_OPEN,
         Status::Fault => Nfsstat4::SERVERFAULT,
     }
 }

@@ -57,6 +57,7 @@ fn code(status: Status) -> StatusCode {
         | Status::BadCookie
         | Status::TooSmall
         | Status::Busy
+        | Status::InUse
         | Status::Fault => StatusCode::FAILURE,
     }
 }

@@ -4,6 +4,7 @@
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
 
+mod aliases;
 mod clients;
 mod collections;
 mod locks;

@@ -155,7 +155,7 @@ impl Site {
         let there = spot.entry.is_some();
         let mut who = who.clone();
         who.lent = self.dav.lent(&who, &headers);
-        let begun = begin_write(&self.dav, &self.core, &who, asked, there).await;
+        let begun = begin_write(&self.dav, &self.core, &who, asked, &spot).await;
         if let Err(refused) = begun {
             return refused.status;
         }
@@ -166,7 +166,8 @@ impl Site {
         };
         upload.write(0, data.as_bytes().to_vec()).await.expect("written");
         let node = upload.finish(SetAttr::default()).await.expect("finished");
-        match replaced(&self.dav, &self.core, &who, &path, &node).await {
+        let before = spot.entry.as_ref().map(|entry| &entry.attr);
+        match replaced(&self.dav, &self.core, &who, (&path, before), &node).await {
             Ok(()) => {
                 if there {
                     204

@@ -191,7 +191,7 @@ fn who_denies_writing_is_heard() {
         let deny = Share { access: SHARE_READ, deny: SHARE_WRITE };
         locks.open(key, &other, deny).expect("nobody else has it open");
         let refused = begin(&core, &who, "/share/f", whole()).await;
-        assert_eq!(refused.err(), Some(Status::Busy));
+        assert_eq!(refused.err(), Some(Status::InUse));
         assert_eq!(content(&core, &who, "/share/f").await.as_deref(), Ok(&b"x"[..]));
         locks.close(key, &other);
         let upload = begin(&core, &who, "/share/f", whole()).await.expect("now it may");

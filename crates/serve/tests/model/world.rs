@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base::random::Random;
 use probe::hub::{Hub, HubOptions};
+use probe::op::FileId;
 use serve::exec::Engine;
 use serve::files::{Files, SignIns};
 use serve::http::Settings;
@@ -17,7 +18,11 @@ use serve::pool::{Pool, PoolLimits};
 use serve::rpc::{RpcConfig, RpcService};
 use serve::transport::budget::Limits;
 use serve::transport::{Budgets, Runtimes};
+use vfs::attr::Attr;
+use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
+use vfs::fs::Context;
+use vfs::handle::Handle;
 use vfs::host::{HostFs, HostOptions};
 use vfs::locks::LockTable;
 use vfs::share::{Service, ShareTable, Shares, tag};
@@ -32,14 +37,19 @@ use crate::stand::{self, Stand, closed};
 use crate::tree::{SHARES, Tree, holds_share};
 
 /// `alice:secret`.
-const SIGNED_IN: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
+pub const SIGNED_IN: &str = "Authorization: Basic YWxpY2U6c2VjcmV0";
 /// Entries that a sequence begins with.
 const PLANTED: usize = 14;
 
 /// The services, their clients, and the directory.
 pub struct World {
-    top: PathBuf,
-    web: stand::Client,
+    /// Where the shares are.
+    pub top: PathBuf,
+    /// The one table of opens and locks.
+    pub locks: Arc<LockTable>,
+    shares: Arc<Shares>,
+    /// HTTP and WebDAV.
+    pub web: stand::Client,
     ftp: ftp::Client,
     sftp: Sftp,
     nfs: Nfs,
@@ -131,8 +141,11 @@ impl World {
         assert_eq!(ftp.say("TYPE I"), 200);
         let (web, nfs) = (stand.client(), Nfs::connect(rpc.local_addr()));
         let sftp = Sftp::over(parts.scene(Service::Sftp));
+        let Parts { shares, locks, .. } = parts;
         Self {
             top,
+            locks,
+            shares,
             web,
             ftp,
             sftp,
@@ -142,6 +155,25 @@ impl World {
             _rpc: rpc,
             _folder: folder,
         }
+    }
+
+    /// The handle and the attributes of what is at a path of the share `all`.
+    pub fn attr_of(&self, path: &[&str]) -> (Handle, Attr) {
+        let table = self.shares.load();
+        let fs = &table.by_name("all").expect("a share").fs;
+        let cred = Cred::root();
+        let cx = Context { cred: &cred, may_block: true };
+        let top = fs.getattr(cx, &fs.root()).expect("a directory");
+        path.iter().fold((fs.root(), top), |(dir, _), name| {
+            let found = fs.lookup(cx, &dir, name.as_bytes());
+            let (entry, _) = found.expect("an entry");
+            (entry.handle, entry.attr)
+        })
+    }
+
+    /// As leases know a file.
+    pub fn file_id(&self, file: &Handle) -> FileId {
+        self.shares.load().by_name("all").expect("a share").fs.file_id(file)
     }
 
     /// The tree on disk.

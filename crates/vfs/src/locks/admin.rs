@@ -190,7 +190,13 @@ impl LockTable {
         self.count_locks(before, file.ranges.len());
         if all {
             let opens = file.opens.len();
-            file.opens.retain(|(owner, _)| !whose(owner));
+            file.opens.retain(|(owner, share)| {
+                let goes = whose(owner);
+                if goes {
+                    self.count_keeper(owner, Some(*share), None);
+                }
+                !goes
+            });
             let closed = opens - file.opens.len();
             self.counts.opens.fetch_sub(closed as u64, Ordering::Relaxed);
             let (gone, kept) =

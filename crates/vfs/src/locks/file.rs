@@ -69,6 +69,12 @@ impl FileLocks {
         self.opens.iter().find(clash).map(|(who, _)| who)
     }
 
+    /// Somebody, other than those for whom `own` is true, whose open keeps the file's names.
+    pub fn name_keeper(&self, own: impl Fn(&Owner) -> bool) -> Option<&Owner> {
+        let keeps = |(who, share): &&(Owner, Share)| share.keeps_names(who.client.protocol);
+        self.opens.iter().filter(keeps).map(|(who, _)| who).find(|who| !own(who))
+    }
+
     /// Whether anybody has it open for writing.
     pub fn is_written(&self) -> bool {
         self.opens.iter().any(|(_, share)| share.access & SHARE_WRITE != 0)

@@ -25,6 +25,12 @@ impl FileKey {
     pub fn is_same_inode(&self, other: &Self) -> bool {
         (self.fsid, self.fileid) == (other.fsid, other.fileid)
     }
+
+    /// Whether both are one file, as far as generations are known: one of 0 tells nothing.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        let (a, b) = (self.generation, other.generation);
+        self.is_same_inode(other) && (a == b || a == 0 || b == 0)
+    }
 }
 
 impl From<&Attr> for FileKey {
@@ -67,8 +73,12 @@ pub const SHARE_READ: u8 = 1;
 /// See [`SHARE_READ`].
 pub const SHARE_WRITE: u8 = 2;
 
-/// What an open is for, and what it denies to others; both are sets of [`SHARE_READ`] and
-/// [`SHARE_WRITE`].
+/// In a deny mode only: others may neither remove the file's names nor give them to other files, as
+/// `FILE_SHARE_DELETE` that is missing (MS-SMB2 §2.2.13) or a WebDAV lock (RFC 4918 §7) says.
+pub const SHARE_DELETE: u8 = 4;
+
+/// What an open is for, and what it denies to others: sets of [`SHARE_READ`] and [`SHARE_WRITE`],
+/// and in `deny` [`SHARE_DELETE`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Share {
     /// What the owner does.
@@ -87,6 +97,18 @@ impl Share {
     /// Whether everything in `other` is in this one.
     pub const fn covers(self, other: Self) -> bool {
         other.access & !self.access == 0 && other.deny & !self.deny == 0
+    }
+
+    /// Whether others may not remove the file or rename it, nor put another one in its place, while
+    /// a client of this protocol has it open so (`docs/protocols/locks.md`).
+    pub const fn keeps_names(self, protocol: Protocol) -> bool {
+        match protocol {
+            // Has no bit for it. Who denies writing relies on what the name leads to.
+            Protocol::Nfs4 => self.deny & SHARE_WRITE != 0,
+            // What the holder does itself comes over NFSv3, where it is not told from others.
+            Protocol::Nlm => false,
+            _ => self.deny & SHARE_DELETE != 0,
+        }
     }
 
     /// Whether two owners cannot have these at once (RFC 8881 §9.7).

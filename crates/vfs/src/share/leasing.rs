@@ -1,9 +1,13 @@
-//! The one place where what is done to files recalls delegations, whichever protocol does it.
+//! The one place where what is done to files recalls delegations and meets opens that keep names,
+//! whichever protocol does it.
 //!
 //! A change that a delegation is in the way of is refused with [`Status::Busy`] (NFS3ERR_JUKEBOX,
 //! NFS4ERR_DELAY) after its holder was told; the caller comes again. While no delegation is out the
 //! cost is one atomic addition, and nothing is asked of the file system. For whom a thread acts it
 //! says with [`ByClient`](crate::locks::ByClient); a client's own delegations are not in its way.
+//!
+//! A name that somebody else's open keeps ([`crate::locks::names`]) is neither removed nor given to
+//! another file: [`Status::InUse`]. While there is no such open that costs one atomic load.
 
 use std::sync::Arc;
 
@@ -59,19 +63,36 @@ impl Leasing {
         if free { Ok(()) } else { Err(Status::Busy) }
     }
 
-    /// Before a change of names: of what they lead to now.
+    /// What a name leads to now. If that cannot be told, the operation itself says what is wrong.
+    fn named(&self, cx: Context<'_>, (dir, name): (&Handle, &[u8])) -> Result<Option<Attr>> {
+        match self.inner.lookup(cx, dir, name) {
+            Ok((entry, _)) => Ok(Some(entry.attr)),
+            Err(Failed { status: Status::WouldBlock, .. }) => Err(Status::WouldBlock),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Before a change of what a name leads to now.
+    fn changing_named(&self, cx: Context<'_>, name: (&Handle, &[u8])) -> Result<Changing<'_>> {
+        let changing = self.locks.names_changing();
+        if self.locks.has_leases()
+            && let Some(attr) = self.named(cx, name)?
+        {
+            self.may_change(&attr)?;
+        }
+        Ok(changing)
+    }
+
+    /// Before names go, or lead to something else: of what they lead to now.
     fn renaming(&self, cx: Context<'_>, names: &[(&Handle, &[u8])]) -> Result<Changing<'_>> {
         let changing = self.locks.names_changing();
-        if self.locks.has_leases() {
-            for (dir, name) in names {
-                match self.inner.lookup(cx, dir, name) {
-                    Ok((entry, _)) => self.may_change(&entry.attr)?,
-                    Err(Failed { status: Status::WouldBlock, .. }) => {
-                        return Err(Status::WouldBlock);
-                    }
-                    // The operation itself says what is wrong.
-                    Err(_) => {}
+        if self.locks.has_leases() || self.locks.has_name_keepers() {
+            for name in names {
+                let Some(attr) = self.named(cx, *name)? else { continue };
+                if !self.locks.may_rename(FileKey::from(&attr)) {
+                    return Err(Status::InUse);
                 }
+                self.may_change(&attr)?;
             }
         }
         Ok(changing)
@@ -134,7 +155,7 @@ impl FileSystem for Leasing {
     fn create(&self, cx: Context<'_>, dir: &Handle, name: &[u8], how: CreateHow) -> Change<Entry> {
         // Only one that takes a file as it is may cut it short.
         let cuts = matches!(how, CreateHow::Unchecked(SetAttr { size: Some(_), .. }));
-        let _changing = if cuts { Some(self.renaming(cx, &[(dir, name)])?) } else { None };
+        let _changing = if cuts { Some(self.changing_named(cx, (dir, name))?) } else { None };
         self.inner.create(cx, dir, name, how)
     }
     fn mkdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8], set: &SetAttr) -> Change<Entry> {
@@ -165,6 +186,13 @@ impl FileSystem for Leasing {
         self.inner.remove(cx, dir, name)
     }
     fn rmdir(&self, cx: Context<'_>, dir: &Handle, name: &[u8]) -> Change<()> {
+        // Nobody has a delegation on a directory.
+        if self.locks.has_name_keepers()
+            && let Some(attr) = self.named(cx, (dir, name))?
+            && !self.locks.may_rename(FileKey::from(&attr))
+        {
+            return Err(Status::InUse.into());
+        }
         self.inner.rmdir(cx, dir, name)
     }
     fn rename(&self, cx: Context<'_>, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> Change<Wcc> {

@@ -11,6 +11,7 @@ fn codes_say_whether_to_try_again() {
         (Status::NotFound, 550),
         (Status::ReadOnly, 550),
         (Status::Busy, 450),
+        (Status::InUse, 450),
         (Status::NoSpace, 452),
         (Status::Quota, 552),
         (Status::Io, 451),

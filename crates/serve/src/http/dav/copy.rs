@@ -168,7 +168,8 @@ pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
     let way = way(job, &source, deep && source.node.is_dir()).await?;
     let to = way.to.to_bytes();
     let existed = way.spot.entry.is_some();
-    job.permit(&[Touched { path: &to, name: !existed, tree: true }]).await?;
+    let of = job.dav.lineage(job.core, &job.who, &way.spot).await?;
+    job.permit(&[Touched { path: &to, of: &of, name: !existed, tree: true }]).await?;
     let failures = copy_to(job, &source.node, &way, deep).await?;
     finish(job, &way, existed, failures).await
 }
@@ -209,13 +210,15 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     let way = way(job, &source, true).await?;
     let (path, to) = (job.path.to_bytes(), way.to.to_bytes());
     let existed = way.spot.entry.is_some();
-    let origin = Touched { path: &path, name: true, tree: node.is_dir() };
-    let target = Touched { path: &to, name: !existed, tree: true };
+    let of = job.dav.lineage(job.core, &job.who, from).await?;
+    let of_target = job.dav.lineage(job.core, &job.who, &way.spot).await?;
+    let origin = Touched { path: &path, of: &of, name: true, tree: node.is_dir() };
+    let target = Touched { path: &to, of: &of_target, name: !existed, tree: true };
     job.permit(&[origin, target]).await?;
     let failures = move_to(job, (node, from), &way).await?;
     if failures.is_empty() {
         // Locks do not go with what is moved (§7.6).
-        tree::forget(job.dav, job.core, &job.who, &job.path, false).await?;
+        tree::forget(job.dav, job.core, &job.who, (&job.path, Some(&node.attr)), false).await?;
     }
     finish(job, &way, existed, failures).await
 }
@@ -224,15 +227,16 @@ async fn finish(job: &Job<'_, '_>, way: &Way, existed: bool, failures: Failures)
     if !failures.is_empty() {
         return Err(failures.answer());
     }
+    let before = way.spot.entry.as_ref().map(|entry| &entry.attr);
     if existed {
-        tree::forget(job.dav, job.core, &job.who, &way.to, true).await?;
+        tree::forget(job.dav, job.core, &job.who, (&way.to, before), true).await?;
     }
     // A lock that was at the destination stays there, on what is there now. Not by its path: that
     // may have led through what was replaced.
     match look_up(job, &way.spot).await {
         Ok(Entry { handle, attr }) => {
             let node = Node { reached: way.spot.reached.clone(), handle, attr };
-            replaced(job.dav, job.core, &job.who, &way.to, &node).await?;
+            replaced(job.dav, job.core, &job.who, (&way.to, before), &node).await?;
         }
         // Somebody has removed it since.
         Err(Status::NotFound) => {}

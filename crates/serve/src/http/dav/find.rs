@@ -9,12 +9,14 @@ use base::limits::{DAV_FIND_MEMBERS, HTTP_PIECE};
 use vfs::attr::{Attr, FileType};
 use vfs::fs::Space;
 use vfs::handle::Handle;
+use vfs::locks::FileKey;
 use wire::dav::body::Find;
 use wire::dav::header::Depth;
 
 use super::dead::Dead;
-use super::precondition::dead_of;
+use super::precondition::{dead_of, lineage_of};
 use super::props::{Resource, needs_dead, needs_space};
+use super::state::Lineage;
 use super::{Dav, Job, Outcome, multi, refuse};
 use crate::files::list::{Listed, Listing};
 use crate::files::{Caller, Core, Found, Links, Node, VPath};
@@ -42,7 +44,12 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
     if collection && depth == Depth::Infinity {
         return Err(multi::error(403, "propfind-finite-depth", &[]));
     }
+    let of = match job.dav.locks.is_empty() {
+        true => Lineage::default(),
+        false => lineage_of(job.core, &job.who, &job.path).await?,
+    };
     let mut answer = Answer {
+        of,
         dav: Arc::clone(job.dav),
         core: Rc::clone(job.core),
         who: job.who.clone(),
@@ -105,6 +112,8 @@ struct Answer {
     core: Rc<Core>,
     who: Caller,
     path: VPath,
+    /// The resource by identity, for its locks.
+    of: Lineage,
     find: Find,
     space: Option<Space>,
     members: bool,
@@ -117,7 +126,7 @@ impl Answer {
     async fn step(&mut self) -> vfs::fs::Result<bool> {
         match std::mem::replace(&mut self.stage, Stage::End) {
             Stage::Begin(Found::Root) => {
-                self.add(b"/", None, &Dead::default(), None);
+                self.add((b"/", Lineage::UNKNOWN), None, &Dead::default(), None);
                 let shares = self.core.shares(&self.who);
                 let paths =
                     shares.iter().rev().map(|share| VPath::ROOT.with(share.name.as_bytes()));
@@ -125,8 +134,8 @@ impl Answer {
                 self.stage = Stage::Shares(paths.collect());
             }
             Stage::Begin(Found::Node(node)) => {
-                let path = self.path.to_bytes();
-                self.one(&path, &node).await?;
+                let (path, of) = (self.path.to_bytes(), self.of.clone());
+                self.one((&path, &of), &node).await?;
                 if self.members {
                     let (listing, listed) = (Listing::new(node), Vec::new().into_iter());
                     let ready = Vec::new().into_iter();
@@ -141,7 +150,8 @@ impl Answer {
                 // One whose directory cannot be looked at is not there for this caller.
                 if let Ok(Found::Node(node)) = self.core.find(&self.who, &path, Links::Follow).await
                 {
-                    self.one(&path.to_bytes(), &node).await?;
+                    let of = Lineage { file: Some(node.key()), above: Vec::new() };
+                    self.one((&path.to_bytes(), &of), &node).await?;
                 }
             }
             Stage::Members { mut listing, mut listed, mut ready } => {
@@ -170,12 +180,18 @@ impl Answer {
         false
     }
 
-    fn add(&mut self, path: &[u8], attr: Option<&Attr>, dead: &Dead, space: Option<Space>) {
+    fn add(
+        &mut self,
+        (path, of): (&[u8], &Lineage),
+        attr: Option<&Attr>,
+        dead: &Dead,
+        space: Option<Space>,
+    ) {
         let locks = &self.dav.locks;
-        Resource { path, attr, dead, space, locks }.respond(&mut self.made, &self.find);
+        Resource { path, of, attr, dead, space, locks }.respond(&mut self.made, &self.find);
     }
 
-    async fn one(&mut self, path: &[u8], node: &Node) -> vfs::fs::Result<()> {
+    async fn one(&mut self, at: (&[u8], &Lineage), node: &Node) -> vfs::fs::Result<()> {
         let mut dead = Dead::default();
         if needs_dead(&self.find) {
             dead = dead_of(&self.core, &self.who, node).await?;
@@ -183,7 +199,7 @@ impl Answer {
         if needs_space(&self.find) && node.is_dir() {
             self.space = Some(self.core.space(&self.who, &node.reached).await?);
         }
-        self.add(path, Some(&node.attr), &dead, self.space.filter(|_| node.is_dir()));
+        self.add(at, Some(&node.attr), &dead, self.space.filter(|_| node.is_dir()));
         Ok(())
     }
 
@@ -240,7 +256,11 @@ impl Answer {
     fn member(&mut self, Member { name, attr, dead }: &Member) {
         let path = self.path.with(name).to_bytes();
         let space = self.space.filter(|_| attr.kind == FileType::Directory);
-        self.add(&path, Some(attr), dead, space);
+        let of = match self.dav.locks.is_empty() {
+            true => Lineage::default(),
+            false => self.of.member(Some(FileKey::from(attr))),
+        };
+        self.add((&path, &of), Some(attr), dead, space);
     }
 }
 

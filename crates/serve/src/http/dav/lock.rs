@@ -12,8 +12,9 @@ use wire::dav::if_header::If;
 use wire::dav::xml::Writer;
 
 use super::locks::{LockError, Wanted};
+use super::precondition::lineage_of;
 use super::props::write_discovery;
-use super::state::{Lock, Touched};
+use super::state::{Lineage, Lock, Touched};
 use super::{Job, Outcome, multi, refuse};
 use crate::files::upload::How;
 use crate::files::{Found, Links, Node};
@@ -33,15 +34,17 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
         _ => return refuse(400, "the Depth of a lock is 0 or infinity"),
     };
     let path = job.path.to_bytes();
+    let of = lineage_of(job.core, &job.who, &job.path).await?;
     // Told before a file is made for it.
-    let mut there = job.dav.locks.covering(&path).into_iter();
+    let mut there = job.dav.locks.covering(&path, &of).into_iter();
     if let Some(other) = there.find(|other| info.exclusive || other.exclusive) {
         return Err(in_the_way(&path, &other));
     }
-    let (node, made) = what(job, &path).await?;
+    let (node, made) = what(job, (&path, &of)).await?;
     let wanted = Wanted {
         root: path.clone(),
         file: node.key(),
+        above: of.numbers(),
         user: job.who.person.name.clone(),
         client: job.who.peer.ip().to_string(),
         exclusive: info.exclusive,
@@ -76,7 +79,10 @@ fn code(error: &LockError) -> u16 {
 
 /// What is to be locked, and whether it was made for that: an empty file where there is nothing
 /// (§7.3).
-async fn what(job: &mut Job<'_, '_>, path: &[u8]) -> Result<(Node, bool), Response> {
+async fn what(
+    job: &mut Job<'_, '_>,
+    (path, of): (&[u8], &Lineage),
+) -> Result<(Node, bool), Response> {
     match job.core.find(&job.who, &job.path, Links::Follow).await {
         Ok(Found::Root) => refuse(403, "the list of shares cannot be locked"),
         Ok(Found::Node(node)) => {
@@ -91,7 +97,7 @@ async fn what(job: &mut Job<'_, '_>, path: &[u8]) -> Result<(Node, bool), Respon
             Ok((node, false))
         }
         Err(Status::NotFound) => {
-            job.permit(&[Touched { path, name: true, tree: false }]).await?;
+            job.permit(&[Touched { path, of, name: true, tree: false }]).await?;
             let spot = match job.spot(Links::Follow).await {
                 Err(Status::NotFound) => return refuse(409, "there is no collection around it"),
                 spot => spot?,
@@ -131,7 +137,7 @@ async fn refresh(job: &mut Job<'_, '_>, seconds: Option<u64>) -> Outcome {
     job.permit(&[]).await?;
     let header = job.request.headers.text("if").and_then(|value| If::parse(value).ok());
     let Some(header) = header else { return refuse(400, "a refresh names its lock in If") };
-    let covering = job.dav.locks.covering(&job.path.to_bytes());
+    let covering = job.dav.covering(job.core, &job.who, &job.path).await?;
     let mine = |lock: &&Arc<Lock>| {
         lock.user == job.who.person.name && header.tokens().any(|token| token == lock.token)
     };
@@ -153,7 +159,7 @@ pub(super) async fn unlock(job: &mut Job<'_, '_>) -> Outcome {
         return refuse(400, "there is no Lock-Token");
     };
     job.permit(&[]).await?;
-    let covering = job.dav.locks.covering(&job.path.to_bytes());
+    let covering = job.dav.covering(job.core, &job.who, &job.path).await?;
     let Some(lock) = covering.iter().find(|lock| lock.token == token) else {
         return Err(multi::error(409, "lock-token-matches-request-uri", &[]));
     };

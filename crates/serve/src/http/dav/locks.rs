@@ -14,10 +14,10 @@ use base::random::{Random, SystemRandom};
 use thiserror::Error;
 use vfs::journal::{Journal, JournalError};
 use vfs::locks::{self as opens, ClientKey, FileKey, LockTable, Owner, Protocol, Share};
-use vfs::locks::{SHARE_READ, SHARE_WRITE};
+use vfs::locks::{SHARE_DELETE, SHARE_READ, SHARE_WRITE};
 
 use super::record;
-use super::state::{Lock, Refused, Table, Touched};
+use super::state::{Lineage, Lock, Refused, Table, Touched};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -26,6 +26,8 @@ pub struct Wanted {
     pub root: Vec<u8>,
     /// The file that is there.
     pub file: FileKey,
+    /// The directories above it, nearest first.
+    pub above: Vec<u64>,
     /// By whom.
     pub user: String,
     /// From where, as an address.
@@ -105,12 +107,11 @@ impl Lock {
         Owner::new(client(&self.user), id.get(..most).unwrap_or_default())
     }
 
-    /// What it is among the opens: its holder writes, and others do not if it is exclusive.
+    /// What it is among the opens: its holder writes; others do not if it is exclusive, and leave
+    /// the name as it is.
     const fn share(&self) -> Share {
-        Share {
-            access: SHARE_READ | SHARE_WRITE,
-            deny: if self.exclusive { SHARE_WRITE } else { 0 },
-        }
+        let write = if self.exclusive { SHARE_WRITE } else { 0 };
+        Share { access: SHARE_READ | SHARE_WRITE, deny: write | SHARE_DELETE }
     }
 }
 
@@ -232,6 +233,7 @@ impl Locks {
             token: token(&mut SystemRandom),
             root: wanted.root,
             file: wanted.file,
+            above: wanted.above,
             user: wanted.user,
             client: wanted.client,
             since_s: now_s,
@@ -294,20 +296,24 @@ impl Locks {
         Ok(())
     }
 
-    /// Ends the locks at a path, unless `keep_root`, and all below it: what they were on has gone.
+    /// Ends the locks at a path and on what was there, unless `keep_root`, and all below: what they
+    /// were on has gone. Of a file that has other names `of` says nothing.
     ///
     /// # Errors
     /// It cannot be written; they have ended all the same, until a restart.
-    pub fn forget(&self, path: &[u8], keep_root: bool) -> Result<(), JournalError> {
+    pub fn forget(&self, path: &[u8], of: &Lineage, keep_root: bool) -> Result<(), JournalError> {
         if self.is_empty() {
             return Ok(());
         }
         let _writing = held(&self.writing);
         let gone = {
             let mut shelf = self.shelf();
-            let at = |lock: &&Arc<Lock>| !keep_root && lock.root == path;
-            let own = shelf.table.covering(path).filter(at);
-            let gone: Vec<_> = own.chain(shelf.table.below(path)).cloned().collect();
+            let is_there = |lock: &&Arc<Lock>| {
+                let same = |file: FileKey| file.is_same_file(&lock.file);
+                !keep_root && (lock.root == path || of.file.is_some_and(same))
+            };
+            let own = shelf.table.covering(path, of).into_iter().filter(is_there);
+            let gone: Vec<_> = own.chain(shelf.table.below(path, of)).cloned().collect();
             for lock in &gone {
                 shelf.table.remove(&lock.token);
             }
@@ -318,19 +324,29 @@ impl Locks {
         self.erase(&tokens)
     }
 
-    /// Another file is at a path now: the locks there are on it from now on.
+    /// Another file is at a path now: the locks there, and those on the `old` one if that is gone,
+    /// are on it from now on.
     ///
     /// # Errors
     /// It cannot be written; after a restart they would be on the file that is gone.
-    pub fn replaced(&self, path: &[u8], file: FileKey) -> Result<(), JournalError> {
+    pub fn replaced(
+        &self,
+        path: &[u8],
+        old: Option<FileKey>,
+        file: FileKey,
+    ) -> Result<(), JournalError> {
         if self.is_empty() {
             return Ok(());
         }
         let _writing = held(&self.writing);
         let elsewhere: Vec<_> = {
             let shelf = self.shelf();
-            let here = shelf.table.covering(path);
-            here.filter(|lock| lock.root == path && lock.file != file).cloned().collect()
+            let of = Lineage { file: old, above: Vec::new() };
+            let here = shelf.table.covering(path, &of).into_iter();
+            let meant = |lock: &&Arc<Lock>| {
+                lock.root == path || old.is_some_and(|old| old.is_same_file(&lock.file))
+            };
+            here.filter(meant).filter(|lock| lock.file != file).cloned().collect()
         };
         for before in elsewhere {
             let lock = Lock { file, ..(*before).clone() };
@@ -380,12 +396,12 @@ impl Locks {
         all
     }
 
-    /// The locks that cover a path.
-    pub fn covering(&self, path: &[u8]) -> Vec<Arc<Lock>> {
+    /// The locks that cover a resource.
+    pub fn covering(&self, path: &[u8], of: &Lineage) -> Vec<Arc<Lock>> {
         if self.is_empty() {
             return Vec::new();
         }
-        self.shelf().table.covering(path).cloned().collect()
+        self.shelf().table.covering(path, of).into_iter().cloned().collect()
     }
 
     /// As [`Table::missing`].

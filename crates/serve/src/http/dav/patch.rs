@@ -12,8 +12,9 @@ use wire::dav::body::Patch;
 use wire::dav::xml::{Name, Writer};
 
 use super::dead::Dead;
+use super::precondition::lineage_of;
 use super::props::Live;
-use super::state::Touched;
+use super::state::{Lineage, Touched};
 use super::{Dav, Job, Outcome, multi, refuse};
 use crate::http::date;
 use crate::http::response::Response;
@@ -96,7 +97,11 @@ pub(super) async fn proppatch(job: &mut Job<'_, '_>) -> Outcome {
     let patches = Patch::parse(&job.body().await?);
     let patches = patches.or_else(|error| refuse(400, &error.to_string()))?;
     let path = job.path.to_bytes();
-    job.permit(&[Touched { path: &path, name: false, tree: false }]).await?;
+    let of = match job.dav.locks.is_empty() {
+        true => Lineage::default(),
+        false => lineage_of(job.core, &job.who, &job.path).await?,
+    };
+    job.permit(&[Touched { path: &path, of: &of, name: false, tree: false }]).await?;
     let Ok(node) = job.found().await?.node() else {
         return refuse(403, "the list of shares has no properties of its own");
     };

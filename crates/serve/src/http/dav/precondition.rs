@@ -5,15 +5,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::limits::DAV_FAILURES_MAX;
-use vfs::fs::FileSystem;
-use vfs::locks::Owner;
+use vfs::attr::{Attr, FileType};
+use vfs::fs::{Context, FileSystem};
+use vfs::handle::Handle;
+use vfs::locks::{FileKey, Owner};
+use vfs::status::Status;
 use wire::dav::header::{same_authority, target};
 use wire::dav::if_header::{If, State};
 
 use super::dead::Dead;
-use super::state::{Lock, Touched};
+use super::state::{Lineage, Lock, Touched};
 use super::{Dav, Job, multi, refuse};
-use crate::files::{Caller, Core, Links, Node, VPath};
+use crate::files::caller::Reached;
+use crate::files::{Caller, Core, Found, Links, Node, Spot, VPath};
 use crate::http::request::{Headers, decode_path};
 use crate::http::response::Response;
 use crate::http::select::Validators;
@@ -47,6 +51,90 @@ impl Asked<'_> {
     }
 }
 
+/// A directory and those above it, by identity.
+async fn above(
+    core: &Core,
+    who: &Caller,
+    (reached, dir): (&Reached, Handle),
+) -> vfs::fs::Result<Vec<FileKey>> {
+    let fs = Arc::clone(&reached.share.fs);
+    core.look(who, &reached.cred, move |cx: Context<'_>| fs.ancestors(cx, &dir)).await
+}
+
+/// What is at a place, by identity, for a lock that is to be found there.
+///
+/// # Errors
+/// As of [`FileSystem::ancestors`].
+pub(super) async fn lineage_at(core: &Core, who: &Caller, spot: &Spot) -> vfs::fs::Result<Lineage> {
+    let above = above(core, who, (&spot.reached, spot.dir)).await?;
+    Ok(Lineage { file: spot.entry.map(|entry| FileKey::from(&entry.attr)), above })
+}
+
+/// The same of a path; of one that leads nowhere, nothing is known.
+///
+/// # Errors
+/// As of [`FileSystem::ancestors`].
+pub(super) async fn lineage_of(
+    core: &Core,
+    who: &Caller,
+    path: &VPath,
+) -> vfs::fs::Result<Lineage> {
+    match core.spot_for_dir(who, path, Links::Follow).await {
+        Ok(spot) => lineage_at(core, who, &spot).await,
+        // A share itself, or a caller's root: in no directory of his.
+        Err(Status::NotOwner) => match core.find(who, path, Links::Follow).await {
+            Ok(Found::Node(node)) => {
+                let mut above = above(core, who, (&node.reached, node.handle)).await?;
+                above.drain(..above.len().min(1));
+                Ok(Lineage { file: Some(node.key()), above })
+            }
+            _ => Ok(Lineage::default()),
+        },
+        Err(_) => Ok(Lineage::default()),
+    }
+}
+
+impl Dav {
+    /// What is at a place, by identity; nothing while there are no locks to be found by it.
+    ///
+    /// # Errors
+    /// As of [`FileSystem::ancestors`].
+    pub(super) async fn lineage(
+        &self,
+        core: &Core,
+        who: &Caller,
+        spot: &Spot,
+    ) -> vfs::fs::Result<Lineage> {
+        if self.locks.is_empty() {
+            return Ok(Lineage::default());
+        }
+        lineage_at(core, who, spot).await
+    }
+
+    /// The locks that cover what a path leads to.
+    ///
+    /// # Errors
+    /// As of [`FileSystem::ancestors`].
+    pub(super) async fn covering(
+        &self,
+        core: &Core,
+        who: &Caller,
+        path: &VPath,
+    ) -> vfs::fs::Result<Vec<Arc<Lock>>> {
+        if self.locks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of = lineage_of(core, who, path).await?;
+        Ok(self.locks.covering(&path.to_bytes(), &of))
+    }
+}
+
+/// What leaves its name to something else, or goes; `None` if it stays under another name.
+pub(super) fn that_goes(attr: &Attr) -> Option<FileKey> {
+    let is_last = attr.nlink <= 1 || attr.kind == FileType::Directory;
+    is_last.then(|| FileKey::from(attr))
+}
+
 /// A resource that `If` speaks of.
 struct Spoken {
     etag: Option<String>,
@@ -59,7 +147,8 @@ async fn spoken(dav: &Dav, core: &Core, who: &Caller, path: &VPath, tagged: bool
         let node = found.node().ok().filter(Node::is_file);
         etag = node.map(|node| Validators::of(&node.attr).etag);
     }
-    Spoken { etag, locks: dav.locks.covering(&path.to_bytes()) }
+    // Of what cannot be found out, no condition holds.
+    Spoken { etag, locks: dav.covering(core, who, path).await.unwrap_or_default() }
 }
 
 /// Judges `If`; true if it holds.
@@ -186,7 +275,7 @@ impl Job<'_, '_> {
     }
 }
 
-/// Judges the preconditions of a PUT; `there` is whether there is such a file.
+/// Judges the preconditions of a PUT to a place.
 ///
 /// # Errors
 /// As of [`permit`].
@@ -195,10 +284,11 @@ pub async fn begin_write(
     core: &Core,
     who: &Caller,
     asked: Asked<'_>,
-    there: bool,
+    spot: &Spot,
 ) -> Result<(), Response> {
-    let path = asked.path.to_bytes();
-    permit(dav, core, who, asked, &[Touched { path: &path, name: !there, tree: false }]).await
+    let (path, of) = (asked.path.to_bytes(), dav.lineage(core, who, spot).await?);
+    let touched = Touched { path: &path, of: &of, name: spot.entry.is_none(), tree: false };
+    permit(dav, core, who, asked, &[touched]).await
 }
 
 /// The dead properties of a file.
@@ -222,7 +312,8 @@ pub(super) async fn give_dead(
     }
 }
 
-/// Another file is at a path now, after a PUT for example: locks there are on it.
+/// Another file is at a path now, after a PUT for example: locks on what was there, as it was found
+/// before, are on it.
 ///
 /// # Errors
 /// It cannot be written.
@@ -230,14 +321,15 @@ pub async fn replaced(
     dav: &Arc<Dav>,
     core: &Core,
     who: &Caller,
-    path: &VPath,
+    (path, before): (&VPath, Option<&Attr>),
     node: &Node,
 ) -> Result<(), Response> {
     if dav.locks.is_empty() {
         return Ok(());
     }
     let (dav, path, file) = (Arc::clone(dav), path.to_bytes(), node.key());
-    let note = move |_: vfs::fs::Context<'_>| dav.locks.replaced(&path, file);
+    let old = before.and_then(that_goes);
+    let note = move |_: vfs::fs::Context<'_>| dav.locks.replaced(&path, old, file);
     let done = core.pooled(who, &node.reached.cred, note).await?;
     done.or_else(|error| refuse(500, &error.to_string()))
 }

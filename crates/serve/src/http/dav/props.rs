@@ -12,7 +12,7 @@ use wire::dav::{DAV, WIN32};
 use super::dead::Dead;
 use super::locks::Locks;
 use super::multi;
-use super::state::Lock;
+use super::state::{Lineage, Lock};
 use crate::http::{date, kind, select};
 
 macro_rules! live {
@@ -63,6 +63,8 @@ impl Live {
 pub struct Resource<'a> {
     /// Its path from the list of shares on.
     pub path: &'a [u8],
+    /// The same by identity.
+    pub of: &'a Lineage,
     /// Its attributes; `None` for the list of shares.
     pub attr: Option<&'a Attr>,
     /// Its dead properties.
@@ -152,7 +154,9 @@ impl Resource<'_> {
             Live::SupportedLock => {
                 w.raw("<D:supportedlock/>");
             }
-            Live::LockDiscovery => write_discovery(w, self.locks, &self.locks.covering(self.path)),
+            Live::LockDiscovery => {
+                write_discovery(w, self.locks, &self.locks.covering(self.path, self.of));
+            }
             which => {
                 let Some(text) = self.text(which) else { return false };
                 if *ns == DAV {

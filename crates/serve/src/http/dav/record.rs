@@ -1,7 +1,9 @@
 //! A lock as the file of locks has it (`docs/formats/dav-locks.md`): its token is the key, this is
 //! the value.
 
-use base::limits::{DAV_LOCK_RECORD_MAX, DAV_LOCKS_FILE_COMPACT, DAV_LOCKS_FILE_MAX};
+use base::limits::{
+    DAV_LOCK_ABOVE_MAX, DAV_LOCK_RECORD_MAX, DAV_LOCKS_FILE_COMPACT, DAV_LOCKS_FILE_MAX,
+};
 use vfs::journal::{self, Limits};
 use vfs::locks::FileKey;
 
@@ -38,6 +40,8 @@ pub fn encode(lock: &Lock) -> Vec<u8> {
     text(lock.client.as_bytes());
     out.extend(lock.since_s.to_le_bytes());
     out.extend(lock.file.generation.to_le_bytes());
+    out.extend((lock.above.len() as u32).to_le_bytes());
+    lock.above.iter().for_each(|dir| out.extend(dir.to_le_bytes()));
     out
 }
 
@@ -55,6 +59,17 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
+/// A count and so many numbers.
+fn listed(rest: &mut &[u8]) -> Option<Vec<u64>> {
+    let (count, after) = rest.split_first_chunk()?;
+    *rest = after;
+    let count = u32::from_le_bytes(*count) as usize;
+    if count > DAV_LOCK_ABOVE_MAX {
+        return None;
+    }
+    (0..count).map(|_| number(rest)).collect()
+}
+
 /// The lock of a record; `None` if it is none.
 pub fn decode(token: &[u8], value: &[u8]) -> Option<Lock> {
     let (flags, mut rest) = value.split_first()?;
@@ -63,7 +78,7 @@ pub fn decode(token: &[u8], value: &[u8]) -> Option<Lock> {
         *value = number(&mut rest)?;
     }
     let (root, user, owner) = (text(&mut rest)?, text(&mut rest)?, text(&mut rest)?);
-    let (mut client, mut since_s, mut generation) = (Vec::new(), 0, 0);
+    let (mut client, mut since_s, mut generation, mut above) = (Vec::new(), 0, 0, Vec::new());
     // Records of before say neither where from nor since when.
     if !rest.is_empty() {
         client = text(&mut rest)?;
@@ -73,12 +88,17 @@ pub fn decode(token: &[u8], value: &[u8]) -> Option<Lock> {
     if !rest.is_empty() {
         generation = number(&mut rest)?;
     }
+    // Nor in which directories it is.
+    if !rest.is_empty() {
+        above = listed(&mut rest)?;
+    }
     let whole = rest.is_empty() && root.starts_with(b"/");
     let [fsid, fileid, timeout_s, expires_s] = numbers;
     let lock = Lock {
         token: String::from_utf8(token.to_vec()).ok()?,
         root,
         file: FileKey { fsid, fileid, generation },
+        above,
         user: String::from_utf8(user).ok()?,
         client: String::from_utf8(client).ok()?,
         since_s,

@@ -1,12 +1,17 @@
-//! The table of write locks (RFC 4918 §6 and §7), by path. Pure: the clock is handed in, as seconds
-//! since the epoch, because locks outlive the server.
+//! The table of write locks (RFC 4918 §6 and §7), by path and by identity. Pure: the clock is handed
+//! in, as seconds since the epoch, because locks outlive the server.
 //!
 //! A path is bytes from the list of shares on (`/SHARE/dir/file`), without a slash at its end.
+//! Symbolic links, names of one file and shares that overlap give a resource several paths: a lock
+//! covers it by each of them, because it is also found by the file that it is on and by the
+//! directories above that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use base::limits::{DAV_LOCKS_MAX, DAV_LOCKS_PER_USER_MAX, DAV_LOCKS_SHARED_MAX};
+use base::limits::{
+    DAV_LOCK_ABOVE_MAX, DAV_LOCKS_MAX, DAV_LOCKS_PER_USER_MAX, DAV_LOCKS_SHARED_MAX,
+};
 use vfs::locks::FileKey;
 
 /// A lock.
@@ -16,8 +21,11 @@ pub struct Lock {
     pub token: String,
     /// What was locked: the lock's root.
     pub root: Vec<u8>,
-    /// The file that was there then.
+    /// The file that is there.
     pub file: FileKey,
+    /// Inode numbers of the directories above it when it was locked, nearest first, on the same
+    /// file system: at most [`DAV_LOCK_ABOVE_MAX`].
+    pub above: Vec<u64>,
     /// By whom: nobody else may use the token (§6.4).
     pub user: String,
     /// From where, as an address; empty if that is not known.
@@ -51,9 +59,36 @@ pub struct Table {
     by_token: HashMap<String, Arc<Lock>>,
     /// Root → tokens.
     by_root: BTreeMap<Vec<u8>, Vec<String>>,
+    /// File system and inode number of the file → tokens.
+    by_file: HashMap<(u64, u64), Vec<String>>,
     by_user: HashMap<String, usize>,
     /// No lock ends before this; to be looked at then.
     next_s: u64,
+}
+
+/// A resource by identity, whatever path led to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// What is there; `None` if nothing is.
+    pub file: Option<FileKey>,
+    /// The directories above, nearest first ([`vfs::fs::FileSystem::ancestors`]).
+    pub above: Vec<FileKey>,
+}
+
+impl Lineage {
+    /// What is only known by its path.
+    pub const UNKNOWN: &Self = &Self { file: None, above: Vec::new() };
+
+    /// Something in this directory.
+    #[must_use]
+    pub fn member(&self, file: Option<FileKey>) -> Self {
+        Self { file, above: self.file.into_iter().chain(self.above.iter().copied()).collect() }
+    }
+
+    /// What a lock keeps of the directories above.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.above.iter().take(DAV_LOCK_ABOVE_MAX).map(|dir| dir.fileid).collect()
+    }
 }
 
 /// What a change of something needs.
@@ -61,6 +96,8 @@ pub struct Table {
 pub struct Touched<'a> {
     /// What is changed.
     pub path: &'a [u8],
+    /// The same by identity.
+    pub of: &'a Lineage,
     /// Whether its name comes or goes, so that the collection around it changes too (§7.4).
     pub name: bool,
     /// Whether all that is below it is concerned.
@@ -76,6 +113,29 @@ pub fn parent(path: &[u8]) -> Option<&[u8]> {
 /// The path itself and all above it, the nearest first.
 fn upward(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::successors(Some(path), |path| parent(path))
+}
+
+/// Each of them once.
+fn distinct<'a>(locks: impl Iterator<Item = &'a Arc<Lock>>) -> Vec<&'a Arc<Lock>> {
+    let mut seen = HashSet::new();
+    locks.filter(|lock| seen.insert(lock.token.as_str())).collect()
+}
+
+impl Lock {
+    /// What it is on.
+    fn lineage(&self) -> Lineage {
+        let dir = |fileid: &u64| FileKey { fileid: *fileid, generation: 0, ..self.file };
+        Lineage { file: Some(self.file), above: self.above.iter().map(dir).collect() }
+    }
+
+    fn number(&self) -> (u64, u64) {
+        (self.file.fsid, self.file.fileid)
+    }
+
+    /// Whether what it is on was within a directory when it was locked.
+    fn is_below(&self, dir: FileKey) -> bool {
+        self.file.fsid == dir.fsid && self.above.contains(&dir.fileid)
+    }
 }
 
 impl Table {
@@ -104,26 +164,41 @@ impl Table {
         tokens.filter_map(|token| self.by_token.get(token))
     }
 
-    /// The locks that cover a path: its own, and deep ones above it.
-    pub fn covering<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = &'a Arc<Lock>> {
-        let all = upward(path).flat_map(|above| self.at(above).map(move |lock| (above, lock)));
-        all.filter(move |(above, lock)| lock.deep || *above == path).map(|(_, lock)| lock)
+    /// The locks on a file.
+    pub fn on(&self, file: FileKey) -> impl Iterator<Item = &Arc<Lock>> {
+        let tokens = self.by_file.get(&(file.fsid, file.fileid)).into_iter().flatten();
+        let locks = tokens.filter_map(|token| self.by_token.get(token));
+        locks.filter(move |lock| lock.file.is_same_file(&file))
     }
 
-    /// The locks whose roots lie below a path.
-    pub fn below(&self, path: &[u8]) -> impl Iterator<Item = &Arc<Lock>> {
+    /// The locks that cover a resource: its own, and deep ones above it.
+    pub fn covering(&self, path: &[u8], of: &Lineage) -> Vec<&Arc<Lock>> {
+        let all = upward(path).flat_map(|above| self.at(above).map(move |lock| (above, lock)));
+        let by_path = all.filter(|(above, lock)| lock.deep || *above == path).map(|(_, lock)| lock);
+        let own = of.file.into_iter().flat_map(|file| self.on(file));
+        let above = of.above.iter().flat_map(|dir| self.on(*dir)).filter(|lock| lock.deep);
+        distinct(by_path.chain(own).chain(above))
+    }
+
+    /// The locks whose roots lie below a resource.
+    pub fn below(&self, path: &[u8], of: &Lineage) -> Vec<&Arc<Lock>> {
         let mut from = path.to_vec();
         from.push(b'/');
         let prefix = from.clone();
         let roots =
             self.by_root.range(from..).take_while(move |(root, _)| root.starts_with(&prefix));
-        roots.flat_map(|(_, tokens)| tokens).filter_map(|token| self.by_token.get(token))
+        let tokens = roots.flat_map(|(_, tokens)| tokens);
+        let by_path = tokens.filter_map(|token| self.by_token.get(token));
+        let by_file =
+            of.file.into_iter().flat_map(|dir| self.iter().filter(move |lock| lock.is_below(dir)));
+        distinct(by_path.chain(by_file))
     }
 
     /// What is in the way of a new lock (§6.1).
     fn conflict(&self, new: &Lock) -> Option<Arc<Lock>> {
-        let below = self.below(&new.root).filter(|_| new.deep);
-        let mut others = self.covering(&new.root).chain(below);
+        let of = new.lineage();
+        let below = if new.deep { self.below(&new.root, &of) } else { Vec::new() };
+        let mut others = self.covering(&new.root, &of).into_iter().chain(below);
         others.find(|other| new.exclusive || other.exclusive).map(Arc::clone)
     }
 
@@ -136,7 +211,7 @@ impl Table {
             return Err(Refused::Held(other));
         }
         let of_user = self.by_user.get(&lock.user).copied().unwrap_or(0);
-        let here = self.by_root.get(&lock.root).map_or(0, Vec::len);
+        let here = self.by_root.get(&lock.root).map_or(0, Vec::len).max(self.on(lock.file).count());
         let full = self.by_token.len() >= DAV_LOCKS_MAX
             || of_user >= DAV_LOCKS_PER_USER_MAX
             || here >= DAV_LOCKS_SHARED_MAX
@@ -150,6 +225,7 @@ impl Table {
         self.next_s =
             if self.is_empty() { lock.expires_s } else { self.next_s.min(lock.expires_s) };
         self.by_root.entry(lock.root.clone()).or_default().push(lock.token.clone());
+        self.by_file.entry(lock.number()).or_default().push(lock.token.clone());
         *self.by_user.entry(lock.user.clone()).or_default() += 1;
         self.by_token.insert(lock.token.clone(), Arc::clone(&lock));
         lock
@@ -162,6 +238,12 @@ impl Table {
             tokens.retain(|other| other != token);
             if tokens.is_empty() {
                 self.by_root.remove(&lock.root);
+            }
+        }
+        if let Some(tokens) = self.by_file.get_mut(&lock.number()) {
+            tokens.retain(|other| other != token);
+            if tokens.is_empty() {
+                self.by_file.remove(&lock.number());
             }
         }
         if let Some(count) = self.by_user.get_mut(&lock.user) {
@@ -203,12 +285,14 @@ impl Table {
                 missing.extend(locks.into_iter().map(Arc::clone));
             }
         };
-        group(self.covering(touched.path).collect());
-        if let Some(above) = parent(touched.path).filter(|_| touched.name) {
-            group(self.at(above).filter(|lock| !lock.deep).collect());
+        group(self.covering(touched.path, touched.of));
+        if touched.name {
+            let by_path = parent(touched.path).into_iter().flat_map(|above| self.at(above));
+            let by_file = touched.of.above.first().into_iter().flat_map(|dir| self.on(*dir));
+            group(distinct(by_path.chain(by_file).filter(|lock| !lock.deep)));
         }
         if touched.tree {
-            let mut below: Vec<&Arc<Lock>> = self.below(touched.path).collect();
+            let mut below = self.below(touched.path, touched.of);
             // Those of one root are together.
             while let Some(root) = below.last().map(|lock| lock.root.clone()) {
                 let at = below.iter().position(|lock| lock.root == root).unwrap_or(0);

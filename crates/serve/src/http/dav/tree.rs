@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use vfs::attr::Wcc;
+use vfs::attr::{Attr, Wcc};
 use vfs::fs::{Changed, Context, FileSystem, Flush};
 use vfs::status::Status;
 use wire::dav::header::Depth;
 
 use super::multi::Failures;
-use super::state::Touched;
+use super::precondition::that_goes;
+use super::state::{Lineage, Touched};
 use super::{Dav, Job, Outcome, refuse};
 use crate::files::{Caller, Core, Links, Node, Spot, VPath};
 use crate::http::descent::Descent;
@@ -32,7 +33,8 @@ pub(super) async fn mkcol(job: &mut Job<'_, '_>) -> Outcome {
         Err(Status::NotFound) => return refuse(403, "shares are made by the administrator"),
         spot => spot?,
     };
-    job.permit(&[Touched { path: &path, name: true, tree: false }]).await?;
+    let of = job.dav.lineage(job.core, &job.who, &spot).await?;
+    job.permit(&[Touched { path: &path, of: &of, name: true, tree: false }]).await?;
     match job.core.make_dir(&job.who, &spot, job.new_dir()).await {
         Err(Status::Exists) => refuse(405, "it is there already"),
         made => made.map(|_| Response::new(201)).map_err(Response::from),
@@ -54,30 +56,31 @@ pub(super) async fn delete(job: &mut Job<'_, '_>) -> Outcome {
     {
         return refuse(412, "");
     }
-    let path = job.path.to_bytes();
-    job.permit(&[Touched { path: &path, name: true, tree: node.is_dir() }]).await?;
+    let (path, of) = (job.path.to_bytes(), job.dav.lineage(job.core, &job.who, &spot).await?);
+    job.permit(&[Touched { path: &path, of: &of, name: true, tree: node.is_dir() }]).await?;
     let failures = remove(job, &spot, &job.path).await?;
     if !failures.is_empty() {
         return Err(failures.answer());
     }
-    forget(job.dav, job.core, &job.who, &job.path, false).await?;
+    forget(job.dav, job.core, &job.who, (&job.path, Some(&node.attr)), false).await?;
     Ok(Response::new(204))
 }
 
-/// The locks of what has gone end.
+/// The locks of what has gone, as it was found before, end.
 pub(super) async fn forget(
     dav: &Arc<Dav>,
     core: &Core,
     who: &Caller,
-    path: &VPath,
+    (path, before): (&VPath, Option<&Attr>),
     keep_root: bool,
 ) -> Result<(), Response> {
     if dav.locks.is_empty() {
         return Ok(());
     }
     let (dav, path) = (Arc::clone(dav), path.to_bytes());
+    let of = Lineage { file: before.and_then(that_goes), above: Vec::new() };
     let cred = Arc::new(who.person.cred.clone());
-    let forget = move |_: Context<'_>| dav.locks.forget(&path, keep_root);
+    let forget = move |_: Context<'_>| dav.locks.forget(&path, &of, keep_root);
     let done = core.pooled(who, &cred, forget).await?;
     done.or_else(|error| refuse(500, &error.to_string()))
 }

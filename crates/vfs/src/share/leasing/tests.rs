@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::conformance::{self, Bench};
 use crate::cred::Cred;
-use crate::locks::{ClientKey, LeaseKind, Owner, Protocol, Recall};
+use crate::locks::{
+    ByOwners, ClientKey, LeaseKind, Owner, Protocol, Recall, SHARE_DELETE, SHARE_READ, SHARE_WRITE,
+    Share,
+};
 use crate::mem::MemFs;
 
 #[derive(Default)]
@@ -112,6 +115,55 @@ fn looks_recall_only_what_is_kept_back() {
     assert_eq!(told.0.load(Ordering::Relaxed), 0);
     let stranger = ok(s.fs.write(s.cx(), &file, 0, b"x", Stable::Unstable));
     assert_eq!(stranger, Err(Status::Busy), "it acts for nobody again");
+}
+
+#[test]
+fn a_name_that_an_open_keeps_stays() {
+    let s = Scene::new();
+    let root = s.fs.root();
+    s.file("other");
+    let dir = s.fs.mkdir(s.cx(), &root, b"dir", &SetAttr::default()).expect("made").value;
+    let file = s.file("file");
+    let remove = || ok(s.fs.remove(s.cx(), &root, b"file"));
+    let rename = || ok(s.fs.rename(s.cx(), (&root, b"file"), (&root, b"new")));
+    let replace = || ok(s.fs.rename(s.cx(), (&root, b"other"), (&root, b"file")));
+    let rmdir = || ok(s.fs.rmdir(s.cx(), &root, b"dir"));
+    let client = |protocol| ClientKey { protocol, id: 9 };
+    let (file, dir) = (FileKey::from(&file.attr), FileKey::from(&dir.attr));
+    for (protocol, deny, keeps) in [
+        (Protocol::Nfs4, SHARE_WRITE, true),
+        (Protocol::Nfs4, SHARE_READ, false),
+        (Protocol::Nfs4, 0, false),
+        (Protocol::Nlm, SHARE_WRITE, false),
+        (Protocol::Http, SHARE_DELETE, true),
+        (Protocol::Http, SHARE_WRITE, false),
+        (Protocol::Http, SHARE_DELETE, true),
+    ] {
+        let what = format!("{protocol:?} denies {deny}");
+        let owner = Owner::new(client(protocol), b"o").expect("short");
+        let share = Share { access: SHARE_READ, deny };
+        s.locks.open(file, &owner, share).expect("free");
+        s.locks.open(dir, &owner, share).expect("free");
+        assert_eq!(s.locks.has_name_keepers(), keeps, "{what}");
+        if keeps {
+            for change in [&remove as &dyn Fn() -> _, &rename, &replace, &rmdir] {
+                assert_eq!(change(), Err(Status::InUse), "{what}");
+            }
+            let acting = ByClient::acting(client(protocol));
+            assert!(s.locks.may_rename(file), "{what}: its own");
+            drop(acting);
+            let acting = ByOwners::acting(std::slice::from_ref(&owner));
+            assert!(s.locks.may_rename(file), "{what}: its own");
+            drop(acting);
+            assert_eq!(remove(), Err(Status::InUse), "{what}: it acts for nobody again");
+        } else {
+            assert!(s.locks.may_rename(file) && s.locks.may_rename(dir), "{what}");
+        }
+        s.locks.close(file, &owner);
+        s.locks.release_client(client(protocol));
+        assert!(!s.locks.has_name_keepers(), "{what}");
+    }
+    assert_eq!((rename(), rmdir()), (Ok(()), Ok(())));
 }
 
 #[test]

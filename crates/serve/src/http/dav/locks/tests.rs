@@ -54,6 +54,7 @@ fn wanted(root: &str, file: u64) -> Wanted {
     Wanted {
         root: root.as_bytes().to_vec(),
         file: key(file),
+        above: Vec::new(),
         user: "anna".into(),
         client: "192.0.2.7".into(),
         exclusive: true,
@@ -137,15 +138,15 @@ fn locks_follow_a_file_that_is_replaced_and_end_with_one_that_goes() {
     let mut scene = Scene::new("follow");
     let locks = scene.open();
     let lock = locks.take(wanted("/s/a", 1)).expect("free");
-    locks.replaced(b"/s/a", key(9)).expect("written");
+    locks.replaced(b"/s/a", None, key(9)).expect("written");
     assert!(scene.may_write(1) && !scene.may_write(9));
     drop(locks);
     let locks = scene.again();
     assert!(!scene.may_write(9), "so it is on disk");
     locks.take(wanted("/s/a/b", 3)).expect("free");
-    locks.forget(b"/s/a", true).expect("written");
+    locks.forget(b"/s/a", Lineage::UNKNOWN, true).expect("written");
     assert!(scene.may_write(3) && locks.get(&lock.token).is_some());
-    locks.forget(b"/s/a", false).expect("written");
+    locks.forget(b"/s/a", Lineage::UNKNOWN, false).expect("written");
     assert!(scene.may_write(9) && locks.is_empty());
 }
 

@@ -8,6 +8,7 @@ fn a_record_says_what_the_lock_was() {
         token: "opaquelocktoken:1".into(),
         root: b"/share/a\xff".to_vec(),
         file: FileKey { fsid: 1, fileid: u64::MAX, generation: 1 << 63 },
+        above: vec![7, 1 << 40],
         user: "anna".into(),
         client: "192.0.2.7".into(),
         since_s: 1_699_999_000,
@@ -21,18 +22,23 @@ fn a_record_says_what_the_lock_was() {
     for lock in [lock, shared] {
         let value = encode(&lock);
         assert_eq!(decode(lock.token.as_bytes(), &value), Some(lock.clone()));
-        let unnumbered = value.len() - 8;
+        let alone = value.len() - (4 + 2 * 8);
+        let unnumbered = alone - 8;
         let before = unnumbered - (4 + lock.client.len() + 8);
-        for cut in (0..value.len()).filter(|cut| ![before, unnumbered].contains(cut)) {
+        for cut in (0..value.len()).filter(|cut| ![before, unnumbered, alone].contains(cut)) {
             assert_eq!(decode(lock.token.as_bytes(), &value[..cut]), None);
         }
         // As it was before records told where from and since when.
         let file = FileKey { generation: 0, ..lock.file };
-        let older = Lock { client: String::new(), since_s: 0, file, ..lock.clone() };
+        let above = Vec::new();
+        let older = Lock { client: String::new(), since_s: 0, file, above, ..lock.clone() };
         assert_eq!(decode(lock.token.as_bytes(), &value[..before]), Some(older));
         // As it was before they told the generation.
-        let older = Lock { file, ..lock.clone() };
+        let older = Lock { file, above: Vec::new(), ..lock.clone() };
         assert_eq!(decode(lock.token.as_bytes(), &value[..unnumbered]), Some(older));
+        // As it was before they told the directories above.
+        let older = Lock { above: Vec::new(), ..lock.clone() };
+        assert_eq!(decode(lock.token.as_bytes(), &value[..alone]), Some(older));
         let mut longer = value.clone();
         longer.push(0);
         assert_eq!(decode(lock.token.as_bytes(), &longer), None);

@@ -2,11 +2,19 @@
 
 use super::*;
 
+/// A file for each path.
+fn file(path: &str) -> FileKey {
+    let hash = blake3::hash(path.as_bytes());
+    let [a, b, c, d, ..] = *hash.as_bytes();
+    FileKey { fsid: 1, fileid: u64::from(u32::from_le_bytes([a, b, c, d])), generation: 5 }
+}
+
 fn lock(token: &str, root: &str, exclusive: bool, deep: bool) -> Lock {
     Lock {
         token: token.into(),
         root: root.as_bytes().to_vec(),
-        file: FileKey { fsid: 1, fileid: 1, generation: 0 },
+        file: file(root),
+        above: Vec::new(),
         user: "anna".into(),
         client: "192.0.2.7".into(),
         since_s: 0,
@@ -25,7 +33,7 @@ fn tokens<'a>(locks: impl IntoIterator<Item = &'a Arc<Lock>>) -> Vec<&'a str> {
 }
 
 fn touched(path: &str) -> Touched<'_> {
-    Touched { path: path.as_bytes(), name: false, tree: false }
+    Touched { path: path.as_bytes(), of: Lineage::UNKNOWN, name: false, tree: false }
 }
 
 #[test]
@@ -57,10 +65,10 @@ fn deep_locks_meet_what_is_below_and_above() {
     table.add(lock("deep", "/s/d", true, true)).expect("free now");
     let refused = table.add(lock("under", "/s/d/e/f", false, false));
     assert!(matches!(refused, Err(Refused::Held(other)) if other.token == "deep"));
-    assert_eq!(tokens(table.covering(b"/s/d/e/f")), ["deep"]);
-    assert_eq!(tokens(table.covering(b"/s/dd")), [""; 0]);
-    assert_eq!(tokens(table.below(b"/s")), ["beside", "deep"]);
-    assert_eq!(tokens(table.below(b"/s/d")), [""; 0]);
+    assert_eq!(tokens(table.covering(b"/s/d/e/f", Lineage::UNKNOWN)), ["deep"]);
+    assert_eq!(tokens(table.covering(b"/s/dd", Lineage::UNKNOWN)), [""; 0]);
+    assert_eq!(tokens(table.below(b"/s", Lineage::UNKNOWN)), ["beside", "deep"]);
+    assert_eq!(tokens(table.below(b"/s/d", Lineage::UNKNOWN)), [""; 0]);
 }
 
 #[test]
@@ -103,7 +111,12 @@ fn locks_end() {
     assert!(table.replace(longer).is_some());
     assert_eq!(table.expire(1_999).len(), 0);
     assert_eq!(tokens(&table.expire(2_000)), ["1"]);
-    assert!(table.is_empty() && table.by_root.is_empty() && table.by_user.is_empty());
+    assert!(
+        table.is_empty()
+            && table.by_root.is_empty()
+            && table.by_file.is_empty()
+            && table.by_user.is_empty()
+    );
     assert!(table.replace(lock("1", "/s/a", true, false)).is_none(), "too late for a refresh");
 }
 
@@ -121,4 +134,48 @@ fn nobody_takes_all_locks() {
         table.add(lock(&n.to_string(), "/s/a", false, false)).expect("shared");
     }
     assert_eq!(table.add(lock("x", "/s/a", false, false)), Err(Refused::Full));
+}
+
+/// What is at a path whose directories are these.
+fn lineage(path: &str, above: &[&str]) -> Lineage {
+    Lineage { file: Some(file(path)), above: above.iter().copied().map(file).collect() }
+}
+
+#[test]
+fn a_lock_covers_its_file_by_every_path() {
+    let mut table = Table::default();
+    let above = |dirs: &[&str]| dirs.iter().map(|dir| file(dir).fileid).collect();
+    let here = Lock { above: above(&["/s/d", "/s"]), ..lock("file", "/s/d/f", true, true) };
+    table.add(here).expect("free");
+    // As a link to the directory, or a share that overlaps, has it.
+    let of = lineage("/s/d/f", &["/s/d", "/s"]);
+    assert_eq!(tokens(table.covering(b"/t/f", &of)), ["file"]);
+    let again = Lock { file: file("/s/d/f"), ..lock("2", "/t/f", false, false) };
+    assert!(matches!(table.add(again), Err(Refused::Held(other)) if other.token == "file"));
+    // Another file with its number, later.
+    let file_now = FileKey { generation: 6, ..file("/s/d/f") };
+    let later = Lineage { file: Some(file_now), ..of.clone() };
+    assert!(table.covering(b"/t/f", &later).is_empty());
+    // What is above it, by a path that is not above its own.
+    let dir = lineage("/s/d", &["/s"]);
+    assert_eq!(tokens(table.below(b"/t", &dir)), ["file"]);
+    let tree = Touched { path: b"/t", of: &dir, name: true, tree: true };
+    assert_eq!(tokens(&table.missing(tree, |_| false)), ["file"]);
+    assert!(table.missing(Touched { tree: false, ..tree }, |_| false).is_empty());
+}
+
+#[test]
+fn a_collection_is_locked_for_members_by_every_path() {
+    let mut table = Table::default();
+    table.add(lock("flat", "/s/d", true, false)).expect("free");
+    table.add(lock("deep", "/s/e", true, true)).expect("free");
+    let new = |dirs: &[&str]| Lineage { file: None, ..lineage("", dirs) };
+    let needs = |of: &Lineage, name| {
+        let touched = Touched { path: b"/t/x", of, name, tree: false };
+        tokens(&table.missing(touched, |_| false)).join(" ")
+    };
+    let flat = new(&["/s/d", "/s"]);
+    assert_eq!((needs(&flat, true).as_str(), needs(&flat, false).as_str()), ("flat", ""));
+    let deep = new(&["/s/e/g", "/s/e", "/s"]);
+    assert_eq!((needs(&deep, true).as_str(), needs(&deep, false).as_str()), ("deep", "deep"));
 }

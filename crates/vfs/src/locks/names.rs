@@ -1,0 +1,82 @@
+//! Opens that keep the names of their files: while somebody else has one, a file is neither removed
+//! nor renamed, and no other file takes its name. Which do, [`Share::keeps_names`] says.
+//!
+//! Whether there is any such open at all is one atomic number. For whom a thread acts it says with
+//! [`ByClient`] or, where a client acts with only some of its opens, with [`ByOwners`].
+//!
+//! An open that is granted while a file is being removed may come too late for its name; it is
+//! then the open of a file without one.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+use super::file::FileLocks;
+use super::{ByClient, FileKey, LockTable, Owner, Share};
+
+thread_local! {
+    static BY: RefCell<Vec<Owner>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives, what this thread does to names is done for these owners: their own opens are not
+/// in the way, nor those of their protocol that they share a file with. Operations are synchronous,
+/// so this holds for exactly them.
+pub struct ByOwners(Vec<Owner>);
+
+impl ByOwners {
+    /// Acts for `owners`.
+    pub fn acting(owners: &[Owner]) -> Self {
+        if owners.is_empty() && BY.with_borrow(Vec::is_empty) {
+            return Self(Vec::new());
+        }
+        Self(BY.replace(owners.to_vec()))
+    }
+}
+
+impl Drop for ByOwners {
+    fn drop(&mut self) {
+        BY.replace(std::mem::take(&mut self.0));
+    }
+}
+
+impl LockTable {
+    /// Counts an open that changes from `before` to `after`.
+    pub(super) fn count_keeper(&self, owner: &Owner, before: Option<Share>, after: Option<Share>) {
+        let keeps = |share: Option<Share>| {
+            share.is_some_and(|share| share.keeps_names(owner.client.protocol))
+        };
+        match (keeps(before), keeps(after)) {
+            (false, true) => drop(self.counts.name_keepers.fetch_add(1, Ordering::SeqCst)),
+            (true, false) => drop(self.counts.name_keepers.fetch_sub(1, Ordering::SeqCst)),
+            _ => {}
+        }
+    }
+
+    /// Whether any open keeps names: only then [`Self::may_rename`] has anything to say.
+    #[inline]
+    pub fn has_name_keepers(&self) -> bool {
+        self.counts.name_keepers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether a name of a file may be removed, or given to another file, by the client and the
+    /// owners for whom this thread acts.
+    pub fn may_rename(&self, key: FileKey) -> bool {
+        if !self.has_name_keepers() {
+            return true;
+        }
+        let by = ByClient::now();
+        let is_kept = |file: &FileLocks| {
+            // Of shared locks one is enough (RFC 4918 §7).
+            let with = BY.with_borrow(|owners| {
+                let holder = owners.iter().find(|owner| file.share_of(owner).is_some());
+                holder.map(|owner| owner.client.protocol)
+            });
+            let own = |who: &Owner| by == Some(who.client) || with == Some(who.client.protocol);
+            file.name_keeper(own).is_some()
+        };
+        let kept = self.shard(key).get(&key).is_some_and(is_kept);
+        if kept {
+            self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        }
+        !kept
+    }
+}
