@@ -53,6 +53,13 @@ pub enum SyncError {
     /// The other side sent what it may not.
     #[error("the other side sent {0}")]
     Broken(&'static str),
+    /// More directories wait to be walked than a run holds, in bytes.
+    #[error(
+        "the source has more directories beside one another than a run holds ({held} of names and \
+         metadata): carry parts of it",
+        held = base::units::bytes(*.0 as f64)
+    )]
+    Directories(u64),
     /// A rule cannot be used.
     #[error("the rule {0:?} has more than two ** or is empty")]
     Rule(String),

@@ -4,7 +4,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use base::limits::{NAME_MAX, PATH_MAX};
+use base::limits::{DSYNC_NAME_OVERHEAD, DSYNC_NAMES_BYTES, NAME_MAX, PATH_MAX};
+use base::units;
 use wire::dsync::{FileId, Kind, Meta, Time};
 
 use crate::index;
@@ -34,9 +35,16 @@ pub trait Tree: Send + Sync + 'static {
         None
     }
 
+    /// Bytes of names that a run may hold of a directory, and of directories that wait to be walked:
+    /// [`DSYNC_NAMES_BYTES`] unless it shares this process with others.
+    fn names_bytes(&self) -> u64 {
+        DSYNC_NAMES_BYTES
+    }
+
     /// Opens a directory.
     fn dir(&self, path: &[u8]) -> io::Result<Self::Dir>;
-    /// The names in a directory, by their bytes, without `.` and `..`.
+    /// The names in a directory, by their bytes, without `.` and `..`; an error if there are more
+    /// than may be held.
     fn names(&self, dir: &Self::Dir) -> io::Result<Vec<Vec<u8>>>;
     /// What an entry is; of the directory itself for the empty name.
     fn look(&self, dir: &Self::Dir, name: &[u8]) -> io::Result<Seen>;
@@ -127,6 +135,42 @@ pub trait Tree: Send + Sync + 'static {
     fn owner_number(&self, group: bool, name: &[u8]) -> Option<u32>;
     /// Takes out of `meta` the extended attributes that this tree cannot hold.
     fn prune(&self, meta: &mut Meta);
+}
+
+/// The names of a directory while it is read: as many as a run holds.
+#[derive(Debug)]
+pub struct Names {
+    names: Vec<Vec<u8>>,
+    /// Bytes that there is still room for.
+    left: u64,
+    most: u64,
+}
+
+impl Names {
+    /// None yet; all of them may take `most` bytes ([`Tree::names_bytes`]).
+    pub fn new(most: u64) -> Self {
+        Self { names: Vec::new(), left: most, most }
+    }
+
+    /// One more.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn push(&mut self, name: &[u8]) -> io::Result<()> {
+        let left = self.left.checked_sub(name.len() as u64 + DSYNC_NAME_OVERHEAD);
+        self.left = left.ok_or_else(|| {
+            let most = units::bytes(self.most as f64);
+            io::Error::other(format!("the directory has more than {most} of names"))
+        })?;
+        self.names.push(name.to_vec());
+        Ok(())
+    }
+
+    /// All of them, by their bytes.
+    pub fn sorted(mut self) -> Vec<Vec<u8>> {
+        self.names.sort_unstable();
+        self.names
+    }
 }
 
 /// What was seen of an entry.

@@ -573,3 +573,55 @@ fn a_source_gives_nothing_that_lies_outside_or_is_left_out() {
     (link.close)();
     assert!(done.join().expect("no panic").is_err());
 }
+
+/// A source can tell of more directories than anybody has room for, and of metadata with each.
+#[test]
+fn directories_that_wait_have_a_bound() {
+    let scratch = Scratch::new("waiting");
+    let tree = HostTree::open_for_change(&scratch.join("to")).expect("a tree");
+    let tree = tree.with_names_bytes(64 << 10);
+    let (mut link, far) = pair().expect("sockets");
+    let done = std::thread::spawn(move || {
+        destination::run(tree, &plain(), far, Tell::Here(notes().0), true)
+    });
+    write_now(&mut link.write, &top()).expect("heard");
+    for first in 0..100 {
+        let names: Vec<_> = (0..100).map(|n| format!("{first:02}{n:02}")).collect();
+        let list: Vec<_> = names.iter().map(|n| (n.as_bytes(), Kind::DIRECTORY)).collect();
+        if write_now(&mut link.write, &entries(&list)).is_err() {
+            break;
+        }
+    }
+    // Nobody reads it, if the run has ended as it should.
+    let _unread = write_now(&mut link.write, &Message::ScanEnd(()));
+    let why = done.join().expect("no panic").expect_err("more than there is room for");
+    assert!(matches!(why.error(), SyncError::Directories(_)), "{}", why.error());
+}
+
+/// One directory can have more names than anybody has room for: it is reported, and the rest is
+/// done.
+#[test]
+fn names_of_a_directory_have_a_bound() {
+    let scratch = Scratch::new("names");
+    let (from, to) = (scratch.join("from"), scratch.join("to"));
+    for dir in [&from, &to] {
+        fs::create_dir_all(dir.join("many")).expect("folders");
+        fs::create_dir_all(dir.join("some")).expect("folders");
+    }
+    for n in 0..40 {
+        fs::write(to.join(format!("many/{n}")), "x").expect("a file");
+    }
+    fs::write(from.join("some/new"), "new").expect("a file");
+    let (near, far) = pair().expect("sockets");
+    let source = HostTree::open(&from).expect("a tree");
+    let reads = std::thread::spawn(move || source::run(source, &plain(), far, &notes().0));
+    let tree = HostTree::open_for_change(&to).expect("a tree").with_names_bytes(1 << 10);
+    let (report, notes) = notes();
+    let counts = destination::run(tree, &plain(), near, Tell::Here(report), true).expect("a run");
+    reads.join().expect("no panic").expect("a run");
+    let lines = common::lines(&notes);
+    let told = lines.iter().any(|l| l.contains("many the directory has more than 1 KiB of names"));
+    assert!(told && counts.failures == 1, "{lines:?}");
+    assert_eq!(fs::read(to.join("some/new")).expect("carried"), b"new");
+    assert_eq!(fs::read_dir(to.join("many")).expect("a folder").count(), 40, "nothing is deleted");
+}

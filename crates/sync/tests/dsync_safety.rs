@@ -232,3 +232,56 @@ fn a_run_into_nowhere_or_from_nowhere_fails() {
     assert!(local(&from, &scratch.join("file"), &plain(), &report).is_err());
     assert!(local(&scratch.join("file"), &scratch.join("to"), &plain(), &report).is_err());
 }
+
+/// What a source that is not trusted may bring along: neither devices nor privileges, and each that
+/// is left behind is named and counted.
+#[test]
+fn devices_and_privileges_are_left_behind() {
+    if !common::is_root() {
+        return println!("SKIP dsync-devices: needs root");
+    }
+    let scratch = Scratch::new("devices");
+    let (from, to) = folders(&scratch);
+    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o7777;
+    for (kind, name) in [(libc::S_IFCHR, "chr"), (libc::S_IFBLK, "blk"), (libc::S_IFIFO, "fifo")] {
+        if !common::make_node(&from.join(name), kind, (1, 3)) {
+            return println!("SKIP dsync-devices: no device nodes can be made here");
+        }
+    }
+    for (name, mode) in [("suid", 0o4755), ("sgid", 0o2755), ("cap", 0o755), ("plain", 0o755)] {
+        fs::write(from.join(name), name).expect("a file");
+        fs::set_permissions(from.join(name), fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    // VFS_CAP_REVISION_2 with cap_net_bind_service, permitted and effective.
+    let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let capable = common::set_xattr(&from.join("cap"), "security.capability", &capability);
+    fs::create_dir(from.join("dir")).expect("a folder");
+    fs::set_permissions(from.join("dir"), fs::Permissions::from_mode(0o2775)).expect("a mode");
+    let none = Options { devices: false, set_id: false, ..plain() };
+    for dry_run in [true, false, false] {
+        let (counts, said) = go(&from, &to, &Options { dry_run, ..none.clone() });
+        let dropped = 2 + u64::from(capable);
+        assert_eq!((counts.devices_skipped, counts.set_id_dropped), (2, dropped), "{said:?}");
+        assert_eq!(counts.failures, 0, "{said:?}");
+        let notices = said.iter().filter(|line| line.starts_with("notice ")).count() as u64;
+        assert_eq!(notices, 2 + dropped, "{said:?}");
+    }
+    assert!(!to.join("chr").exists() && !to.join("blk").exists() && to.join("fifo").exists());
+    for name in ["suid", "sgid", "cap", "plain"] {
+        assert_eq!(
+            (mode(&to.join(name)), fs::read(to.join(name)).expect("it")),
+            (0o755, name.into())
+        );
+    }
+    assert!(!common::xattrs(&to.join("cap")).contains_key(b"security.capability".as_slice()));
+    assert_eq!(mode(&to.join("dir")), 0o2775, "what group new entries have is no privilege");
+    let (counts, said) = go(&from, &to, &none);
+    assert_eq!(counts.changes, 0, "nothing is done again: {said:?}");
+    // What was there before stays where it is, also with --delete.
+    let (counts, _) = go(&from, &to, &plain());
+    assert_eq!((counts.devices_skipped, counts.set_id_dropped), (0, 0));
+    assert_same(&from, &to, "with devices");
+    go(&from, &to, &none);
+    assert!(to.join("chr").symlink_metadata().is_ok());
+    assert_eq!(mode(&to.join("suid")), 0o755);
+}

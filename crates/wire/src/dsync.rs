@@ -24,7 +24,7 @@ use crate::xdr::{Decode, DecodeError, Encode, Reader, Writer};
 /// What both sides begin with: that it is dsync, whatever else a program may print first.
 pub const MAGIC: [u8; 8] = *b"PLMDSYNC";
 /// The version of the messages. Another one is refused: both sides say which they are.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// A byte string of at most `MAX` bytes that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]

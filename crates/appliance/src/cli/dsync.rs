@@ -68,6 +68,13 @@ pub struct DsyncArgs {
     /// Do not keep extended attributes and access control lists
     #[arg(long)]
     pub no_xattrs: bool,
+    /// Do not make device nodes; each that is skipped is named and counted
+    #[arg(long)]
+    pub no_devices: bool,
+    /// Do not keep set-user-id, set-group-id and capabilities of files; each file that had some is
+    /// named and counted
+    #[arg(long)]
+    pub no_set_id: bool,
     /// Write what changed into files of 64 KiB and more where they lie; a run that breaks off, or a
     /// crash, leaves a mixture of old and new under the file's name
     #[arg(long)]

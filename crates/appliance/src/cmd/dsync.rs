@@ -197,6 +197,8 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         owners: !args.no_owner,
         names: !args.numeric_ids,
         xattrs: !args.no_xattrs,
+        devices: !args.no_devices,
+        set_id: !args.no_set_id,
         pack: !args.no_compress,
         in_place: args.in_place,
         bandwidth,

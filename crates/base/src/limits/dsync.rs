@@ -118,6 +118,15 @@ pub const DSYNC_PATIENCE_ALONE: u32 = 6;
 /// Bytes of entries that the source may be ahead of the destination's plan: 40 MB/s of them at a
 /// round trip of 200 ms, and what the destination keeps of them at most.
 pub const DSYNC_SCAN_WINDOW: u64 = 8 << 20;
+/// Bytes of names that a run holds of one directory, at either side, each with its overhead, and of
+/// directories that a destination was told of and that were not walked yet, with their metadata:
+/// some 7 million names of 20 bytes. A directory with more is reported as failed; a source with more
+/// directories that wait ends the run.
+pub const DSYNC_NAMES_BYTES: u64 = 512 << 20;
+/// The same of a run on a share, within the server: 1.8 million names.
+pub const DSYNC_SHARE_NAMES_BYTES: u64 = 128 << 20;
+/// What holding a name takes beside its bytes.
+pub const DSYNC_NAME_OVERHEAD: u64 = 48;
 /// Files that are asked for and not yet whole: small files of 16 KiB fill 1 Gbit/s at a round trip
 /// of 200 ms with some 1 600 of them.
 pub const DSYNC_NEEDS_MAX: usize = 4_096;

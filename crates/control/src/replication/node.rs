@@ -72,7 +72,7 @@ static ACTION: Context = Context::new(
     )]),
 ]);
 
-static PROPERTIES: [Property; 36] = [
+static PROPERTIES: [Property; 38] = [
     Property::state(
         "state",
         "State",
@@ -132,6 +132,20 @@ static PROPERTIES: [Property; 36] = [
     .example("4"),
     OWNERS,
     switch("xattrs", "Attributes", true, "Keep extended attributes and access control lists."),
+    switch(
+        "devices",
+        "Devices",
+        false,
+        "Make device nodes that a source on another machine has; otherwise each is skipped, named \
+         and counted. Those of a share of this server are always made.",
+    ),
+    switch(
+        "set_id",
+        "Set-ID",
+        false,
+        "Keep set-user-id, set-group-id and capabilities of files of a source on another machine; \
+         otherwise each such file is carried without, named and counted.",
+    ),
     EXCLUDE,
     Property::setting(
         "remote_program",

@@ -60,13 +60,14 @@ impl Plan {
             let sentence = "one of them is within the other";
             return Err(Problem::new(at, sentence, "name two directories").property("destination"));
         }
+        let source_is_far = source.host().is_some();
         Ok(Self {
             source,
             destination,
             schedule: schedule(document, at)?,
             enabled: document.bool(at, "enabled"),
             host_key: document.text(at, "host_key"),
-            options: options(document, at),
+            options: options(document, at, source_is_far),
         })
     }
 
@@ -94,7 +95,9 @@ fn schedule(document: &Document, at: &Path) -> Result<Schedule, Problem> {
     }
 }
 
-fn options(document: &Document, at: &Path) -> Vec<OsString> {
+/// Options of `dsync`. What a source on another machine has becomes part of this one, and is made by
+/// root: it may only bring devices and privileges along if that was permitted.
+fn options(document: &Document, at: &Path, source_is_far: bool) -> Vec<OsString> {
     let is = |property| document.bool(at, property);
     let owners = document.text(at, "owners").unwrap_or_default();
     let switches = [
@@ -102,6 +105,8 @@ fn options(document: &Document, at: &Path) -> Vec<OsString> {
         (is("checksum"), "--checksum"),
         (!is("compress"), "--no-compress"),
         (!is("xattrs"), "--no-xattrs"),
+        (source_is_far && !is("devices"), "--no-devices"),
+        (source_is_far && !is("set_id"), "--no-set-id"),
         (owners == "numbers", "--numeric-ids"),
         (owners == "none", "--no-owner"),
     ];

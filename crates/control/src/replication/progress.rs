@@ -33,6 +33,10 @@ pub struct Progress {
     pub left: Option<u64>,
     /// What limits it.
     pub limiter: Option<String>,
+    /// Device nodes that were skipped.
+    pub devices_skipped: u64,
+    /// Files that were carried without set-id bits and capabilities.
+    pub set_id_dropped: u64,
     /// Entries that could not be carried.
     pub failures: u64,
     /// The first of them, each with why.
@@ -67,6 +71,8 @@ impl Progress {
         self.bytes = count("bytes");
         self.bytes_done = count("bytes_done");
         self.sent = self.sent_before + count("bytes_received");
+        self.devices_skipped = count("devices_skipped");
+        self.set_id_dropped = count("set_id_dropped");
         self.failures = count("failures");
         self.rate = count("rate");
         self.left = event["left_seconds"].as_f64().map(|seconds| seconds.ceil() as u64);

@@ -63,6 +63,13 @@ pub struct Record {
     pub bytes: u64,
     /// Bytes of content that were sent for them, before compression.
     pub sent: u64,
+    /// Device nodes that were skipped, because the action does not permit them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub devices_skipped: u64,
+    /// Files that were carried without set-id bits and capabilities, because the action does not
+    /// permit these.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub set_id_dropped: u64,
     /// Entries that could not be carried.
     pub failures: u64,
     /// The first of them, each with why.
@@ -92,6 +99,12 @@ impl Record {
             units::bytes(self.bytes as f64),
             self.ended.saturating_sub(self.when),
         );
+        if self.devices_skipped > 0 {
+            line += &format!(", {} device nodes skipped", self.devices_skipped);
+        }
+        if self.set_id_dropped > 0 {
+            line += &format!(", {} files without set-id bits", self.set_id_dropped);
+        }
         if self.failures > 0 {
             line += &format!(", {} failed", self.failures);
         }

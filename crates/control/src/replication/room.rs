@@ -326,6 +326,8 @@ fn record(name: &str, run: &Run, outcome: Outcome, reason: String, now: u64) -> 
         files: progress.files,
         bytes: progress.bytes,
         sent: progress.sent,
+        devices_skipped: progress.devices_skipped,
+        set_id_dropped: progress.set_id_dropped,
         failures: progress.failures,
         failed: progress.failed,
         skipped: run.skipped.load(Relaxed),

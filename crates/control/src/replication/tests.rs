@@ -226,6 +226,8 @@ fn result(action: &str, when: u64) -> Record {
         files: 1,
         bytes: 2_048,
         sent: 10,
+        devices_skipped: 0,
+        set_id_dropped: 0,
         failures: 0,
         failed: Vec::new(),
         skipped: 1,

@@ -52,6 +52,8 @@ fn options() -> Options {
         names: true,
         xattrs: false,
         pack: true,
+        devices: true,
+        set_id: true,
         in_place: false,
         bandwidth: 0,
         rules: Seq(Vec::new()),

@@ -8,14 +8,26 @@ use crate::tree::Tree;
 
 /// Bits that run a program as somebody else: meaningless, and dangerous, under another owner.
 const SET_ID: u32 = 0o6000;
+/// The extended attribute that runs a program with privileges.
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// Whether a file has what lets it run as somebody else, or with privileges. On a directory the bits
+/// say what group its new entries have.
+pub(super) fn has_set_id(meta: &Meta) -> bool {
+    let capable = || meta.xattrs.0.iter().any(|x| x.name.0 == CAPABILITY);
+    meta.kind == Kind::FILE && (meta.mode & SET_ID != 0 || capable())
+}
 
 impl<T: Tree> Shared<T> {
     /// What of the source's metadata can be kept here.
     pub(super) fn wanted(&self, mut meta: Meta) -> Meta {
         meta.link = None;
         meta.mode &= 0o7777;
-        if !self.keep.owners && meta.kind == Kind::FILE {
+        if meta.kind == Kind::FILE && !(self.keep.owners && self.options.set_id) {
             meta.mode &= !SET_ID;
+        }
+        if meta.kind == Kind::FILE && !self.options.set_id {
+            meta.xattrs.0.retain(|x| x.name.0 != CAPABILITY);
         }
         if !self.keep.xattrs {
             meta.xattrs = Seq::default();

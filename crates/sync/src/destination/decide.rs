@@ -6,7 +6,7 @@ use base::limits::{DSYNC_BLOCKS_MAX, DSYNC_DELTA_MIN, DSYNC_SUMS_MAX};
 use wire::dsync::{About, Basis, Bytes, Kind, Message, Meta, Need, Sum, Sums, Wish};
 use wire::xdr::Seq;
 
-use super::compare::is_same_node;
+use super::compare::{has_set_id, is_same_node};
 use super::lay::Laid;
 use super::links::Fate;
 use super::node::Here;
@@ -47,6 +47,16 @@ impl<T: Tree> Plan<T> {
             return Ok(());
         }
         let own_is_directory = own.as_ref().is_some_and(|own| own.meta.kind == Kind::DIRECTORY);
+        if matches!(meta.kind, Kind::BLOCK | Kind::CHARACTER) && !shared.options.devices {
+            shared.note(About::NOTICE, &path, "a device node, skipped: devices are not wanted");
+            shared.tracker.count(|counts| counts.devices_skipped += 1);
+            return Ok(());
+        }
+        if !shared.options.set_id && has_set_id(&meta) {
+            let text = "carried without set-user-id, set-group-id and capabilities";
+            shared.note(About::NOTICE, &path, text);
+            shared.tracker.count(|counts| counts.set_id_dropped += 1);
+        }
         if own.is_some() && !shared.rules.carries(&path, own_is_directory) {
             shared.fail(&path, "what is here is something else, which the rules leave alone");
             if meta.kind == Kind::DIRECTORY {

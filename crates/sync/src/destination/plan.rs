@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use base::limits::{DSYNC_DEPTH_MAX, DSYNC_SCAN_WINDOW, PATH_MAX};
-use wire::dsync::{About, Credit, Directory, Entries, Entry, Kind, Message, Meta};
+use base::limits::{DSYNC_DEPTH_MAX, DSYNC_NAME_OVERHEAD, DSYNC_SCAN_WINDOW, PATH_MAX};
+use wire::dsync::{About, Credit, Directory, Entries, Entry, Kind, Message, Meta, Xattr};
 
 use super::links::Links;
 use super::node::{Here, Node};
@@ -63,6 +63,8 @@ pub(super) struct Child {
     pub here: Here,
     /// Whether it has to be made what it should be.
     pub changed: bool,
+    /// What of it is held, in bytes.
+    bytes: u64,
 }
 
 /// A directory that is being told of, or was, and has directories that were not.
@@ -78,6 +80,8 @@ pub(super) struct Open<T: Tree> {
     last: Option<Vec<u8>>,
     children: VecDeque<Child>,
     ended: bool,
+    /// What is held of the directory itself, in bytes.
+    bytes: u64,
 }
 
 /// The plan as far as it is made.
@@ -88,13 +92,15 @@ pub struct Plan<T: Tree> {
     begun: bool,
     /// Bytes that were dealt with and not given back.
     spent: u64,
+    /// Bytes that are held of directories that were told of, until all of each was.
+    held: u64,
 }
 
 impl<T: Tree> Plan<T> {
     /// Nothing was told.
     pub(super) fn new(shared: Arc<Shared<T>>) -> Self {
         let links = Links::default();
-        Self { shared, open: Vec::new(), links, begun: false, spent: 0 }
+        Self { shared, open: Vec::new(), links, begun: false, spent: 0, held: 0 }
     }
 
     /// Takes what the source tells.
@@ -133,8 +139,8 @@ impl<T: Tree> Plan<T> {
     }
 
     fn directory(&mut self, directory: Directory) -> Result<(), Failed> {
-        while self.open.last().is_some_and(|open| open.ended && open.children.is_empty()) {
-            self.open.pop();
+        while let Some(open) = self.open.pop_if(|open| open.ended && open.children.is_empty()) {
+            self.held -= open.bytes;
         }
         let Some(above) = self.open.last_mut() else { return self.top(directory) };
         if !above.ended {
@@ -151,7 +157,7 @@ impl<T: Tree> Plan<T> {
         if self.open.len() >= DSYNC_DEPTH_MAX {
             return broken("directories deeper than any path");
         }
-        self.begin(node);
+        self.begin(node, child.bytes);
         Ok(())
     }
 
@@ -185,12 +191,12 @@ impl<T: Tree> Plan<T> {
         if changed {
             node.touch();
         }
-        self.begin(node);
+        self.begin(node, 0);
         Ok(())
     }
 
     /// Begins with a directory: what is here of it.
-    fn begin(&mut self, node: Arc<Node>) {
+    fn begin(&mut self, node: Arc<Node>, bytes: u64) {
         let shared = Arc::clone(&self.shared);
         let mut open = Open {
             node,
@@ -201,6 +207,7 @@ impl<T: Tree> Plan<T> {
             last: None,
             children: VecDeque::new(),
             ended: false,
+            bytes,
         };
         if open.node.here == Here::There {
             let listed = shared.tree.dir(&open.node.path);
@@ -222,7 +229,13 @@ impl<T: Tree> Plan<T> {
         let Some(mut open) = self.open.pop() else { return broken("entries of no directory") };
         let taken = match open.ended {
             true => broken("entries after their directory's end"),
-            false => entries.entries.0.into_iter().try_for_each(|e| self.entry(&mut open, e)),
+            false => entries.entries.0.into_iter().try_for_each(|e| {
+                self.entry(&mut open, e)?;
+                match self.held > self.shared.tree.names_bytes() {
+                    true => Err(Failed::Run(SyncError::Directories(self.held))),
+                    false => Ok(()),
+                }
+            }),
         };
         self.open.push(open);
         taken
@@ -283,7 +296,7 @@ impl<T: Tree> Plan<T> {
 
     /// Remembers a directory that will be told of.
     pub(super) fn child(
-        &self,
+        &mut self,
         open: &mut Open<T>,
         name: Vec<u8>,
         wanted: Meta,
@@ -292,7 +305,9 @@ impl<T: Tree> Plan<T> {
     ) {
         open.node.hold();
         let wanted = self.shared.wanted(wanted);
-        open.children.push_back(Child { name, wanted, here, changed });
+        let bytes = size(&name, &wanted);
+        self.held += bytes;
+        open.children.push_back(Child { name, wanted, here, changed, bytes });
     }
 
     /// Ends a directory's entries. Only what a source knows completely may be taken for removed.
@@ -342,6 +357,13 @@ impl<T: Tree> Plan<T> {
         // What it cannot do is said by what fails then.
         !self.shared.options.dry_run && enabled().unwrap_or(false)
     }
+}
+
+/// What a directory that was told of takes while it is held, in bytes.
+fn size(name: &[u8], wanted: &Meta) -> u64 {
+    let xattr = |x: &Xattr| x.name.0.len() as u64 + x.value.0.len() as u64 + DSYNC_NAME_OVERHEAD;
+    let xattrs: u64 = wanted.xattrs.0.iter().map(xattr).sum();
+    size_of::<Child>() as u64 + name.len() as u64 + xattrs + wanted.target.0.len() as u64
 }
 
 /// Whether an entry is one that a source may send.

@@ -156,6 +156,8 @@ fn nothing() -> Counts {
         bytes_received: 0,
         bytes_cloned: 0,
         bytes_copied: 0,
+        devices_skipped: 0,
+        set_id_dropped: 0,
         failures: 0,
         scanned: false,
     }

@@ -8,11 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::limits::{DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
+use base::limits::{DSYNC_NAMES_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
 use wire::dsync::{Bytes, FileId, Kind, Meta, Time, Xattr};
 use wire::xdr::Seq;
 
-use super::{Keep, Seen, Stamp, Tree};
+use super::{Keep, Names, Seen, Stamp, Tree};
 use crate::error::SyncError;
 use crate::index;
 use crate::lends::How;
@@ -40,6 +40,8 @@ pub struct HostTree {
     /// Whether its file system was seen not to have files share what they have in common.
     no_sharing: AtomicBool,
     index: Option<index::Side>,
+    /// See [`Tree::names_bytes`].
+    names_bytes: u64,
 }
 
 impl HostTree {
@@ -71,7 +73,15 @@ impl HostTree {
         let root = sys::effective_user() == 0;
         let (waited_ns, worked) = Default::default();
         let no_sharing = AtomicBool::new(false);
-        Self { top, is_new, root, waited_ns, worked, no_sharing, index: None }
+        let (index, names_bytes) = (None, DSYNC_NAMES_BYTES);
+        Self { top, is_new, root, waited_ns, worked, no_sharing, index, names_bytes }
+    }
+
+    /// The same tree, of which so many bytes of names are held at most ([`Tree::names_bytes`]).
+    #[must_use]
+    pub fn with_names_bytes(mut self, names_bytes: u64) -> Self {
+        self.names_bytes = names_bytes;
+        self
     }
 
     /// The same tree, of which something is kept from one run to the next.
@@ -295,6 +305,10 @@ impl Tree for HostTree {
         self.index.as_ref()
     }
 
+    fn names_bytes(&self) -> u64 {
+        self.names_bytes
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         sys::open_beneath(self.top()?, &sys::c(path)?, libc::O_PATH | libc::O_DIRECTORY)
@@ -302,9 +316,12 @@ impl Tree for HostTree {
 
     fn names(&self, dir: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY;
-        let mut names = self.waits(|| sys::names(sys::open_at(dir.as_fd(), c".", flags, 0)?))?;
-        names.sort_unstable();
-        Ok(names)
+        let mut names = Names::new(self.names_bytes);
+        self.waits(|| {
+            let dir = sys::open_at(dir.as_fd(), c".", flags, 0)?;
+            sys::names(dir, &mut |name| names.push(name))
+        })?;
+        Ok(names.sorted())
     }
 
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Seen> {

@@ -73,6 +73,8 @@ pub fn plain() -> Options {
         names: true,
         xattrs: true,
         pack: true,
+        devices: true,
+        set_id: true,
         in_place: false,
         bandwidth: 0,
         rules: Seq(Vec::new()),
@@ -440,4 +442,11 @@ fn acl(bits: u16) -> Vec<u8> {
         bytes.extend_from_slice(&id.to_le_bytes());
     }
     bytes
+}
+
+/// Makes a node; whether that can be done here.
+pub fn make_node(path: &Path, kind: u32, (major, minor): (u32, u32)) -> bool {
+    let path = c(path);
+    // SAFETY: the path ends with NUL.
+    unsafe { libc::mknod(path.as_ptr(), kind | 0o600, libc::makedev(major, minor)) == 0 }
 }

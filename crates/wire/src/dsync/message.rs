@@ -104,6 +104,11 @@ xdr_struct! {
         pub names: bool,
         /// Extended attributes are kept.
         pub xattrs: bool,
+        /// Device nodes are made.
+        pub devices: bool,
+        /// Files keep what lets them run as somebody else, or with privileges: set-user-id,
+        /// set-group-id and capabilities.
+        pub set_id: bool,
         /// Pieces may go packed.
         pub pack: bool,
         /// Changed files are written as they lie there, not beside.
@@ -389,6 +394,11 @@ xdr_struct! {
         pub bytes_cloned: u64,
         /// Bytes that the kernel has copied from another file.
         pub bytes_copied: u64,
+        /// Device nodes that were passed over, because they are not wanted.
+        pub devices_skipped: u64,
+        /// Files that were carried without their set-user-id, set-group-id or capabilities, because
+        /// those are not wanted.
+        pub set_id_dropped: u64,
         /// What failed.
         pub failures: u64,
         /// Whether all entries were looked at.

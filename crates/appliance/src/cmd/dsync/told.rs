@@ -97,6 +97,14 @@ impl Teller {
                 text += &format!("; {} {how}", units::bytes(bytes as f64));
             }
         }
+        for (count, what) in [
+            (counts.devices_skipped, "device nodes skipped (--no-devices)"),
+            (counts.set_id_dropped, "files without set-id bits or capabilities (--no-set-id)"),
+        ] {
+            if count > 0 {
+                text += &format!("; {count} {what}");
+            }
+        }
         if counts.failures > 0 {
             text += &format!("; {} failed, listed above", counts.failures);
         }
@@ -281,6 +289,8 @@ fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
         "bytes_received": counts.bytes_received,
         "bytes_cloned": counts.bytes_cloned,
         "bytes_copied": counts.bytes_copied,
+        "devices_skipped": counts.devices_skipped,
+        "set_id_dropped": counts.set_id_dropped,
         "failures": counts.failures,
         "scanned": counts.scanned,
     })

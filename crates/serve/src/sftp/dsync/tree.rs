@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use base::clock::{Deadline, stamp};
-use base::limits::RECALL_LOOK;
+use base::limits::{DSYNC_SHARE_NAMES_BYTES, RECALL_LOOK};
 use probe::op::FileId;
-use sync::tree::{Keep, Seen, Tree};
+use sync::tree::{Keep, Names, Seen, Tree};
 use sync::{Options, Role, SyncError};
 use vfs::attr::{Attr, FileType, SetAttr};
 use vfs::fs::{
@@ -257,23 +257,26 @@ impl ShareTree {
         Ok(here)
     }
 
-    fn list(&self, dir: &Handle) -> Result<Vec<Vec<u8>>> {
-        let (mut names, mut cookie, mut verifier) = (Vec::new(), 0, [0; 8]);
+    fn list(&self, dir: &Handle) -> Result<io::Result<Vec<Vec<u8>>>> {
+        let (mut names, mut full) = (Names::new(DSYNC_SHARE_NAMES_BYTES), Ok(()));
+        let (mut cookie, mut verifier) = (0, [0; 8]);
         loop {
             let from = cookie;
             let mut each = |entry: DirEntry<'_>| {
                 cookie = entry.cookie;
                 // What somebody uploads just now is no file yet.
                 if !matches!(entry.name, b"." | b"..") && !upload::is_one(entry.name) {
-                    names.push(entry.name.to_vec());
+                    full = names.push(entry.name);
                 }
-                true
+                full.is_ok()
             };
             let done = self.fs().list(self.cx(), dir, from, verifier, false, &mut each)?;
             verifier = done.verifier;
+            if let Err(full) = full {
+                return Ok(Err(full));
+            }
             if done.eof {
-                names.sort_unstable();
-                return Ok(names);
+                return Ok(Ok(names.sorted()));
             }
         }
     }
@@ -343,12 +346,16 @@ impl Tree for ShareTree {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    fn names_bytes(&self) -> u64 {
+        DSYNC_SHARE_NAMES_BYTES
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<Handle> {
         self.directory(path).map_err(error)
     }
 
     fn names(&self, dir: &Handle) -> io::Result<Vec<Vec<u8>>> {
-        self.looked(Op::List, self.id(dir), |_, _| self.list(dir)).map_err(error)
+        self.looked(Op::List, self.id(dir), |_, _| self.list(dir)).map_err(error)?
     }
 
     fn look(&self, dir: &Handle, name: &[u8]) -> io::Result<Seen> {

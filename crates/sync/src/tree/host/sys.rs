@@ -112,7 +112,7 @@ impl Drop for Stream {
 
 /// All names of a directory, in the order of the file system, without `.` and `..`. The descriptor
 /// is used up.
-pub fn names(dir: OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+pub fn names(dir: OwnedFd, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     use std::os::fd::IntoRawFd;
     let fd = dir.into_raw_fd();
     // SAFETY: the descriptor is ours, and the stream's from here on.
@@ -124,7 +124,6 @@ pub fn names(dir: OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         return Err(error);
     }
     let stream = Stream(stream);
-    let mut names = Vec::new();
     loop {
         // SAFETY: errno is this thread's own; it alone tells an error from the end.
         unsafe { *libc::__errno_location() = 0 };
@@ -132,12 +131,12 @@ pub fn names(dir: OwnedFd) -> io::Result<Vec<Vec<u8>>> {
         let entry = unsafe { libc::readdir64(stream.0) };
         if entry.is_null() {
             let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(0) { Ok(names) } else { Err(error) };
+            return if error.raw_os_error() == Some(0) { Ok(()) } else { Err(error) };
         }
         // SAFETY: an entry's name ends with NUL and lives until the next call.
         let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) }.to_bytes();
         if name != b"." && name != b".." {
-            names.push(name.to_vec());
+            each(name)?;
         }
     }
 }

@@ -16,6 +16,8 @@ fn progress(limiter: Option<Limiter>, left_ns: Option<u64>) -> Progress {
         bytes_received: 3_000_000,
         bytes_cloned: 0,
         bytes_copied: 0,
+        devices_skipped: 0,
+        set_id_dropped: 0,
         failures: 0,
         scanned: left_ns.is_some(),
     };
