@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use base::clock::{Clock, NS_PER_S};
 use base::limits::{DSYNC_COARSE_NS, DSYNC_STILL_NS, PATH_MAX};
-use wire::dsync::{About, Bytes, Kind, Meta, Note, Role};
+use wire::dsync::{About, Bytes, Kind, Meta, Note, Role, Time};
 
 use crate::digest;
 use crate::error::SyncError;
@@ -178,9 +178,19 @@ impl Side {
             return None;
         }
         // What was at the destination was what the source had.
-        let both = wanted.is_some_and(|wanted| of(wanted) != was);
+        let both = wanted.is_some_and(|wanted| {
+            let time = |wanted: &Time| is_kept_time(&was.2, wanted);
+            (wanted.kind, wanted.size) != (was.0, was.1) || !time(&wanted.mtime)
+        });
         Some(if both { Others::Both } else { Others::Destination })
     }
+}
+
+/// Whether a time of a destination may be what became of one of the source, where whole seconds are
+/// kept.
+fn is_kept_time(kept: &Time, wanted: &Time) -> bool {
+    let coarse = kept.nanoseconds == 0 && (0..2).contains(&(wanted.seconds - kept.seconds));
+    kept == wanted || coarse
 }
 
 /// BLAKE3 of a file's content: what is kept, or what is read. `slot` is from [`Side::enter`].

@@ -35,10 +35,16 @@ pub trait Tree: Send + Sync + 'static {
         None
     }
 
-    /// Bytes of names that a run may hold of a directory, and of directories that wait to be walked:
-    /// [`DSYNC_NAMES_BYTES`] unless it shares this process with others.
+    /// Bytes of names that a run may hold of a directory, and of directories that wait to be
+    /// walked: [`DSYNC_NAMES_BYTES`] unless it shares this process with others.
     fn names_bytes(&self) -> u64 {
         DSYNC_NAMES_BYTES
+    }
+
+    /// The finest difference of times of change that is kept in a directory, in nanoseconds: a time
+    /// that was given may be so much earlier when it is looked at.
+    fn time_step_ns(&self, _dir: &Self::Dir) -> u64 {
+        1
     }
 
     /// Opens a directory.

@@ -16,8 +16,8 @@
 //! number, so a share without delegations pays for none.
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
-//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at it and clearing up; [`grace`]: whether there is
-//! one that all protocols must keep to.
+//! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at
+//! it and clearing up; [`grace`]: whether there is one that all protocols must keep to.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

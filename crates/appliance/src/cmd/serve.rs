@@ -146,7 +146,8 @@ fn keys(state: &StateDir) -> Result<Keys, Failure> {
     Ok(keys)
 }
 
-/// The administration, from now on; whoever tells of the server knows where it is.
+/// The administration, from now on, and with it all services; whoever tells of the server knows
+/// where it is.
 fn listen(
     running: &Running,
     control: &Arc<Control>,
@@ -155,6 +156,7 @@ fn listen(
     let listening = listen::start(control.clone(), config).map_err(|e| admin_failure(&e))?;
     let _ = running.admin.set(listening.admin());
     let _ = running.admin_places.set(listening.places().clone());
+    running.storage.answer();
     Ok(listening)
 }
 

@@ -120,8 +120,8 @@ pub const DSYNC_PATIENCE_ALONE: u32 = 6;
 pub const DSYNC_SCAN_WINDOW: u64 = 8 << 20;
 /// Bytes of names that a run holds of one directory, at either side, each with its overhead, and of
 /// directories that a destination was told of and that were not walked yet, with their metadata:
-/// some 7 million names of 20 bytes. A directory with more is reported as failed; a source with more
-/// directories that wait ends the run.
+/// some 7 million names of 20 bytes. A directory with more is reported as failed; a source with
+/// more directories that wait ends the run.
 pub const DSYNC_NAMES_BYTES: u64 = 512 << 20;
 /// The same of a run on a share, within the server: 1.8 million names.
 pub const DSYNC_SHARE_NAMES_BYTES: u64 = 128 << 20;
@@ -216,6 +216,9 @@ pub const DSYNC_INDEX_MAX: u64 = 16 << 30;
 pub const DSYNC_INDEX_BLOCK: u64 = 16 << 10;
 /// Bytes of what one side of an index is called: a host, and two paths of PATH_MAX.
 pub const DSYNC_INDEX_PLACE_MAX: usize = 8 << 10;
+/// The coarsest times of change that a file system keeps, in nanoseconds: FAT has every second
+/// second. Times further apart are different ones.
+pub const DSYNC_TIME_STEP_MAX_NS: u64 = 2_000_000_000;
 /// How long ago a file must have been changed for its sum to be kept where times of change are
 /// whole seconds, in nanoseconds: as coarse as two seconds on FAT, and a bit.
 pub const DSYNC_COARSE_NS: i128 = 2_100_000_000;

@@ -95,8 +95,8 @@ fn schedule(document: &Document, at: &Path) -> Result<Schedule, Problem> {
     }
 }
 
-/// Options of `dsync`. What a source on another machine has becomes part of this one, and is made by
-/// root: it may only bring devices and privileges along if that was permitted.
+/// Options of `dsync`. What a source on another machine has becomes part of this one, and is made
+/// by root: it may only bring devices and privileges along if that was permitted.
 fn options(document: &Document, at: &Path, source_is_far: bool) -> Vec<OsString> {
     let is = |property| document.bool(at, property);
     let owners = document.text(at, "owners").unwrap_or_default();

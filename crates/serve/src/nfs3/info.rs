@@ -49,7 +49,10 @@ pub(super) fn fsinfo(call: &mut Call<'_>) -> Handled {
             wtmult: IO_MULTIPLE,
             dtpref: READDIR_REPLY_MAX,
             maxfilesize: can.file_size_max,
-            time_delta: Nfstime3 { seconds: 0, nseconds: can.time_delta_ns },
+            time_delta: Nfstime3 {
+                seconds: can.time_delta_ns / 1_000_000_000,
+                nseconds: can.time_delta_ns % 1_000_000_000,
+            },
             properties: FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME,
         })
     });

@@ -204,7 +204,11 @@ impl About<'_> {
             a::MAXNAME => w.u32(abilities.name_max),
             a::MAXREAD | a::MAXWRITE => w.u64(u64::from(base::limits::IO_SIZE_MAX)),
             a::TIME_DELTA => {
-                Nfstime4 { seconds: 0, nseconds: abilities.time_delta_ns }.encode(w);
+                let (seconds, nseconds) = (
+                    abilities.time_delta_ns / 1_000_000_000,
+                    abilities.time_delta_ns % 1_000_000_000,
+                );
+                Nfstime4 { seconds: i64::from(seconds), nseconds }.encode(w);
             }
             a::SUPPATTR_EXCLCREAT => EXCLUSIVE_CREATE.encode(w),
             a::FS_CHARSET_CAP => w.u32(CONTAINS_NON_UTF8),

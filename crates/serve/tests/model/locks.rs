@@ -1,5 +1,5 @@
-//! `docs/protocols/locks.md`, row by row: who holds what, and what each of the others may do then, by
-//! the same path and by another one.
+//! `docs/protocols/locks.md`, row by row: who holds what, and what each of the others may do then,
+//! by the same path and by another one.
 
 use std::fs;
 use std::sync::Arc;

@@ -108,7 +108,7 @@ impl<T: Tree> Plan<T> {
         let shared = Arc::clone(&self.shared);
         let wanted = shared.wanted(meta.clone());
         if let Some(own) = own.as_ref().filter(|own| own.meta.kind == Kind::DIRECTORY) {
-            let changed = !shared.is_same(&own.meta, &wanted);
+            let changed = !shared.is_same(open.dir.as_ref(), own, &wanted);
             if changed {
                 shared.note(About::METADATA, path, "");
             }
@@ -161,7 +161,7 @@ impl<T: Tree> Plan<T> {
             return self.update(open, case);
         }
         if self.shared.options.checksum {
-            if own.names > 1 && !self.shared.is_same(&own.meta, &case.wanted) {
+            if own.names > 1 && !self.shared.is_same(open.dir.as_ref(), own, &case.wanted) {
                 // Its metadata may not be set: it is that of its other names, too.
                 return self.update(open, case);
             }
@@ -171,7 +171,8 @@ impl<T: Tree> Plan<T> {
                 None => self.update(open, case),
             };
         }
-        if own.meta.mtime == case.wanted.mtime && self.shared.keeps(open, &case, own) {
+        let is_same_time = self.shared.is_same_time(open.dir.as_ref(), own, &case.wanted.mtime);
+        if is_same_time && self.shared.keeps(open, &case, own) {
             return Ok(());
         }
         self.update(open, case)
@@ -204,8 +205,8 @@ impl<T: Tree> Plan<T> {
         let own = shared.in_place(open, &case);
         let in_place = own.is_some();
         // What has the same size and time is mostly the same: its blocks are not read beforehand.
-        let at = |meta: &Meta| meta.mtime.clone();
-        let alike = case.own.as_ref().is_some_and(|own| at(&own.meta) == at(&case.wanted));
+        let same = |own: &Seen| shared.is_same_time(open.dir.as_ref(), own, &case.wanted.mtime);
+        let alike = case.own.as_ref().is_some_and(same);
         let none = in_place || (hash.is_some() && alike);
         let (kept, sums) = own.or_else(|| shared.kept(open, &case)).unzip();
         let sums: Vec<Sum> = sums.unwrap_or_default();
@@ -281,7 +282,7 @@ impl<T: Tree> Shared<T> {
     /// Whether what is here stays; its metadata is set if that is all that differs, and nobody else
     /// has it under another name.
     fn keeps(&self, open: &Open<T>, case: &Case, own: &Seen) -> bool {
-        if self.is_same(&own.meta, &case.wanted) {
+        if self.is_same(open.dir.as_ref(), own, &case.wanted) {
             return true;
         }
         if own.names > 1 {

@@ -169,14 +169,15 @@ impl<T: Tree> Plan<T> {
             return broken("a second top");
         }
         let (shared, wanted) = (Arc::clone(&self.shared), self.shared.wanted(meta));
-        let seen = shared.tree.dir(b"").and_then(|dir| shared.tree.look(&dir, b""));
+        let dir = shared.tree.dir(b"");
+        let seen = dir.and_then(|dir| Ok((shared.tree.look(&dir, b"")?, dir)));
         let (here, changed) = match &seen {
             _ if shared.tree.is_new() => {
                 shared.note(About::CREATE, b"", "");
                 (if seen.is_ok() { Here::There } else { Here::Would }, true)
             }
-            Ok(seen) => {
-                let changed = !shared.is_same(&seen.meta, &wanted);
+            Ok((seen, dir)) => {
+                let changed = !shared.is_same(Some(dir), seen, &wanted);
                 if changed {
                     shared.note(About::METADATA, b"", "");
                 }

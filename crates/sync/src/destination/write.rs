@@ -396,7 +396,8 @@ impl<T: Tree> Shared<T> {
     fn same(&self, job: &Job, meta: Meta) -> Option<String> {
         let wanted = self.wanted(meta);
         let own = job.own.as_ref()?;
-        if self.is_same(&own.meta, &wanted) {
+        let dir = self.tree.dir(&job.node.path);
+        if self.is_same(dir.as_ref().ok(), own, &wanted) {
             return None;
         }
         self.note(About::METADATA, &job.path, "");
@@ -404,10 +405,7 @@ impl<T: Tree> Shared<T> {
             return None;
         }
         let (_, name) = split(&job.path);
-        let set = self
-            .tree
-            .dir(&job.node.path)
-            .and_then(|dir| self.tree.set(&dir, name, &wanted, self.keep));
+        let set = dir.and_then(|dir| self.tree.set(&dir, name, &wanted, self.keep));
         set.err().map(|e| format!("its metadata: {}", why(&e)))
     }
 }

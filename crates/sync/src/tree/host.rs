@@ -1,11 +1,13 @@
 //! The file system of this machine as a tree. Everything goes by descriptors: a directory is opened
 //! beneath the top by a way without symbolic links (openat2(2)), an entry by its name in it.
 
+use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::limits::{DSYNC_NAMES_BYTES, DSYNC_TIMED_EACH, DSYNC_XATTRS_BYTES, DSYNC_XATTRS_MAX};
@@ -16,6 +18,7 @@ use super::{Keep, Names, Seen, Stamp, Tree};
 use crate::error::SyncError;
 use crate::index;
 use crate::lends::How;
+use crate::link::lock;
 use crate::load::waits;
 
 mod names;
@@ -42,6 +45,8 @@ pub struct HostTree {
     index: Option<index::Side>,
     /// See [`Tree::names_bytes`].
     names_bytes: u64,
+    /// See [`Tree::time_step_ns`], by device; there are as many as file systems are mounted in it.
+    time_steps: Mutex<HashMap<u64, u64>>,
 }
 
 impl HostTree {
@@ -73,8 +78,8 @@ impl HostTree {
         let root = sys::effective_user() == 0;
         let (waited_ns, worked) = Default::default();
         let no_sharing = AtomicBool::new(false);
-        let (index, names_bytes) = (None, DSYNC_NAMES_BYTES);
-        Self { top, is_new, root, waited_ns, worked, no_sharing, index, names_bytes }
+        let (index, names_bytes, time_steps) = (None, DSYNC_NAMES_BYTES, Mutex::default());
+        Self { top, is_new, root, waited_ns, worked, no_sharing, index, names_bytes, time_steps }
     }
 
     /// The same tree, of which so many bytes of names are held at most ([`Tree::names_bytes`]).
@@ -307,6 +312,12 @@ impl Tree for HostTree {
 
     fn names_bytes(&self) -> u64 {
         self.names_bytes
+    }
+
+    fn time_step_ns(&self, dir: &OwnedFd) -> u64 {
+        let Ok(stat) = sys::stat(dir.as_fd()) else { return 1 };
+        let mut known = lock(&self.time_steps);
+        *known.entry(stat.st_dev).or_insert_with(|| sys::time_step_ns(dir.as_fd()))
     }
 
     fn dir(&self, path: &[u8]) -> io::Result<OwnedFd> {

@@ -1,6 +1,9 @@
 //! The kernel's attributes as ours. It does not tell the generation among them: that is of the
 //! file's [`Ident`](crate::host::ids::Ident), and whoever knows that completes them.
 
+use base::clock::{Clock, SystemClock};
+use base::limits::TIME_DELTA_FINE_NS;
+
 use crate::attr::{Attr, FileType, Time};
 use crate::host::sys;
 
@@ -17,9 +20,36 @@ pub fn kind(mode: u32) -> FileType {
     }
 }
 
+/// The file system of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Medium {
+    /// Its identifier.
+    pub fsid: u64,
+    /// Granularity of its times, in nanoseconds.
+    pub time_delta_ns: u32,
+}
+
+impl Medium {
+    /// The change attribute of a file whose change time is `ctime`, both in nanoseconds.
+    ///
+    /// Where change times are coarse, a file may be changed again without another one, and what was
+    /// counted of that ends with the [`Node`](crate::host::node::Node). So the last state of such a
+    /// time, which is there once the time is over, has a number that no earlier one had: the last
+    /// of those that the time stands for.
+    #[inline]
+    pub fn change(self, ctime: u64) -> u64 {
+        if self.time_delta_ns <= TIME_DELTA_FINE_NS {
+            return ctime;
+        }
+        let delta = u64::from(self.time_delta_ns);
+        let is_over = SystemClock.wall_ns() >= ctime.saturating_add(delta);
+        if is_over { ctime.saturating_add(delta - 1) } else { ctime }
+    }
+}
+
 /// From fstat(2).
 #[inline]
-pub fn from_stat(st: &libc::stat, fsid: u64) -> Attr {
+pub fn from_stat(st: &libc::stat, medium: Medium) -> Attr {
     let time = |sec: i64, nsec: i64| Time { sec, nsec: nsec as u32 };
     Attr {
         kind: kind(st.st_mode),
@@ -30,19 +60,19 @@ pub fn from_stat(st: &libc::stat, fsid: u64) -> Attr {
         size: st.st_size as u64,
         used: st.st_blocks as u64 * 512,
         rdev: if st.st_rdev == 0 { (0, 0) } else { sys::device_parts(st.st_rdev) },
-        fsid,
+        fsid: medium.fsid,
         fileid: st.st_ino,
         generation: 0,
         atime: time(st.st_atime, st.st_atime_nsec),
         mtime: time(st.st_mtime, st.st_mtime_nsec),
         ctime: time(st.st_ctime, st.st_ctime_nsec),
-        change: time(st.st_ctime, st.st_ctime_nsec).ns(),
+        change: medium.change(time(st.st_ctime, st.st_ctime_nsec).ns()),
         birth: None,
     }
 }
 
 /// From statx(2).
-pub fn from_statx(sx: &libc::statx, fsid: u64) -> Attr {
+pub fn from_statx(sx: &libc::statx, medium: Medium) -> Attr {
     let time = |t: &libc::statx_timestamp| Time { sec: t.tv_sec, nsec: t.tv_nsec };
     Attr {
         kind: kind(u32::from(sx.stx_mode)),
@@ -53,13 +83,13 @@ pub fn from_statx(sx: &libc::statx, fsid: u64) -> Attr {
         size: sx.stx_size,
         used: sx.stx_blocks * 512,
         rdev: (sx.stx_rdev_major, sx.stx_rdev_minor),
-        fsid,
+        fsid: medium.fsid,
         fileid: sx.stx_ino,
         generation: 0,
         atime: time(&sx.stx_atime),
         mtime: time(&sx.stx_mtime),
         ctime: time(&sx.stx_ctime),
-        change: time(&sx.stx_ctime).ns(),
+        change: medium.change(time(&sx.stx_ctime).ns()),
         birth: birth_time(sx),
     }
 }
@@ -79,3 +109,6 @@ pub fn birth(sx: &libc::statx) -> u64 {
 pub fn device(sx: &libc::statx) -> u64 {
     sys::device(sx.stx_dev_major, sx.stx_dev_minor)
 }
+
+#[cfg(test)]
+mod tests;

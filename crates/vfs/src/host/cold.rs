@@ -103,7 +103,7 @@ impl HostFs {
         if !self.reaches_root(fd.as_fd())? {
             return Err(Status::Stale);
         }
-        self.adopt(fd, &attrs::from_stat(&st, self.fsid), None)
+        self.adopt(fd, &attrs::from_stat(&st, self.medium()), None)
     }
 
     /// A directory and those above it, beyond the root of the share up to that of the file system:
@@ -169,7 +169,7 @@ impl HostFs {
     ) -> Result<(OwnedFd, Attr)> {
         let fd = sys::open_by_handle(self.mount.as_fd(), kernel, libc::O_PATH)
             .map_err(|_| Status::Stale)?;
-        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.medium());
         let inside = if attr.kind == FileType::Directory {
             self.whole || self.reaches_root(fd.as_fd())?
         } else {
@@ -251,7 +251,7 @@ impl HostFs {
         let fd = sys::open_at2(dir, name.as_cstr(), libc::O_PATH, sys::NO_XDEV).ok()?;
         let st = sys::stat(fd.as_fd()).ok()?;
         let same = st.st_ino == ino && st.st_dev == self.dev;
-        same.then(|| (fd, attrs::from_stat(&st, self.fsid)))
+        same.then(|| (fd, attrs::from_stat(&st, self.medium())))
     }
 
     // --- without kernel handles ---------------------------------------------------------------
@@ -342,7 +342,7 @@ impl HostFs {
             }
             fd = found.0;
         }
-        let attr = attrs::from_stat(&sys::stat(fd.as_fd()).ok()?, self.fsid);
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd()).ok()?, self.medium());
         Some((fd, attr))
     }
 

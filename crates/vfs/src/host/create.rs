@@ -113,7 +113,7 @@ impl HostFs {
     /// than through `/proc`; what is found must be what was made.
     fn hold_new(&self, place: &Place, name: &Name, made: &OwnedFd) -> Result<(OwnedFd, Attr)> {
         let st = sys::stat(made.as_fd())?;
-        let attr = attrs::from_stat(&st, self.fsid);
+        let attr = attrs::from_stat(&st, self.medium());
         if let Ok(fd) = sys::open_at(place.dir.fd(), name.as_cstr(), libc::O_PATH, 0)
             && let Ok(found) = sys::stat(fd.as_fd())
             && (found.st_ino, found.st_dev) == (st.st_ino, st.st_dev)
@@ -252,7 +252,7 @@ impl HostFs {
         let rest = SetAttr { mode: set.mode.filter(|m| !is_link && m & 0o6000 != 0), ..*set };
         let applied = self.apply_new_other(&fd, &rest);
         drop(caller);
-        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.fsid);
+        let attr = attrs::from_stat(&sys::stat(fd.as_fd())?, self.medium());
         let node = self.met(place, name, fd, &attr)?;
         let attr = node.completed(attr);
         let changed = applied?;

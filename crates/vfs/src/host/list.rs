@@ -222,7 +222,8 @@ impl HostFs {
         let name = Name::any(raw).ok()?;
         let sx = sys::statx_at(at, name.as_cstr()).ok()?;
         if self.is_mounted(&sx) {
-            return Some(Plus::Mounted(attrs::from_statx(&sx, attrs::device(&sx))));
+            let medium = attrs::Medium { fsid: attrs::device(&sx), time_delta_ns: 1 };
+            return Some(Plus::Mounted(attrs::from_statx(&sx, medium)));
         }
         let (attr, birth) = self.own_attr(&sx).ok()?;
         let (handle, attr) = match self.nodes.by_ino(attr.fileid) {

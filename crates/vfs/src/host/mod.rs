@@ -232,6 +232,8 @@ pub struct HostFs {
     /// Whether syncfs(2) reaches the disk: the kernel hands it on to no file system in user space.
     syncs: bool,
     inline: Inline,
+    /// See [`Abilities::time_delta_ns`].
+    time_delta_ns: u32,
     features: Features,
     hide: Vec<u64>,
     keys: Keys,
@@ -278,6 +280,7 @@ impl HostFs {
             switches,
             rules: switches || acting::own().uid != 0,
             inline: Inline::of(stats.f_type as u64),
+            time_delta_ns: sys::time_delta_ns(mount.as_fd(), &stats),
             syncs: stats.f_type as u64 != FUSE_SUPER_MAGIC,
             features: xattr::features(&mount, stats.f_type as u64),
             hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
@@ -300,6 +303,11 @@ impl HostFs {
             cold_stale: AtomicU64::new(0),
             mount,
         }))
+    }
+
+    /// What its files' attributes need to know of it.
+    pub(super) fn medium(&self) -> attrs::Medium {
+        attrs::Medium { fsid: self.fsid, time_delta_ns: self.time_delta_ns }
     }
 
     /// Whether the caller's uid, gid and groups decide.
@@ -682,7 +690,7 @@ impl FileSystem for HostFs {
             link_max: 65_000,
             name_max: base::limits::NAME_MAX as u32,
             file_size_max: i64::MAX as u64,
-            time_delta_ns: 1,
+            time_delta_ns: self.time_delta_ns,
             chown_restricted: true,
         }
     }

@@ -26,7 +26,7 @@ impl HostFs {
     /// Attributes of a file that we hold; a removed one that nobody retains is let go and stale.
     #[inline]
     pub(super) fn attr(&self, node: &Arc<Node>) -> Result<Attr> {
-        let attr = attrs::from_stat(&sys::stat(node.fd())?, self.fsid);
+        let attr = attrs::from_stat(&sys::stat(node.fd())?, self.medium());
         if attr.nlink == 0 {
             self.nodes.forget(node);
             if !node.is_retained() {
@@ -186,7 +186,7 @@ impl HostFs {
         if self.hidden(sx.stx_ino) {
             return Err(Status::NotFound);
         }
-        Ok((attrs::from_statx(sx, self.fsid), attrs::birth(sx)))
+        Ok((attrs::from_statx(sx, self.medium()), attrs::birth(sx)))
     }
 
     /// The file of a name, which is neither `.` nor `..`. Acts as the server.
@@ -221,7 +221,7 @@ impl HostFs {
         if st.st_dev != self.dev {
             return Err(Status::Access);
         }
-        let attr = attrs::from_stat(&st, self.fsid);
+        let attr = attrs::from_stat(&st, self.medium());
         if self.hidden(attr.fileid) {
             return Err(Status::NotFound);
         }

@@ -333,6 +333,31 @@ pub fn set_times(fd: BorrowedFd<'_>, times: &[libc::timespec; 2]) -> io::Result<
     .map(drop)
 }
 
+/// The granularity of the times of a directory's file system, in nanoseconds: what it makes of a
+/// time that it is given, for a file without a name. Where there are none, or nothing may be
+/// written, by the kind of the file system; 1 if nothing is known.
+pub fn time_delta_ns(dir: BorrowedFd<'_>, stats: &libc::statfs) -> u32 {
+    const MSDOS_SUPER_MAGIC: u64 = 0x4d44;
+    const EXFAT_SUPER_MAGIC: u64 = 0x2011_bab0;
+    // An odd second, since some keep only even ones.
+    const GIVEN: libc::timespec = libc::timespec { tv_sec: 1_000_000_001, tv_nsec: 999_999_999 };
+    let kept = open_at(dir, c".", libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(|file| {
+        set_times(file.as_fd(), &[GIVEN, GIVEN])?;
+        stat(file.as_fd())
+    });
+    let lost = |kept: libc::stat| {
+        (GIVEN.tv_sec - kept.st_mtime) * 1_000_000_000 + GIVEN.tv_nsec - kept.st_mtime_nsec
+    };
+    match kept.map(lost) {
+        Ok(lost) => u32::try_from(lost).map_or(1, |lost| lost.saturating_add(1)),
+        Err(_) => match stats.f_type as u64 {
+            MSDOS_SUPER_MAGIC => 2_000_000_000,
+            EXFAT_SUPER_MAGIC => 10_000_000,
+            _ => 1,
+        },
+    }
+}
+
 /// mkdirat(2).
 pub fn mkdir_at(dir: BorrowedFd<'_>, name: &CStr, mode: u32) -> io::Result<()> {
     // SAFETY: `name` ends with NUL.

@@ -77,6 +77,28 @@ fn conforms_on_btrfs() {
     on("btrfs");
 }
 
+/// Inodes of 128 bytes have room for whole seconds only.
+#[test]
+fn coarse_times_are_known() {
+    let scratch = Scratch::new(&disk(), "coarse");
+    assert_eq!(scratch.open(true).abilities().time_delta_ns, 1);
+    let image = scratch.0.join("image");
+    std::fs::File::create(&image).and_then(|f| f.set_len(64 << 20)).expect("sparse");
+    let image = image.to_str().expect("our own name");
+    let made = run("mkfs.ext4", &["-q", "-F", "-I", "128", image]);
+    let place = scratch.0.join("mounted");
+    let mounted = made.and_then(|()| Mounted::new("ext4", image, "loop", place.clone()));
+    let _mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(why) => return println!("SKIP coarse times: {why}"),
+    };
+    let fs = HostFs::open(&place, scratch.options(true)).expect("can be served");
+    assert_eq!(fs.abilities().time_delta_ns, 1_000_000_000);
+    // Of long ago: its number is the last of its second's.
+    let attr = fs.getattr(cx(&root()), &fs.root()).expect("the root");
+    assert!([0, 999_999_999].contains(&(attr.change % 1_000_000_000)), "{}", attr.change);
+}
+
 /// Where a loop device is attached to this file: at another number than any that is in use.
 struct Loop(String);
 

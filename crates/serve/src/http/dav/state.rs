@@ -1,5 +1,5 @@
-//! The table of write locks (RFC 4918 §6 and §7), by path and by identity. Pure: the clock is handed
-//! in, as seconds since the epoch, because locks outlive the server.
+//! The table of write locks (RFC 4918 §6 and §7), by path and by identity. Pure: the clock is
+//! handed in, as seconds since the epoch, because locks outlive the server.
 //!
 //! A path is bytes from the list of shares on (`/SHARE/dir/file`), without a slash at its end.
 //! Symbolic links, names of one file and shares that overlap give a resource several paths: a lock

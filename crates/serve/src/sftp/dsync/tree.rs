@@ -350,6 +350,10 @@ impl Tree for ShareTree {
         DSYNC_SHARE_NAMES_BYTES
     }
 
+    fn time_step_ns(&self, _: &Handle) -> u64 {
+        u64::from(self.fs().abilities().time_delta_ns)
+    }
+
     fn dir(&self, path: &[u8]) -> io::Result<Handle> {
         self.directory(path).map_err(error)
     }

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use base::limits::{PATH_MAX, XATTR_LIST_MAX, XATTR_VALUE_MAX};
 use libc::c_int;
@@ -265,6 +265,41 @@ pub fn set_mtime(fd: BorrowedFd<'_>, seconds: i64, nanoseconds: u32) -> io::Resu
         libc::utimensat(fd.as_raw_fd(), c"".as_ptr(), times.as_ptr(), libc::AT_EMPTY_PATH)
     })
     .map(drop)
+}
+
+/// The finest difference of times of change that the file system of a directory keeps, in
+/// nanoseconds: what it makes of a time that it is given, for a file without a name. Where there
+/// are none, by the kind of the file system; 1 if nothing is known.
+pub fn time_step_ns(dir: BorrowedFd<'_>) -> u64 {
+    // An odd second, since some keep only even ones.
+    const SECONDS: i64 = 1_000_000_001;
+    const NANOSECONDS: u32 = 999_999_999;
+    let kept = open_at(dir, c".", libc::O_TMPFILE | libc::O_RDWR, 0o600).and_then(|file| {
+        set_mtime(file.as_fd(), SECONDS, NANOSECONDS)?;
+        stat(file.as_fd())
+    });
+    let Ok(kept) = kept else { return time_step_of_kind(dir) };
+    let lost =
+        (SECONDS - kept.st_mtime) * 1_000_000_000 + i64::from(NANOSECONDS) - kept.st_mtime_nsec;
+    u64::try_from(lost).map_or(1, |lost| lost + 1)
+}
+
+/// The same by the kind of the file system (statfs(2)).
+fn time_step_of_kind(dir: BorrowedFd<'_>) -> u64 {
+    const MSDOS_SUPER_MAGIC: i64 = 0x4d44;
+    const EXFAT_SUPER_MAGIC: i64 = 0x2011_bab0;
+    let mut said = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the kernel fills the structure, or says that it did not.
+    let filled = check(unsafe { libc::fstatfs(dir.as_raw_fd(), said.as_mut_ptr()) }).is_ok();
+    if !filled {
+        return 1;
+    }
+    // SAFETY: filled just above.
+    match unsafe { said.assume_init() }.f_type {
+        MSDOS_SUPER_MAGIC => 2_000_000_000,
+        EXFAT_SUPER_MAGIC => 10_000_000,
+        _ => 1,
+    }
 }
 
 /// mkdirat(2).
