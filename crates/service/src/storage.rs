@@ -136,7 +136,7 @@ impl Storage {
             locks,
             flush: Arc::new(FlushGroup::start().map_err(|e| failure(&e))?),
             pool: Pool::start(PoolLimits::default()).map_err(|e| failure(&e))?,
-            runtimes: Arc::new(Runtimes::start(hub.cores()).map_err(|e| failure(&e))?),
+            runtimes: Arc::new(Runtimes::start_held(hub.cores()).map_err(|e| failure(&e))?),
             users: setup.users.clone(),
             sign_ins: Arc::default(),
             hub: (*hub).clone(),
@@ -227,6 +227,12 @@ impl Storage {
     /// The shares, to be changed, and those that could not be started.
     pub fn all_shares(&self) -> (&Arc<Shares>, &Offline) {
         (&self.shares, &self.offline)
+    }
+
+    /// Answers at all ports from now on: until then connections wait, so that nobody finds one
+    /// service before another.
+    pub fn answer(&self) {
+        self.parts.runtimes.release();
     }
 
     /// The name of the share of the command line.

@@ -88,6 +88,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
     let config = certificates::listen(&certificates, plan.admin, &state);
     let listening = listen(&running, &control, config)?;
+    running.storage.answer();
     let keeper = certificates::keep(certificates)?;
     let registration = register(&plan, &state);
     let lab = desk.start(from_here(running.storage.nfs_at()));

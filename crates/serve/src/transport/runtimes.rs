@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::clock::Deadline;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 
 type Local = Pin<Box<dyn Future<Output = ()>>>;
@@ -20,6 +20,8 @@ type Start = Box<dyn FnOnce() -> Local + Send>;
 pub struct Runtimes {
     cores: Vec<mpsc::UnboundedSender<Start>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Whether what was handed over is run.
+    released: watch::Sender<bool>,
 }
 
 impl Runtimes {
@@ -28,19 +30,44 @@ impl Runtimes {
     /// # Errors
     /// When a thread or its runtime cannot be made.
     pub fn start(cores: usize) -> io::Result<Self> {
+        let runtimes = Self::start_held(cores)?;
+        runtimes.release();
+        Ok(runtimes)
+    }
+
+    /// As [`Runtimes::start`], but nothing runs before [`Runtimes::release`]: services that are
+    /// started meanwhile have their ports, and answer at none of them before all may.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn start_held(cores: usize) -> io::Result<Self> {
+        let (released, _) = watch::channel(false);
         let mut senders = Vec::new();
         let mut threads = Vec::new();
         for core in 0..cores.max(1) {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             // Holds one entry per service and core, not per connection.
             let (sender, receiver) = mpsc::unbounded_channel();
-            let thread = std::thread::Builder::new()
-                .name(format!("core-{core}"))
-                .spawn(move || runtime.block_on(LocalSet::new().run_until(run(receiver))))?;
+            let mut may_run = released.subscribe();
+            let thread =
+                std::thread::Builder::new().name(format!("core-{core}")).spawn(move || {
+                    let all = async move {
+                        // That nobody can release them any more ends them.
+                        if may_run.wait_for(|released| *released).await.is_ok() {
+                            run(receiver).await;
+                        }
+                    };
+                    runtime.block_on(LocalSet::new().run_until(all));
+                })?;
             senders.push(sender);
             threads.push(thread);
         }
-        Ok(Self { cores: senders, threads: Mutex::new(threads) })
+        Ok(Self { cores: senders, threads: Mutex::new(threads), released })
+    }
+
+    /// Runs what was handed over, and from now on at once.
+    pub fn release(&self) {
+        self.released.send_replace(true);
     }
 
     /// As many threads as the process may use cores.
@@ -71,6 +98,7 @@ impl Runtimes {
     /// `wait`; returns whether all have ended.
     pub fn shutdown(mut self, wait: Duration) -> bool {
         self.cores.clear();
+        self.release();
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(|e| e.into_inner()));
         let until = Deadline::after(wait);
         let mut ended = true;
@@ -89,3 +117,6 @@ async fn run(mut receiver: mpsc::UnboundedReceiver<Start>) {
         tokio::task::spawn_local(start());
     }
 }
+
+#[cfg(test)]
+mod tests;
