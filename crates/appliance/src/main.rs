@@ -2,7 +2,6 @@
 
 mod cli;
 mod cmd;
-mod lab;
 mod out;
 mod sys;
 mod tree;

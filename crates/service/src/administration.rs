@@ -1,6 +1,7 @@
 //! What the running server has to do with the tree: its services, the administration, the system,
 //! the status.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,21 +9,21 @@ use base::log::{self, Wanted};
 use base::node::service::LOG_SHOWN;
 use base::node::{Path, Value};
 use control::accounts::People;
-use control::appliance::Appliance;
+use control::appliance::{Appliance, ShareStatus};
 use control::listen::node::ADMINISTRATION;
 use control::state::StateDir;
 use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
 use crate::certificates;
 use crate::failure::Failure;
+use crate::lab;
 use crate::node::{ServiceNode, integer, log_of, seconds_since, set_log_levels};
 use crate::reach::machine_name;
 use crate::running::Running;
 use crate::shares::node::{PREFIX, Room, Services};
 use crate::watch;
 
-/// Joins all branches to the tree, `more` among them; services hear of other certificates from now
-/// on.
+/// Joins all branches to the tree; services hear of other certificates from now on.
 ///
 /// # Errors
 /// When the system gives no threads.
@@ -31,11 +32,9 @@ pub fn join(
     state: &StateDir,
     people: &Arc<People>,
     tree: &Arc<Tree>,
-    more: Vec<Branch>,
 ) -> Result<(), Failure> {
     certificates::follow(&running.certificates, &running.storage);
-    let mut branches = branches(running, state, people, tree);
-    branches.extend(more);
+    let branches = branches(running, state, people, tree);
     tree.join(watch::with(branches, running, state, tree)?);
     let served = Arc::downgrade(running);
     let shares = move || served.upgrade().map(|on| on.storage.shares()).unwrap_or_default();
@@ -61,7 +60,10 @@ fn branches(
     ]);
     let services = running.storage.services().all.iter();
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
+    let serving = Box::new(OfLab(running.clone()));
+    let lab = lab::Room::new(running.lab.0.clone(), serving, &tree.document());
     branches.extend([
+        Branch::new(lab::PREFIX, lab),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(&["maintenance", "logs"], Arc::new(Logs)),
         Branch::new(PREFIX, shares(running)),
@@ -178,6 +180,19 @@ pub fn shares(running: &Arc<Running>) -> Arc<Room> {
     let services = Box::new(OfShares(running.clone()));
     let (shares, offline) = storage.all_shares();
     Arc::new(Room::new(shares.clone(), offline.clone(), services, storage.given()))
+}
+
+/// What the laboratory asks of the server.
+struct OfLab(Arc<Running>);
+
+impl lab::Serving for OfLab {
+    fn shares(&self) -> Vec<ShareStatus> {
+        self.0.storage.shares()
+    }
+
+    fn nfs(&self) -> SocketAddr {
+        self.0.storage.nfs_at()
+    }
 }
 
 struct OfShares(Arc<Running>);

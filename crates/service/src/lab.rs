@@ -17,7 +17,7 @@ use control::lab::{Lab, LabFile};
 use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
 use serde_json::{Value as Json, json};
 
-use crate::out::chain;
+use crate::failure::chain;
 
 /// Where the branch begins.
 pub const PREFIX: &[&str] = &["lab"];

@@ -8,6 +8,7 @@
 //! - [`shares`]: directories that are served, changed while clients work.
 //! - [`storage`], [`running`]: everything that runs, put together; [`statistics`], [`watch`]: what
 //!   is measured and reported of it; [`administration`]: its branches of the tree.
+//! - [`lab`]: jobs and runs of the laboratory in the tree.
 //! - [`listen`], [`tls`], [`certificates`], [`reach`], [`names`], [`users`], [`failure`]: ports,
 //!   certificates, URLs, names, and failures in words.
 
@@ -16,6 +17,7 @@ pub mod certificates;
 pub mod failure;
 pub mod files;
 pub mod instance;
+pub mod lab;
 pub mod listen;
 pub mod names;
 pub mod nfs;

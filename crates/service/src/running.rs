@@ -20,6 +20,7 @@ use probe::hub::Hub;
 
 use crate::failure::Failure;
 use crate::files::dav::DavLocks;
+use crate::lab::Results;
 use crate::nfs::clients::NfsClients;
 use crate::reach::machine_name;
 use crate::statistics::Statistics;
@@ -43,7 +44,7 @@ pub struct Running {
     /// What TLS shows.
     pub certificates: Arc<Certificates>,
     /// Load jobs and their runs.
-    pub lab: Box<dyn Lab>,
+    pub lab: Results,
     /// Runs of dsync that are made here.
     pub replication: Arc<Replication>,
     /// Bytes that are free where a path is.
@@ -61,7 +62,7 @@ pub struct Running {
 /// What runs beside the services, and belongs to other parts of the program.
 pub struct Beside {
     /// Load jobs and their runs.
-    pub lab: Box<dyn Lab>,
+    pub lab: Results,
     /// Runs of dsync that are made here.
     pub replication: Arc<Replication>,
     /// Where emulated links have their control sockets.
@@ -141,7 +142,7 @@ impl Appliance for Running {
     }
 
     fn lab(&self) -> &dyn Lab {
-        &*self.lab
+        &self.lab
     }
 
     fn transfers(&self) -> &Transfers {

@@ -23,7 +23,17 @@ const ROOMS: &[Room] = &[
     Room { name: "control", may_import: &["base", "probe", "vfs", "host", "analytics"] },
     Room {
         name: "service",
-        may_import: &["base", "wire", "probe", "vfs", "serve", "host", "analytics", "control"],
+        may_import: &[
+            "base",
+            "wire",
+            "probe",
+            "vfs",
+            "serve",
+            "host",
+            "analytics",
+            "control",
+            "lab",
+        ],
     },
     Room { name: "lab", may_import: &["base", "wire", "probe", "host"] },
     Room { name: "sync", may_import: &["base", "wire", "probe"] },

@@ -7,7 +7,6 @@ mod manager;
 mod plan;
 mod settings;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::lab::desk::{Desk, Worker};
@@ -15,14 +14,13 @@ use base::clock::{self, SystemClock};
 use base::protocol::ports::ADMIN;
 use control::accounts::People;
 use control::api::Control;
-use control::appliance::ShareStatus;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::replication::Replication;
 use control::state::keys::Keys;
 use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
-use control::tree::Branch;
 use probe::hub::{Hub, HubOptions};
+use service::lab::{Results, from_here};
 use service::listen::Listens;
 use service::running::{Beside, Running};
 use service::shares::{Root, ShareConfig};
@@ -32,7 +30,6 @@ use vfs::share::node::DEFAULT_PROJECT;
 
 use crate::cli::ServeArgs;
 use crate::cmd::memory;
-use crate::lab::{self, Results, from_here};
 use crate::out::{Failure, chain};
 use crate::sys::{self, Signal};
 use announce::Announcement;
@@ -71,7 +68,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         certificates: &certificates,
     };
     let beside = Beside {
-        lab: Box::new(Results(desk.clone())),
+        lab: Results(desk.clone()),
         replication: open_replication(&state)?,
         links: registry::default_dir().join(::lab::bridge::cli::SOCKETS),
         bytes_free: sys::bytes_free,
@@ -79,9 +76,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let running = Running::start(setup, beside)?;
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
-    let runs = lab::Room::new(desk.clone(), Box::new(OfLab(running.clone())), &tree.document());
-    let more = vec![Branch::new(lab::PREFIX, runs)];
-    administration::join(&running, &state, &people, &tree, more)?;
+    administration::join(&running, &state, &people, &tree)?;
     let first = users::first(&state, &tree, &accounts)
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
@@ -124,19 +119,6 @@ fn given(plan: &Plan) -> ShareConfig {
         root: Root::default(),
     }
     .with_rules(&plan.rules)
-}
-
-/// What the laboratory asks of the server.
-struct OfLab(Arc<Running>);
-
-impl lab::Serving for OfLab {
-    fn shares(&self) -> Vec<ShareStatus> {
-        self.0.storage.shares()
-    }
-
-    fn nfs(&self) -> SocketAddr {
-        self.0.storage.nfs_at()
-    }
 }
 
 /// The secrets; the names of uploads follow from them.

@@ -11,7 +11,7 @@ use control::appliance::ShareStatus;
 use control::cli::node::Node;
 use serde_json::Value as Json;
 
-use crate::lab::from_here;
+use service::lab::from_here;
 
 /// What the server says of each of its services whose users sign in.
 pub type Known = BTreeMap<Service, ServiceNode>;
