@@ -95,11 +95,22 @@ pub enum FlushSite {
     JournalWhole,
     /// The same: the state directory that names it.
     JournalName,
+    /// A write to a LUN with FUA, or with its write cache off: its blocks.
+    LunFua,
+    /// SYNCHRONIZE CACHE: the LUN.
+    LunSync,
+    /// A change of a LUN that has no FUA (UNMAP, WRITE SAME, a copy) with its write cache off: the
+    /// LUN.
+    LunChange,
+    /// A LUN that was made: the folder that names its file.
+    LunName,
+    /// A LUN that got another size: its file.
+    LunResize,
 }
 
 impl FlushSite {
     /// All of them, for tests that try each.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 38] = [
         Self::WriteFileSync,
         Self::WriteDataSync,
         Self::Commit,
@@ -133,6 +144,11 @@ impl FlushSite {
         Self::Journal,
         Self::JournalWhole,
         Self::JournalName,
+        Self::LunFua,
+        Self::LunSync,
+        Self::LunChange,
+        Self::LunName,
+        Self::LunResize,
     ];
 
     /// The name that `PLIMSOLL_TEST_SKIP_FLUSH` takes.
@@ -171,6 +187,11 @@ impl FlushSite {
             Self::Journal => "journal",
             Self::JournalWhole => "journal-whole",
             Self::JournalName => "journal-name",
+            Self::LunFua => "lun-fua",
+            Self::LunSync => "lun-sync",
+            Self::LunChange => "lun-change",
+            Self::LunName => "lun-name",
+            Self::LunResize => "lun-resize",
         }
     }
 

@@ -6,6 +6,7 @@
 //! - [`acl`]: POSIX access control lists, and how NFSv4 sees them.
 //! - [`cred`]: who is asking; [`rights`]: what the mode bits say to that.
 //! - [`identity`]: who signs in, for protocols whose users do.
+//! - [`lun`]: block storage, and what initiators of one logical unit share.
 //! - [`transfers`]: what is told of the transfer of a file when it has ended.
 //! - [`handle`]: names for files that survive restart and rename.
 //! - [`name`]: names in a directory, checked.
@@ -35,6 +36,7 @@ pub mod host;
 pub mod identity;
 pub mod journal;
 pub mod locks;
+pub mod lun;
 pub mod mapped;
 pub mod mem;
 pub mod name;

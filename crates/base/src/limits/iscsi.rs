@@ -50,3 +50,17 @@ pub const SCSI_LIST_MAX: usize = 16_384;
 pub const SCSI_MODE_PAGES_MAX: usize = 64;
 /// Most requests of one login. CHAP both ways and all keys, text cut small, take fewer than ten.
 pub const ISCSI_LOGIN_REQUESTS_MAX: u32 = 64;
+
+// --- vfs: logical units -------------------------------------------------------------------------
+
+/// Most logical units of a server: as many as the peripheral addressing of LUNs has, which every
+/// initiator understands.
+pub const LUNS_MAX: usize = 256;
+/// Most registrations of persistent reservations of one unit: the nodes of a large cluster with two
+/// paths each.
+pub const LUN_REGISTRATIONS_MAX: usize = 256;
+/// Longest record of the journal of reservations: all registrations with the longest names.
+pub const LUN_RESERVATIONS_RECORD_MAX: usize = 64 << 10;
+/// Longest journal of reservations: the records of all units, and as much again that is old.
+pub const LUN_RESERVATIONS_FILE_MAX: u64 = 2 * (LUNS_MAX * LUN_RESERVATIONS_RECORD_MAX) as u64;
+const _: () = assert!(LUN_REGISTRATIONS_MAX * (8 + 6 + 1 + ISCSI_NAME_MAX) < 64 << 10);

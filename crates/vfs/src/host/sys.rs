@@ -281,6 +281,20 @@ pub fn write_at(fd: BorrowedFd<'_>, data: &[u8], offset: u64) -> io::Result<usiz
     })
 }
 
+/// pwritev2(2) of one buffer, with `RWF_*` flags.
+pub fn write_flags(
+    fd: BorrowedFd<'_>,
+    data: &[u8],
+    offset: u64,
+    flags: c_int,
+) -> io::Result<usize> {
+    let iov = libc::iovec { iov_base: data.as_ptr().cast_mut().cast(), iov_len: data.len() };
+    // SAFETY: the vector describes `data`, which the kernel only reads.
+    check_size(unsafe {
+        libc::pwritev2(fd.as_raw_fd(), &raw const iov, 1, offset as libc::off_t, flags)
+    })
+}
+
 /// fsync(2), or fdatasync(2).
 pub fn sync(fd: BorrowedFd<'_>, data_only: bool) -> io::Result<()> {
     let fd = fd.as_raw_fd();

@@ -22,6 +22,13 @@ pub fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
     check(unsafe { libc::fallocate(fd.as_raw_fd(), mode, off(offset)?, off(len)?) }).map(drop)
 }
 
+/// fallocate(2): makes zeros that have room.
+pub fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::fallocate(fd.as_raw_fd(), mode, off(offset)?, off(len)?) }).map(drop)
+}
+
 /// lseek(2) to data, or to a hole. Moves the descriptor's position, by which nobody else goes.
 pub fn seek(fd: BorrowedFd<'_>, offset: u64, hole: bool) -> io::Result<u64> {
     let whence = if hole { libc::SEEK_HOLE } else { libc::SEEK_DATA };

@@ -1,0 +1,36 @@
+//! Tests of what only files have: snapshots, and who they are.
+
+use crate::lun::Medium;
+use crate::lun::file::{FileMedium, Space, sync_name};
+use crate::lun::tests::Folder;
+
+#[test]
+fn a_snapshot_is_a_copy_or_refused() {
+    let folder = Folder::new("snapshot");
+    let medium = FileMedium::create(&folder.0.join("lun"), 1 << 20, Space::Sparse).expect("create");
+    medium.write(0, b"before", true).expect("write");
+    let path = folder.0.join("copy");
+    match medium.snapshot(&path) {
+        Ok(()) => {
+            medium.write(0, b"after!", true).expect("write");
+            let mut bytes = [0; 6];
+            let copy = FileMedium::open(&path, false).expect("open");
+            copy.read(0, &mut bytes, true).expect("read");
+            assert_eq!((&bytes, copy.size()), (b"before", 1 << 20));
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+            assert!(!path.exists(), "nothing is left behind");
+        }
+    }
+}
+
+#[test]
+fn a_file_knows_who_it_is() {
+    let folder = Folder::new("identity");
+    let path = folder.0.join("lun");
+    let medium = FileMedium::create(&path, 4096, Space::Sparse).expect("create");
+    sync_name(&path).expect("sync");
+    let again = FileMedium::open(&path, false).expect("open");
+    assert_eq!(medium.identity().expect("identity"), again.identity().expect("identity"));
+}

@@ -1,0 +1,47 @@
+//! Tests of the ledger's edges.
+
+use base::limits::FLUSH_FAILURES_KEPT;
+
+use super::{Ledger, Written};
+use crate::status::Status;
+
+#[test]
+fn a_write_beside_a_flush_counts_on_both_sides() {
+    let ledger = Ledger::default();
+    // A flush that succeeds while the write is under way has not seen it; the next one fails.
+    let ((), written) = ledger.noted(|| ledger.flush(|| Ok(())).expect("good"));
+    assert_eq!(ledger.flush(|| Err(Status::Io)), Err(Status::Io));
+    assert_eq!(ledger.check(written), Err(Status::Io));
+    // A flush that fails while the write is under way may have lost it.
+    let (_, written) = ledger.noted(|| ledger.flush(|| Err(Status::Io)));
+    ledger.flush(|| Ok(())).expect("good");
+    assert_eq!(ledger.check(written), Err(Status::Io));
+}
+
+#[test]
+fn what_was_settled_is_not_told_again() {
+    let ledger = Ledger::default();
+    let ((), mut written) = ledger.noted(|| ());
+    let asked = written;
+    assert!(ledger.flush(|| Err(Status::Io)).is_err());
+    let ((), later) = ledger.noted(|| ());
+    written.join(later);
+    written.settle(asked);
+    assert_eq!(ledger.check(written), Ok(()));
+    assert!(!written.is_empty());
+    written.settle(later);
+    assert_eq!(written, Written::NONE);
+}
+
+#[test]
+fn many_failures_are_remembered_in_few_ranges() {
+    let ledger = Ledger::default();
+    let ((), first) = ledger.noted(|| ());
+    for _ in 0..FLUSH_FAILURES_KEPT + 5 {
+        assert!(ledger.flush(|| Err(Status::Io)).is_err());
+        let ((), _) = ledger.noted(|| ());
+    }
+    assert_eq!(ledger.check(first), Err(Status::Io));
+    assert!(ledger.lock().lost.len() <= FLUSH_FAILURES_KEPT);
+    assert_eq!(ledger.failures(), FLUSH_FAILURES_KEPT as u64 + 5);
+}

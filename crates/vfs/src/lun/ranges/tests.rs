@@ -1,0 +1,62 @@
+//! Tests of ranges that commands hold.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use super::RangeLock;
+use crate::status::Status;
+
+#[test]
+fn only_what_overlaps_waits() {
+    let lock = RangeLock::default();
+    let held = lock.take(100, 100, false).expect("free");
+    for (offset, length) in [(0, 100), (200, 5), (150, 0)] {
+        assert!(lock.take(offset, length, false).is_ok(), "{offset}+{length}");
+    }
+    for (offset, length) in [(0, 101), (199, 1), (0, u64::MAX)] {
+        assert_eq!(lock.take(offset, length, false).err(), Some(Status::WouldBlock));
+    }
+    drop(held);
+    assert_eq!(lock.count(), 0);
+    assert!(lock.take(0, u64::MAX, false).is_ok());
+}
+
+#[test]
+fn who_may_wait_gets_it_when_it_is_free() {
+    let lock = Arc::new(RangeLock::default());
+    let held = lock.take(0, 10, false).expect("free");
+    let (done, is_done) = channel();
+    let other = Arc::clone(&lock);
+    let waiter = thread::spawn(move || {
+        let _guard = other.take(5, 1, true).expect("it waits");
+        done.send(()).expect("somebody listens");
+    });
+    assert!(!lock.quiesce(Duration::from_millis(20)), "it is held");
+    drop(held);
+    is_done.recv_timeout(Duration::from_secs(10)).expect("it got it");
+    waiter.join().expect("no panic");
+    assert!(lock.quiesce(Duration::from_secs(10)));
+}
+
+#[test]
+fn increments_under_the_lock_are_atomic() {
+    let lock = Arc::new(RangeLock::default());
+    let value = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (lock, value) = (Arc::clone(&lock), Arc::clone(&value));
+            thread::spawn(move || {
+                for _ in 0..500 {
+                    let _guard = lock.take(0, 512, true).expect("it waits");
+                    let now = value.load(std::sync::atomic::Ordering::Relaxed);
+                    thread::yield_now();
+                    value.store(now + 1, std::sync::atomic::Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    assert_eq!(value.load(std::sync::atomic::Ordering::Relaxed), 2000);
+}
