@@ -66,9 +66,7 @@ impl CopyTarget {
         if u8_at(b, 0) != BY_IDENTIFICATION {
             return Err(ScsiError::TargetDescriptor);
         }
-        if u8_at(b, 1) & 0xc0 != 0 {
-            return Err(ScsiError::list(at + 1, 7));
-        }
+        // LU ID TYPE, the upper bits of byte 1, is ignored since SPC-4 (§6.3.6.1).
         let length = u8_at(b, 7);
         if length > 20 {
             return Err(ScsiError::list(at + 7, 7));
@@ -318,5 +316,39 @@ impl CopyStatus {
         }
         let (status, segments) = (u8_at(b, 4) & 0x7f, u16_at(b, 5));
         Ok(Self { status, segments, unit: u8_at(b, 7), count: u32_at(b, 8) })
+    }
+}
+
+/// Why a copy failed (RECEIVE COPY FAILURE DETAILS(LID1), SPC-4 §6.24.5).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FailureDetails {
+    /// SCSI status that the EXTENDED COPY ended with.
+    pub status: u8,
+    /// Sense data that it ended with, as it was sent.
+    pub sense: Vec<u8>,
+}
+
+impl FailureDetails {
+    /// Appends the data.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut b = [0; 60];
+        b[56] = self.status;
+        put_at(&mut b, 58, &(self.sense.len() as u16).to_be_bytes());
+        out.extend_from_slice(&b);
+        out.extend_from_slice(&self.sense);
+        end_list_u32(out.get_mut(start..).unwrap_or_default(), 0, 4);
+    }
+
+    /// Reads the data.
+    ///
+    /// # Errors
+    /// [`ResponseError::Short`].
+    pub fn decode(b: &[u8]) -> Result<Self, ResponseError> {
+        if b.len() < 60 {
+            return Err(ResponseError::Short { what: "failure details" });
+        }
+        let sense = slice_at(b, 60, usize::from(u16_at(b, 58))).to_vec();
+        Ok(Self { status: u8_at(b, 56), sense })
     }
 }

@@ -73,6 +73,8 @@ codes! {
     THIRD_PARTY_DEVICE_FAILURE = 0x0d01;
     /// Copy target device not reachable.
     COPY_TARGET_NOT_REACHABLE = 0x0d02;
+    /// Invalid field in command information unit: more or less data than the command needs.
+    INVALID_FIELD_IN_INFORMATION_UNIT = 0x0e03;
     /// Unrecovered read error.
     UNRECOVERED_READ_ERROR = 0x1100;
     /// Parameter list length error.
@@ -139,6 +141,8 @@ codes! {
     INTERNAL_TARGET_FAILURE = 0x4400;
     /// Logical block guard check failed, and protocol service CRC error.
     PROTOCOL_CRC_ERROR = 0x4705;
+    /// Data phase error.
+    DATA_PHASE_ERROR = 0x4b00;
     /// Overlapped commands attempted.
     OVERLAPPED_COMMANDS = 0x4e00;
     /// Insufficient resources.

@@ -1,4 +1,5 @@
-//! Vital product data (SPC-5 §7.7, SBC-4 §6.6): pages 00h, 80h, 83h, 86h, B0h, B1h and B2h.
+//! Vital product data (SPC-5 §7.7, SBC-4 §6.6): pages 00h, 80h, 83h, 86h,
+//! 8Fh (SPC-5 §7.7.18), B0h, B1h and B2h.
 
 use base::limits::SCSI_LIST_MAX;
 
@@ -17,6 +18,8 @@ pub mod page {
     pub const IDENTIFICATION: u8 = 0x83;
     /// Extended INQUIRY data.
     pub const EXTENDED: u8 = 0x86;
+    /// Third-party copy.
+    pub const THIRD_PARTY_COPY: u8 = 0x8f;
     /// Block limits.
     pub const BLOCK_LIMITS: u8 = 0xb0;
     /// Block device characteristics.
@@ -241,6 +244,105 @@ impl Extended {
             sense_max: u8_at(b, 9),
         })
     }
+}
+
+/// Page 8Fh: what a unit copies for others (SPC-5 §7.7.18).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ThirdPartyCopy {
+    /// Commands that there are: operation codes, each with its service actions.
+    pub commands: Vec<(u8, Vec<u8>)>,
+    /// What else is told, in all of these descriptors.
+    pub parameters: super::copy::OperatingParameters,
+}
+
+/// Types of descriptors of page 8Fh.
+mod third_party {
+    pub(super) const COMMANDS: u16 = 0x0001;
+    pub(super) const PARAMETER_DATA: u16 = 0x0004;
+    pub(super) const DESCRIPTORS: u16 = 0x0008;
+    pub(super) const CSCD_IDS: u16 = 0x000c;
+    pub(super) const GENERAL: u16 = 0x8001;
+}
+
+/// Appends a descriptor of page 8Fh, filled up to a multiple of four bytes.
+fn put_third_party(kind: u16, body: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&kind.to_be_bytes());
+    out.extend_from_slice(&(body.len().next_multiple_of(4) as u16).to_be_bytes());
+    out.extend_from_slice(body);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+impl ThirdPartyCopy {
+    /// Appends the page.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let p = &self.parameters;
+        let mut list = vec![0];
+        for (opcode, actions) in &self.commands {
+            list.extend_from_slice(&[*opcode, actions.len() as u8]);
+            list.extend_from_slice(actions);
+        }
+        list[0] = list.len() as u8 - 1;
+        let mut data = [0; 28];
+        put_at(&mut data, 4, &p.targets_max.to_be_bytes());
+        put_at(&mut data, 6, &p.segments_max.to_be_bytes());
+        put_at(&mut data, 8, &p.descriptors_max.to_be_bytes());
+        let mut general = [0; 32];
+        put_at(&mut general, 0, &u32::from(p.concurrent_max).to_be_bytes());
+        put_at(&mut general, 4, &u32::from(p.concurrent_max).to_be_bytes());
+        put_at(&mut general, 8, &p.segment_max.to_be_bytes());
+        general[12] = p.granularity;
+        let mut page = Vec::new();
+        put_third_party(third_party::COMMANDS, &list, &mut page);
+        put_third_party(third_party::PARAMETER_DATA, &data, &mut page);
+        let types = [&[p.types.len() as u8][..], &p.types].concat();
+        put_third_party(third_party::DESCRIPTORS, &types, &mut page);
+        put_third_party(third_party::CSCD_IDS, &[0, 0], &mut page);
+        put_third_party(third_party::GENERAL, &general, &mut page);
+        put_page(page::THIRD_PARTY_COPY, out, |out| out.extend_from_slice(&page));
+    }
+
+    /// Reads the page, as far as its descriptors are whole.
+    ///
+    /// # Errors
+    /// [`ResponseError`].
+    pub fn decode(data: &[u8]) -> Result<Self, ResponseError> {
+        let mut rest = open(page::THIRD_PARTY_COPY, data)?;
+        let mut found = Self::default();
+        while rest.len() >= 4 {
+            let (kind, length) = (u16_at(rest, 0), usize::from(u16_at(rest, 2)));
+            let Some(b) = rest.get(4..4 + length) else { break };
+            let p = &mut found.parameters;
+            match kind {
+                third_party::COMMANDS => found.commands = commands_in(b),
+                third_party::PARAMETER_DATA => {
+                    (p.targets_max, p.segments_max) = (u16_at(b, 4), u16_at(b, 6));
+                    p.descriptors_max = u32_at(b, 8);
+                }
+                third_party::DESCRIPTORS => {
+                    p.types = slice_at(b, 1, usize::from(u8_at(b, 0))).to_vec();
+                }
+                third_party::GENERAL => {
+                    p.concurrent_max = u8::try_from(u32_at(b, 0)).unwrap_or(u8::MAX);
+                    (p.segment_max, p.granularity) = (u32_at(b, 8), u8_at(b, 12));
+                }
+                _ => {}
+            }
+            rest = rest.get(4 + length..).unwrap_or_default();
+        }
+        Ok(found)
+    }
+}
+
+/// Operation codes and service actions in such a list, as far as they are whole.
+fn commands_in(b: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut rest = slice_at(b, 1, usize::from(u8_at(b, 0)));
+    let mut commands = Vec::new();
+    while let [opcode, count, after @ ..] = rest {
+        let Some((actions, after)) = after.split_at_checked(usize::from(*count)) else { break };
+        commands.push((*opcode, actions.to_vec()));
+        rest = after;
+    }
+    commands
 }
 
 /// Page B0h: limits in blocks; 0 for no limit, or not told.
