@@ -131,7 +131,7 @@ pub fn copy(
     length: u64,
 ) -> Result<()> {
     let mut buffer = vec![0; usize::try_from(length).unwrap_or(COPY_PIECE).min(COPY_PIECE)];
-    // From the end when the ranges overlap so that the front would be overwritten before it is read.
+    // From the end where the front would overwrite what is still to be read.
     let backwards = std::ptr::addr_eq(from, to) && start > at && start < at + length;
     let mut done = 0;
     while done < length {

@@ -3,7 +3,6 @@
 //! land on a later one.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::fs::Result;
 use crate::status::Status;
@@ -17,7 +16,9 @@ pub struct RangeLock {
 
 #[derive(Debug, Default)]
 struct Held {
-    ranges: Vec<(u64, u64)>,
+    /// Each with a number that no other has.
+    ranges: Vec<(u64, (u64, u64))>,
+    next: u64,
     waiting: usize,
 }
 
@@ -25,7 +26,7 @@ struct Held {
 #[derive(Debug)]
 pub struct RangeGuard<'a> {
     lock: &'a RangeLock,
-    range: (u64, u64),
+    number: u64,
 }
 
 impl RangeLock {
@@ -49,29 +50,20 @@ impl RangeLock {
             held = self.freed.wait(held).unwrap_or_else(PoisonError::into_inner);
             held.waiting -= 1;
         }
-        held.ranges.push(range);
-        Ok(RangeGuard { lock: self, range })
+        let number = held.next;
+        held.next += 1;
+        held.ranges.push((number, range));
+        Ok(RangeGuard { lock: self, number })
     }
 
-    /// Waits until all that is held now was given back at least once; false if that takes longer
-    /// than `patience`. What is taken meanwhile does not count.
-    pub fn quiesce(&self, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
-        let mut held = self.held();
-        let mut before = held.ranges.clone();
-        while !before.is_empty() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            held.waiting += 1;
-            let (again, _) =
-                self.freed.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
-            held = again;
-            held.waiting -= 1;
-            before.retain(|range| held.ranges.contains(range));
-        }
-        true
+    /// What is held now, for [`RangeLock::holds_any`].
+    pub fn snapshot(&self) -> Vec<u64> {
+        self.held().ranges.iter().map(|(number, _)| *number).collect()
+    }
+
+    /// Whether any of this is still held.
+    pub fn holds_any(&self, snapshot: &[u64]) -> bool {
+        self.held().ranges.iter().any(|(number, _)| snapshot.contains(number))
     }
 
     /// How many are held.
@@ -82,14 +74,14 @@ impl RangeLock {
 
 impl Held {
     fn meets(&self, (start, end): (u64, u64)) -> bool {
-        start < end && self.ranges.iter().any(|(from, to)| *from < end && start < *to)
+        start < end && self.ranges.iter().any(|(_, (from, to))| *from < end && start < *to)
     }
 }
 
 impl Drop for RangeGuard<'_> {
     fn drop(&mut self) {
         let mut held = self.lock.held();
-        if let Some(at) = held.ranges.iter().position(|range| *range == self.range) {
+        if let Some(at) = held.ranges.iter().position(|(number, _)| *number == self.number) {
             held.ranges.swap_remove(at);
         }
         let wake = held.waiting > 0;
