@@ -7,6 +7,7 @@
 //! - [`ftp`]: FTP and FTPS.
 //! - [`rpc`]: ONC RPC connections, for all programs on them.
 //! - [`http`]: HTTP/1.1 and HTTP/2.
+//! - [`iscsi`]: logical units for initiators of iSCSI.
 //! - [`nfs3`]: MOUNT version 3 and NFS version 3.
 //! - [`nfs4`]: NFS version 4.0, 4.1 and 4.2: compounds and the operations on files.
 //! - [`nlm`]: locks of NFSv3 clients, and who has restarted.
@@ -26,6 +27,7 @@ pub mod exec;
 pub mod files;
 pub mod ftp;
 pub mod http;
+pub mod iscsi;
 pub mod nfs3;
 pub mod nfs4;
 pub mod nlm;

@@ -1,6 +1,8 @@
 //! Limits of iSCSI and SCSI: PDUs, text of negotiations, lists of parameters. Part of [`super`],
 //! where all others are.
 
+use std::time::Duration;
+
 // --- wire: what a peer may send ---------------------------------------------------------------
 
 /// Most bytes of additional header segments of one PDU: a CDB of 260 bytes, the longest that SPC
@@ -64,3 +66,55 @@ pub const LUN_RESERVATIONS_RECORD_MAX: usize = 64 << 10;
 /// Longest journal of reservations: the records of all units, and as much again that is old.
 pub const LUN_RESERVATIONS_FILE_MAX: u64 = 2 * (LUNS_MAX * LUN_RESERVATIONS_RECORD_MAX) as u64;
 const _: () = assert!(LUN_REGISTRATIONS_MAX * (8 + 6 + 1 + ISCSI_NAME_MAX) < 64 << 10);
+
+// --- serve: sessions and commands ---------------------------------------------------------------
+
+/// Commands of a session at once (MaxCmdSN - ExpCmdSN + 1): what Linux queues to a device by
+/// default, twice, for its two devices behind one session.
+pub const ISCSI_COMMANDS_MAX: u32 = 64;
+/// Immediate commands of a session at once, beside those: task management of an initiator that
+/// aborts everything it has, and its pings.
+pub const ISCSI_IMMEDIATE_MAX: usize = 72;
+/// Most bytes of one READ or WRITE, and what we report as MAXIMUM TRANSFER LENGTH: ESXi and Windows
+/// send up to 4 MiB, Linux 1 to 4.
+pub const ISCSI_TRANSFER_MAX: usize = 8 << 20;
+/// Most bytes of one WRITE SAME: with data it is written by us, at the speed of the disk. From
+/// 65,536 blocks on libiscsi's suite expects READ and WRITE to take as many.
+pub const ISCSI_WRITE_SAME_MAX: u64 = 16 << 20;
+/// Most bytes of one UNMAP, all descriptors together: a hole of this size is made in milliseconds.
+/// libiscsi's suite takes more than 2^20 blocks for a mistake.
+pub const ISCSI_UNMAP_MAX: u64 = 512 << 20;
+/// Most blocks of COMPARE AND WRITE: its field has eight bits.
+pub const ISCSI_COMPARE_BLOCKS_MAX: u8 = 255;
+/// Most descriptors that GET LBA STATUS answers with; who wants more asks on from there.
+pub const ISCSI_LBA_STATUS_MAX: usize = 256;
+/// Copies of a unit whose outcome is kept for RECEIVE COPY RESULTS.
+pub const ISCSI_COPIES_KEPT: usize = 64;
+/// Unit attentions of a nexus that wait to be told; more become one reset.
+pub const ISCSI_ATTENTIONS_MAX: usize = 8;
+/// Sessions at once, of all initiators: each costs a connection as well.
+pub const ISCSI_SESSIONS_MAX: usize = 4096;
+/// Threads of a unit for commands that block: a disk reorders this many well, and a unit whose disk
+/// is stuck holds no more.
+pub const LUN_THREADS: usize = 8;
+/// Commands of a unit that may wait for its threads: those of sixty-four sessions.
+pub const LUN_QUEUE_MAX: usize = 4096;
+/// A login must have ended by then (RFC 7143 §6.3: a matter of seconds).
+pub const ISCSI_LOGIN_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long a login waits for the session that it replaces to end.
+pub const ISCSI_REPLACE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long task management waits for commands that a disk has; then it is refused, and the
+/// initiator goes on to stronger means. Linux gives each of them 15 s.
+pub const ISCSI_ABORT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How often it looks.
+pub const ISCSI_ABORT_LOOK: Duration = Duration::from_millis(2);
+/// An initiator that has sent nothing for so long is asked whether it is there.
+pub const ISCSI_NOP_AFTER: Duration = Duration::from_secs(30);
+/// It answers within this time, or is gone: Linux waits as long.
+pub const ISCSI_NOP_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long an initiator may take to log out when it is asked to; below the time in which services
+/// end.
+pub const ISCSI_LOGOUT_TIME_MAX: Duration = Duration::from_secs(5);
+/// Data of at least this many bytes is sent from where it is, instead of being copied beside its
+/// header: from here on a system call costs less.
+pub const ISCSI_SEPARATE_DATA: usize = 16 << 10;

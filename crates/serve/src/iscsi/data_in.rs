@@ -1,0 +1,97 @@
+//! How a command is answered: data with the status in its last PDU, or a response.
+
+use std::rc::Rc;
+
+use wire::iscsi::Serial;
+use wire::iscsi::command::{Residual, ScsiResponse, ServiceResponse};
+use wire::iscsi::data::{DataIn, DataStatus};
+use wire::scsi::Status;
+use wire::scsi::sense::Format;
+
+use super::scsi::Done;
+use super::session::{About, Session};
+use super::conn::stream::Wire;
+use crate::transport::buffers::ReplyBuf;
+
+impl Session {
+    /// Answers a command.
+    pub fn respond(&mut self, wire: &mut Wire, about: &About, done: &Done, buffer: ReplyBuf) {
+        self.forget(about);
+        let room = if about.read { about.expected as usize } else { 0 };
+        let count = if done.sense.is_none() { buffer.len().min(room) } else { 0 };
+        let residual = Residual::of(about.expected, done.length);
+        let moved = match done.status {
+            Status::GOOD if about.record.flags & probe::op::flag::HAS_RANGE != 0 => {
+                (done.length as usize).min(about.expected as usize)
+            }
+            _ => 0,
+        };
+        self.measure(about, done, moved);
+        if count > 0 {
+            return self.data_in(wire, about, (done.status, residual), (buffer, count));
+        }
+        self.core.buffers.give_reply(buffer);
+        let mut sense = Vec::new();
+        if let Some(data) = &done.sense {
+            data.put(self.sense_format(about), &mut sense);
+        }
+        let sn = self.status_sn();
+        wire.put(&ScsiResponse {
+            response: ServiceResponse::COMPLETED,
+            status: done.status.0,
+            itt: about.itt,
+            snack_tag: 0,
+            sn,
+            exp_data_sn: Serial(about.asked),
+            residual,
+            read_residual: Residual::None,
+            sense: &sense,
+            response_data: &[],
+        });
+    }
+
+    /// The format of sense data of the unit that a command was for.
+    fn sense_format(&mut self, about: &About) -> Format {
+        let number = about.record.share.saturating_sub(1);
+        let joined = self.joined.as_mut();
+        let found = joined.and_then(|joined| joined.joined(number));
+        found.map_or(Format::Fixed, |unit| super::scsi::format(&unit))
+    }
+
+    /// Sends data, in PDUs as long as the initiator takes them and sequences as long as both have
+    /// agreed on.
+    fn data_in(
+        &mut self,
+        wire: &mut Wire,
+        about: &About,
+        (status, residual): (Status, Residual),
+        (buffer, count): (ReplyBuf, usize),
+    ) {
+        let segment = self.parameters.max_send_data.max(512) as usize;
+        let burst = self.parameters.max_burst.max(512) as usize;
+        let (buffer, mut at, mut number) = (Rc::new(buffer), 0, 0);
+        while at < count {
+            let sequence_end = (at / burst + 1) * burst;
+            let end = (at + segment).min(sequence_end).min(count);
+            let is_last = end == count;
+            let sn = if is_last { self.status_sn() } else { self.sn() };
+            let pdu = DataIn {
+                is_final: is_last || end == sequence_end,
+                acknowledge: false,
+                status: is_last.then_some(DataStatus { status: status.0, residual }),
+                lun: 0,
+                itt: about.itt,
+                ttt: wire::iscsi::RESERVED_TAG,
+                sn,
+                data_sn: Serial(number),
+                offset: at as u32,
+                data: &[],
+            };
+            wire.put_data(&pdu, &buffer, at..end);
+            (at, number) = (end, number + 1);
+        }
+        if let Ok(buffer) = Rc::try_unwrap(buffer) {
+            self.core.buffers.give_reply(buffer);
+        }
+    }
+}

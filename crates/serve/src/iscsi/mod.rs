@@ -1,0 +1,86 @@
+//! iSCSI (RFC 7143) as a target: logical units over media of [`vfs::lun`], for initiators such as
+//! open-iscsi, ESXi, Windows and QEMU. Error recovery level 0, one connection a session.
+//!
+//! - [`serving`]: takes connections, gives each to its core. [`conn`]: one connection, the only
+//!   part that does I/O, with `conn/stream.rs`. [`login`]: how it begins.
+//! - `session`: what came, and what is answered; `dispatch`, `data_in`, `data_out`, `text`, `tmf`,
+//!   `nop`: by PDU. [`state`]: what is pure of it.
+//! - [`scsi`]: commands. [`unit`]: what they are carried out on. [`run`]: where they may block.
+//! - [`targets`]: which units an initiator sees, and how it signs in. `status`: errors.
+//!   [`settings`]: what can be set.
+
+pub mod conn;
+mod data_in;
+mod data_out;
+mod dispatch;
+pub mod login;
+mod nop;
+pub mod run;
+pub mod scsi;
+pub mod serving;
+mod session;
+pub mod settings;
+pub mod state;
+mod status;
+pub mod targets;
+mod text;
+mod tmf;
+pub mod unit;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use probe::hub::Hub;
+
+use self::settings::Settings;
+use self::state::sessions::Sessions;
+use self::targets::Targets;
+use crate::transport::Budgets;
+
+/// The service: the same over all its starts.
+pub struct Iscsi {
+    /// What is offered.
+    pub targets: Targets,
+    /// Who is there.
+    pub sessions: Arc<Sessions>,
+    /// Where operations are written down.
+    pub hub: Arc<Hub>,
+    /// How much of everything may be in use, and is.
+    pub budgets: Arc<Budgets>,
+    /// Logins that went well, and those that were refused, so far.
+    pub logins: AtomicU64,
+    /// See `logins`.
+    pub refusals: AtomicU64,
+    /// PDUs whose digest did not fit so far.
+    pub digest_errors: AtomicU64,
+    settings: RwLock<Arc<Settings>>,
+}
+
+impl Iscsi {
+    /// The service without targets.
+    pub fn new(hub: Arc<Hub>, budgets: Arc<Budgets>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            targets: Targets::default(),
+            sessions: Arc::default(),
+            hub,
+            budgets,
+            logins: AtomicU64::new(0),
+            refusals: AtomicU64::new(0),
+            digest_errors: AtomicU64::new(0),
+            settings: RwLock::new(Arc::new(settings)),
+        })
+    }
+
+    /// What is set now.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets it, for sessions that begin from now on.
+    pub fn set(&self, settings: Settings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! COMPARE AND WRITE, ORWRITE and VERIFY (SBC-4 §5.2, §5.11, §5.43): what reads before it writes,
+//! or only reads.
+
+use wire::scsi::cdb::{Compare, Io, VerifyIo};
+use wire::scsi::{Asc, Sense, SenseKey};
+
+use super::write::put_held;
+use super::{
+    Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable, write_failed,
+};
+
+/// Bytes of a VERIFY that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// MISCOMPARE, with the first byte that differs.
+fn miscompare(at: usize) -> Fail {
+    let sense = Sense::new(SenseKey::MISCOMPARE, Asc::MISCOMPARE);
+    Fail::Sense(sense.with_information(at as u64))
+}
+
+fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
+    if one == other {
+        return None;
+    }
+    one.iter().zip(other).position(|(a, b)| a != b)
+}
+
+/// COMPARE AND WRITE: nobody else writes between the comparison and the write.
+pub(super) fn compare_and_write(
+    request: &Request,
+    io: Io,
+    data: &[u8],
+    may_block: bool,
+) -> Outcome {
+    let unit = &request.unit;
+    writable(unit)?;
+    let (offset, length) = bytes_of(unit, io.blocks)?;
+    if u32::from(base::limits::ISCSI_COMPARE_BLOCKS_MAX) < io.blocks.count {
+        return Err(bad_field(13));
+    }
+    // What is there and what is to be there: neither less nor more may be sent.
+    if u64::from(request.limit) != 2 * length || data.len() as u64 != 2 * length {
+        return Err(bad_field(13));
+    }
+    let durable = io.force_unit_access || !unit.write_cache();
+    if durable && !may_block {
+        return Err(Fail::WouldBlock);
+    }
+    let (expect, new) = data.split_at_checked(length as usize).unwrap_or((data, &[]));
+    if new.is_empty() {
+        return Ok(Done::good(0));
+    }
+    let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+    let mut there = vec![0; expect.len()];
+    unit.medium.read(offset, &mut there, may_block).map_err(read_failed)?;
+    if let Some(at) = difference(&there, expect) {
+        return Err(miscompare(at));
+    }
+    put_held(request, offset, new, durable, may_block)?;
+    Ok(Done::good(2 * length))
+}
+
+/// ORWRITE: what is there and what is sent become one, and nobody sees a part of it.
+pub(super) fn or_write(request: &Request, io: Io, data: &[u8], may_block: bool) -> Outcome {
+    let unit = &request.unit;
+    writable(unit)?;
+    let (offset, length) = bytes_of(unit, io.blocks)?;
+    if data.len() as u64 != length {
+        return Err(illegal(Asc::INVALID_FIELD_IN_INFORMATION_UNIT));
+    }
+    let durable = io.force_unit_access || !unit.write_cache();
+    if durable && !may_block {
+        return Err(Fail::WouldBlock);
+    }
+    if data.is_empty() {
+        return Ok(Done::good(0));
+    }
+    let _guard = unit.ranges.take(offset, length, may_block).map_err(write_failed)?;
+    let mut there = vec![0; data.len()];
+    unit.medium.read(offset, &mut there, may_block).map_err(read_failed)?;
+    there.iter_mut().zip(data).for_each(|(byte, with)| *byte |= with);
+    put_held(request, offset, &there, durable, may_block)?;
+    Ok(Done::good(length))
+}
+
+/// VERIFY: reads, and compares with what is sent.
+pub(super) fn verify(request: &Request, io: VerifyIo, data: &[u8], may_block: bool) -> Outcome {
+    let unit = &request.unit;
+    let (offset, length) = bytes_of(unit, io.blocks)?;
+    let block = unit.identity.block as usize;
+    let sent = match io.compare {
+        Compare::Nothing => 0,
+        Compare::Each => length,
+        Compare::AllWithOne => (block as u64).min(length),
+    };
+    if (data.len() as u64) < sent {
+        return Err(illegal(Asc::INVALID_FIELD_IN_INFORMATION_UNIT));
+    }
+    if !may_block && length > PIECE as u64 {
+        return Err(Fail::WouldBlock);
+    }
+    let mut there = vec![0; (length as usize).min(PIECE)];
+    let mut done = 0;
+    while done < length as usize {
+        let count = (length as usize - done).min(PIECE);
+        let piece = there.get_mut(..count).unwrap_or_default();
+        unit.medium.read(offset + done as u64, piece, may_block).map_err(read_failed)?;
+        let differs = match io.compare {
+            Compare::Nothing => None,
+            Compare::Each => difference(piece, data.get(done..done + count).unwrap_or_default()),
+            Compare::AllWithOne => piece.chunks(block).enumerate().find_map(|(n, one)| {
+                Some(n * block + difference(one, data.get(..block).unwrap_or_default())?)
+            }),
+        };
+        if let Some(at) = differs {
+            return Err(miscompare(done + at));
+        }
+        done += count;
+    }
+    Ok(Done::good(sent))
+}

@@ -1,0 +1,368 @@
+//! A session: its numbers, its tasks, and what is done with each when it ends.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use base::clock::{monotonic_ns, stamp};
+use base::limits::{
+    ISCSI_COMMANDS_MAX, ISCSI_LOGOUT_TIME_MAX, ISCSI_NOP_AFTER, ISCSI_NOP_TIME_MAX,
+};
+use probe::op::OpRecord;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use vfs::lun::reservations::Port;
+use wire::iscsi::async_message::{AsyncEvent, AsyncMessage};
+use wire::iscsi::negotiate::Parameters;
+use wire::iscsi::reject::{Reject, RejectReason};
+use wire::iscsi::tmf::TmfOutcome;
+use wire::iscsi::{Bhs, Digests, RESERVED_TAG, Serial, TargetSn};
+
+use super::scsi::Done;
+use super::serving::Core;
+use super::state::gather::{Bounds, Gather};
+use super::state::sessions::{Order, Seat};
+use super::state::tasks::{Mark, Verdict};
+use super::state::window::Window;
+use super::targets::{Joined, Target};
+use super::unit::Unit;
+use super::conn::stream::{Wire, header};
+use super::{scsi, status};
+use crate::transport::budget::Held;
+use crate::transport::buffers::ReplyBuf;
+
+/// Number of the protocol in statistics.
+const PROTOCOL: u8 = 10;
+
+/// What a session begins with.
+pub(super) struct Start {
+    /// The initiator port.
+    pub port: Port,
+    /// The target; none for discovery.
+    pub target: Option<Arc<Target>>,
+    /// What was agreed on.
+    pub parameters: Parameters,
+    /// Number of its first command.
+    pub first: Serial,
+    /// Number of its first status.
+    pub stat_sn: Serial,
+    /// Where the initiator is, and by which address of ours it came.
+    pub addresses: (SocketAddr, SocketAddr),
+}
+
+/// What an answer needs to know of its command.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About {
+    /// Initiator task tag.
+    pub itt: u32,
+    /// It is not of the window.
+    pub immediate: bool,
+    /// The initiator takes data.
+    pub read: bool,
+    /// Bytes that the initiator sends or takes.
+    pub expected: u32,
+    /// R2Ts that were sent for it.
+    pub asked: u32,
+    /// How it is written down.
+    pub record: OpRecord,
+    /// When it came.
+    pub arrived_ns: u64,
+}
+
+/// A command with data under way, or one that runs where it may block.
+pub(super) struct Task {
+    pub about: About,
+    pub mark: Arc<Mark>,
+    /// The unit's number for it.
+    pub entered: Option<(Arc<Unit>, u64)>,
+    pub stage: Stage,
+}
+
+/// How far a task is.
+pub(super) enum Stage {
+    /// Its data comes.
+    Gathering {
+        gather: Box<Gather>,
+        /// What is then done; a failure is told when nothing more comes unasked.
+        request: Box<Result<scsi::Request, Done>>,
+        lun: u64,
+        /// The memory of its data.
+        held: Held,
+    },
+    /// It runs; the memory of its data is held.
+    Running(#[expect(dead_code, reason = "held, not looked at")] Held),
+}
+
+/// Something that ran beside the connection has ended.
+pub(super) enum Finished {
+    /// A command.
+    Command { itt: u32, done: Done, buffer: ReplyBuf },
+    /// Task management.
+    Management { itt: u32, immediate: bool, outcome: TmfOutcome, ends: bool },
+}
+
+/// What a session waits for.
+pub(super) enum Event {
+    /// Something has ended, or was aborted.
+    Finished,
+    /// Nothing has been heard of the initiator for a while.
+    Quiet,
+}
+
+/// A session in its full feature phase.
+pub(super) struct Session {
+    pub core: Rc<Core>,
+    pub seat: Seat,
+    pub joined: Option<Joined>,
+    pub parameters: Parameters,
+    pub bounds: Bounds,
+    pub window: Window,
+    stat_sn: Serial,
+    pub tasks: HashMap<u32, Task>,
+    pub immediate: usize,
+    pub running: JoinSet<Finished>,
+    ready: Vec<Finished>,
+    pub wake: Arc<Notify>,
+    next_tag: u32,
+    pub client: u32,
+    pub addresses: (SocketAddr, SocketAddr),
+    /// Name of the initiator.
+    pub initiator: String,
+    /// Text that goes on when the initiator asks for more.
+    pub text: Option<super::text::Exchange>,
+    heard_ns: u64,
+    pinged_ns: Option<u64>,
+    /// It ends when everything was sent.
+    pub leaves: bool,
+}
+
+impl Session {
+    pub fn new(core: &Rc<Core>, seat: Seat, start: Start) -> Self {
+        let Start { port, target, parameters, first, stat_sn, addresses } = start;
+        let client = core.iscsi.hub.clients().intern(addresses.0.ip());
+        Self {
+            core: Rc::clone(core),
+            seat,
+            initiator: port.name.clone(),
+            joined: target.map(|target| Joined::new(target, port)),
+            bounds: Bounds::from(&parameters),
+            parameters,
+            window: Window::new(first, ISCSI_COMMANDS_MAX),
+            stat_sn,
+            tasks: HashMap::new(),
+            immediate: 0,
+            running: JoinSet::new(),
+            ready: Vec::new(),
+            wake: Arc::default(),
+            next_tag: 0,
+            client,
+            addresses,
+            text: None,
+            heard_ns: monotonic_ns(),
+            pinged_ns: None,
+            leaves: false,
+        }
+    }
+
+    /// Its number.
+    pub fn tsih(&self) -> u16 {
+        self.seat.tsih
+    }
+
+    /// What it is told from outside.
+    pub fn order(&self) -> watch::Receiver<Order> {
+        self.seat.order.clone()
+    }
+
+    /// Digests of the connection.
+    pub fn digests(&self) -> Digests {
+        self.parameters.digests
+    }
+
+    /// Numbers of a PDU that has no status.
+    pub fn sn(&self) -> TargetSn {
+        TargetSn {
+            stat_sn: self.stat_sn,
+            exp_cmd_sn: self.window.expected(),
+            max_cmd_sn: self.window.last(),
+        }
+    }
+
+    /// Numbers of a PDU with a status, which takes one.
+    pub fn status_sn(&mut self) -> TargetSn {
+        let sn = self.sn();
+        self.stat_sn = self.stat_sn.next();
+        sn
+    }
+
+    /// A target transfer tag that is not in use.
+    pub fn tag(&mut self) -> u32 {
+        self.next_tag = self.next_tag.wrapping_add(1);
+        if self.next_tag == RESERVED_TAG {
+            self.next_tag = 0;
+        }
+        self.next_tag
+    }
+
+    /// Whether a command waits for its data.
+    pub fn is_gathering(&self) -> bool {
+        self.tasks.values().any(|task| matches!(task.stage, Stage::Gathering { .. }))
+    }
+
+    /// The initiator has been heard of.
+    pub fn heard(&mut self) {
+        self.heard_ns = monotonic_ns();
+        self.pinged_ns = None;
+    }
+
+    /// When a ping was sent that is not answered, if one was.
+    pub fn pinged(&mut self) -> Option<u64> {
+        self.pinged_ns.replace(monotonic_ns())
+    }
+
+    /// A header or what it announced made no sense.
+    pub fn count_digest_error(&self) {
+        self.core.iscsi.digest_errors.fetch_add(1, Relaxed);
+    }
+
+    /// Waits for something to happen.
+    pub async fn event(&mut self) -> Event {
+        if !self.ready.is_empty() {
+            return Event::Finished;
+        }
+        let (since, patience) = match self.pinged_ns {
+            None => (self.heard_ns, ISCSI_NOP_AFTER),
+            Some(pinged) => (pinged, ISCSI_NOP_TIME_MAX),
+        };
+        let past = Duration::from_nanos(monotonic_ns().saturating_sub(since));
+        let runs = !self.running.is_empty();
+        tokio::select! {
+            Some(done) = self.running.join_next(), if runs => {
+                self.core.iscsi.budgets.count_panic(&done);
+                self.ready.extend(done);
+                Event::Finished
+            }
+            () = self.wake.notified() => Event::Finished,
+            () = tokio::time::sleep(patience.saturating_sub(past)) => Event::Quiet,
+        }
+    }
+
+    /// Answers what has ended.
+    pub fn collect(&mut self, wire: &mut Wire) {
+        while let Some(done) = self.running.try_join_next() {
+            self.core.iscsi.budgets.count_panic(&done);
+            self.ready.extend(done);
+        }
+        for finished in std::mem::take(&mut self.ready) {
+            match finished {
+                Finished::Command { itt, done, buffer } => self.ended(wire, itt, done, buffer),
+                Finished::Management { itt, immediate, outcome, ends } => {
+                    self.managed(wire, (itt, immediate), outcome);
+                    self.leaves |= ends;
+                }
+            }
+        }
+        self.sweep(wire);
+    }
+
+    /// Ends commands that were aborted while their data came.
+    fn sweep(&mut self, wire: &mut Wire) {
+        let is_dead = |task: &Task| {
+            matches!(task.stage, Stage::Gathering { .. }) && task.mark.verdict().is_some()
+        };
+        let dead: Vec<u32> =
+            self.tasks.iter().filter(|(_, task)| is_dead(task)).map(|(itt, _)| *itt).collect();
+        for itt in dead {
+            self.ended(wire, itt, Done::good(0), ReplyBuf::default());
+        }
+    }
+
+    /// A task has ended: it is answered, unless it was aborted.
+    pub fn ended(&mut self, wire: &mut Wire, itt: u32, done: Done, buffer: ReplyBuf) {
+        let Some(task) = self.tasks.remove(&itt) else { return };
+        task.mark.end();
+        if let Some((unit, number)) = &task.entered {
+            unit.ended(*number);
+        }
+        match task.mark.verdict() {
+            None => self.respond(wire, &task.about, &done, buffer),
+            Some(Verdict::Told) => {
+                let status = wire::scsi::Status::TASK_ABORTED;
+                let done = Done { status, ..Done::good(0) };
+                self.respond(wire, &task.about, &done, ReplyBuf::default());
+            }
+            Some(Verdict::Silent) => self.forget(&task.about),
+        }
+    }
+
+    /// A command has come to its end, answered or not.
+    pub fn forget(&mut self, about: &About) {
+        if about.immediate {
+            self.immediate = self.immediate.saturating_sub(1);
+        } else {
+            self.window.end();
+        }
+    }
+
+    /// Writes down how a command went.
+    pub fn measure(&self, about: &About, done: &Done, moved: usize) {
+        let done_ns = stamp();
+        self.core.meter.finish(&OpRecord {
+            done_ns,
+            latency_ns: done_ns.saturating_sub(about.arrived_ns),
+            status: status::number(done.status, done.sense.as_ref()),
+            bytes: u32::try_from(moved).unwrap_or(u32::MAX),
+            ..about.record
+        });
+        self.core.budget.count_taken();
+    }
+
+    /// The record of a command that begins.
+    pub fn record(&self, op: u8, lun: u16) -> OpRecord {
+        OpRecord {
+            client: self.client,
+            user: probe::names::NO_USER,
+            share: lun.saturating_add(1),
+            protocol: PROTOCOL,
+            op,
+            core: self.core.id,
+            ..OpRecord::default()
+        }
+    }
+
+    /// Refuses a PDU.
+    pub fn reject(&mut self, wire: &mut Wire, reason: RejectReason, bhs: &Bhs) {
+        let sn = self.status_sn();
+        wire.put(&Reject { reason, sn, data_sn: Serial(0), header: header(bhs) });
+    }
+
+    /// Asks the initiator to log out.
+    pub fn request_logout(&mut self, wire: &mut Wire) {
+        let seconds = u16::try_from(ISCSI_LOGOUT_TIME_MAX.as_secs()).unwrap_or(u16::MAX);
+        let sn = self.status_sn();
+        wire.put(&AsyncMessage {
+            lun: 0,
+            sn,
+            event: AsyncEvent::LOGOUT,
+            vendor_code: 0,
+            parameters: [0, 0, seconds],
+            sense: &[],
+            event_data: &[],
+        });
+    }
+
+    /// It has ended: what has not begun never does.
+    pub fn end(&mut self) {
+        for task in self.tasks.values() {
+            task.mark.judge(Verdict::Silent);
+            if let (Some((unit, number)), Stage::Gathering { .. }) = (&task.entered, &task.stage) {
+                unit.ended(*number);
+            }
+        }
+        // Those that run leave their unit when they end.
+        self.running.detach_all();
+    }
+}

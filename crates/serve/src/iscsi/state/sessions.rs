@@ -1,0 +1,156 @@
+//! Sessions by who they are (RFC 7143 §6.3.5): a login with the name and ISID of a session that is
+//! there takes its place.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::clock::wall_ns;
+use base::limits::ISCSI_SESSIONS_MAX;
+use tokio::sync::watch;
+use vfs::lun::reservations::Port;
+
+/// Why a session is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// It is not.
+    #[default]
+    Stay,
+    /// Another login has taken its place: at once.
+    Replaced,
+    /// An administrator says so: the initiator is asked to log out.
+    Logout,
+}
+
+/// A session, for people.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its number here (TSIH).
+    pub tsih: u16,
+    /// The initiator port.
+    pub port: Port,
+    /// Name of the target; none for discovery.
+    pub target: Option<String>,
+    /// From where.
+    pub peer: SocketAddr,
+    /// Since when, in nanoseconds since the epoch.
+    pub since_ns: u64,
+}
+
+struct Entry {
+    row: Row,
+    order: watch::Sender<Order>,
+    /// Closed when the session has ended.
+    ended: watch::Receiver<()>,
+}
+
+/// All sessions.
+#[derive(Default)]
+pub struct Sessions {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: HashMap<u16, Entry>,
+    last: u16,
+}
+
+/// A place among the sessions; given back when dropped.
+pub struct Seat {
+    sessions: Arc<Sessions>,
+    /// The session's number.
+    pub tsih: u16,
+    /// What it is told.
+    pub order: watch::Receiver<Order>,
+    _ended: watch::Sender<()>,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+impl Sessions {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock panics half way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the session that this login replaces, if there is one, to end; gives what closes when
+    /// it has.
+    pub fn replace(&self, port: &Port, target: Option<&str>) -> Option<watch::Receiver<()>> {
+        let inner = self.inner();
+        let entry = inner.entries.values().find(|entry| {
+            target.is_some() && entry.row.port == *port && entry.row.target.as_deref() == target
+        })?;
+        entry.order.send_replace(Order::Replaced);
+        Some(entry.ended.clone())
+    }
+
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn enter(
+        self: &Arc<Self>,
+        port: Port,
+        target: Option<String>,
+        peer: SocketAddr,
+    ) -> Result<Seat, Full> {
+        let mut inner = self.inner();
+        if inner.entries.len() >= ISCSI_SESSIONS_MAX {
+            return Err(Full);
+        }
+        // 0 stands for a session that is not there yet.
+        loop {
+            inner.last = inner.last.wrapping_add(1).max(1);
+            if !inner.entries.contains_key(&inner.last) {
+                break;
+            }
+        }
+        let tsih = inner.last;
+        let (order, told) = watch::channel(Order::Stay);
+        let (ends, ended) = watch::channel(());
+        let row = Row { tsih, port, target, peer, since_ns: wall_ns() };
+        inner.entries.insert(tsih, Entry { row, order, ended });
+        Ok(Seat { sessions: Arc::clone(self), tsih, order: told, _ended: ends })
+    }
+
+    /// Tells all sessions of a target but one.
+    pub fn order_all(&self, target: &str, but: u16, order: Order) {
+        for (tsih, entry) in &self.inner().entries {
+            if *tsih != but && entry.row.target.as_deref() == Some(target) {
+                entry.order.send_replace(order);
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<_> = self.inner().entries.values().map(|e| e.row.clone()).collect();
+        rows.sort_by_key(|row| row.tsih);
+        rows
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.inner().entries.len()
+    }
+
+    /// Asks a session to end; false if there is none with this number.
+    pub fn log_out(&self, tsih: u16) -> bool {
+        let inner = self.inner();
+        let Some(entry) = inner.entries.get(&tsih) else { return false };
+        entry.order.send_replace(Order::Logout);
+        true
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.sessions.inner().entries.remove(&self.tsih);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! Tests of who is there.
+
+use std::sync::Arc;
+
+use vfs::lun::reservations::Port;
+
+use super::{Order, Sessions};
+
+fn port(number: u8) -> Port {
+    Port { name: format!("iqn.{number}"), isid: [number; 6] }
+}
+
+#[test]
+fn a_login_takes_the_place_of_the_same_session() {
+    let sessions = Arc::new(Sessions::default());
+    let peer = "127.0.0.1:1".parse().expect("an address");
+    let enter = |number, target: &str| {
+        sessions.enter(port(number), Some(target.to_owned()), peer).expect("room")
+    };
+    let (one, other) = (enter(1, "iqn.t"), enter(2, "iqn.t"));
+    assert!(one.tsih != 0 && one.tsih != other.tsih);
+    assert!(sessions.replace(&port(1), Some("iqn.u")).is_none(), "another target");
+    assert!(sessions.replace(&port(3), Some("iqn.t")).is_none(), "another initiator");
+    let ended = sessions.replace(&port(1), Some("iqn.t")).expect("it is there");
+    assert_eq!(*one.order.borrow(), Order::Replaced);
+    assert_eq!(*other.order.borrow(), Order::Stay);
+    assert!(ended.has_changed().is_ok(), "it is still there");
+    drop(one);
+    assert!(ended.has_changed().is_err(), "it has ended");
+    assert_eq!(sessions.rows().len(), 1);
+    assert!(sessions.log_out(other.tsih) && !sessions.log_out(0));
+    assert_eq!(*other.order.borrow(), Order::Logout);
+}

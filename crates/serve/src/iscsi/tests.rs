@@ -1,0 +1,82 @@
+//! Tests of sessions over real sockets, with an initiator of our codec.
+
+mod client;
+mod login;
+mod tasks;
+mod transfers;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use probe::hub::{Hub, HubOptions};
+use vfs::lun::Medium;
+use vfs::lun::mapping::Initiators;
+use vfs::lun::mem::MemMedium;
+
+use super::settings::Settings;
+use super::targets::{SignIn, Target};
+use super::unit::{Identity, Unit, UnitSettings};
+use super::{Iscsi, serving};
+use crate::transport::budget::Limits;
+use crate::transport::{Budgets, Runtimes, Tasks, listener};
+
+/// Name of the target.
+const TARGET: &str = "iqn.2026-01.test:t";
+/// Bytes of a block.
+const BLOCK: usize = 512;
+
+/// A service with one target, and media in memory behind its units.
+struct Bench {
+    iscsi: Arc<Iscsi>,
+    target: Arc<Target>,
+    media: Vec<Arc<MemMedium>>,
+    at: SocketAddr,
+    runtimes: Option<Runtimes>,
+    tasks: Option<Tasks>,
+}
+
+impl Bench {
+    fn new(units: u8, sign_in: SignIn) -> Self {
+        let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
+        let budgets = Arc::new(Budgets::new(Limits::default()));
+        let iscsi = Iscsi::new(hub, budgets, Settings::default());
+        let target = Target::new(TARGET, sign_in);
+        let media: Vec<_> = (0..units).map(|_| Arc::new(MemMedium::new(32 << 20))).collect();
+        for (number, medium) in (0..).zip(&media) {
+            let guid = [0x60 | number; 16];
+            let name = format!("lun{number}");
+            let identity = Identity { name, guid, block: BLOCK as u32 };
+            let settings = UnitSettings { write_cache: true, read_only: false };
+            let medium = Arc::clone(medium) as Arc<dyn Medium>;
+            let unit = Unit::new(identity, medium, settings, None);
+            target.add(None, Initiators::Everybody, unit).expect("room");
+        }
+        assert!(iscsi.targets.add(Arc::clone(&target)));
+        let runtimes = Runtimes::start(2).expect("threads");
+        let at = "127.0.0.1:0".parse().expect("an address");
+        let socket: TcpListener = listener::listen(at).expect("a port");
+        let at = socket.local_addr().expect("bound");
+        let tasks = serving::serve(&iscsi, &runtimes, vec![socket]);
+        let runtimes = Some(runtimes);
+        Self { iscsi, target, media, at, runtimes, tasks }
+    }
+
+    fn unit(&self, number: u16) -> Arc<Unit> {
+        Arc::clone(self.target.units().find("anybody", number).expect("a unit"))
+    }
+
+    /// Ends the service: whether nothing was left undone.
+    fn end(mut self) -> bool {
+        self.tasks.take().is_some_and(|tasks| tasks.end_blocking().expect("a timer"))
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.media.iter().for_each(|medium| medium.stick(false));
+        drop(self.tasks.take());
+        if let Some(runtimes) = self.runtimes.take() {
+            runtimes.shutdown(std::time::Duration::from_secs(10));
+        }
+    }
+}

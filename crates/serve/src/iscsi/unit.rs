@@ -1,0 +1,404 @@
+//! A logical unit: its medium, what its initiators share of it, and what each of them has to be
+//! told (SAM-5 §5.14: unit attention conditions, a queue for each I_T nexus).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use base::limits::ISCSI_ATTENTIONS_MAX;
+use vfs::flush::FlushSite;
+use vfs::fs::Flush;
+use vfs::lun::reservations::store::Store;
+use vfs::lun::reservations::{Port, Reservations};
+use vfs::lun::{self, Medium, RangeLock, Written};
+use wire::scsi::Asc;
+
+use super::run::Engine;
+use super::scsi::copy::Copies;
+use super::state::tasks::{Mark, Verdict};
+
+/// Who a unit is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name for people.
+    pub name: String,
+    /// NAA identifier, type 6: stays over restart, rename and move.
+    pub guid: [u8; 16],
+    /// Bytes of a block: 512 or 4096.
+    pub block: u32,
+}
+
+/// What can be set of a unit while it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnitSettings {
+    /// Whether writes may stay in the page cache until they are flushed.
+    pub write_cache: bool,
+    /// Whether initiators may only read.
+    pub read_only: bool,
+}
+
+/// A logical unit.
+pub struct Unit {
+    /// Who it is.
+    pub identity: Identity,
+    /// Its storage.
+    pub medium: Arc<dyn Medium>,
+    /// Bytes that commands work on.
+    pub ranges: RangeLock,
+    /// What runs where it may block.
+    pub engine: Engine,
+    /// Copies that it has made for initiators.
+    pub copies: Copies,
+    settings: RwLock<UnitSettings>,
+    /// SWP and D_SENSE of the control mode page and WCE of the caching one, as initiators set them.
+    pub(super) mode: Mode,
+    reservations: RwLock<Reservations>,
+    /// Whether there is any reservation, of either kind: nobody else looks.
+    is_reserved: AtomicBool,
+    /// Held while a persistent reservation changes, which may wait for a disk.
+    changing: Mutex<()>,
+    store: Option<Arc<Store>>,
+    /// Who has it by RESERVE(6).
+    simple: Mutex<Option<Port>>,
+    nexuses: Mutex<Vec<Arc<Nexus>>>,
+    tasks: Mutex<HashMap<u64, Arc<Mark>>>,
+    next_task: AtomicU64,
+}
+
+/// Bits of mode pages that initiators can change.
+#[derive(Debug)]
+pub(super) struct Mode {
+    pub write_protect: AtomicBool,
+    pub descriptor_sense: AtomicBool,
+    pub write_cache: AtomicBool,
+}
+
+/// An I_T nexus with a unit: what one session has to do with it.
+#[derive(Debug)]
+pub struct Nexus {
+    /// The initiator port.
+    pub port: Port,
+    /// Whether there is anything to be told.
+    has_attention: AtomicBool,
+    inner: Mutex<NexusInner>,
+}
+
+#[derive(Debug, Default)]
+struct NexusInner {
+    attentions: VecDeque<Asc>,
+    /// Writes whose fate the initiator does not know yet.
+    written: Written,
+}
+
+/// Nothing under these locks panics half way through a change.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Nexus {
+    /// Has the initiator told of something, after what it has to be told already. The same twice is
+    /// told once; what is too much becomes a reset, which says that anything may have happened.
+    pub fn attend(&self, what: Asc) {
+        let mut inner = lock(&self.inner);
+        if inner.attentions.contains(&what) {
+            return;
+        }
+        if inner.attentions.len() >= ISCSI_ATTENTIONS_MAX {
+            inner.attentions.clear();
+            inner.attentions.push_back(Asc::POWER_ON_OR_RESET);
+        } else {
+            inner.attentions.push_back(what);
+        }
+        self.has_attention.store(true, Ordering::Release);
+    }
+
+    /// What the initiator is to be told next.
+    pub fn take_attention(&self) -> Option<Asc> {
+        if !self.has_attention.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut inner = lock(&self.inner);
+        let what = inner.attentions.pop_front();
+        self.has_attention.store(!inner.attentions.is_empty(), Ordering::Release);
+        what
+    }
+
+    /// Forgets one kind of attention: REPORT LUNS clears that of the list of units.
+    pub fn clear_attention(&self, what: Asc) {
+        let mut inner = lock(&self.inner);
+        inner.attentions.retain(|one| *one != what);
+        self.has_attention.store(!inner.attentions.is_empty(), Ordering::Release);
+    }
+
+    /// It has written this.
+    pub fn wrote(&self, written: Written) {
+        lock(&self.inner).written.join(written);
+    }
+
+    /// What it has written whose fate it does not know.
+    pub fn written(&self) -> Written {
+        lock(&self.inner).written
+    }
+
+    /// It knows the fate of this much, good or bad.
+    pub fn settle(&self, asked: Written) {
+        lock(&self.inner).written.settle(asked);
+    }
+}
+
+impl Unit {
+    /// A unit over this medium. With a store, reservations outlive a loss of power, and those kept
+    /// there hold again.
+    pub fn new(
+        identity: Identity,
+        medium: Arc<dyn Medium>,
+        settings: UnitSettings,
+        store: Option<Arc<Store>>,
+    ) -> Arc<Self> {
+        let kept = store.as_ref().map(|store| store.load(&identity.guid)).unwrap_or_default();
+        let mode = Mode {
+            write_protect: AtomicBool::new(false),
+            descriptor_sense: AtomicBool::new(false),
+            write_cache: AtomicBool::new(settings.write_cache),
+        };
+        Arc::new(Self {
+            identity,
+            medium,
+            ranges: RangeLock::default(),
+            engine: Engine::default(),
+            copies: Copies::default(),
+            settings: RwLock::new(settings),
+            mode,
+            is_reserved: AtomicBool::new(kept.holding().is_some()),
+            reservations: RwLock::new(kept),
+            changing: Mutex::default(),
+            store,
+            simple: Mutex::default(),
+            nexuses: Mutex::default(),
+            tasks: Mutex::default(),
+            next_task: AtomicU64::new(0),
+        })
+    }
+
+    /// Whole blocks.
+    pub fn blocks(&self) -> u64 {
+        self.medium.size() / u64::from(self.identity.block)
+    }
+
+    /// What is set.
+    pub fn settings(&self) -> UnitSettings {
+        *self.settings.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets it; who has a session learns that mode parameters have changed.
+    pub fn set(&self, settings: UnitSettings) {
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
+        self.mode.write_cache.store(settings.write_cache, Ordering::Release);
+        self.attend_all(Asc::MODE_PARAMETERS_CHANGED, None);
+    }
+
+    /// Whether writes may stay in the cache.
+    pub fn write_cache(&self) -> bool {
+        self.mode.write_cache.load(Ordering::Acquire)
+    }
+
+    /// Whether writes are refused.
+    pub fn is_write_protected(&self) -> bool {
+        self.mode.write_protect.load(Ordering::Acquire)
+            || self.settings().read_only
+            || self.medium.is_read_only()
+    }
+
+    /// A session begins to use it. The initiator learns that it cannot count on anything from
+    /// before.
+    pub fn join(&self, port: Port) -> Arc<Nexus> {
+        let nexus = Arc::new(Nexus {
+            port,
+            has_attention: AtomicBool::new(false),
+            inner: Mutex::default(),
+        });
+        nexus.attend(Asc::POWER_ON_OR_RESET);
+        lock(&self.nexuses).push(Arc::clone(&nexus));
+        nexus
+    }
+
+    /// A session ends: what RESERVE(6) gave it ends with it (SPC-2 §5.5.1).
+    pub fn leave(&self, nexus: &Arc<Nexus>) {
+        lock(&self.nexuses).retain(|one| !Arc::ptr_eq(one, nexus));
+        let mut simple = lock(&self.simple);
+        if simple.as_ref() == Some(&nexus.port) {
+            *simple = None;
+            drop(simple);
+            self.look_reserved();
+        }
+    }
+
+    /// Sessions that use it.
+    pub fn sessions(&self) -> usize {
+        lock(&self.nexuses).len()
+    }
+
+    /// Has everybody told of something, but for one.
+    pub fn attend_all(&self, what: Asc, but: Option<&Nexus>) {
+        for nexus in lock(&self.nexuses).iter() {
+            if !but.is_some_and(|one| std::ptr::eq(one, nexus.as_ref())) {
+                nexus.attend(what);
+            }
+        }
+    }
+
+    /// Has everybody told of something, but for one initiator port.
+    pub(super) fn attend_others(&self, what: Asc, port: &Port) {
+        lock(&self.nexuses).iter().filter(|nexus| nexus.port != *port).for_each(|nexus| {
+            nexus.attend(what);
+        });
+    }
+
+    /// Has one initiator port told of something, if it has a session.
+    pub fn attend(&self, port: &Port, what: Asc) {
+        lock(&self.nexuses).iter().filter(|nexus| nexus.port == *port).for_each(|nexus| {
+            nexus.attend(what);
+        });
+    }
+
+    // --- reservations -----------------------------------------------------------------------
+
+    /// The persistent reservations.
+    pub fn reservations(&self) -> Reservations {
+        self.reservations.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks about the persistent reservations.
+    pub(super) fn with_reservations<T>(&self, ask: impl FnOnce(&Reservations) -> T) -> T {
+        ask(&self.reservations.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the persistent reservations, one change at a time. With APTPL the change is on disk
+    /// before it holds; so this may block.
+    ///
+    /// # Errors
+    /// Those of `change`; `unkept` if the change cannot be kept.
+    pub(super) fn change_reservations<T, E>(
+        &self,
+        unkept: E,
+        change: impl FnOnce(&Reservations) -> Result<(Reservations, T), E>,
+    ) -> Result<T, E> {
+        let _one = lock(&self.changing);
+        let before = self.reservations();
+        let (after, value) = change(&before)?;
+        if let Some(store) = &self.store
+            && (before.persists() || after.persists())
+            && before != after
+            && store.save(&self.identity.guid, &after).is_err()
+        {
+            return Err(unkept);
+        }
+        *self.reservations.write().unwrap_or_else(PoisonError::into_inner) = after;
+        self.look_reserved();
+        Ok(value)
+    }
+
+    /// Whether reservations can outlive a loss of power here.
+    pub fn can_persist(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Whether there is a reservation that somebody may be kept out by.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.is_reserved.load(Ordering::Acquire)
+    }
+
+    fn look_reserved(&self) {
+        let simple = lock(&self.simple).is_some();
+        let persistent = self.with_reservations(|all| all.holding().is_some());
+        self.is_reserved.store(simple || persistent, Ordering::Release);
+    }
+
+    /// Who has it by RESERVE(6).
+    pub(super) fn simple_holder(&self) -> Option<Port> {
+        lock(&self.simple).clone()
+    }
+
+    /// RESERVE(6): false if somebody else has it.
+    pub(super) fn reserve_simple(&self, port: &Port) -> bool {
+        let mut simple = lock(&self.simple);
+        let free = simple.as_ref().is_none_or(|holder| holder == port);
+        if free {
+            *simple = Some(port.clone());
+        }
+        drop(simple);
+        self.look_reserved();
+        free
+    }
+
+    /// RELEASE(6), by who has it or, with `None`, by a reset.
+    pub(super) fn release_simple(&self, port: Option<&Port>) {
+        let mut simple = lock(&self.simple);
+        if port.is_none() || simple.as_ref() == port {
+            *simple = None;
+        }
+        drop(simple);
+        self.look_reserved();
+    }
+
+    // --- tasks ------------------------------------------------------------------------------
+
+    /// A task of a nexus that does not end at once.
+    pub(super) fn enter(&self, mark: &Arc<Mark>) -> u64 {
+        let number = self.next_task.fetch_add(1, Ordering::Relaxed);
+        lock(&self.tasks).insert(number, Arc::clone(mark));
+        number
+    }
+
+    /// The task with this number has ended.
+    pub(super) fn ended(&self, number: u64) {
+        lock(&self.tasks).remove(&number);
+    }
+
+    /// Passes a verdict on the tasks that are meant, and gives those that run still.
+    pub(super) fn abort(
+        &self,
+        verdict: Verdict,
+        is_meant: impl Fn(&Mark) -> bool,
+    ) -> Vec<Arc<Mark>> {
+        let tasks = lock(&self.tasks);
+        let meant = tasks.values().filter(|mark| is_meant(mark));
+        meant.filter(|mark| !mark.judge(verdict)).cloned().collect()
+    }
+
+    /// A reset by an initiator, or of all units of the target: what modes and RESERVE(6) had set
+    /// is as at the start, and everybody learns of it. Tasks are the caller's.
+    pub(super) fn reset(&self) {
+        self.release_simple(None);
+        self.mode.write_protect.store(false, Ordering::Release);
+        self.mode.descriptor_sense.store(false, Ordering::Release);
+        self.mode.write_cache.store(self.settings().write_cache, Ordering::Release);
+        self.attend_all(Asc::DEVICE_RESET, None);
+    }
+
+    // --- size and disk ----------------------------------------------------------------------
+
+    /// What brings this to disk.
+    pub(super) fn flush(&self, site: FlushSite, written: Written) -> Flush {
+        lun::flush(&self.medium, site, written)
+    }
+
+    /// Makes it so many bytes long. On disk when it returns, which may take its time; everybody
+    /// learns of it.
+    ///
+    /// # Errors
+    /// What the medium says.
+    pub fn resize(&self, bytes: u64) -> vfs::fs::Result<()> {
+        let (done, written) = self.medium.ledger().noted(|| self.medium.resize(bytes));
+        done?;
+        self.flush(FlushSite::LunResize, written).wait()?;
+        self.attend_all(Asc::CAPACITY_CHANGED, None);
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Unit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unit").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
