@@ -1,5 +1,5 @@
-//! Trees of 2,000 levels and paths of 64 KiB: every operation on a whole tree has an answer, and the
-//! stacks of the server grow no further than they do for a tree of 20 levels.
+//! Trees of 2,000 levels and paths of 64 KiB: every operation on a whole tree has an answer, and
+//! the stacks of the server grow no further than they do for a tree of 20 levels.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;

@@ -102,8 +102,8 @@ pub fn raise_descriptors() -> u64 {
     limit.rlim_cur
 }
 
-/// Bytes of the highest stack of a process: what is resident of the mappings that have the size of a
-/// thread's stack and a guard below them, and of the first thread's.
+/// Bytes of the highest stack of a process: what is resident of the mappings that have the size of
+/// a thread's stack and a guard below them, and of the first thread's.
 pub fn peak_stack(pid: u32) -> u64 {
     const THREAD: u64 = 2 << 20;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();

@@ -155,6 +155,10 @@ pub struct ServeArgs {
     /// Refuse all changes
     #[arg(long)]
     pub read_only: bool,
+    /// Make a logical unit for initiators of iSCSI, if it is not there: disk=10G. Its blocks lie in
+    /// the state directory
+    #[arg(long = "lun", value_name = "NAME=SIZE")]
+    pub luns: Vec<String>,
     /// Who may use the share, how far and as whom, in the words of exports(5); the first rule that
     /// fits decides, whom none fits is refused: '10.0.0.0/24(rw,no_root_squash)' '*(ro)' [default:
     /// everyone, everything]

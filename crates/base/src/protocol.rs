@@ -58,6 +58,8 @@ pub mod ports {
     pub const HTTP: Port = Port { name: "http", number: 80 };
     /// The same over TLS.
     pub const HTTPS: Port = Port { name: "https", number: 443 };
+    /// iSCSI (RFC 7143 §9.1).
+    pub const ISCSI: Port = Port { name: "iscsi", number: 3260 };
     /// The API and the browser interface, over HTTPS.
     pub const ADMIN: Port = Port { name: "admin", number: 215 };
 }
@@ -143,6 +145,14 @@ table! {
             has_files: true,
             moves_data: true,
             schema: include_str!("../../../schema/http.toml"),
+        },
+        /// iSCSI (RFC 7143): commands of SCSI on logical units.
+        Iscsi = 10 => ProtocolRow {
+            id: "iscsi",
+            service: Service::Iscsi,
+            has_files: false,
+            moves_data: true,
+            schema: include_str!("../../../schema/iscsi.toml"),
         },
     }
 }
@@ -256,6 +266,8 @@ table! {
         Http = 3 => service!(
             "http", "HTTP", Protocol::Http, Some(ShareMode::SignIn), &[ports::HTTP, ports::HTTPS]
         ),
+        /// iSCSI, which serves logical units.
+        Iscsi = 4 => service!("iscsi", "iSCSI", Protocol::Iscsi, None, &[ports::ISCSI]),
     }
 }
 

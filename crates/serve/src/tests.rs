@@ -59,6 +59,21 @@ fn requests_of_sftp() {
 }
 
 #[test]
+fn commands_of_scsi() {
+    use wire::scsi::opcodes::COMMANDS;
+    let all = crate::iscsi::ops::all();
+    assert_eq!(labels::ops(Protocol::Iscsi).len(), 1 + all.len());
+    for row in COMMANDS.iter().filter(|row| !row.is_type2_only) {
+        let number = crate::iscsi::ops::number(row.opcode());
+        assert_ne!(number, 0, "{}", row.name);
+        if row.action.is_none() {
+            named(Protocol::Iscsi, number, row.name);
+        }
+    }
+    called(Protocol::Iscsi, 0x0e02, "MISCOMPARE");
+}
+
+#[test]
 fn operations_of_dsync() {
     use crate::sftp::dsync::count::Op;
     let all = [

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::instance::Drain;
 
 /// How a service that was started is drained. Without tasks the runtimes have ended.
-fn drain_of(service: Service, tasks: Option<Tasks>) -> Result<Drain, Failure> {
+pub(crate) fn drain_of(service: Service, tasks: Option<Tasks>) -> Result<Drain, Failure> {
     let tried = || format!("start {}", service.title());
     let tasks = tasks.ok_or_else(|| Failure::new(&tried(), "the server ends", ""))?;
     Ok(Box::new(move || tasks.end_blocking()))

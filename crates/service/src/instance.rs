@@ -25,8 +25,8 @@ use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
 use probe::sample::Sample;
-use serve::transport::{Budgets, listener};
 use serve::transport::tls::Tls;
+use serve::transport::{Budgets, listener};
 
 use crate::failure::{Failure, chain};
 use crate::listen::Listens;

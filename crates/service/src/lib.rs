@@ -4,7 +4,8 @@
 //! - [`instance`]: the state machine of a service (start, drain, restart, certificates), and the
 //!   trait that a protocol implements to be one. [`node`]: its node in the tree.
 //! - [`services`]: the list of all services. [`parts`]: what they are made of.
-//! - [`nfs`] and [`files`]: the services. [`sign_in`]: sign-ins, counted for each.
+//! - [`nfs`], [`files`] and [`iscsi`]: the services. [`luns`]: logical units. [`sign_in`]:
+//!   sign-ins, counted for each.
 //! - [`shares`]: directories that are served, changed while clients work.
 //! - [`storage`], [`running`]: everything that runs, put together; [`statistics`], [`watch`]: what
 //!   is measured and reported of it; [`administration`]: its branches of the tree.
@@ -17,8 +18,10 @@ pub mod certificates;
 pub mod failure;
 pub mod files;
 pub mod instance;
+pub mod iscsi;
 pub mod lab;
 pub mod listen;
+pub mod luns;
 pub mod names;
 pub mod nfs;
 pub mod node;

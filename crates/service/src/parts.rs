@@ -18,6 +18,7 @@ use vfs::flush::FlushGroup;
 use vfs::locks::LockTable;
 use vfs::share::Shares;
 
+use crate::luns::LunGiven;
 use crate::sign_in::SignInCounter;
 
 /// What services share.
@@ -48,6 +49,8 @@ pub struct Parts {
     pub places: Arc<ConnectionLimits>,
     /// The state directory.
     pub state: PathBuf,
+    /// Logical units that the command line asks for.
+    pub luns: Vec<LunGiven>,
 }
 
 impl Parts {
@@ -61,6 +64,12 @@ impl Parts {
         Arc::new(Budgets::sharing(self.limits, &self.places, service.index()))
     }
 
+    /// What executes the operations of a service.
+    pub fn engine(&self, service: Service) -> Arc<Engine> {
+        let (pool, flush) = (self.pool.clone(), self.flush.clone());
+        Engine::new(pool, flush, self.budgets(service), self.hub.clone())
+    }
+
     /// What a service that transfers files is made of, and the counter of its sign-ins.
     pub fn files(&self, service: Service) -> (Arc<Files>, Arc<SignInCounter>) {
         let counter = Arc::new(SignInCounter::new(service.id(), self.users.clone()));
@@ -68,12 +77,7 @@ impl Parts {
             service,
             shares: self.shares.clone(),
             locks: self.locks.clone(),
-            engine: Engine::new(
-                self.pool.clone(),
-                self.flush.clone(),
-                self.budgets(service),
-                self.hub.clone(),
-            ),
+            engine: self.engine(service),
             identity: counter.clone(),
             sign_ins: self.sign_ins.clone(),
             transfers: self.transfers.clone(),

@@ -14,6 +14,7 @@ use crate::files::ftp::Ftp;
 use crate::files::http::Http;
 use crate::files::sftp::Sftp;
 use crate::instance::{Condition, Instance, Service};
+use crate::iscsi::Iscsi;
 use crate::nfs::Nfs;
 use crate::node::is_enabled;
 use crate::parts::Parts;
@@ -27,6 +28,8 @@ pub struct Services {
     pub nfs: Arc<Nfs>,
     /// HTTP, whose WebDAV locks can be shown and released.
     pub http: Arc<Http>,
+    /// iSCSI, whose units are announced.
+    pub iscsi: Arc<Iscsi>,
 }
 
 impl Services {
@@ -48,11 +51,12 @@ impl Services {
         let ftp = Ftp::new(parts, offer(Offer::FTP)?, document);
         let sftp = Sftp::new(parts, document)?;
         let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
+        let iscsi = Arc::new(Iscsi::new(parts)?);
         let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] =
-            [nfs.clone(), Arc::new(ftp), Arc::new(sftp), http.clone()];
+            [nfs.clone(), Arc::new(ftp), Arc::new(sftp), http.clone(), iscsi.clone()];
         let instance = |service| Instance::new(service, parts.at, document, certificates);
         let all = services.into_iter().map(instance).collect::<Result<_, _>>()?;
-        Ok(Self { all, nfs, http })
+        Ok(Self { all, nfs, http, iscsi })
     }
 
     /// Starts those that are enabled. One that cannot serve is in maintenance, and keeps nobody

@@ -26,6 +26,7 @@ use vfs::fs::Context;
 use vfs::share::rules::Rules;
 
 use crate::failure::Failure;
+use crate::luns::LunGiven;
 use crate::names::ShareNames;
 use crate::nfs::settings::NfsSettings;
 use crate::nfs::{Nfs, Reporter};
@@ -40,6 +41,8 @@ pub struct Setup<'a> {
     pub share: ShareConfig,
     /// The address of all services, and what is added to their ports.
     pub at: (IpAddr, u16),
+    /// Logical units that the command line asks for.
+    pub luns: &'a [LunGiven],
     /// What the command line decides of NFS.
     pub nfs_given: &'a [Override],
     /// The configuration in force.
@@ -142,8 +145,12 @@ impl Storage {
             hub: (*hub).clone(),
             transfers: log_of_transfers(state, hub, document)?,
             limits,
-            places: Arc::new(ConnectionLimits::new(limits.connections, protocol::Service::ALL.len())),
+            places: Arc::new(ConnectionLimits::new(
+                limits.connections,
+                protocol::Service::ALL.len(),
+            )),
             state: state.path().to_owned(),
+            luns: setup.luns.to_vec(),
         });
         let nfs_given = setup.nfs_given.to_vec();
         let services = Services::new(&parts, nfs_given, document, certificates)?;

@@ -14,5 +14,6 @@ pub static SERVICES: Context = Context::new(
     &serve::ftp::node::NODE,
     &serve::sftp::node::NODE,
     &serve::http::node::NODE,
+    &serve::iscsi::node::NODE,
     &control::listen::node::NODE,
 ]);

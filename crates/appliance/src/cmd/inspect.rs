@@ -4,6 +4,7 @@
 mod configuration;
 mod handles;
 mod lab;
+mod luns;
 mod replication;
 mod transfers;
 
@@ -117,6 +118,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
         .or_else(|| transfers::recognise(name, bytes))
         .or_else(|| replication::recognise(name, bytes))
         .or_else(|| handles::recognise(name, bytes))
+        .or_else(|| luns::recognise(bytes))
         .or_else(|| lab::recognise(name, text?))
 }
 

@@ -58,6 +58,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let setup = Setup {
         share: given(&plan),
         at: (plan.address, plan.port_offset),
+        luns: &plan.luns,
         nfs_given: &plan.nfs_given,
         document: &document,
         state: &state,

@@ -100,10 +100,15 @@ impl Core {
 
     /// An operation that was measured on a thread of its own has ended.
     pub(crate) fn record(&self, record: &OpRecord) {
-        self.meter.finish(record);
         if record.flags & flag::HAS_RANGE != 0 {
             self.budget.count_moved(record.bytes as usize);
         }
+        self.record_message(record);
+    }
+
+    /// The same where the connection has counted its bytes.
+    pub(crate) fn record_message(&self, record: &OpRecord) {
+        self.meter.finish(record);
         self.budget.count_taken();
     }
 }

@@ -16,10 +16,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use wire::iscsi::frame::{CutError, Framed};
 
+use self::stream::Wire;
 use super::login;
 use super::serving::Core;
 use super::session::{Event, Session};
-use self::stream::Wire;
 use super::state::sessions::Order;
 use crate::transport::listener::Accepted;
 use crate::transport::send::SendError;
@@ -56,7 +56,7 @@ pub enum Ended {
 
 /// Serves one initiator to its end.
 pub async fn serve(core: Rc<Core>, accepted: Accepted, ending: Ending) {
-    let Accepted { stream, peer, place: _place } = accepted;
+    let Accepted { stream, peer, permit: _permit } = accepted;
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let Ok(local) = stream.local_addr() else { return };

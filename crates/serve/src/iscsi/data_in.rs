@@ -8,9 +8,9 @@ use wire::iscsi::data::{DataIn, DataStatus};
 use wire::scsi::Status;
 use wire::scsi::sense::Format;
 
+use super::conn::stream::Wire;
 use super::scsi::Done;
 use super::session::{About, Session};
-use super::conn::stream::Wire;
 use crate::transport::buffers::ReplyBuf;
 
 impl Session {
@@ -52,9 +52,8 @@ impl Session {
 
     /// The format of sense data of the unit that a command was for.
     fn sense_format(&mut self, about: &About) -> Format {
-        let number = about.record.share.saturating_sub(1);
-        let joined = self.joined.as_mut();
-        let found = joined.and_then(|joined| joined.joined(number));
+        let joined = self.joined.as_ref().zip(about.lun);
+        let found = joined.and_then(|(joined, number)| joined.joined(number));
         found.map_or(Format::Fixed, |unit| super::scsi::format(&unit))
     }
 

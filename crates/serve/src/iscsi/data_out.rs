@@ -9,13 +9,13 @@ use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::data::{DataOut, R2t};
 use wire::scsi::{Asc, Sense, SenseKey};
 
+use super::conn::stream::Wire;
 use super::dispatch::Meant;
 use super::scsi::{self, Done, Fail};
 use super::session::{About, Finished, Session, Stage, Task};
 use super::state::gather::{Fault, Gather};
 use super::state::tasks::{Mark, Verdict};
 use super::unit::Unit;
-use super::conn::stream::Wire;
 use super::{status, tmf};
 use crate::transport::budget::Held;
 use crate::transport::buffers::ReplyBuf;
@@ -163,7 +163,7 @@ impl Session {
             Err(done) => return self.respond(wire, &about, &done, buffer),
         };
         let mut buffer = self.core.buffers.take_reply();
-        let budgets = &self.core.iscsi.budgets;
+        let budgets = &self.core.engine.budgets;
         let tried = budgets.contain(|| scsi::execute(&request, &data, false, &mut buffer));
         let done = match tried {
             Err(failure) => Done::failed(status::of(failure, Asc::INTERNAL_TARGET_FAILURE)),

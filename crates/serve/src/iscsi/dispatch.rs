@@ -12,10 +12,10 @@ use wire::scsi::lun::Lun;
 use wire::scsi::{Asc, Sense, SenseKey};
 
 use super::conn::Ended;
+use super::conn::stream::Wire;
 use super::scsi::{self, Done, Fail, target};
 use super::session::{About, Session};
 use super::state::window::Verdict;
-use super::conn::stream::Wire;
 use crate::transport::buffers::ReplyBuf;
 
 /// What a command is to be done, and what it needs for that.
@@ -124,6 +124,7 @@ impl Session {
             read: command.read,
             expected: command.expected_length,
             asked: 0,
+            lun: Lun(command.lun).number(),
             record,
             arrived_ns,
         }
@@ -136,7 +137,7 @@ impl Session {
         let mut room = [0; SCSI_CDB_MAX];
         let cdb = command.cdb.join(&mut room).unwrap_or_default();
         let number = Lun(command.lun).number();
-        let record = self.record(cdb.first().copied().unwrap_or_default(), number.unwrap_or(0));
+        let record = self.record(cdb.first().copied().unwrap_or_default());
         let about = self.about(command, record, arrived_ns);
         if self.tasks.contains_key(&command.itt) {
             self.reject(wire, RejectReason::TASK_IN_PROGRESS, bhs);

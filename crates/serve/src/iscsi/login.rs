@@ -16,10 +16,10 @@ use wire::iscsi::negotiate::Parameters;
 use wire::iscsi::{Request, Serial, TargetSn};
 
 use super::conn::Ended;
+use super::conn::stream::Wire;
 use super::serving::Core;
 use super::session::{Session, Start};
 use super::targets::Target;
-use super::conn::stream::Wire;
 
 /// A session of a target whose TSIH is not known yet.
 const NO_SESSION: u16 = 0;

@@ -7,14 +7,16 @@
 //!   `nop`: by PDU. [`state`]: what is pure of it.
 //! - [`scsi`]: commands. [`unit`]: what they are carried out on. [`run`]: where they may block.
 //! - [`targets`]: which units an initiator sees, and how it signs in. `status`: errors.
-//!   [`settings`]: what can be set.
+//!   [`settings`] and [`node`]: what can be set and seen. [`ops`]: commands in statistics.
 
 pub mod conn;
 mod data_in;
 mod data_out;
 mod dispatch;
 pub mod login;
+pub mod node;
 mod nop;
+pub mod ops;
 pub mod run;
 pub mod scsi;
 pub mod serving;
@@ -30,12 +32,10 @@ pub mod unit;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use probe::hub::Hub;
-
 use self::settings::Settings;
 use self::state::sessions::Sessions;
 use self::targets::Targets;
-use crate::transport::Budgets;
+use crate::exec::Engine;
 
 /// The service: the same over all its starts.
 pub struct Iscsi {
@@ -43,10 +43,8 @@ pub struct Iscsi {
     pub targets: Targets,
     /// Who is there.
     pub sessions: Arc<Sessions>,
-    /// Where operations are written down.
-    pub hub: Arc<Hub>,
-    /// How much of everything may be in use, and is.
-    pub budgets: Arc<Budgets>,
+    /// What accepts connections, and holds the budgets and the probe.
+    pub engine: Arc<Engine>,
     /// Logins that went well, and those that were refused, so far.
     pub logins: AtomicU64,
     /// See `logins`.
@@ -58,12 +56,11 @@ pub struct Iscsi {
 
 impl Iscsi {
     /// The service without targets.
-    pub fn new(hub: Arc<Hub>, budgets: Arc<Budgets>, settings: Settings) -> Arc<Self> {
+    pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
             targets: Targets::default(),
             sessions: Arc::default(),
-            hub,
-            budgets,
+            engine,
             logins: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
             digest_errors: AtomicU64::new(0),

@@ -4,8 +4,8 @@ use wire::iscsi::nop::{NopIn, NopOut};
 use wire::iscsi::{Bhs, RESERVED_TAG};
 
 use super::conn::Ended;
-use super::session::Session;
 use super::conn::stream::Wire;
+use super::session::Session;
 
 impl Session {
     /// A ping of the initiator, which is answered with what it brought, or its answer to ours.

@@ -11,7 +11,7 @@ use base::clock::{monotonic_ns, stamp};
 use base::limits::{
     ISCSI_COMMANDS_MAX, ISCSI_LOGOUT_TIME_MAX, ISCSI_NOP_AFTER, ISCSI_NOP_TIME_MAX,
 };
-use probe::op::OpRecord;
+use probe::op::{OpRecord, Protocol};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use vfs::lun::reservations::Port;
@@ -21,6 +21,7 @@ use wire::iscsi::reject::{Reject, RejectReason};
 use wire::iscsi::tmf::TmfOutcome;
 use wire::iscsi::{Bhs, Digests, RESERVED_TAG, Serial, TargetSn};
 
+use super::conn::stream::{Wire, header};
 use super::scsi::Done;
 use super::serving::Core;
 use super::state::gather::{Bounds, Gather};
@@ -29,13 +30,9 @@ use super::state::tasks::{Mark, Verdict};
 use super::state::window::Window;
 use super::targets::{Joined, Target};
 use super::unit::Unit;
-use super::conn::stream::{Wire, header};
 use super::{scsi, status};
 use crate::transport::budget::Held;
 use crate::transport::buffers::ReplyBuf;
-
-/// Number of the protocol in statistics.
-const PROTOCOL: u8 = 10;
 
 /// What a session begins with.
 pub(super) struct Start {
@@ -66,6 +63,8 @@ pub(super) struct About {
     pub expected: u32,
     /// R2Ts that were sent for it.
     pub asked: u32,
+    /// Number of its unit.
+    pub lun: Option<u16>,
     /// How it is written down.
     pub record: OpRecord,
     /// When it came.
@@ -142,7 +141,7 @@ pub(super) struct Session {
 impl Session {
     pub fn new(core: &Rc<Core>, seat: Seat, start: Start) -> Self {
         let Start { port, target, parameters, first, stat_sn, addresses } = start;
-        let client = core.iscsi.hub.clients().intern(addresses.0.ip());
+        let client = core.engine.hub.clients().intern(addresses.0.ip());
         Self {
             core: Rc::clone(core),
             seat,
@@ -241,7 +240,7 @@ impl Session {
         let runs = !self.running.is_empty();
         tokio::select! {
             Some(done) = self.running.join_next(), if runs => {
-                self.core.iscsi.budgets.count_panic(&done);
+                self.core.engine.budgets.count_panic(&done);
                 self.ready.extend(done);
                 Event::Finished
             }
@@ -253,7 +252,7 @@ impl Session {
     /// Answers what has ended.
     pub fn collect(&mut self, wire: &mut Wire) {
         while let Some(done) = self.running.try_join_next() {
-            self.core.iscsi.budgets.count_panic(&done);
+            self.core.engine.budgets.count_panic(&done);
             self.ready.extend(done);
         }
         for finished in std::mem::take(&mut self.ready) {
@@ -310,24 +309,23 @@ impl Session {
     /// Writes down how a command went.
     pub fn measure(&self, about: &About, done: &Done, moved: usize) {
         let done_ns = stamp();
-        self.core.meter.finish(&OpRecord {
+        self.core.record_message(&OpRecord {
             done_ns,
             latency_ns: done_ns.saturating_sub(about.arrived_ns),
             status: status::number(done.status, done.sense.as_ref()),
             bytes: u32::try_from(moved).unwrap_or(u32::MAX),
             ..about.record
         });
-        self.core.budget.count_taken();
     }
 
     /// The record of a command that begins.
-    pub fn record(&self, op: u8, lun: u16) -> OpRecord {
+    pub fn record(&self, opcode: u8) -> OpRecord {
         OpRecord {
             client: self.client,
             user: probe::names::NO_USER,
-            share: lun.saturating_add(1),
-            protocol: PROTOCOL,
-            op,
+            share: probe::names::NO_SHARE,
+            protocol: Protocol::Iscsi as u8,
+            op: super::ops::number(opcode),
             core: self.core.id,
             ..OpRecord::default()
         }

@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use probe::hub::{Hub, HubOptions};
+use vfs::flush::FlushGroup;
 use vfs::lun::Medium;
 use vfs::lun::mapping::Initiators;
 use vfs::lun::mem::MemMedium;
@@ -17,6 +18,8 @@ use super::settings::Settings;
 use super::targets::{SignIn, Target};
 use super::unit::{Identity, Unit, UnitSettings};
 use super::{Iscsi, serving};
+use crate::exec::Engine;
+use crate::pool::{Pool, PoolLimits};
 use crate::transport::budget::Limits;
 use crate::transport::{Budgets, Runtimes, Tasks, listener};
 
@@ -39,7 +42,10 @@ impl Bench {
     fn new(units: u8, sign_in: SignIn) -> Self {
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let budgets = Arc::new(Budgets::new(Limits::default()));
-        let iscsi = Iscsi::new(hub, budgets, Settings::default());
+        let pool = Pool::start(PoolLimits::default()).expect("threads");
+        let flush = Arc::new(FlushGroup::start().expect("threads"));
+        let engine = Engine::new(pool, flush, budgets, hub);
+        let iscsi = Iscsi::new(engine, Settings::default());
         let target = Target::new(TARGET, sign_in);
         let media: Vec<_> = (0..units).map(|_| Arc::new(MemMedium::new(32 << 20))).collect();
         for (number, medium) in (0..).zip(&media) {

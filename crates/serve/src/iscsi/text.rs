@@ -12,9 +12,9 @@ use wire::iscsi::text::{TextRequest, TextResponse};
 use wire::iscsi::{Bhs, RESERVED_TAG};
 
 use super::conn::Ended;
+use super::conn::stream::Wire;
 use super::session::Session;
 use super::targets::{PORTAL_GROUP, Target};
-use super::conn::stream::Wire;
 
 /// An exchange of text that goes over several PDUs.
 pub(super) struct Exchange {

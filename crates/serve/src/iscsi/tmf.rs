@@ -12,11 +12,11 @@ use wire::iscsi::tmf::{Function, TmfOutcome, TmfRequest, TmfResponse};
 use wire::scsi::Asc;
 use wire::scsi::lun::Lun;
 
+use super::conn::stream::Wire;
 use super::session::{Finished, Session};
 use super::state::sessions::Order;
 use super::state::tasks::{Mark, Verdict};
 use super::unit::Unit;
-use super::conn::stream::Wire;
 
 /// What a function waits for on a unit: tasks that run, and ranges that are held.
 pub(super) type Waits = Vec<(Arc<Unit>, Vec<Arc<Mark>>, Vec<u64>)>;

@@ -69,6 +69,7 @@ impl Announcement<'_> {
                 text += &access.note.as_deref().map_or(String::new(), |note| field("", note));
             }
         }
+        text += &self.luns();
         text += &field("watch it", &admin);
         text +=
             &field("", &format!("certificate SHA-256 {}", self.running.certificates.fingerprint()));
@@ -79,6 +80,22 @@ impl Announcement<'_> {
             text += &field("end", "Ctrl-C, or SIGTERM to this process");
         }
         out::print(&text)
+    }
+
+    /// How logical units are used. The secret in it lets initiators in, so that it is in no log.
+    fn luns(&self) -> String {
+        let mut text = String::new();
+        for (name, lines) in self.running.storage.services().iscsi.ways() {
+            if self.logged {
+                text += &field("iscsi", &format!("the unit {name}"));
+                continue;
+            }
+            let mut title = format!("iscsi {name}");
+            for line in lines {
+                text += &field(&std::mem::take(&mut title), &line);
+            }
+        }
+        text
     }
 
     /// How to sign in. What lets anybody in goes to the terminal, and into no log: a first password

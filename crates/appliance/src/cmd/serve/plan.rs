@@ -12,6 +12,7 @@ use base::protocol::ports::ADMIN;
 use control::state;
 use control::tree::Override;
 use service::listen::Listens;
+use service::luns::{self, LunGiven};
 use vfs::share::rules::Rules;
 
 use super::exports::Exports;
@@ -43,6 +44,8 @@ pub struct Plan {
     pub read_only: bool,
     /// What the options decide of NFS.
     pub nfs_given: Vec<Override>,
+    /// Logical units that are to be there.
+    pub luns: Vec<LunGiven>,
     /// Where the export rules come from.
     pub exports: Exports,
     /// The export rules, as they are now.
@@ -81,10 +84,18 @@ impl Plan {
             announce_json: args.announce.is_some(),
             read_only: args.read_only,
             nfs_given: settings::given(args),
+            luns: args.luns.iter().map(|text| lun(text)).collect::<Result<_, _>>()?,
             rules,
             exports,
         })
     }
+}
+
+/// `NAME=SIZE`.
+fn lun(text: &str) -> Result<LunGiven, Failure> {
+    luns::parse(text).map_err(|failed| {
+        Failure::usage(&format!("read --lun {text}"), failed, "write --lun NAME=10G")
+    })
 }
 
 /// Keys must not be served; a state directory below the share is hidden, one around it cannot be.

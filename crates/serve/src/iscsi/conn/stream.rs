@@ -45,7 +45,7 @@ pub(in crate::iscsi) struct Wire {
 impl Wire {
     /// A connection in its login: no digests, short data segments.
     pub fn new(core: &Rc<Core>, stream: TcpStream, data_max: usize) -> Self {
-        let pace = core.iscsi.budgets.limits().pace;
+        let pace = core.engine.budgets.limits().pace;
         Self {
             core: Rc::clone(core),
             stream,

@@ -1,0 +1,32 @@
+//! iSCSI in the one tree: settings and state of the service. The crate `service` applies changes.
+
+use ::base::limits::{ISCSI_NAME_MAX, ISCSI_SESSIONS_MAX};
+use ::base::node::{Context, Kind, Property, Shape, service};
+
+static LINE: Kind = Kind::Text { max: 2 * ISCSI_NAME_MAX, shape: Shape::Line };
+
+/// `/configuration/services/iscsi`.
+pub static NODE: Context =
+    Context::new("iscsi", "iSCSI", "Serves logical units to initiators of iSCSI.", "services")
+        .statistics(&["iscsi.ops[op]", "iscsi.bytes[client]"])
+        .actions(&[service::RESTART])
+        .properties(::base::service_properties![
+            Property::state(
+                "target",
+                "Target",
+                Kind::Text { max: ISCSI_NAME_MAX, shape: Shape::Line },
+                "The iSCSI name of the target.",
+            ),
+            Property::state(
+                "luns",
+                "Logical units",
+                Kind::List { of: &LINE, max: ::base::limits::LUNS_MAX },
+                "Logical units: number, name, size, and whether a flush has failed.",
+            ),
+            Property::state(
+                "sessions",
+                "Sessions",
+                Kind::List { of: &LINE, max: ISCSI_SESSIONS_MAX },
+                "Initiators that are logged in, each with its address.",
+            ),
+        ]);
