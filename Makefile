@@ -4,7 +4,7 @@
 #   make run DIR=…    serve a directory
 #   make test         the gate: every deterministic check (docs/testing.md)
 #   make test-long    what runs long, at random, or measures the machine; NAME="fuzz soak", LIST=1 lists the names
-#   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus (docs/testing.md)
+#   make conformance  a foreign test suite: SUITE=pynfs DIR=CHECKOUT, SUITE=litmus, SUITE=iscsi (docs/testing.md)
 #   make check        the quick part of it: format, lints, tidy, licences
 #   make bench        measure the published figures (bench/README.md)
 #   make deb          build the Debian package, target/debian/plimsoll_*.deb (docs/howto/install.md)
