@@ -4,7 +4,7 @@
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
 use wire::scsi::{Asc, Sense, SenseKey};
 
-use super::write::put_held;
+use super::write::{must_be_durable, put_held};
 use super::{
     Done, Fail, Outcome, Request, bad_field, bytes_of, illegal, read_failed, writable, write_failed,
 };
@@ -13,12 +13,13 @@ use super::{
 const PIECE: usize = 1 << 20;
 
 /// MISCOMPARE, with the first byte that differs.
-fn miscompare(at: usize) -> Fail {
+pub(super) fn miscompare(at: usize) -> Fail {
     let sense = Sense::new(SenseKey::MISCOMPARE, Asc::MISCOMPARE);
     Fail::Sense(sense.with_information(at as u64))
 }
 
-fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
+/// The first byte that differs.
+pub(super) fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
     if one == other {
         return None;
     }
@@ -42,10 +43,7 @@ pub(super) fn compare_and_write(
     if u64::from(request.limit) != 2 * length || data.len() as u64 != 2 * length {
         return Err(bad_field(13));
     }
-    let durable = io.force_unit_access || !unit.write_cache();
-    if durable && !may_block {
-        return Err(Fail::WouldBlock);
-    }
+    let durable = must_be_durable(unit, io.force_unit_access, may_block)?;
     let (expect, new) = data.split_at_checked(length as usize).unwrap_or((data, &[]));
     if new.is_empty() {
         return Ok(Done::good(0));
@@ -68,10 +66,7 @@ pub(super) fn or_write(request: &Request, io: Io, data: &[u8], may_block: bool) 
     if data.len() as u64 != length {
         return Err(illegal(Asc::INVALID_FIELD_IN_INFORMATION_UNIT));
     }
-    let durable = io.force_unit_access || !unit.write_cache();
-    if durable && !may_block {
-        return Err(Fail::WouldBlock);
-    }
+    let durable = must_be_durable(unit, io.force_unit_access, may_block)?;
     if data.is_empty() {
         return Ok(Done::good(0));
     }

@@ -461,6 +461,36 @@ fn a_reservation_keeps_others_out() {
     assert!(write(0).is_ok(), "it went with its session");
 }
 
+/// A unit of a copy, by its number.
+fn copy_target(number: u8) -> CopyTarget {
+    CopyTarget {
+        is_null: false,
+        device_type: 0,
+        code_set: 1,
+        association: 0,
+        kind: 3,
+        length: 16,
+        designator: std::array::from_fn(|n| if n < 16 { 0x60 | number } else { 0 }),
+        pad: false,
+        block: BLOCK as u32,
+    }
+}
+
+/// A copy of so many blocks within the first unit.
+fn copy_segment((source_lba, destination_lba, count): (u64, u64, u16)) -> Segment {
+    let (source, destination) = (0, 0);
+    let (counts_destination, concatenate) = (false, false);
+    Segment {
+        counts_destination,
+        concatenate,
+        source,
+        destination,
+        count,
+        source_lba,
+        destination_lba,
+    }
+}
+
 #[test]
 fn a_copy_goes_between_units_and_is_told() {
     let bench = Bench::new();
@@ -471,29 +501,9 @@ fn a_copy_goes_between_units_and_is_told() {
     assert_eq!(bench.asc(Cdb::TestUnitReady, &[]).1, Asc::REPORTED_LUNS_CHANGED);
     bench.good(Cdb::Write(io(0, 8)), &[5; 8 * BLOCK]);
     let copy = |to: u8, destination_lba, list_id| {
-        let target = |number: u8| CopyTarget {
-            is_null: false,
-            device_type: 0,
-            code_set: 1,
-            association: 0,
-            kind: 3,
-            length: 16,
-            designator: std::array::from_fn(|n| if n < 16 { 0x60 | number } else { 0 }),
-            pad: false,
-            block: BLOCK as u32,
-        };
-        let segment = Segment {
-            counts_destination: false,
-            concatenate: false,
-            source: 0,
-            destination: 1,
-            count: 8,
-            source_lba: 0,
-            destination_lba,
-        };
-        let targets = vec![target(0), target(to)];
-        let (list_id, segments) = (list_id, vec![segment]);
-        let copy = Copy { list_id, targets, segments, ..Copy::default() };
+        let targets = vec![copy_target(0), copy_target(to)];
+        let segment = Segment { destination: 1, ..copy_segment((0, destination_lba, 8)) };
+        let copy = Copy { list_id, targets, segments: vec![segment], ..Copy::default() };
         let mut list = Vec::new();
         copy.put(&mut list);
         let list_length = list.len() as u32;

@@ -1,9 +1,10 @@
 //! WRITE and WRITE AND VERIFY (SBC-4 §5.40 to §5.52).
 
 use wire::scsi::cdb::{Compare, Io, VerifyIo};
-use wire::scsi::{Asc, Sense, SenseKey};
 
+use super::compare::{difference, miscompare};
 use super::{Done, Fail, Outcome, Request, bytes_of, read_failed, writable, write_failed};
+use crate::iscsi::unit::Unit;
 
 /// WRITE. The initiator may have sent less than the command has; then so much is written (RFC 7143
 /// §11.4.5.1: the residual says so).
@@ -24,10 +25,7 @@ pub(super) fn put(
     may_block: bool,
 ) -> Result<(), Fail> {
     let unit = &request.unit;
-    let durable = durable || !unit.write_cache();
-    if durable && !may_block {
-        return Err(Fail::WouldBlock);
-    }
+    let durable = must_be_durable(unit, durable, may_block)?;
     if data.is_empty() {
         return Ok(());
     }
@@ -37,7 +35,16 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The same for who holds the range.
+/// Whether a write goes to disk: by FUA, or without a write cache. On a connection's thread it
+/// would block then.
+pub(super) fn must_be_durable(unit: &Unit, asked: bool, may_block: bool) -> Result<bool, Fail> {
+    match asked || !unit.write_cache() {
+        true if !may_block => Err(Fail::WouldBlock),
+        durable => Ok(durable),
+    }
+}
+
+/// As [`put`], for who holds the range.
 pub(super) fn put_held(
     request: &Request,
     offset: u64,
@@ -74,10 +81,9 @@ pub(super) fn write_and_verify(
     let mut back = vec![0; data.len()];
     unit.medium.read(offset, &mut back, may_block).map_err(read_failed)?;
     if io.compare == Compare::Each
-        && let Some(at) = back.iter().zip(data).position(|(one, other)| one != other)
+        && let Some(at) = difference(&back, data)
     {
-        let sense = Sense::new(SenseKey::MISCOMPARE, Asc::MISCOMPARE);
-        return Err(Fail::Sense(sense.with_information(at as u64)));
+        return Err(miscompare(at));
     }
     Ok(Done::good(length))
 }

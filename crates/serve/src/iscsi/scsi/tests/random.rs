@@ -92,28 +92,9 @@ fn change(bench: &Bench, model: &mut Model, random: &mut SeededRandom) {
     }
 }
 
-fn copy(bench: &Bench, (source_lba, destination_lba, count): (u64, u64, u16)) {
-    let target = CopyTarget {
-        is_null: false,
-        device_type: 0,
-        code_set: 1,
-        association: 0,
-        kind: 3,
-        length: 16,
-        designator: std::array::from_fn(|n| if n < 16 { 0x60 } else { 0 }),
-        pad: false,
-        block: BLOCK as u32,
-    };
-    let segment = Segment {
-        counts_destination: false,
-        concatenate: false,
-        source: 0,
-        destination: 0,
-        count,
-        source_lba,
-        destination_lba,
-    };
-    let copy = Copy { targets: vec![target], segments: vec![segment], ..Copy::default() };
+fn copy(bench: &Bench, blocks: (u64, u64, u16)) {
+    let (targets, segments) = (vec![copy_target(0)], vec![copy_segment(blocks)]);
+    let copy = Copy { targets, segments, ..Copy::default() };
     let mut list = Vec::new();
     copy.put(&mut list);
     bench.good(Cdb::ExtendedCopy { list_length: list.len() as u32 }, &list);
