@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use e2e::api::{Api, now};
 use e2e::nfs3;
 use e2e::nfs4::pipe::Pipe;
 use e2e::tcp::HERE;
@@ -52,16 +51,6 @@ fn administration(scene: &Scene, _number: u64) -> Result<(), String> {
     if code == 200 { Ok(()) } else { Err(body.to_string()) }
 }
 
-/// What the server has allocated, in the first whole second from now.
-fn heap(api: &Api) -> u64 {
-    let second = now() + 1;
-    api.wait_for_second(second);
-    match api.count("server.heap_bytes", (second, second + 1)) {
-        0 => panic!("the server does not count what it has allocated"),
-        bytes => bytes,
-    }
-}
-
 #[test]
 fn a_client_that_has_gone_leaves_no_memory_behind() {
     let scene = Scene::new("leaks");
@@ -81,9 +70,9 @@ fn a_client_that_has_gone_leaves_no_memory_behind() {
     };
     for (name, life) in kinds {
         live(life, name, WARM);
-        let (began, before) = (Instant::now(), heap(&scene.api));
+        let (began, before) = (Instant::now(), scene.api.heap());
         live(life, name, LIVES);
-        let (after, seconds) = (heap(&scene.api), began.elapsed().as_secs_f64());
+        let (after, seconds) = (scene.api.heap(), began.elapsed().as_secs_f64());
         let grown = after.saturating_sub(before);
         let most = LIVES * LEFT_MAX + (HISTORY * seconds) as u64;
         println!("{name}: {before} bytes, {after} after {LIVES} lives in {seconds:.1} s");

@@ -160,13 +160,16 @@ fn clients_that_read_nothing_cannot_take_the_memory() {
     group.take(scene.server.pid());
     let idle = |scene: &Scene| scene.api.budget("server.bytes_in_flight").0;
     let before = idle(&scene);
-    let mut resident = Vec::new();
+    let (mut resident, mut allocated) = (Vec::new(), Vec::new());
     for number in 0..ROUNDS[usize::from(!measures())] {
         round(&scene, number as u64);
         wait_for("the account as before", GONE, || (idle(&scene) == before).then_some(()));
         resident.push(memory(scene.server.pid(), "VmRSS"));
+        allocated.push(scene.api.heap());
     }
-    let mib: Vec<u64> = resident.iter().map(|bytes| bytes >> 20).collect();
+    let mib = |all: &[u64]| all.iter().map(|bytes| bytes >> 20).collect::<Vec<_>>();
+    println!("allocated MiB after each round: {:?}", mib(&allocated));
+    let mib = mib(&resident);
     println!("resident MiB after each round: {mib:?}");
     let (first, last) = (resident.first(), resident.last());
     let grown = last.zip(first).map_or(0, |(last, first)| last.saturating_sub(*first));

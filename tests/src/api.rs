@@ -114,6 +114,19 @@ impl Api {
         (one["used"].as_u64().expect("used"), one["limit"].as_u64().expect("a limit"))
     }
 
+    /// Bytes that the server has allocated, in the first whole second from now.
+    ///
+    /// # Panics
+    /// When the server does not count them.
+    pub fn heap(&self) -> u64 {
+        let second = now() + 1;
+        self.wait_for_second(second);
+        match self.count("server.heap_bytes", (second, second + 1)) {
+            0 => panic!("the server does not count what it has allocated"),
+            bytes => bytes,
+        }
+    }
+
     /// A data object; `more` is appended to the query, as in `&source=recorder`.
     ///
     /// # Panics

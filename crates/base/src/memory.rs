@@ -27,5 +27,28 @@ pub fn allocated() -> Option<u64> {
     None
 }
 
+/// Freed bytes after which memory is given back: below it, keeping it costs less than asking for it
+/// again.
+const FREED_MIN: u64 = 32 << 20;
+
+/// Decides when to give memory back: when this much less is allocated than at the most since the
+/// last time.
+#[derive(Debug, Default)]
+pub struct Trim {
+    most: u64,
+}
+
+impl Trim {
+    /// Gives memory back if `allocated` has fallen far enough; whether it did.
+    pub fn observe(&mut self, allocated: u64) -> bool {
+        let fallen = self.most.saturating_sub(allocated) >= FREED_MIN;
+        if fallen {
+            give_back();
+        }
+        self.most = if fallen { allocated } else { self.most.max(allocated) };
+        fallen
+    }
+}
+
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests;

@@ -274,6 +274,7 @@ impl Storage {
             parts: self.parts.clone(),
             nfs: self.services.nfs.clone(),
             tls: self.services.nfs.tls_reporter(),
+            trim: base::memory::Trim::default(),
         })
     }
 }
@@ -293,6 +294,8 @@ struct Keeper {
     parts: Arc<Parts>,
     nfs: Arc<Nfs>,
     tls: Reporter,
+    /// What many clients made the server hold goes back to the system when they have gone.
+    trim: base::memory::Trim,
 }
 
 impl Sampler for Keeper {
@@ -311,6 +314,7 @@ impl Sampler for Keeper {
         gauges.stale_handles.set(files.cold_stale);
         if let Some(bytes) = base::memory::allocated() {
             gauges.heap_bytes.set(bytes);
+            self.trim.observe(bytes);
         }
         gauges.flushes.set(flushes.flushes);
         gauges.flush_waiters.set(flushes.waiting);

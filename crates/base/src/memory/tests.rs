@@ -21,3 +21,12 @@ fn freed_memory_goes_back_to_the_system() {
     assert!(before.saturating_sub(after) > BYTES / 2, "{before} bytes have become {after}");
     assert_eq!(last.map(|piece| piece.len()), Some(4000));
 }
+
+#[test]
+fn memory_is_given_back_once_for_each_fall() {
+    let mut trim = Trim::default();
+    let seen: Vec<bool> =
+        [10, 100, 90, 60, 60, 30, 70, 40].map(|mib| trim.observe(mib << 20)).to_vec();
+    assert_eq!(seen, [false, false, false, true, false, false, false, false]);
+    assert!(trim.observe(30 << 20), "40 MiB less than the most since");
+}
