@@ -3,8 +3,10 @@
 //!
 //! - [`case`]: what is moved, how. [`tree`]: the files. [`transfer`]: one turn.
 //! - [`peers`], [`ours`]: how each is started. [`daemons`]: their configurations.
+//! - [`builds`]: two builds of this server in turn.
 //! - [`tools`]: the same by curl and OpenSSH's sftp. [`table`]: the figures, and what is lost.
 
+pub mod builds;
 mod case;
 mod daemons;
 mod ours;

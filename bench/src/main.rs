@@ -5,6 +5,7 @@
 //! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
+//! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
 //! - `bench generator`: the lab client's CPU per operation, beside a C load client if one is given.
 //!
 //! `bench/README.md` holds the figures and says how to repeat them.
@@ -20,6 +21,7 @@ mod generator;
 mod group;
 mod load;
 mod many;
+mod paired;
 mod peers;
 mod poll;
 mod programs;
@@ -88,6 +90,8 @@ enum What {
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
     },
+    /// Two builds of this server in turn: what a change costs.
+    Paired(paired::Arguments),
     /// The lab's client beside a C load client (`--c-client PATH`).
     Generator {
         /// A load client with the options --url --op --bs --conns --depth --secs that prints JSON
@@ -130,6 +134,7 @@ fn main() -> ExitCode {
         What::Files(wanted) => files::run(&cli, wanted),
         What::Distance(wanted) => distance::run(&cli, wanted),
         What::Analytics { pairs, seconds } => analytics::run(&cli, *pairs, *seconds),
+        What::Paired(arguments) => paired::run(&cli, arguments),
         What::Generator { c_client, rounds, seconds } => {
             generator::run(&cli, c_client.as_deref(), *rounds, *seconds)
         }

@@ -29,15 +29,37 @@ pub enum Uploads {
     InPlace,
 }
 
+impl Uploads {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Whole => OURS,
+            Self::InPlace => "plimsoll in place",
+        }
+    }
+}
+
 /// Starts the server.
 ///
 /// # Errors
 /// When it does not announce itself, or refuses its settings.
 pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
-    let (name, services) = match uploads {
-        Uploads::Whole => (OURS, &PROTOCOLS[..]),
+    start_as(binary, tree, uploads, uploads.name())
+}
+
+/// Starts the server with a name of its own: several builds on one tree.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_as(
+    binary: &Path,
+    tree: &Tree,
+    uploads: Uploads,
+    name: &'static str,
+) -> io::Result<Peer> {
+    let services = match uploads {
+        Uploads::Whole => &PROTOCOLS[..],
         // HTTP has no such setting.
-        Uploads::InPlace => ("plimsoll in place", &[Scheme::Ftp, Scheme::Ftps, Scheme::Sftp][..]),
+        Uploads::InPlace => &[Scheme::Ftp, Scheme::Ftps, Scheme::Sftp][..],
     };
     let own = tree.base.join(name.replace(' ', "-"));
     let state = own.join("state").display().to_string();
@@ -66,7 +88,8 @@ pub fn start(binary: &Path, tree: &Tree, uploads: Uploads) -> io::Result<Peer> {
     let share = share.ok_or_else(|| io::Error::other(format!("no share in {line:?}")))?;
     set(binary, &state, uploads)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let mut peer = Peer { name, version, ways: Vec::new(), group, uploads_only: name != OURS };
+    let mut peer =
+        Peer { name, version, ways: Vec::new(), group, uploads_only: uploads == Uploads::InPlace };
     for protocol in services {
         let port = offset + protocol.port();
         peer.ways.push(peers::way(*protocol, port, share, "aes128-gcm")?);

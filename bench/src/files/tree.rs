@@ -58,6 +58,20 @@ impl Tree {
     /// # Errors
     /// When there is no room.
     pub fn make(base: &Path, wanted: &Wanted) -> io::Result<Self> {
+        let tree = Self::empty(base)?;
+        for case in case::all(wanted) {
+            for case in [tree.warm(&case), case] {
+                tree.fill(&tree.down(&case), &case)?;
+            }
+        }
+        Ok(tree)
+    }
+
+    /// Makes the folders alone.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn empty(base: &Path) -> io::Result<Self> {
         let mut block = vec![0; BLOCK];
         SeededRandom::new(1971).fill(&mut block);
         let (base, root) = (base.to_owned(), base.join("files"));
@@ -68,11 +82,6 @@ impl Tree {
             fs::set_permissions(&folder, fs::Permissions::from_mode(EVERYBODY))?;
         }
         fs::set_permissions(&tree.base, fs::Permissions::from_mode(0o755))?;
-        for case in case::all(wanted) {
-            for case in [tree.warm(&case), case] {
-                tree.fill(&tree.down(&case), &case)?;
-            }
-        }
         Ok(tree)
     }
 
