@@ -4,7 +4,7 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 use vfs::status::Status;
@@ -23,12 +23,15 @@ impl Budgets {
         })
     }
 
-    /// Runs a handler that waits; it is not asked again after a panic.
+    /// Runs a handler that waits; it is not asked again after a panic. It is pinned by its caller:
+    /// passed by value, the whole of it would be copied at each level and held twice.
     ///
     /// # Errors
     /// [`Status::Fault`] if it panics.
-    pub async fn contain_async<F: Future>(&self, run: F) -> Result<F::Output, Status> {
-        let mut run = pin!(run);
+    pub async fn contain_async<F: Future>(
+        &self,
+        mut run: Pin<&mut F>,
+    ) -> Result<F::Output, Status> {
         std::future::poll_fn(move |cx| match self.contain(|| run.as_mut().poll(cx)) {
             Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
             Ok(Poll::Pending) => Poll::Pending,

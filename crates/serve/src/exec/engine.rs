@@ -1,6 +1,7 @@
 //! Where an operation is tried, queued, flushed and completed.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use base::clock::stamp;
@@ -50,11 +51,11 @@ impl Engine {
     }
 
     /// Tries a step of an operation that waits without blocking its thread; it is not polled again
-    /// after a panic.
+    /// after a panic. It is pinned by its caller and not copied.
     ///
     /// # Errors
     /// [`Status::Fault`] if it panics, which is counted.
-    pub async fn attempt_async<F: Future>(&self, step: F) -> Result<F::Output, Status> {
+    pub async fn attempt_async<F: Future>(&self, step: Pin<&mut F>) -> Result<F::Output, Status> {
         self.budgets.contain_async(step).await
     }
 

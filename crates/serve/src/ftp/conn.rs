@@ -311,7 +311,7 @@ impl Conn {
         let flow = Flow::new(&core, (span, transfer), ear);
         let mut abort = false;
         let outcome = {
-            let work = run(&core, &who, maker, (job.work, job.ascii), &flow);
+            let work = pin!(run(&core, &who, maker, (job.work, job.ascii), &flow));
             let mut run = pin!(core.engine.attempt_async(work));
             let mut over = pin!(must_end(&core, &who, self.ending.clone()));
             let mut is_over = false;

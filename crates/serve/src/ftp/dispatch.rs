@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -175,7 +176,7 @@ pub(super) async fn answer(s: &mut Session, parsed: Parsed<'_>) -> Next {
     let done = match (parsed.request, parsed.verb) {
         (Ok(request), _) => {
             let core = Rc::clone(&s.core);
-            let done = core.engine.attempt_async(permitted(s, request)).await;
+            let done = core.engine.attempt_async(pin!(permitted(s, request))).await;
             done.unwrap_or_else(|status| Err(status.into()))
         }
         (Err(error), None) => Err(error.into()),

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ impl Answer {
 /// Answers a request that came at `arrived_ns`: with 500 if that panics.
 pub async fn answer(peer: &Peer, request: Request<'_>, arrived_ns: u64) -> Answer {
     let span = peer.core.begin_at(peer.client, request.method as u8, arrived_ns);
-    let answered = peer.core.engine.attempt_async(judge(peer, request, span)).await;
+    let answered = peer.core.engine.attempt_async(pin!(judge(peer, request, span))).await;
     answered.unwrap_or_else(|status| {
         let response = safe(status.into());
         Answer { response, exchange: None, span }
@@ -184,7 +185,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
     if let Some(own) = &own
         && !own.starts_with(upload::OWN)
     {
-        let response = page_itself(peer, request).await;
+        let response = Box::pin(page_itself(peer, request)).await;
         return Answer { response: safe(response), exchange: None, span };
     }
     let mut caller = match auth::caller(peer, &request).await {
@@ -206,7 +207,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
         transfer: RefCell::default(),
     });
     let challenge = may_sign_in(peer, &exchange).then(|| auth::challenge(peer, &request));
-    let handled = peer.core.engine.attempt_async(handle(&exchange, request)).await;
+    let handled = peer.core.engine.attempt_async(pin!(handle(&exchange, request))).await;
     let mut response = handled.unwrap_or_else(|status| exchange.refuse(status));
     if response.status == 403
         && let Some(challenge) = challenge
@@ -294,20 +295,21 @@ async fn page_itself(peer: &Peer, request: Request<'_>) -> Response {
 pub async fn handle(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
     let uploads = [OWN, upload::OWN].concat();
     if request.target.path.starts_with(&uploads) {
-        return upload::goes_on(cx, request).await;
+        return Box::pin(upload::goes_on(cx, request)).await;
     }
+    // What is rare and large has memory of its own: all are parts of the same future.
     match request.method {
         Method::Get | Method::Head => get::get(cx, &request).await,
         Method::Options if cx.settings.webdav => dav::offer(Response::new(200)),
         Method::Options => Response::new(204).with("allow", ALLOW),
-        Method::Put => put::put(cx, request).await,
-        Method::Post => upload::begin(cx, &request).await,
+        Method::Put => Box::pin(put::put(cx, request)).await,
+        Method::Post => Box::pin(upload::begin(cx, &request)).await,
         // These are for the page, too.
-        Method::Delete | Method::Mkcol | Method::Move => dav::exchange(cx, request).await,
+        Method::Delete | Method::Mkcol | Method::Move => Box::pin(dav::exchange(cx, request)).await,
         Method::Propfind | Method::Proppatch | Method::Copy | Method::Lock | Method::Unlock
             if cx.settings.webdav =>
         {
-            dav::exchange(cx, request).await
+            Box::pin(dav::exchange(cx, request)).await
         }
         _ => status::plain(405, "").with("allow", ALLOW),
     }

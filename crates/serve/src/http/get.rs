@@ -44,7 +44,7 @@ pub async fn get(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
         let there = format!("{}/{mark}{query}", percent_encode(&request.target.path));
         return Response::new(308).with("location", there);
     }
-    listing::directory(cx, request, (&path, node)).await
+    Box::pin(listing::directory(cx, request, (&path, node))).await
 }
 
 async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, Node)) -> Response {

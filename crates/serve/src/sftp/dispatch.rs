@@ -1,7 +1,7 @@
 //! What a request is: whom it waits for, which function does it, and what is measured of it.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use base::limits::{SFTP_GATHER_BYTES, SFTP_IO_MAX};
@@ -106,7 +106,7 @@ impl Gathered {
     async fn run(self, s: Rc<Session>) -> Answer {
         let Self { file, offset, data, parts } = self;
         let held = data.len();
-        let written = s.core.engine.attempt_async(io::write(&s, &file, offset, data)).await;
+        let written = s.core.engine.attempt_async(pin!(io::write(&s, &file, offset, data))).await;
         let outcome = written.unwrap_or_else(|status| Ok(file.changed::<u64>(Err(status))?));
         file.note_written(&outcome, held);
         let mut reply = s.core.buffers.take_reply();
@@ -241,7 +241,7 @@ impl Session {
                 let footprint = Footprint::file(file.part(args.offset, held as u64, false));
                 let s = Rc::clone(self);
                 let running = async move {
-                    let read = io::read(&s, &file, (id, args.offset, args.len));
+                    let read = pin!(io::read(&s, &file, (id, args.offset, args.len)));
                     let read = s.core.engine.attempt_async(read).await;
                     let read = read.unwrap_or_else(|status| Err(status.into()));
                     file.note_read(args.offset, &read);
@@ -267,8 +267,10 @@ impl Session {
                 let running = async move {
                     let mut seen = None;
                     let changes = asked.changes();
-                    let said = run(&s, id, asked, &mut seen);
-                    let said = s.core.engine.attempt_async(said).await;
+                    let said = {
+                        let said = pin!(run(&s, id, asked, &mut seen));
+                        s.core.engine.attempt_async(said).await
+                    };
                     let said = said.unwrap_or_else(|status| match changes {
                         Some(file) => Ok(file.changed(Err(status))?),
                         None => Err(status.into()),
