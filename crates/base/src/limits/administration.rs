@@ -67,6 +67,11 @@ pub const SIGN_IN_WAITING_MAX: usize = 16;
 /// Passwords of file services are looked at side by side if they come from different addresses,
 /// which share so many lanes: many more than there are threads that look.
 pub const SIGN_IN_LANES: usize = 64;
+
+/// How long a user who was let in is not looked up again in the files of this machine's accounts:
+/// passwd(5) and group(5) change rarely, and each piece of a transfer asks. What is configured is
+/// looked at each time.
+pub const ACCOUNT_FILES_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest user name, in bytes.
 pub const USER_NAME_MAX: usize = 64;
 /// Longest password, in bytes.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use base::clock::Clock;
-use base::limits::SIGN_IN_LANES;
+use base::limits::{ACCOUNT_FILES_INTERVAL, SIGN_IN_LANES};
 use vfs::cred::Cred;
 use vfs::identity::{Identity, Person, Refused};
 use vfs::share::rules::NOBODY;
@@ -38,6 +38,18 @@ pub struct Users {
 struct Known {
     version: u64,
     person: Arc<Person>,
+    /// The state of the list of users in which this was found, and when.
+    generation: u64,
+    checked_ns: u64,
+}
+
+impl Known {
+    /// Whether nothing has changed since, but perhaps the files of this machine's accounts, which
+    /// are looked at again after [`ACCOUNT_FILES_INTERVAL`].
+    fn is_current(&self, generation: u64, now_ns: u64) -> bool {
+        let age = Duration::from_nanos(now_ns.saturating_sub(self.checked_ns));
+        self.generation == generation && age < ACCOUNT_FILES_INTERVAL
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,6 +126,7 @@ impl Identity for Users {
     }
 
     fn person(&self, name: &str) -> Option<Arc<Person>> {
+        let (generation, checked_ns) = (self.accounts.generation(), self.clock.monotonic_ns());
         let Some(Caller { user, rights, version }) = self.accounts.caller(name) else {
             lock(&self.known).remove(name);
             return None;
@@ -122,19 +135,33 @@ impl Identity for Users {
         let home = user.owner.home.map(String::into_bytes);
         let person = Person { name: name.to_owned(), cred, home, anonymous: false };
         let mut known = lock(&self.known);
-        if let Some(one) = known.get(name).filter(|one| one.version == version)
+        if let Some(one) = known.get_mut(name).filter(|one| one.version == version)
             && *one.person == person
         {
+            (one.generation, one.checked_ns) = (generation, checked_ns);
             return Some(one.person.clone());
         }
         let person = Arc::new(person);
-        known.insert(name.to_owned(), Known { version, person: person.clone() });
+        known.insert(
+            name.to_owned(),
+            Known { version, person: person.clone(), generation, checked_ns },
+        );
         Some(person)
     }
 
     fn stands(&self, person: &Arc<Person>) -> bool {
-        // He who was made anew since then has another password, or other rights.
-        person.anonymous || self.person(&person.name).is_some_and(|now| Arc::ptr_eq(&now, person))
+        if person.anonymous {
+            return true;
+        }
+        // Asked for each piece of a transfer: what was found a moment ago is not found again.
+        let (generation, now_ns) = (self.accounts.generation(), self.clock.monotonic_ns());
+        if let Some(one) = lock(&self.known).get(&person.name)
+            && one.is_current(generation, now_ns)
+        {
+            return Arc::ptr_eq(&one.person, person);
+        }
+        // A user that was made anew since then has another password, or other rights.
+        self.person(&person.name).is_some_and(|now| Arc::ptr_eq(&now, person))
     }
 
     fn anonymous(&self) -> Arc<Person> {

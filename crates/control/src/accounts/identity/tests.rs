@@ -1,9 +1,10 @@
 //! Who is let in by the services that transfer files, as whom, and for how long.
 
+use std::fs;
 use std::net::Ipv4Addr;
 
 use base::clock::ManualClock;
-use base::limits::{SIGN_IN_FREE_FAILURES, SIGN_IN_WAIT_MAX};
+use base::limits::{ACCOUNT_FILES_INTERVAL, SIGN_IN_FREE_FAILURES, SIGN_IN_WAIT_MAX};
 
 use super::*;
 use crate::access::Permission;
@@ -117,6 +118,30 @@ fn who_was_let_in_stands_until_how_he_is_let_in_changes() {
         assert_ne!(users.generation(), generation, "change {n}");
     }
     assert!(users.person("anna").is_none());
+}
+
+#[test]
+fn the_account_files_are_looked_at_again_after_their_interval() {
+    let dir = std::env::temp_dir().join(format!("plimsoll-identity-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let (passwd, group) = (dir.join("passwd"), dir.join("group"));
+    let account = |uid: u32| fs::write(&passwd, format!("anna:x:{uid}:100::/:/bin/sh\n")).unwrap();
+    account(1000);
+    fs::write(&group, "").unwrap();
+    let anna = User { owner: Owner::default(), kind: Kind::Data, ..anna() };
+    let accounts = Arc::new(Accounts::new(table(anna)).unwrap());
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000_000_000));
+    let server = Cred { uid: 900, gid: 900, groups: Vec::new() };
+    let machine = Machine::at(&passwd, &group);
+    let users = Users::new(accounts, clock.clone(), machine, server);
+    let person = users.person("anna").unwrap();
+    assert_eq!(person.cred.uid, 1000);
+    account(20_000);
+    assert!(users.stands(&person), "looked up a moment ago");
+    clock.advance(ACCOUNT_FILES_INTERVAL);
+    assert!(!users.stands(&person));
+    assert_eq!(users.person("anna").unwrap().cred.uid, 20_000);
+    fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
