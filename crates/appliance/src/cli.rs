@@ -1,16 +1,10 @@
 //! The command line: names, options and their help. `tests/golden/help` holds how it reads.
 
-// By its path, because examples/manual.rs takes this file from another folder.
-#[path = "cli/dsync.rs"]
-pub mod dsync;
-
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use base::limits::DEMO_CLIENTS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-
-pub use self::dsync::DsyncArgs;
 
 /// An open storage appliance in one program: serves a directory, shows who does what to it, and
 /// finds its load limit.
@@ -31,11 +25,14 @@ pub enum Command {
     /// Administer a running server: a shell, single lines, or a script
     Cli(CliArgs),
     /// Look at statistics of a running server
-    Analytics(AnalyticsArgs),
+    #[command(subcommand)]
+    Analytics(AnalyticsCommand),
     /// See the NFS clients of a running server and what they hold, and end one
-    Nfs(NfsArgs),
+    #[command(subcommand)]
+    Nfs(NfsCommand),
     /// See the locks of a running server's WebDAV clients, and release one
-    Http(HttpArgs),
+    #[command(subcommand)]
+    Http(HttpCommand),
     /// Read a file that plimsoll has written, without a server
     Inspect(InspectArgs),
     /// Serve a scratch share, drive it with eight clients, find its load limits
@@ -45,8 +42,7 @@ pub enum Command {
     /// Join two networks by a link with set delay, rate, queue and loss
     Bridge(::lab::bridge::cli::BridgeArgs),
     /// Make a directory the same as another, on this machine or over ssh
-    #[command(after_help = dsync::AFTER_HELP)]
-    Dsync(DsyncArgs),
+    Dsync(::sync::cli::DsyncArgs),
     /// Be the SFTP server of an sshd, in its place: SFTP over standard input and output
     #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
     SftpServer(SftpServerArgs),
@@ -236,14 +232,6 @@ pub struct CliArgs {
     pub server: ServerArgs,
 }
 
-/// Options of `analytics`.
-#[derive(Debug, Args)]
-pub struct AnalyticsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: AnalyticsCommand,
-}
-
 /// What `analytics` can do.
 #[derive(Debug, Subcommand)]
 pub enum AnalyticsCommand {
@@ -253,7 +241,7 @@ pub enum AnalyticsCommand {
     Show(ShowArgs),
 }
 
-/// Options of `analytics list`.
+/// Options of commands that list something.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// As JSON
@@ -295,14 +283,6 @@ pub struct ShowArgs {
     pub server: ServerArgs,
 }
 
-/// Options of `nfs`.
-#[derive(Debug, Args)]
-pub struct NfsArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: NfsCommand,
-}
-
 /// What `nfs` can do.
 #[derive(Debug, Subcommand)]
 pub enum NfsCommand {
@@ -323,12 +303,9 @@ pub enum NfsCommand {
 pub struct HeldArgs {
     /// Of this client only, by its id as `plimsoll nfs clients` tells it
     pub client: Option<String>,
-    /// As JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Which server.
+    /// How it is shown, and which server.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub list: ListArgs,
 }
 
 /// Options of `nfs expire`.
@@ -342,14 +319,6 @@ pub struct ExpireArgs {
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,
-}
-
-/// Options of `http`.
-#[derive(Debug, Args)]
-pub struct HttpArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: HttpCommand,
 }
 
 /// What `http` can do.
@@ -377,7 +346,7 @@ pub struct ReleaseArgs {
 }
 
 /// Which server a command asks.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Which server (default: the one that runs here)")]
 pub struct ServerArgs {
     /// A local server by its state directory

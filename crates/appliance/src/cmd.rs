@@ -1,12 +1,10 @@
 //! One file per command, and what they share: how to find a server.
 
 pub mod analytics;
-pub mod bridge;
 pub mod cli;
 mod columns;
 pub mod demo;
 pub mod doctor;
-pub mod dsync;
 pub mod http;
 pub mod inspect;
 pub mod lab;
@@ -19,10 +17,10 @@ use std::path::{Path, PathBuf};
 
 use control::client::{Client, ClientError};
 use control::state::{SOCKET, registry};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-use crate::cli::ServerArgs;
-use crate::out::Failure;
+use crate::cli::{ListArgs, ServerArgs};
+use crate::out::{self, Failure};
 
 /// The server that a command means: named by URL, by its state directory, or the only one that
 /// runs here under this user.
@@ -67,12 +65,68 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
 }
 
 fn describe(entry: &registry::Entry) -> String {
-    let quoted = |path: &PathBuf| crate::out::shell_quote(&path.to_string_lossy());
+    let quoted = |path: &PathBuf| out::shell_quote(&path.to_string_lossy());
     format!("--state {}  (serves {})", quoted(&entry.state), entry.dir.display())
 }
 
+/// Something that a command asks a server.
+struct Question<'a> {
+    /// What is done, for messages.
+    tried: String,
+    /// Whether the answer is printed as it came.
+    json: bool,
+    /// Which server.
+    server: &'a ServerArgs,
+    /// What to do where the server does not know the name in the question (404), which is a wrong
+    /// argument then; empty if there is no name in it.
+    lister: &'static str,
+}
+
+impl<'a> Question<'a> {
+    fn new(tried: &str, args: &'a ListArgs, lister: &'static str) -> Self {
+        Self { tried: tried.to_owned(), json: args.json, server: &args.server, lister }
+    }
+
+    /// Prints what is at a path of the API: as JSON, or as `show` has it.
+    fn print<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        self.print_from(|server| server.get(path), show)
+    }
+
+    /// The same for the answer to any request.
+    fn print_from<T: DeserializeOwned>(
+        &self,
+        request: impl FnOnce(&Client) -> Result<Vec<u8>, ClientError>,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        let text = request(&server(self.server)?).map_err(|error| match &error {
+            ClientError::Refused { status: 404, failed, .. } if !self.lister.is_empty() => {
+                Failure::usage(&self.tried, failed, self.lister)
+            }
+            error => unreachable(&self.tried, error),
+        })?;
+        print_answer(&self.tried, self.json, &text, show)
+    }
+}
+
+/// Prints an answer of the API: as it came, or as `show` has it.
+fn print_answer<T: DeserializeOwned>(
+    tried: &str,
+    json: bool,
+    text: &[u8],
+    show: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    if json {
+        return out::print(&(String::from_utf8_lossy(text).into_owned() + "\n"));
+    }
+    out::print(&show(&parse(tried, text)?))
+}
+
 /// An answer of the API.
-fn parse<T: for<'a> Deserialize<'a>>(tried: &str, text: &[u8]) -> Result<T, Failure> {
+fn parse<T: DeserializeOwned>(tried: &str, text: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(text).map_err(|e| {
         Failure::of(tried, &e).hint("the server speaks another version of the API; try --json")
     })

@@ -9,6 +9,7 @@ mod tree;
 use std::process::ExitCode;
 
 use clap::Parser;
+use control::state::registry;
 
 use cli::{Cli, Command};
 
@@ -16,29 +17,18 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Lab(args) => return ::lab::cli::run(args, &cmd::lab::find),
-        Command::Bridge(args) => return cmd::bridge::run(args),
-        Command::Demo(args) => match cmd::demo::run(&args) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Command::Dsync(args) => match cmd::dsync::run(&args) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Command::Serve(args) => cmd::serve::run(&args),
-        Command::Cli(args) => return cmd::cli::run(&args),
-        Command::Analytics(args) => cmd::analytics::run(&args),
-        Command::Nfs(args) => cmd::nfs::run(&args),
-        Command::Http(args) => cmd::http::run(&args),
-        Command::SftpServer(args) => cmd::sftp_server::run(&args),
-        Command::Inspect(args) => cmd::inspect::run(&args),
-        Command::Doctor(args) => match cmd::doctor::run(&args) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
+        // Where its sockets are is told here, beside those of servers.
+        Command::Bridge(args) => return ::lab::bridge::cli::run(args, &registry::default_dir()),
+        Command::Demo(args) => cmd::demo::run(&args),
+        Command::Dsync(args) => ::sync::cli::run(&args),
+        Command::Cli(args) => cmd::cli::run(&args),
+        Command::Doctor(args) => cmd::doctor::run(&args),
+        Command::Serve(args) => cmd::serve::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Analytics(args) => cmd::analytics::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Nfs(args) => cmd::nfs::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Http(args) => cmd::http::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::SftpServer(args) => cmd::sftp_server::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Inspect(args) => cmd::inspect::run(&args).map(|()| ExitCode::SUCCESS),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    done.unwrap_or_else(out::Failure::report)
 }

@@ -54,51 +54,6 @@ fn mask(how: libc::c_int, signals: &[libc::c_int]) {
     unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Soft and hard limit of open files.
-pub fn file_limit() -> Result<(u64, u64)> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a live rlimit.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) }.into())?;
-    Ok((limit.rlim_cur, limit.rlim_max))
-}
-
-/// Whether files of `dir` have kernel handles, and whether this process may open by them.
-pub fn try_handles(dir: &File) -> (Result<()>, Result<()>) {
-    const ROOM: usize = 128;
-    #[repr(C)]
-    struct Handle {
-        head: [u32; 2],
-        bytes: [u8; ROOM],
-    }
-    let mut handle = Handle { head: [ROOM as u32, 0], bytes: [0; ROOM] };
-    let mut mount = 0;
-    let at = (&raw mut handle).cast::<libc::file_handle>();
-    // SAFETY: `handle` has the layout of file_handle with ROOM bytes behind it, as it says itself;
-    // the name is an empty string for AT_EMPTY_PATH.
-    let named = check(i64::from(unsafe {
-        libc::name_to_handle_at(
-            dir.as_raw_fd(),
-            c"".as_ptr(),
-            at,
-            &raw mut mount,
-            libc::AT_EMPTY_PATH,
-        )
-    }));
-    if let Err(e) = named {
-        let same = Error::from_raw_os_error(e.raw_os_error().unwrap_or(0));
-        return (Err(e), Err(same));
-    }
-    // SAFETY: the kernel has just filled the handle.
-    let opened = take(unsafe { libc::open_by_handle_at(dir.as_raw_fd(), at, libc::O_PATH) });
-    (Ok(()), opened.map(drop))
-}
-
-/// A file without a name in `dir`, gone when it is closed (O_TMPFILE).
-pub fn unnamed_file(dir: &std::path::Path) -> Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(dir)
-}
-
 /// Whether the file system of `dir` holds users to quotas (quotactl_fd(2), Linux 5.14).
 pub fn quotas_are_on(dir: &File) -> Result<bool> {
     // In the form that xfs has brought and that the kernel answers for all file systems.
@@ -125,19 +80,6 @@ pub fn quotas_are_on(dir: &File) -> Result<bool> {
     }
 }
 
-/// Whether a read that must not wait (RWF_NOWAIT) works on files of `dir`; tried on an unnamed
-/// file. `None` if none can be made there.
-pub fn try_nowait(dir: &std::path::Path) -> Option<Result<()>> {
-    use std::os::unix::fs::FileExt;
-    let file = unnamed_file(dir).ok()?;
-    file.write_all_at(&[1], 0).ok()?;
-    let mut byte = 0u8;
-    let part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // SAFETY: one live buffer of one byte.
-    let n = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, 0, libc::RWF_NOWAIT) };
-    Some(check(n as i64))
-}
-
 /// Whether io_uring may be used.
 pub fn try_io_uring() -> Result<()> {
     // struct io_uring_params is 120 bytes; all zero asks for the defaults.
@@ -157,23 +99,6 @@ pub fn try_bpf() -> Result<()> {
     // SAFETY: the kernel reads the 128 bytes of `attr`.
     let fd =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attr.as_ptr(), size_of_val(&attr)) };
-    take(fd as RawFd).map(drop)
-}
-
-/// Whether lookups can be limited to what is cached (openat2 with RESOLVE_CACHED).
-pub fn try_resolve_cached() -> Result<()> {
-    const RESOLVE_CACHED: u64 = 0x20;
-    let how = [libc::O_PATH as u64, 0, RESOLVE_CACHED];
-    // SAFETY: `how` is the 24 bytes of struct open_how; the path is a C string.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            libc::AT_FDCWD,
-            c"/".as_ptr(),
-            how.as_ptr(),
-            size_of_val(&how),
-        )
-    };
     take(fd as RawFd).map(drop)
 }
 
@@ -216,26 +141,6 @@ pub fn clock_is_kept() -> Result<bool> {
     let state = unsafe { libc::adjtimex(&raw mut clock) };
     check(state.into())?;
     Ok(state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0)
-}
-
-/// Bytes that this user may still write on the file system of `path`.
-pub fn bytes_free(path: &std::path::Path) -> Result<u64> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: plain numbers.
-    let mut space: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a C string, and a live structure that the call fills.
-    check(unsafe { libc::statvfs(path.as_ptr(), &raw mut space) }.into())?;
-    Ok(space.f_bavail * space.f_frsize)
-}
-
-/// Whether the files of a directory are in memory, where no read waits.
-pub fn is_in_memory(dir: &File) -> bool {
-    // SAFETY: plain numbers.
-    let mut stats: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: a live descriptor and a live structure that the call fills.
-    let done = unsafe { libc::fstatfs(dir.as_raw_fd(), &raw mut stats) };
-    done == 0 && stats.f_type == libc::TMPFS_MAGIC
 }
 
 /// What a network device does by itself (ethtool's SIOCETHTOOL).

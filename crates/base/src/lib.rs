@@ -5,6 +5,7 @@
 //! - [`clock`]: where time comes from ([`clock::Clock`]), and the cheap stamps of the request path.
 //! - [`base64`]: base 64, both ways.
 //! - [`protocol`]: the registry of protocols, services and URL schemes.
+//! - [`failure`]: why something was not done, for people. [`out`]: standard output of commands.
 //! - [`random`]: where randomness comes from; the same seed gives the same run.
 //! - [`der`]: reading what is in a certificate.
 //! - [`limits`]: every limit, timeout and size of the program, each with its reason.
@@ -21,11 +22,13 @@ pub mod base64;
 pub mod buckets;
 pub mod clock;
 pub mod der;
+pub mod failure;
 pub mod limits;
 pub mod lock_order;
 pub mod log;
 pub mod memory;
 pub mod node;
+pub mod out;
 pub mod peer;
 pub mod protocol;
 pub mod random;

@@ -7,6 +7,7 @@
 //! the laboratory's clients are started with. Every `match` on these types is without a wildcard,
 //! so the compiler names what else has to be filled.
 
+mod listen;
 mod table;
 
 use table::table;
@@ -274,6 +275,8 @@ table! {
 impl Service {
     /// Services over which shares are used.
     pub const SHARING: [Self; count(None)] = select(None);
+    /// Those of them that are used under export rules for hosts.
+    pub const EXPORTING: [Self; count(Some(ShareMode::Export))] = select(Some(ShareMode::Export));
     /// Those of them whose users sign in.
     pub const SIGN_IN: [Self; count(Some(ShareMode::SignIn))] = select(Some(ShareMode::SignIn));
 

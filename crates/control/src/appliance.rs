@@ -131,15 +131,4 @@ pub struct ServiceStatus {
     pub reason: Option<String>,
 }
 
-/// One budget of the request path.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Its statistic.
-    pub id: String,
-    /// What it counts.
-    pub sentence: String,
-    /// In use now.
-    pub used: u64,
-    /// At most.
-    pub limit: u64,
-}
+pub use analytics::query::Budget;

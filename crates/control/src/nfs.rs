@@ -1,6 +1,7 @@
 //! What the API needs of NFS's state: who is there, what they hold open and locked, and a way to
 //! end a client that will not come back.
 
+use base::limits::API_STATE_ROWS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// The state that NFS keeps of its clients. Calls look through tables and may take a while.
@@ -23,6 +24,15 @@ pub struct Listing<T> {
     pub rows: Vec<T>,
     /// Whether there is more than is shown.
     pub more: bool,
+}
+
+impl<T> Listing<T> {
+    /// As many rows as the API shows.
+    pub fn cut(mut rows: Vec<T>) -> Self {
+        let more = rows.len() > API_STATE_ROWS_MAX;
+        rows.truncate(API_STATE_ROWS_MAX);
+        Self { rows, more }
+    }
 }
 
 /// A client.

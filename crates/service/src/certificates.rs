@@ -1,18 +1,16 @@
 //! What this host's certificate is made out to, and who hears of a new one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base::clock::SystemClock;
+use base::failure::Failure;
 use control::certificates::Certificates;
-use control::certificates::keeper::Keeper;
 use control::certificates::own::is_private;
 use control::certificates::room::Host;
-use control::listen::ListenConfig;
 use control::state::{StateDir, StateError};
 use control::tree::Tree;
 
-use crate::failure::Failure;
 use crate::reach::machine_name;
 use crate::storage::Storage;
 
@@ -29,23 +27,9 @@ pub fn open(
     Certificates::start(state.path(), host, tree, Arc::new(SystemClock))
 }
 
-/// Where the administration listens, and what it shows there.
-pub fn listen(certificates: &Certificates, admin: SocketAddr, state: &StateDir) -> ListenConfig {
-    ListenConfig { admin, shown: certificates.shown().clone(), socket: state.socket() }
-}
-
-/// Renews them from now on.
-///
-/// # Errors
-/// There is no thread to be had.
-pub fn keep(certificates: Arc<Certificates>) -> Result<Keeper, Failure> {
-    let tried = "start the thread that renews certificates";
-    Keeper::start(certificates).map_err(|e| Failure::of(tried, &e))
-}
-
 /// Services show one of them, by its name or because they have nothing else, and so hear of others.
 pub fn follow(certificates: &Arc<Certificates>, storage: &Storage) {
-    let (services, shown) = (Arc::downgrade(storage.services()), Arc::downgrade(certificates));
+    let (services, shown) = (Arc::downgrade(&storage.services), Arc::downgrade(certificates));
     certificates.on_change(move || {
         let (Some(services), Some(shown)) = (services.upgrade(), shown.upgrade()) else { return };
         services.renew_tls(&shown).iter().for_each(Failure::tell);

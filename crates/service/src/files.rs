@@ -4,12 +4,11 @@ pub mod dav;
 pub mod ftp;
 pub mod http;
 pub mod sftp;
-mod values;
 
+use base::failure::Failure;
 use base::protocol::Service;
 use serve::transport::Tasks;
 
-use crate::failure::Failure;
 use crate::instance::Drain;
 
 /// How a service that was started is drained. Without tasks the runtimes have ended.

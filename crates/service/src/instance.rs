@@ -13,23 +13,24 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::clock::{NS_PER_S, wall_ns};
+use base::failure::{Failure, chain};
 use base::limits::DRAIN_TIME_MAX;
 use base::node::Value;
 use base::protocol::Port;
 use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
+use parking_lot::{Mutex, RwLock};
 use probe::sample::Sample;
 use serve::transport::tls::Tls;
 use serve::transport::{Budgets, listener};
 
-use crate::failure::{Failure, chain};
-use crate::listen::Listens;
+use crate::reach::Way;
 use crate::tls::TlsChoice;
 
 /// Ends a service that was started: drains it, waiting for that. False if requests were left
@@ -62,11 +63,25 @@ pub trait Service: Send + Sync {
     /// Where it listens by its settings.
     fn ports(&self) -> Vec<Port>;
 
+    /// Ways to shares while it serves; none if it serves no shares.
+    fn ways(&self) -> Vec<Way> {
+        Vec::new()
+    }
+
     /// How a share is reached over it now.
-    fn access(&self, instance: &Instance, share: &str) -> Vec<Access>;
+    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
+        match instance.condition() {
+            Condition::Online(..) => {
+                self.ways().iter().map(|way| way.access(instance.address(way.at), share)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 
     /// TLS as it is offered, if it is.
-    fn tls(&self) -> Option<&Arc<Tls>>;
+    fn tls(&self) -> Option<&Arc<Tls>> {
+        None
+    }
 
     /// What TLS is to show by these settings.
     fn tls_choice(&self, document: &Document) -> TlsChoice {
@@ -214,7 +229,7 @@ impl Instance {
 
     /// How it is.
     pub fn condition(&self) -> Condition {
-        self.condition.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.condition.read().clone()
     }
 
     /// Whether requests were left unanswered when it stopped last, because time was up.
@@ -245,7 +260,7 @@ impl Instance {
 
     /// What TLS shows, and whom it believes.
     pub fn tls(&self) -> TlsChoice {
-        self.choice.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.choice.read().clone()
     }
 
     /// Shows this to those who want TLS, from now on.
@@ -254,7 +269,7 @@ impl Instance {
     /// It cannot be used; all stays as it was.
     pub fn set_tls(&self, choice: TlsChoice, certificates: &Certificates) -> Result<(), Failure> {
         // Held, so that what is shown and what is said to be shown are the same.
-        let mut now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.choice.write();
         if let Some(tls) = self.service.tls() {
             choice.renew(tls, certificates)?;
         }
@@ -267,16 +282,8 @@ impl Instance {
     /// # Errors
     /// They cannot be used; what was shown before goes on.
     pub fn renew_tls(&self, certificates: &Certificates) -> Result<(), Failure> {
-        let now = self.choice.write().unwrap_or_else(PoisonError::into_inner);
+        let now = self.choice.write();
         self.service.tls().map_or(Ok(()), |tls| now.renew(tls, certificates))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Drain>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, condition: Condition) {
-        *self.condition.write().unwrap_or_else(PoisonError::into_inner) = condition;
     }
 
     /// Starts it, if it does not run yet.
@@ -284,22 +291,22 @@ impl Instance {
     /// # Errors
     /// It cannot; it is in maintenance then.
     pub fn start(&self) -> Result<(), Failure> {
-        self.begin(&mut self.lock())
+        self.begin(&mut self.running.lock())
     }
 
     fn begin(&self, running: &mut Option<Drain>) -> Result<(), Failure> {
         if running.is_some() {
             return Ok(());
         }
-        self.set(Condition::Offline);
+        *self.condition.write() = Condition::Offline;
         match self.bring_up() {
             Ok((drain, at)) => {
                 *running = Some(drain);
-                self.set(Condition::Online(wall_ns() / NS_PER_S, at));
+                *self.condition.write() = Condition::Online(wall_ns() / NS_PER_S, at);
                 Ok(())
             }
             Err(failure) => {
-                self.set(Condition::Maintenance(failure.why().to_owned()));
+                *self.condition.write() = Condition::Maintenance(failure.why().to_owned());
                 Err(failure)
             }
         }
@@ -320,14 +327,14 @@ impl Instance {
 
     /// Takes no more, answers what was taken, and cuts off who is still there. Waits for it.
     pub fn stop(&self, then: Condition) {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         self.end(&mut running);
         // Still locked: who waits for the lock must not start it in between.
-        self.set(then);
+        *self.condition.write() = then;
     }
 
     fn end(&self, running: &mut Option<Drain>) {
-        self.set(Condition::Offline);
+        *self.condition.write() = Condition::Offline;
         let drained = running.take().map(|drain| drain());
         self.cut.store(matches!(drained, Some(Ok(false))), Relaxed);
         match drained {
@@ -344,7 +351,7 @@ impl Instance {
     /// # Errors
     /// It cannot start again, and is in maintenance then; or it is disabled, and stays so.
     pub fn restart(&self) -> Result<(), Failure> {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         // Asked under the lock: somebody may just have disabled it.
         if let Condition::Disabled(why) = self.condition() {
             let hint = "set enabled to on, and commit";

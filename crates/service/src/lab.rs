@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ::lab::client::Target;
 use ::lab::desk::run::{Run, State};
 use ::lab::desk::{Change, Desk, DeskError, File, Wanted};
 use ::lab::job::{BUILT_IN, Job};
 use ::lab::node::CLIENTS;
+use base::failure::chain;
 use base::limits::{LAB_RUN_CLIENTS_MAX, LAB_STEPS_MAX};
 use base::node::{Path, Value};
 use control::appliance::{AskError, JsonText, ShareStatus};
 use control::lab::{Lab, LabFile};
 use control::tree::{Apply, Document, Live, Override, Problem, Transition, Who};
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
-
-use crate::failure::chain;
 
 /// Where the branch begins.
 pub const PREFIX: &[&str] = &["lab"];
@@ -40,24 +40,9 @@ pub struct Room {
     jobs: Mutex<BTreeMap<String, String>>,
 }
 
-/// What a path of this room leads to.
-enum Place<'a> {
-    Lab,
-    Job(&'a str),
-    Runs,
-    Run(&'a str),
-    Other,
-}
-
-fn place(path: &Path) -> Place<'_> {
-    let names: Vec<&str> = path.segments().iter().map(String::as_str).collect();
-    match names.as_slice() {
-        ["lab"] => Place::Lab,
-        ["lab", "jobs", name] => Place::Job(name),
-        ["lab", "runs"] => Place::Runs,
-        ["lab", "runs", id] => Place::Run(id),
-        _ => Place::Other,
-    }
+/// The names of a path of this room.
+fn names(path: &Path) -> Vec<&str> {
+    path.segments().iter().map(String::as_str).collect()
 }
 
 fn built_in(name: &str) -> Option<&'static str> {
@@ -97,14 +82,10 @@ impl Room {
         Arc::new(Self { desk, serving, jobs: Mutex::new(jobs(document)) })
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn job(&self, name: &str) -> Result<Job, String> {
         let text = match built_in(name) {
             Some(text) => text.to_owned(),
-            None => self.jobs().get(name).cloned().ok_or("its definition is not set")?,
+            None => self.jobs.lock().get(name).cloned().ok_or("its definition is not set")?,
         };
         checked(name, &text)
     }
@@ -348,56 +329,50 @@ fn problem(path: &Path, error: &DeskError) -> Problem {
 impl Apply for Room {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let above = Path::of(&["lab", "jobs"]);
-        let mut problems = Vec::new();
-        for name in transition.new.items(&above) {
+        let names = transition.new.items(&above).into_iter();
+        let wrong = |name: String| {
             let path = above.join(&name);
-            if built_in(&name).is_some() {
-                continue;
-            }
-            let text = transition.new.text(&path, "definition");
-            let wrong = match text {
-                Some(text) => checked(&name, &text).err(),
-                None => Some("its definition must be set".to_owned()),
+            let why = match transition.new.text(&path, "definition") {
+                Some(text) => checked(&name, &text).err()?,
+                None => "its definition must be set".to_owned(),
             };
             let hint = "files in jobs/ of the source show how one looks";
-            problems
-                .extend(wrong.map(|why| Problem::new(&path, &why, hint).property("definition")));
-        }
-        problems
+            Some(Problem::new(&path, &why, hint).property("definition"))
+        };
+        names.filter(|name| built_in(name).is_none()).filter_map(wrong).collect()
     }
 
     fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
-        *self.jobs() = jobs(transition.new);
+        *self.jobs.lock() = jobs(transition.new);
         Ok(())
     }
 }
 
 impl Live for Room {
     fn state(&self, path: &Path) -> Vec<(&'static str, Value)> {
-        match place(path) {
-            Place::Lab => self.now(),
-            Place::Job(name) => self.job(name).map(|job| about(&job)).unwrap_or_default(),
-            Place::Run(id) => self.desk.run(id).map(|run| told(&run)).unwrap_or_default(),
-            Place::Runs | Place::Other => Vec::new(),
+        match names(path)[..] {
+            ["lab"] => self.now(),
+            ["lab", "jobs", name] => self.job(name).map(|job| about(&job)).unwrap_or_default(),
+            ["lab", "runs", id] => self.desk.run(id).map(|run| told(&run)).unwrap_or_default(),
+            _ => Vec::new(),
         }
     }
 
     fn items(&self, path: &Path) -> Vec<String> {
-        match place(path) {
-            Place::Runs => self.desk.runs().into_iter().map(|run| run.id).collect(),
+        match names(path)[..] {
+            ["lab", "runs"] => self.desk.runs().into_iter().map(|run| run.id).collect(),
             _ => Vec::new(),
         }
     }
 
     fn overrides(&self, path: &Path) -> Vec<Override> {
-        let Place::Job(name) = place(path) else { return Vec::new() };
-        let text = built_in(name).into_iter();
+        let ["lab", "jobs", name] = names(path)[..] else { return Vec::new() };
         let fixed = |text| Override {
             property: "definition",
             value: Value::text(text),
             source: "built in",
         };
-        text.map(fixed).collect()
+        built_in(name).into_iter().map(fixed).collect()
     }
 
     fn act(
@@ -407,10 +382,10 @@ impl Live for Room {
         parameters: &Parameters,
         who: &Who,
     ) -> Result<Json, Problem> {
-        let done = match (place(path), action) {
-            (Place::Job(name), "run") => return self.start(path, name, parameters, who),
-            (Place::Run(id), "abort") => self.desk.abort(id, &who.user),
-            (Place::Run(id), "destroy") => self.desk.destroy(id),
+        let done = match (&names(path)[..], action) {
+            (["lab", "jobs", name], "run") => return self.start(path, name, parameters, who),
+            (["lab", "runs", id], "abort") => self.desk.abort(id, &who.user),
+            (["lab", "runs", id], "destroy") => self.desk.destroy(id),
             _ => {
                 let sentence = format!("nothing does {action} here");
                 return Err(Problem::unknown(path, &sentence, "help lists what can be done"));

@@ -9,18 +9,17 @@
 //! - [`shares`]: directories that are served, changed while clients work.
 //! - [`storage`], [`running`]: everything that runs, put together; [`statistics`], [`watch`]: what
 //!   is measured and reported of it; [`administration`]: its branches of the tree.
-//! - [`lab`]: jobs and runs of the laboratory in the tree.
-//! - [`listen`], [`tls`], [`certificates`], [`reach`], [`names`], [`users`], [`failure`]: ports,
-//!   certificates, URLs, names, and failures in words.
+//! - [`lab`]: jobs and runs of the laboratory in the tree. [`comparison`]: its targets on a share.
+//! - [`tls`], [`certificates`], [`reach`], [`names`], [`users`]: ports,
+//!   certificates, URLs, names; `values`: settings of a node.
 
 pub mod administration;
 pub mod certificates;
-pub mod failure;
+pub mod comparison;
 pub mod files;
 pub mod instance;
 pub mod iscsi;
 pub mod lab;
-pub mod listen;
 pub mod luns;
 pub mod names;
 pub mod nfs;
@@ -36,7 +35,10 @@ pub mod storage;
 pub mod tls;
 pub mod tree;
 pub mod users;
+mod values;
 mod watch;
+
+pub use base::failure;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,15 @@
 //! Names for the numbers in records: users, shares, files. Asked once a second, off the path.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use analytics::names::Resolver;
 use control::accounts::identity::Users;
 use control::nfs::NfsFile;
+use probe::hub::Hub;
 use probe::op::FileId;
 use vfs::fs::FileName;
+use vfs::identity::Owners;
 use vfs::locks::FileKey;
 use vfs::share::{EXPORT, Share, Shares};
 
@@ -39,7 +42,7 @@ impl ShareNames {
 
 impl Resolver for ShareNames {
     fn user(&self, uid: u32) -> Option<String> {
-        self.users.name_of(uid)
+        self.users.user(uid)
     }
 
     fn share(&self, share: u16) -> Option<String> {
@@ -50,6 +53,13 @@ impl Resolver for ShareNames {
         let named = |share: &Arc<Share>| Some(file_name(&share.name, &share.fs.describe(file)?));
         self.shares.load().iter().find_map(named)
     }
+}
+
+/// An address with what the machine there calls itself; `known` is how it is told otherwise.
+pub fn label(hub: &Hub, address: Option<&IpAddr>, known: &str) -> String {
+    let clients = hub.clients();
+    let label = address.and_then(|address| clients.label_of(clients.intern(*address)));
+    label.unwrap_or_else(|| if known.is_empty() { "unknown" } else { known }.to_owned())
 }
 
 /// A file as people read it: its path, or by number where it was met by its handle only.

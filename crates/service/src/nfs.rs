@@ -4,7 +4,6 @@
 //! a service that starts again is to them a server that has restarted, with its grace period.
 
 pub mod clients;
-mod handshakes;
 mod nfs4;
 mod nlm;
 mod owners;
@@ -13,12 +12,17 @@ pub mod settings;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::monotonic_ns;
+use base::failure::{Failure, chain};
+use base::limits::TLS_TELL_EVERY;
 use base::protocol::{self, Port, Protocol, ports};
 use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Override, Problem};
+use parking_lot::{Mutex, RwLock};
 use serve::nfs3;
 use serve::nfs4::Stateful;
 use serve::nlm::Nlm;
@@ -27,15 +31,17 @@ use serve::transport::tls::Tls;
 use serve::transport::{Budgets, Tasks};
 use vfs::locks::LockTable;
 
-use crate::failure::{Failure, chain};
 use crate::instance::{Condition, Drain, Instance, Service};
 use crate::node;
 use crate::parts::Parts;
 use crate::reach::{host, host_name, shell_quote, url_encode};
 use crate::tls::TlsChoice;
-pub use handshakes::Reporter;
 use owners::Owners;
 use settings::NfsSettings;
+
+/// Versions that shares are mounted by, in the order in which they are told: 3, and 4.2 or an older
+/// 4.
+const VERSIONS: [Protocol; 2] = [Protocol::Nfs3, Protocol::Nfs4];
 
 /// What is there while it is online.
 pub struct Online {
@@ -50,7 +56,7 @@ pub struct Online {
 impl Online {
     /// To be called every second, on a thread that may wait for the disk.
     fn sweep(&self) {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         if !*ended {
             self.clients.sweep();
             self.nlm.sweep();
@@ -59,7 +65,7 @@ impl Online {
 
     /// Lets go of what clients hold.
     fn end(&self) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended.lock();
         *ended = true;
         self.nlm.end();
         self.clients.end();
@@ -85,20 +91,8 @@ struct Running {
 }
 
 impl Running {
-    fn mapping(&self) -> MutexGuard<'_, Option<Tasks>> {
-        self.mapping.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_mapper(&self, mapper: Mapper) {
-        *self.mapper.write().unwrap_or_else(PoisonError::into_inner) = mapper;
-    }
-
-    fn set_online(&self, online: Option<Arc<Online>>) -> Option<Arc<Online>> {
-        std::mem::replace(&mut *self.online.write().unwrap_or_else(PoisonError::into_inner), online)
-    }
-
     fn unmap(&self, mapping: &mut Option<Tasks>) {
-        self.set_mapper(Mapper::default());
+        *self.mapper.write() = Mapper::default();
         if let Some(Err(e)) = mapping.take().map(Tasks::end_blocking) {
             base::error!("nfs", "cannot end the port mapper: {}", chain(&e));
         }
@@ -106,8 +100,8 @@ impl Running {
 
     /// Answers what was taken, and lets go of all that clients hold.
     fn drain(&self, service: RpcService) -> std::io::Result<bool> {
-        let mut mapping = self.mapping();
-        let online = self.set_online(None);
+        let mut mapping = self.mapping.lock();
+        let online = self.online.write().take();
         self.unmap(&mut mapping);
         drop(mapping);
         let drained = service.drain_blocking();
@@ -129,6 +123,8 @@ pub struct Nfs {
     /// Settings that the command line decides.
     given: Vec<Override>,
     settings: RwLock<NfsSettings>,
+    /// Handshakes that had failed when it was reported last, and when that was.
+    reported: Mutex<(u64, Option<u64>)>,
     running: Arc<Running>,
 }
 
@@ -151,6 +147,7 @@ impl Nfs {
             records: (parts.state.join(nfs4::RECORDS), parts.state.join(nlm::RECORDS)),
             given,
             settings: RwLock::new(settings),
+            reported: Mutex::default(),
             running: Arc::default(),
             parts: parts.clone(),
         }))
@@ -158,7 +155,7 @@ impl Nfs {
 
     /// What is there if it is online.
     pub fn online(&self) -> Option<Arc<Online>> {
-        self.running.online.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.running.online.read().clone()
     }
 
     /// The table of opens and locks of all protocols.
@@ -178,19 +175,21 @@ impl Nfs {
             online.sweep();
         }
         self.owners.look();
+        self.report_handshakes();
     }
 
-    /// Reports handshakes that fail.
-    pub fn tls_reporter(&self) -> Reporter {
-        Reporter::new(self.tls.clone(), self.budgets.clone())
-    }
-
-    fn settings(&self) -> NfsSettings {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn mapper(&self) -> Mapper {
-        self.running.mapper.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Reports TLS handshakes that fail, seldom: a client that tries all day is one line a minute.
+    fn report_handshakes(&self) {
+        let mut reported = self.reported.lock();
+        let (now, pause) = (monotonic_ns(), TLS_TELL_EVERY.as_nanos() as u64);
+        if reported.1.is_some_and(|at| now.saturating_sub(at) < pause) {
+            return;
+        }
+        let Some((peer, why)) = self.tls.take_failure() else { return };
+        let count = self.budgets.tls_failures.load(Relaxed);
+        let new = count.saturating_sub(reported.0).max(1);
+        *reported = (count, Some(now));
+        base::warning!("nfs", "{new} TLS connections to NFS failed, the last from {peer}: {why}");
     }
 
     fn map(&self, mapping: &mut Option<Tasks>, online: &Online) {
@@ -199,27 +198,27 @@ impl Nfs {
         let parts = (&online.nlm, &self.budgets);
         let started = portmap::start(at, parts, &self.parts.runtimes, &mut tasks);
         *mapping = Some(tasks);
-        self.running.set_mapper(match started {
+        *self.running.mapper.write() = match started {
             Ok(is_found) => Mapper { is_found, problem: None },
             Err(why) => {
                 base::warning!("nfs", "{why}");
                 Mapper { is_found: false, problem: Some(why) }
             }
-        });
+        };
     }
 
     /// A way to a share by one version.
-    fn way(&self, version: Version, instance: &Instance, share: &str) -> Access {
-        let is_mapped = self.mapper().is_found;
+    fn way(&self, version: Protocol, instance: &Instance, share: &str) -> Access {
+        let is_mapped = self.running.mapper.read().is_found;
         let note = match version {
             _ if matches!(instance.condition(), Condition::Disabled(_)) => {
                 "NFS is disabled; configuration/services/nfs enables it".to_owned()
             }
-            Version::V3 if is_mapped => {
+            Protocol::Nfs3 if is_mapped => {
                 "locks are the server's, if rpcbind and rpc.statd run on the client".to_owned()
             }
-            Version::V3 => "nolock: locks stay on the client that takes them".to_owned(),
-            Version::V4 => format!(
+            Protocol::Nfs3 => "nolock: locks stay on the client that takes them".to_owned(),
+            _ => format!(
                 "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
                 match instance.tls().knows_clients() {
                     true => "xprtsec=tls or mtls",
@@ -228,7 +227,7 @@ impl Nfs {
             ),
         };
         Access {
-            protocol: version.protocol().id().to_owned(),
+            protocol: version.id().to_owned(),
             url: url(version, self.at(), share.as_bytes()),
             mount: mount_command(version, self.at(), share, is_mapped),
             note: Some(note),
@@ -271,10 +270,8 @@ impl Service for Nfs {
 
     fn set(&self, document: &Document) {
         let now = NfsSettings::of(&self.given, document);
-        let mut mapping = self.running.mapping();
-        let mut settings = self.settings.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *settings, now.clone());
-        drop(settings);
+        let mut mapping = self.running.mapping.lock();
+        let before = std::mem::replace(&mut *self.settings.write(), now.clone());
         if now.domain != before.domain {
             self.owners.set_domain(now.domain.as_deref());
         }
@@ -295,7 +292,7 @@ impl Service for Nfs {
     }
 
     fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        Version::ALL.map(|version| self.way(version, instance, share)).into()
+        VERSIONS.map(|version| self.way(version, instance, share)).into()
     }
 
     fn tls(&self) -> Option<&Arc<Tls>> {
@@ -319,7 +316,7 @@ impl Service for Nfs {
     }
 
     fn start(&self, sockets: Vec<(TcpListener, Port)>) -> Result<Drain, Failure> {
-        let (parts, settings) = (&self.parts, self.settings());
+        let (parts, settings) = (&self.parts, self.settings.read().clone());
         let failed = |why: &str| Failure::new("start NFS", why, "");
         let Some((socket, _)) = sockets.into_iter().next() else {
             return Err(failed("it has no port"));
@@ -350,12 +347,12 @@ impl Service for Nfs {
         let service = RpcService::start(config)
             .map_err(|e| Failure::of("start NFS", &e))
             .inspect_err(|_| online.end())?;
-        let mut mapping = self.running.mapping();
+        let mut mapping = self.running.mapping.lock();
         // Asked again: it may have been set meanwhile.
-        if self.settings().portmap {
+        if self.settings.read().portmap {
             self.map(&mut mapping, &online);
         }
-        self.running.set_online(Some(online));
+        *self.running.online.write() = Some(online);
         let running = self.running.clone();
         Ok(Box::new(move || running.drain(service)))
     }
@@ -363,51 +360,29 @@ impl Service for Nfs {
     fn notes(&self, old: &Document, new: &Document) -> Vec<String> {
         let at = node::path(self.id());
         let changes = |name| old.value(&at, name) != new.value(&at, name);
-        let problem = || self.mapper().problem;
+        let problem = || self.running.mapper.read().problem.clone();
         (changes("enabled") || changes("portmap")).then(problem).flatten().into_iter().collect()
-    }
-}
-
-/// A version of NFS that a share is mounted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// 3.
-    V3,
-    /// 4.2, or an older 4.
-    V4,
-}
-
-impl Version {
-    /// In the order in which they are told.
-    pub const ALL: [Self; 2] = [Self::V3, Self::V4];
-
-    /// Its protocol, whose name it has in URLs and in the API.
-    pub fn protocol(self) -> Protocol {
-        match self {
-            Self::V3 => Protocol::Nfs3,
-            Self::V4 => Protocol::Nfs4,
-        }
     }
 }
 
 /// The mount command of DESIGN's form, ready for a shell. With `locks` an NFSv3 client finds NLM by
 /// the port mapper; without, locks would fail, so that they must stay on the client.
-pub fn mount_command(version: Version, at: SocketAddr, share: &str, locks: bool) -> String {
+pub fn mount_command(version: Protocol, at: SocketAddr, share: &str, locks: bool) -> String {
     let port = at.port();
     let what = shell_quote(&format!("{}:/export/{share}", host_name(at.ip())));
     let options = match version {
-        Version::V3 => {
+        Protocol::Nfs3 => {
             let nolock = if locks { "" } else { ",nolock" };
             format!("vers=3,proto=tcp,port={port},mountport={port},mountproto=tcp{nolock}")
         }
-        Version::V4 => format!("vers=4.2,proto=tcp,port={port}"),
+        _ => format!("vers=4.2,proto=tcp,port={port}"),
     };
     format!("mount -t nfs -o {options} {what} /mnt")
 }
 
 /// The share as URLs of our own tools have it.
-pub fn url(version: Version, at: SocketAddr, share: &[u8]) -> String {
-    format!("{}://{}/export/{}", version.protocol().id(), host(at), url_encode(share))
+pub fn url(version: Protocol, at: SocketAddr, share: &[u8]) -> String {
+    format!("{}://{}/export/{}", version.id(), host(at), url_encode(share))
 }
 
 #[cfg(test)]

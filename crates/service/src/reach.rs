@@ -6,8 +6,6 @@ use base::protocol::Port;
 use base::text::{UNRESERVED, percent};
 use control::appliance::Access;
 
-use crate::instance::{Condition, Instance};
-
 /// One way to a share.
 pub struct Way {
     /// Its name in the API.
@@ -17,27 +15,29 @@ pub struct Way {
     /// At which port.
     pub at: Port,
     /// A command, from a URL, the address, and the name of a share.
-    pub command: fn(&str, SocketAddr, &str) -> String,
+    pub command: Command,
     /// What to know about it.
     pub note: Option<&'static str>,
 }
 
-/// The ways of a service to a share; none while it does not serve.
-pub fn access(instance: &Instance, share: &str, ways: Vec<Way>) -> Vec<Access> {
-    if !matches!(instance.condition(), Condition::Online(..)) {
-        return Vec::new();
+type Command = fn(&str, SocketAddr, &str) -> String;
+
+impl Way {
+    /// Under the name of the port.
+    pub fn to(at: Port, command: Command) -> Self {
+        Self { name: at.name, scheme: at.name, at, command, note: None }
     }
-    let one = |way: Way| {
-        let at = instance.address(way.at);
-        let url = format!("{}://{}/{}", way.scheme, host(at), url_encode(share.as_bytes()));
+
+    /// To a share at the address of its port.
+    pub fn access(&self, at: SocketAddr, share: &str) -> Access {
+        let url = format!("{}://{}/{}", self.scheme, host(at), url_encode(share.as_bytes()));
         Access {
-            protocol: way.name.to_owned(),
-            mount: (way.command)(&url, at, share),
+            protocol: self.name.to_owned(),
+            mount: (self.command)(&url, at, share),
             url,
-            note: way.note.map(str::to_owned),
+            note: self.note.map(str::to_owned),
         }
-    };
-    ways.into_iter().map(one).collect()
+    }
 }
 
 /// A client of FTP that can be had everywhere; it asks for the password.

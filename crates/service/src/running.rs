@@ -1,14 +1,15 @@
 //! The running server as the API shows it.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 
 use analytics::query::Engine;
 use base::clock::{NS_PER_S, wall_ns};
+use base::failure::Failure;
 use base::protocol::ports::ADMIN;
 use control::alerts::Alerts;
-use control::appliance::{Appliance, Budget, ServiceStatus, ShareStatus, Status};
+use control::appliance::{Appliance, ServiceStatus, ShareStatus, Status};
 use control::certificates::Certificates;
 use control::dav::DavState;
 use control::lab::Lab;
@@ -18,7 +19,6 @@ use control::replication::Replication;
 use control::transfers::Transfers;
 use probe::hub::Hub;
 
-use crate::failure::Failure;
 use crate::files::dav::DavLocks;
 use crate::lab::Results;
 use crate::nfs::clients::NfsClients;
@@ -47,8 +47,6 @@ pub struct Running {
     pub lab: Results,
     /// Runs of dsync that are made here.
     pub replication: Arc<Replication>,
-    /// Bytes that are free where a path is.
-    pub bytes_free: fn(&Path) -> std::io::Result<u64>,
     /// When the server started, seconds since the epoch.
     pub started: u64,
     /// Where the admin interface listens, once it does.
@@ -59,38 +57,31 @@ pub struct Running {
     pub alerts: OnceLock<Weak<Alerts>>,
 }
 
-/// What runs beside the services, and belongs to other parts of the program.
-pub struct Beside {
-    /// Load jobs and their runs.
-    pub lab: Results,
-    /// Runs of dsync that are made here.
-    pub replication: Arc<Replication>,
-    /// Where emulated links have their control sockets.
-    pub links: PathBuf,
-    /// Bytes that are free where a path is.
-    pub bytes_free: fn(&Path) -> std::io::Result<u64>,
-}
-
 impl Running {
-    /// Starts the services and what is measured of them.
+    /// Starts the services and what is measured of them; emulated links have their control sockets
+    /// in `links`.
     ///
     /// # Errors
     /// What keeps the server from serving all that was asked for.
-    pub fn start(setup: Setup<'_>, beside: Beside) -> Result<Arc<Self>, Failure> {
+    pub fn start(
+        setup: Setup<'_>,
+        lab: Results,
+        replication: Arc<Replication>,
+        links: PathBuf,
+    ) -> Result<Arc<Self>, Failure> {
         let (state, hub) = (setup.state, setup.hub.clone());
         let certificates = setup.certificates.clone();
         let storage = Storage::start(setup)?;
-        let statistics = Statistics::start(state, &hub, &storage, beside.links)?;
+        let statistics = Statistics::start(state, &hub, &storage, links)?;
         Ok(Arc::new(Self {
-            nfs: NfsClients::new(&storage.services().nfs, storage.names(), &hub),
-            dav: DavLocks::new(&storage.services().http, &hub),
+            nfs: NfsClients::new(&storage.services.nfs, storage.names(), &hub),
+            dav: DavLocks::new(&storage.services.http, &hub),
             hub,
             statistics,
             storage,
             certificates,
-            lab: beside.lab,
-            replication: beside.replication,
-            bytes_free: beside.bytes_free,
+            lab,
+            replication,
             started: wall_ns() / NS_PER_S,
             admin: OnceLock::new(),
             admin_places: OnceLock::new(),
@@ -105,7 +96,7 @@ impl Appliance for Running {
     }
 
     fn status(&self) -> Status {
-        let shares = self.storage.shares();
+        let shares = self.storage.share_statuses();
         let problems = self.problems(&shares);
         let mut services = self.storage.statuses();
         services.extend(self.admin.get().map(|at| ServiceStatus {
@@ -125,7 +116,7 @@ impl Appliance for Running {
             acting_as: self.storage.acting_as(),
             shares,
             services,
-            budgets: self.budgets(),
+            budgets: self.statistics.queries().budgets(),
         }
     }
 
@@ -146,7 +137,7 @@ impl Appliance for Running {
     }
 
     fn transfers(&self) -> &Transfers {
-        self.storage.transfers()
+        &self.storage.parts.transfers
     }
 }
 
@@ -173,30 +164,20 @@ impl Running {
                 problems.push(format!("the file system of {} has {left} left", share.name));
             }
         }
-        let lost = self.storage.all_shares().0.lost();
+        let lost = self.storage.shares.lost();
         problems.extend(
             lost.into_iter().map(|(name, problem)| {
                 format!("the share {name} is offline: {}", problem.sentence)
             }),
         );
-        problems.extend(self.storage.services().problems(&self.certificates));
+        problems.extend(self.storage.services.problems(&self.certificates));
         problems.extend(self.faults());
-        if self.storage.parts().places.is_full() {
+        if self.storage.parts.places.is_full() {
             problems.push("the limit of connections is reached; new ones are refused".to_owned());
         }
         problems.extend(self.statistics.queries().problem());
         problems.extend(self.certificates.problem());
         problems.extend(self.alerts().iter().flat_map(|alerts| alerts.firing()));
         problems
-    }
-
-    fn budgets(&self) -> Vec<Budget> {
-        let one = |b: analytics::query::Budget| Budget {
-            id: b.id,
-            sentence: b.sentence,
-            used: b.used,
-            limit: b.limit,
-        };
-        self.statistics.queries().budgets().into_iter().map(one).collect()
     }
 }

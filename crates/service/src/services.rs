@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::failure::Failure;
 use base::protocol::ShareMode;
 use control::certificates::Certificates;
 use control::tree::{Document, Override};
@@ -9,7 +10,6 @@ use probe::sample::{Sample, Sampler};
 use serve::transport::tls::{Offer, Tls};
 use vfs::share::rules::Rules;
 
-use crate::failure::Failure;
 use crate::files::ftp::Ftp;
 use crate::files::http::Http;
 use crate::files::sftp::Sftp;

@@ -13,17 +13,20 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use base::clock::{Clock, SystemClock};
 use base::limits::{SHARE_DRAIN_MAX, SHARE_DRAIN_STEP, SHARES_MAX};
+use base::node::Path;
+use control::tree::Problem;
+use parking_lot::Mutex;
 use probe::hub::Hub;
 use vfs::host::{HostCounts, HostFs, HostOptions};
 use vfs::locks::LockTable;
 use vfs::share::rules::Rules;
 use vfs::share::{New, Service, ServiceRules, Share, ShareTable, tag};
 
-pub use config::{Base, Problem, Root, ShareConfig, System};
+pub use config::{PREFIX, Root, ShareConfig, System, rules_for};
 use watch::Lost;
 pub use watch::Watch;
 
@@ -64,10 +67,6 @@ pub struct Shares {
     release: OnceLock<Release>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shares {
     /// No share yet.
     pub fn new(kit: Kit) -> Self {
@@ -99,7 +98,7 @@ impl Shares {
         let mut problems = Vec::new();
         if new.len() > SHARES_MAX {
             let sentence = format!("{} shares are too many; {SHARES_MAX} are the most", new.len());
-            problems.push(Problem::new("", "", &sentence, "destroy some of them"));
+            problems.push(Problem::new(&Path::of(PREFIX), &sentence, "destroy some of them"));
         }
         let mut names = BTreeMap::<u32, &ShareConfig>::new();
         for share in new {
@@ -113,7 +112,7 @@ impl Shares {
 
     fn check_one(&self, share: &ShareConfig) -> Option<Problem> {
         // One that is served already was found good, and its directory may be busy or gone.
-        let served = lock(&self.served);
+        let served = self.served.lock();
         let known = served.get(&share.name).map(|one| &one.config.directory);
         if known == Some(&share.directory) {
             return None;
@@ -134,23 +133,23 @@ impl Shares {
         if let Some(problem) = self.check(new).into_iter().next() {
             return Err(problem);
         }
-        let _one = lock(&self.changing);
+        let _one = self.changing.lock();
         // Whose directory was lost, and of which nothing is changed, is served when that is back.
         let lost = self.still_lost(new);
         let present = |one: &&ShareConfig| !lost.contains(&one.name);
         let new: Vec<ShareConfig> = new.iter().filter(present).cloned().collect();
-        let before = lock(&self.served).clone();
+        let before = self.served.lock().clone();
         let old: Vec<ShareConfig> =
             old.iter().filter(|one| before.contains_key(&one.name)).cloned().collect();
         drop(before);
         self.lead(&old, &new)?;
-        lock(&self.lost).retain(|name, _| lost.contains(name));
+        self.lost.lock().retain(|name, _| lost.contains(name));
         Ok(())
     }
 
     /// As [`Self::apply`], of shares whose directories are there.
     fn lead(&self, old: &[ShareConfig], new: &[ShareConfig]) -> Result<(), Problem> {
-        let served = lock(&self.served).clone();
+        let served = self.served.lock().clone();
         // A share that gets another directory is another share under the same name, whose table of
         // handles must be let go of first.
         let moves = |share: &&ShareConfig| {
@@ -172,7 +171,7 @@ impl Shares {
 
     /// Exchanges the rules of one share until the next change of it, for all services.
     pub fn set_rules(&self, name: &str, rules: &Rules) {
-        let mut served = lock(&self.served);
+        let mut served = self.served.lock();
         let Some(one) = served.get_mut(name) else { return };
         let new = one.config.clone().with_rules(rules);
         if let Some(share) = self.table.load().by_name(name) {
@@ -183,7 +182,7 @@ impl Shares {
 
     /// Each share with where its files are.
     pub fn list(&self) -> Vec<(Arc<Share>, ShareConfig)> {
-        let served = lock(&self.served);
+        let served = self.served.lock();
         let table = self.table.load();
         let one = |share: &Arc<Share>| {
             let config = served.get(&share.name)?.config.clone();
@@ -199,7 +198,7 @@ impl Shares {
 
     /// Whether files are used with their callers' rights, and a sentence about it.
     pub fn acting_as(&self) -> (bool, String) {
-        let served = lock(&self.served);
+        let served = self.served.lock();
         let first = served.values().next();
         first.map_or((false, "nothing is served".to_owned()), |one| {
             (one.files.privileged(), one.files.acting_as())
@@ -208,14 +207,14 @@ impl Shares {
 
     /// Counts of all shares together.
     pub fn counts(&self) -> HostCounts {
-        let all: Vec<_> = lock(&self.served).values().map(|one| Arc::clone(&one.files)).collect();
+        let all: Vec<_> = self.served.lock().values().map(|one| Arc::clone(&one.files)).collect();
         all.iter().fold(HostCounts::default(), |sum, files| sum.and(&files.counts()))
     }
 
     /// Closes what was taken away and is not used any more. To be called every second.
     pub fn sweep(&self) {
         let gone: Vec<_> = {
-            let mut leaving = lock(&self.leaving);
+            let mut leaving = self.leaving.lock();
             leaving.extract_if(.., |files| Arc::strong_count(files) == 1).collect()
         };
         gone.iter().for_each(|files| self.released(files));
@@ -234,7 +233,7 @@ impl Shares {
 
     /// The one step of [`Self::apply`]: no share in it moves.
     fn exchange(&self, new: &[ShareConfig]) -> Result<(), Problem> {
-        let before = lock(&self.served).clone();
+        let before = self.served.lock().clone();
         let mut opened = Vec::new();
         for config in new.iter().filter(|config| !before.contains_key(&config.name)) {
             opened.push(self.open(config)?);
@@ -258,7 +257,7 @@ impl Shares {
 
     /// After the exchange: what is served now, under which rules, and what is leaving.
     fn settle(&self, new: &[ShareConfig], opened: Vec<(Served, root::Undo)>) {
-        let mut served = lock(&self.served);
+        let mut served = self.served.lock();
         for (one, undo) in opened {
             undo.keep();
             served.insert(one.config.name.clone(), one);
@@ -266,7 +265,7 @@ impl Shares {
         let table = self.table.load();
         let stays = |name: &String| new.iter().any(|config| config.name == *name);
         let gone = served.extract_if(.., |name, _| !stays(name)).map(|(_, one)| one.files);
-        lock(&self.leaving).extend(gone);
+        self.leaving.lock().extend(gone);
         for config in new {
             let Some(one) = served.get_mut(&config.name) else { continue };
             if let Some(share) = table.by_name(&config.name) {
@@ -289,7 +288,7 @@ impl Shares {
             new.rules.of(service).set(config.rules_for(service).clone());
         }
         let hint = "choose another name";
-        table.put(new).map_err(|e| Problem::new(&config.name, "", &e.to_string(), hint))?;
+        table.put(new).map_err(|e| config.problem(None, &e.to_string(), hint))?;
         Ok(())
     }
 
@@ -303,10 +302,10 @@ impl Shares {
             ..HostOptions::new(tag(&config.name), self.kit.secret)
         };
         // One of the same name that just went may have its last calls under way.
-        self.wait_for(&config.name)?;
+        self.wait_for(config)?;
         let files = HostFs::open(&config.directory, options).map_err(|e| {
             let hint = "see that the server may read it, and that no other server serves it";
-            Problem::new(&config.name, "directory", &e.to_string(), hint)
+            config.problem(Some("directory"), &e.to_string(), hint)
         })?;
         // Whoever trusts what it has read must hear of programs that change the file here.
         let locks = Arc::clone(&self.kit.locks);
@@ -317,10 +316,11 @@ impl Shares {
     }
 
     /// Waits until nothing is left of a share of this name that was taken away.
-    fn wait_for(&self, name: &str) -> Result<(), Problem> {
+    fn wait_for(&self, share: &ShareConfig) -> Result<(), Problem> {
         use vfs::fs::FileSystem;
+        let name = &share.name;
         let left = || {
-            let leaving = lock(&self.leaving);
+            let leaving = self.leaving.lock();
             leaving.iter().any(|files| vfs::share::tag_of(&files.root()) == Some(tag(name)))
         };
         if !left() {
@@ -331,7 +331,7 @@ impl Shares {
             false => Ok(()),
             true => {
                 let sentence = format!("calls on the share {name} that went are still under way");
-                Err(Problem::conflict(name, "", &sentence, "try again in a moment"))
+                Err(Problem::conflict(&share.path(), &sentence, "try again in a moment"))
             }
         }
     }
@@ -342,7 +342,7 @@ impl Shares {
         let until = SystemClock.monotonic_ns() + SHARE_DRAIN_MAX.as_nanos() as u64;
         loop {
             self.sweep();
-            if lock(&self.leaving).is_empty() || SystemClock.monotonic_ns() > until {
+            if self.leaving.lock().is_empty() || SystemClock.monotonic_ns() > until {
                 return;
             }
             std::thread::sleep(SHARE_DRAIN_STEP);
@@ -377,16 +377,16 @@ fn change(
         id: before.id,
         rules: before.rules.clone(),
     };
-    table.put(new).map_err(|e| Problem::new(&config.name, "read_only", &e.to_string(), ""))?;
+    table.put(new).map_err(|e| config.problem(Some("read_only"), &e.to_string(), ""))?;
     Ok(())
 }
 
 fn alike(share: &ShareConfig, other: &ShareConfig) -> Problem {
     let sentence = match share.name == other.name {
-        true => format!("there is a share named {} already, in {}", other.name, other.place()),
+        true => format!("there is a share named {} already, in {}", other.name, other.path()),
         false => format!("it cannot be told from {} by its handles", other.name),
     };
-    Problem::conflict(&share.name, "", &sentence, "choose another name")
+    Problem::conflict(&share.path(), &sentence, "choose another name")
 }
 
 #[cfg(test)]

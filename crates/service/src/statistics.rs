@@ -1,18 +1,19 @@
 //! The statistics of the running server: collector, store and queries put together.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use analytics::collect::Collector;
 use analytics::query::Engine;
 use analytics::store::{Retention, Store};
+use base::failure::Failure;
 use control::state::{StateDir, effective_uid};
 use host::Root;
 use host::bridges::BridgeSampler;
 use host::sampler::HostSampler;
+use parking_lot::Mutex;
 use probe::hub::Hub;
 
-use crate::failure::Failure;
 use crate::nfs::clients::Levels;
 use crate::storage::Storage;
 
@@ -43,8 +44,8 @@ impl Statistics {
             Box::new(HostSampler::new(Root::default())),
             Box::new(BridgeSampler::new(links, effective_uid())),
             storage.keeper(),
-            Box::new(Levels::new(&storage.services().nfs)),
-            Box::new(storage.services().levels()),
+            Box::new(Levels::new(&storage.services.nfs)),
+            Box::new(storage.services.levels()),
         ];
         let collector =
             Collector::start(queries.clone(), samplers).map_err(|e| Failure::of(tried, &e))?;
@@ -53,10 +54,8 @@ impl Statistics {
 
     /// Writes the last seconds down.
     pub fn end(&self) {
-        let collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(collector) = collector {
-            collector.stop();
-        }
+        let collector = self.collector.lock().take();
+        collector.into_iter().for_each(Collector::stop);
         self.queries.close();
     }
 

@@ -1,11 +1,12 @@
 //! Shares and the services on them.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use base::failure::Failure;
 use base::limits::{CONNECTIONS_MAX, DESCRIPTORS_OTHER_PART};
-use base::protocol::{self, ports};
+use base::protocol::Service;
 use control::accounts::identity::Users;
 use control::accounts::machine::Machine;
 use control::appliance::{Access, ActingAs, ServiceStatus, ShareStatus};
@@ -23,13 +24,13 @@ use serve::transport::{Runtimes, raise_descriptor_limit};
 use vfs::cred::Cred;
 use vfs::flush::FlushGroup;
 use vfs::fs::Context;
+use vfs::identity::Owners;
 use vfs::share::rules::Rules;
 
-use crate::failure::Failure;
 use crate::luns::LunGiven;
 use crate::names::ShareNames;
+use crate::nfs::Nfs;
 use crate::nfs::settings::NfsSettings;
-use crate::nfs::{Nfs, Reporter};
 use crate::parts::Parts;
 use crate::services::Services;
 use crate::shares::node::{self, Offline};
@@ -63,23 +64,18 @@ pub struct Setup<'a> {
 
 /// What is served, and by whom.
 pub struct Storage {
-    shares: Arc<Shares>,
-    offline: Offline,
-    /// The share of the command line.
-    given: String,
-    parts: Arc<Parts>,
-    services: Arc<Services>,
+    /// The shares, to be changed.
+    pub shares: Arc<Shares>,
+    /// Those that could not be started.
+    pub offline: Offline,
+    /// The name of the share of the command line.
+    pub given: String,
+    /// What the services are made of.
+    pub parts: Arc<Parts>,
+    /// The services.
+    pub services: Arc<Services>,
     /// Looks at the directories of the shares.
     _watch: Watch,
-}
-
-/// Serves what is configured; says what cannot be.
-fn start_configured(shares: &Shares, document: &Document) -> Offline {
-    let offline = node::start(shares, document);
-    for (name, problem) in &offline {
-        base::error!("nfs", "the share {name} is offline: {}", problem.sentence);
-    }
-    offline
 }
 
 /// The log of transfers, which writes from now on.
@@ -96,16 +92,6 @@ fn log_of_transfers(
     Ok(transfers)
 }
 
-/// What clients hold through a share ends with it, in both protocols that hold something.
-fn release_by(shares: &Shares, nfs: Arc<Nfs>) {
-    shares.set_release(Box::new(move |tag| {
-        if let Some(online) = nfs.online() {
-            online.clients.release_share(tag);
-            online.nlm.release_share(tag);
-        }
-    }));
-}
-
 impl Storage {
     /// Opens the shares and starts the services on them that are to serve.
     ///
@@ -115,7 +101,7 @@ impl Storage {
     pub fn start(setup: Setup<'_>) -> Result<Self, Failure> {
         let Setup { share, document, state, hub, certificates, .. } = &setup;
         let tls = NfsSettings::of(setup.nfs_given, document).tls;
-        tls.check(share.rules_for(protocol::Service::Nfs))?;
+        Service::EXPORTING.iter().try_for_each(|service| tls.check(share.rules_for(*service)))?;
         let tried = format!("serve {}", share.directory.display());
         let failure = |e: &dyn std::error::Error| Failure::of(&tried, e);
         // The table of files is sized by it.
@@ -132,7 +118,7 @@ impl Storage {
         shares
             .apply(&[], std::slice::from_ref(share))
             .map_err(|e| Failure::new(&tried, &e.sentence, &e.hint))?;
-        let offline = start_configured(&shares, document);
+        let offline = node::start(&shares, document);
         let parts = Arc::new(Parts {
             at: setup.at,
             shares: shares.table().clone(),
@@ -145,45 +131,29 @@ impl Storage {
             hub: (*hub).clone(),
             transfers: log_of_transfers(state, hub, document)?,
             limits,
-            places: Arc::new(ConnectionLimits::new(
-                limits.connections,
-                protocol::Service::ALL.len(),
-            )),
+            places: Arc::new(ConnectionLimits::new(limits.connections, Service::ALL.len())),
             state: state.path().to_owned(),
             luns: setup.luns.to_vec(),
         });
         let nfs_given = setup.nfs_given.to_vec();
         let services = Services::new(&parts, nfs_given, document, certificates)?;
-        release_by(&shares, services.nfs.clone());
+        let nfs = services.nfs.clone();
+        // What clients hold through a share ends with it, in both protocols that hold something.
+        shares.set_release(Box::new(move |tag| {
+            if let Some(online) = nfs.online() {
+                online.clients.release_share(tag);
+                online.nlm.release_share(tag);
+            }
+        }));
         services.start(document)?;
         let watch = Watch::start(&shares).map_err(|e| failure(&e))?;
         let (given, services) = (share.name.clone(), Arc::new(services));
         Ok(Self { shares, offline, given, parts, services, _watch: watch })
     }
 
-    /// What the services are made of.
-    pub fn parts(&self) -> &Arc<Parts> {
-        &self.parts
-    }
-
-    /// The services.
-    pub fn services(&self) -> &Arc<Services> {
-        &self.services
-    }
-
-    /// The log of transfers.
-    pub fn transfers(&self) -> &Arc<Transfers> {
-        &self.parts.transfers
-    }
-
     /// Names of its shares, files and users.
     pub fn names(&self) -> ShareNames {
         ShareNames::new(self.parts.shares.clone(), self.parts.users.clone())
-    }
-
-    /// Where NFS listens.
-    pub fn nfs_at(&self) -> SocketAddr {
-        self.parts.address(ports::NFS)
     }
 
     /// All services but the administration, as the API shows them.
@@ -201,19 +171,19 @@ impl Storage {
     }
 
     /// All shares, with ways to reach them.
-    pub fn shares(&self) -> Vec<ShareStatus> {
+    pub fn share_statuses(&self) -> Vec<ShareStatus> {
         let root = Cred::root();
         let context = Context { cred: &root, may_block: true };
         let one = |(share, config): (Arc<vfs::share::Share>, ShareConfig)| {
             let space = share.fs.space(context).ok();
-            let rules = share.rules_for(protocol::Service::Nfs).get();
+            let rules = Service::EXPORTING.map(|service| share.rules_for(service).get());
             ShareStatus {
                 name: share.name.clone(),
                 dir: config.directory.display().to_string(),
                 read_only: share.read_only,
                 total_bytes: space.map_or(0, |s| s.total_bytes),
                 available_bytes: space.map_or(0, |s| s.avail_bytes),
-                exports: rules.iter().map(ToString::to_string).collect(),
+                exports: rules.iter().flat_map(|all| all.iter()).map(ToString::to_string).collect(),
                 access: self.access(&share.name),
             }
         };
@@ -231,20 +201,10 @@ impl Storage {
         self.services.all.iter().any(|instance| instance.tls().knows_clients())
     }
 
-    /// The shares, to be changed, and those that could not be started.
-    pub fn all_shares(&self) -> (&Arc<Shares>, &Offline) {
-        (&self.shares, &self.offline)
-    }
-
     /// Answers at all ports from now on: until then connections wait, so that nobody finds one
     /// service before another.
     pub fn answer(&self) {
         self.parts.runtimes.release();
-    }
-
-    /// The name of the share of the command line.
-    pub fn given(&self) -> &str {
-        &self.given
     }
 
     /// Addresses of clients that hold something through the share with this tag, each once.
@@ -262,8 +222,7 @@ impl Storage {
     pub fn acting_as(&self) -> ActingAs {
         let uid = effective_uid();
         let (privileged, note) = self.shares.acting_as();
-        let account = Machine::default().by_uid(uid);
-        let user = account.map_or_else(|| uid.to_string(), |account| account.name);
+        let user = Machine::default().user(uid).unwrap_or_else(|| uid.to_string());
         ActingAs { privileged, user, note }
     }
 
@@ -273,7 +232,6 @@ impl Storage {
             shares: self.shares.clone(),
             parts: self.parts.clone(),
             nfs: self.services.nfs.clone(),
-            tls: self.services.nfs.tls_reporter(),
             trim: base::memory::Trim::default(),
         })
     }
@@ -293,7 +251,6 @@ struct Keeper {
     shares: Arc<Shares>,
     parts: Arc<Parts>,
     nfs: Arc<Nfs>,
-    tls: Reporter,
     /// What many clients made the server hold goes back to the system when they have gone.
     trim: base::memory::Trim,
 }
@@ -302,7 +259,6 @@ impl Sampler for Keeper {
     fn sample(&mut self, _now_ns: u64) -> Vec<Sample> {
         self.nfs.sweep();
         self.shares.sweep();
-        self.tls.look();
         let (files, flushes) = (self.shares.counts(), self.parts.flush.counts());
         let gauges = self.parts.hub.gauges();
         gauges.connections.set(self.parts.places.taken() as u64);

@@ -3,16 +3,14 @@
 //! What is shown is the first of these that there is: the certificate that the setting names, the
 //! files, what the administration shows.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base::failure::{Failure, read_text};
 use base::limits::TLS_FILE_MAX;
 use control::certificates::Certificates;
 use serve::transport::tls::{Credentials, Tls};
 use vfs::share::rules::{Rules, Transport};
-
-use crate::failure::Failure;
 
 /// Refuses rules that nobody could satisfy: they want certificates of clients, and there is nothing
 /// to verify them by.
@@ -128,11 +126,7 @@ impl TlsChoice {
 const TRIED: &str = "offer TLS to clients";
 
 fn text(path: &Path) -> Result<String, Failure> {
-    let tried = format!("read {}", path.display());
-    let size = fs::metadata(path).map_err(|e| Failure::of(&tried, &e))?.len();
-    if size > TLS_FILE_MAX {
-        let failed = format!("it has {size} bytes; {TLS_FILE_MAX} are the most");
-        return Err(Failure::new(&tried, &failed, "name a file of PEM certificates or a PEM key"));
-    }
-    fs::read_to_string(path).map_err(|e| Failure::of(&tried, &e))
+    let (tried, hint) =
+        (format!("read {}", path.display()), "name a file of PEM certificates or a PEM key");
+    read_text(&tried, path, TLS_FILE_MAX, hint)
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use analytics::alert::Event;
 use base::clock::SystemClock;
+use base::failure::Failure;
 use base::limits::STATE_SPACE_LOW;
 use base::units;
 use control::alerts::{Alerts, Facts};
@@ -13,7 +14,6 @@ use control::appliance::Appliance;
 use control::state::StateDir;
 use control::tree::{Branch, Tree};
 
-use crate::failure::Failure;
 use crate::reach::machine_name;
 use crate::running::Running;
 
@@ -58,7 +58,7 @@ impl Facts for OfServer {
             }
             Event::Store => running.statistics.queries().problem(),
             Event::Space => {
-                let free = (running.bytes_free)(&self.state).ok()?;
+                let free = vfs::host::sys::bytes_free(&self.state).ok()?;
                 let left = units::bytes(free as f64);
                 (free < STATE_SPACE_LOW)
                     .then(|| format!("the file system of {} has {left} left", self.state.display()))

@@ -17,7 +17,9 @@
 //! - [`streams`]: streams for data beside the one for control.
 //! - [`source`], [`destination`]: the two sides.
 //! - [`run`]: both together, in this process or one of them elsewhere.
+//! - [`cli`]: the command.
 
+pub mod cli;
 pub mod delta;
 pub mod destination;
 mod digest;

@@ -40,17 +40,23 @@ pub trait Identity: Send + Sync {
     ///
     /// # Errors
     /// By [`Refused`].
-    fn password(&self, from: IpAddr, name: &str, password: &str) -> Result<Arc<Person>, Refused>;
+    fn password(&self, _: IpAddr, _: &str, _: &str) -> Result<Arc<Person>, Refused> {
+        Err(Refused::Wrong)
+    }
 
     /// Whether this address and name must wait before anything of theirs is looked at.
-    fn must_wait(&self, from: IpAddr, name: &str) -> Option<Duration>;
+    fn must_wait(&self, _: IpAddr, _: &str) -> Option<Duration> {
+        None
+    }
 
     /// The lines of `authorized_keys` of a user who may sign in; none if there is no such user.
-    fn keys(&self, name: &str) -> Vec<String>;
+    fn keys(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Notes how a sign-in without a password went (a public key), for the patience with wrong
     /// ones.
-    fn judged(&self, from: IpAddr, name: &str, right: bool);
+    fn judged(&self, _: IpAddr, _: &str, _: bool) {}
 
     /// A user as he is now; `None` if he may not be signed in (any more). To be called after a key
     /// was found right, and from time to time as long as he is signed in.
@@ -73,5 +79,26 @@ pub trait Identity: Send + Sync {
 
     /// Another number whenever something about users has changed: who is signed in should be looked
     /// at again ([`Identity::person`]).
-    fn generation(&self) -> u64;
+    fn generation(&self) -> u64 {
+        0
+    }
+}
+
+/// Names of users and groups. What has none is told by its number.
+pub trait Owners: Send + Sync {
+    /// The name of a user.
+    fn user(&self, uid: u32) -> Option<String>;
+    /// The name of a group.
+    fn group(&self, gid: u32) -> Option<String>;
+}
+
+/// Nobody has a name.
+impl Owners for () {
+    fn user(&self, _: u32) -> Option<String> {
+        None
+    }
+
+    fn group(&self, _: u32) -> Option<String> {
+        None
+    }
 }

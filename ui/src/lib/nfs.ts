@@ -1,9 +1,12 @@
 // Clients of NFS as rows: narrowing, order, and the words for what they hold.
+import type { Node } from '../api/tree.ts';
 import type { Listing, NfsClient, NfsLock, NfsOpen } from '../api/types.ts';
 import { count, duration } from './format.ts';
+import { mounts, value } from './shares.ts';
 
 /** Where the clients are, and where one of them is. */
 export const CLIENTS = '/nfs';
+export const PAGE = { service: 'nfs', href: CLIENTS, title: 'NFS clients' };
 export const clientHref = (id: string): string => `${CLIENTS}?client=${encodeURIComponent(id)}`;
 
 /** Rows that are shown at once: more are narrowed, not scrolled through. */
@@ -61,4 +64,26 @@ export function accessOf(open: NfsOpen): string {
 /** How many there are in all, as the list tells it. */
 export function total(list: Listing<unknown>, one: string): string {
   return list.more ? `more than ${some(list.rows.length, one)}` : some(list.rows.length, one);
+}
+
+/** Whether a share is mounted by a protocol of the status. */
+export const isMount = (protocol: string): boolean => protocol.startsWith('nfs');
+
+/** Commands that mount a share: what a table has room for. */
+export function nfsMounts(node: Node | undefined): { version: string; command: string }[] {
+  return mounts(node).filter(({ version }) => version.startsWith('NFS'));
+}
+
+export function exceptions(node: Node | undefined): string[] {
+  const list = value(node, 'nfs_exceptions');
+  return Array.isArray(list) ? list.map(String) : [];
+}
+
+const MODES: Record<string, string> = { rw: 'read-write', ro: 'read-only', none: 'none' };
+
+/** What somebody may do whom no exception names. */
+export function access(node: Node | undefined): string {
+  const mode = value(node, 'nfs');
+  const all = typeof mode === 'string' ? (MODES[mode] ?? mode) : '–';
+  return value(node, 'read_only') === true && mode !== 'none' ? 'read-only' : all;
 }

@@ -2,7 +2,7 @@
 import type { Node, Value } from '../api/tree.ts';
 import { valueOf } from './tree.ts';
 
-const value = (node: Node | undefined, name: string): Value => valueOf(node, name)?.value ?? null;
+export const value = (node: Node | undefined, name: string): Value => valueOf(node, name)?.value ?? null;
 
 /** Bytes of the file system that it lies on, or null if they are not known. */
 export function room(node: Node | undefined): { total: number; available: number } | null {
@@ -27,28 +27,9 @@ export function mounts(node: Node | undefined): { version: string; command: stri
   return (Array.isArray(commands) ? commands : []).map(String).map((command) => ({ version: service(command), command }));
 }
 
-/** Those of NFS: what a table has room for. */
-export function nfsMounts(node: Node | undefined): { version: string; command: string }[] {
-  return mounts(node).filter(({ version }) => version.startsWith('NFS'));
-}
-
 /** Why clients cannot use it, or null if they can. */
 export function offline(node: Node | undefined): string | null {
   if (value(node, 'state') !== 'offline') return null;
   const reason = value(node, 'reason');
   return typeof reason === 'string' && reason !== '' ? reason : 'It cannot be served.';
-}
-
-export function exceptions(node: Node | undefined): string[] {
-  const list = value(node, 'nfs_exceptions');
-  return Array.isArray(list) ? list.map(String) : [];
-}
-
-const MODES: Record<string, string> = { rw: 'read-write', ro: 'read-only', none: 'none' };
-
-/** What somebody may do whom no exception names. */
-export function access(node: Node | undefined): string {
-  const mode = value(node, 'nfs');
-  const all = typeof mode === 'string' ? (MODES[mode] ?? mode) : '–';
-  return value(node, 'read_only') === true && mode !== 'none' ? 'read-only' : all;
 }

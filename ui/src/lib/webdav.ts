@@ -3,6 +3,7 @@ import type { DavLock } from '../api/types.ts';
 
 /** Where the locks are. */
 export const LOCKS = '/webdav';
+export const PAGE = { service: 'http', href: LOCKS, title: 'WebDAV locks' };
 
 /** What a lock of depth infinity covers beside its root. */
 export const below = 'and all below';

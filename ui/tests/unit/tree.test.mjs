@@ -5,7 +5,8 @@ import { nodeOf, encodePath } from '../../src/api/tree.ts';
 import { allowed, asText, exactBytes, exactSeconds, localTime, read, readLocalTime, show, showWithUnit, side, wrongWith } from '../../src/lib/kinds.ts';
 import * as pending from '../../src/lib/pending.ts';
 import { applies, columns, fixedBy, href, join, nameOf, parentOf, pathOf, placeAt, itemHits, sourceOf, titleOf, treeHits, way } from '../../src/lib/tree.ts';
-import { access, mounts, nfsMounts, offline, room } from '../../src/lib/shares.ts';
+import { access, nfsMounts } from '../../src/lib/nfs.ts';
+import { mounts, offline, room } from '../../src/lib/shares.ts';
 import { TREE } from '../../mock/declared.mjs';
 import { Tree, answer } from '../../mock/tree.mjs';
 

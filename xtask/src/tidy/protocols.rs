@@ -14,8 +14,6 @@ const REGISTRY: &str = "crates/base/src/protocol.rs";
 const LIST: &str = "xtask/protocol-places.txt";
 /// Files outside its folders that may know a protocol.
 const PLACES_MAX: usize = 10;
-/// More than that for now: a limit here may only fall.
-const RATCHET: [(&str, usize); 1] = [("nfs", 16)];
 
 /// Folders and files of a protocol that are not named after it.
 const ALSO_OWN: [(&str, &[&str]); 6] = [
@@ -173,9 +171,8 @@ pub fn check(sources: &[Source]) -> Vec<Finding> {
         findings.push(Finding { path: LIST.to_owned(), line: 0, rule: "protocol-places", what });
     };
     for (id, files) in &places {
-        let ratchet = RATCHET.iter().find(|(one, _)| one == id).map_or(PLACES_MAX, |(_, n)| *n);
-        if files.len() > ratchet {
-            add(format!("{} files know {id}; {ratchet} may", files.len()));
+        if files.len() > PLACES_MAX {
+            add(format!("{} files know {id}; {PLACES_MAX} may", files.len()));
         }
     }
     let written = sources.iter().find(|source| source.path == LIST);

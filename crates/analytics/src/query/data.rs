@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Values of one element over time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// What a filter takes.
     pub key: String,
@@ -16,7 +16,7 @@ pub struct Row {
 }
 
 /// Values of one range over time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bucket {
     /// Smallest value in it.
     pub low: u64,
@@ -29,7 +29,7 @@ pub struct Bucket {
 }
 
 /// What fell outside of the rows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Other {
     /// Mean over the interval.
     pub average: f64,
@@ -48,7 +48,7 @@ pub enum Source {
 }
 
 /// A graph.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Data {
     /// The statistic id.
     pub stat: String,
@@ -85,6 +85,51 @@ pub struct Data {
     pub error_bound: f64,
     /// What the reader should know.
     pub note: Option<String>,
+}
+
+impl Data {
+    /// The elements; none of a range breakdown.
+    pub fn rows(&self) -> &[Row] {
+        self.rows.as_deref().unwrap_or_default()
+    }
+
+    /// The ranges; none of other breakdowns.
+    pub fn buckets(&self) -> &[Bucket] {
+        self.buckets.as_deref().unwrap_or_default()
+    }
+
+    /// One line per point of time, below a `head` line if that is wanted; a value that is not there
+    /// is an empty field (RFC 4180).
+    pub fn csv(&self, head: bool) -> String {
+        let mut columns: Vec<(String, &[Option<f64>])> = vec![("total".into(), &self.total)];
+        columns.extend(self.rows().iter().map(|r| (r.label.clone(), r.values.as_slice())));
+        let range = |b: &Bucket| format!("{}-{}", b.low, b.high);
+        columns.extend(self.buckets().iter().map(|b| (range(b), b.values.as_slice())));
+        columns.extend(self.other.iter().map(|o| ("other".into(), o.values.as_slice())));
+        let mut text = String::new();
+        if head {
+            let names: Vec<String> = columns.iter().map(|(name, _)| quote(name)).collect();
+            text += &format!("time,{}\r\n", names.join(","));
+        }
+        for (at, time) in self.times.iter().enumerate() {
+            text += &time.to_string();
+            for (_, values) in &columns {
+                text.push(',');
+                if let Some(value) = values.get(at).copied().flatten() {
+                    text += &value.to_string();
+                }
+            }
+            text += "\r\n";
+        }
+        text
+    }
+}
+
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\r', '\n']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field.to_owned()
 }
 
 /// A breakdown that a statistic has.
@@ -135,7 +180,7 @@ pub struct RecorderInfo {
 }
 
 /// A budget of the server and how much of it is used.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// `server.connections`
     pub id: String,

@@ -1,16 +1,14 @@
 //! `plimsoll analytics`: statistics on the terminal. It asks the API as the browser does.
 
-mod data;
-mod near;
 mod table;
 
+use analytics::query::Data;
 use control::client::{Client, ClientError};
 use serde::Deserialize;
 
-use super::{parse, unreachable};
-use crate::cli::{AnalyticsArgs, AnalyticsCommand, ListArgs, ShowArgs};
+use super::{Question, print_answer, unreachable};
+use crate::cli::{AnalyticsCommand, ShowArgs};
 use crate::out::{self, Failure};
-use data::Data;
 
 /// A statistic in the server's list, as far as we print it.
 #[derive(Debug, Deserialize)]
@@ -31,21 +29,17 @@ struct Breakdown {
 ///
 /// # Errors
 /// No server, or wrong usage for what the server does not know.
-pub fn run(args: &AnalyticsArgs) -> Result<(), Failure> {
-    match &args.command {
-        AnalyticsCommand::List(args) => list(args),
+pub fn run(command: &AnalyticsCommand) -> Result<(), Failure> {
+    match command {
+        AnalyticsCommand::List(args) => {
+            Question::new("list the statistics", args, "").print(LIST, list)
+        }
         AnalyticsCommand::Show(args) if args.follow => follow(args),
         AnalyticsCommand::Show(args) => show(args),
     }
 }
 
-fn list(args: &ListArgs) -> Result<(), Failure> {
-    let server = super::server(&args.server)?;
-    let text = server.get(LIST).map_err(|e| unreachable("list the statistics", &e))?;
-    if args.json {
-        return out::print(&(String::from_utf8_lossy(&text).into_owned() + "\n"));
-    }
-    let listed = parse::<Vec<Listed>>("list the statistics", &text)?;
+fn list(listed: &Vec<Listed>) -> String {
     let mut lines = String::new();
     for one in listed {
         lines += &format!("{:<28} {} ({})\n", one.id, one.sentence, one.unit);
@@ -54,7 +48,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
             lines += &format!("{:<28} {}\n", "", by.join(" "));
         }
     }
-    out::print(&lines)
+    lines
 }
 
 const LIST: &str = "/api/v1/analytics/statistics";
@@ -64,11 +58,8 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     let path = path(args)?;
     let server = super::server(&args.server)?;
     let text = server.get(&path).map_err(|e| refused(&tried, args, &server, &e))?;
-    if args.json {
-        return out::print(&(String::from_utf8_lossy(&text).into_owned() + "\n"));
-    }
-    let data = parse::<Data>(&tried, &text)?;
-    out::print(&if args.csv { data.csv() } else { table::show(&data) })
+    let show = |data: &Data| if args.csv { data.csv(true) } else { table::show(data) };
+    print_answer(&tried, args.json, &text, show)
 }
 
 fn path(args: &ShowArgs) -> Result<String, Failure> {
@@ -123,7 +114,7 @@ fn follow(args: &ShowArgs) -> Result<(), Failure> {
     let ended = server.follow(&path, |line| {
         let printed = match serde_json::from_str::<Data>(line) {
             _ if args.json => out::print(&format!("{line}\n")),
-            Ok(data) if args.csv => out::print(&data.csv_lines(first)),
+            Ok(data) if args.csv => out::print(&data.csv(first)),
             Ok(data) => out::print(&table::line(&data, args.top.unwrap_or(5) as usize)),
             // An event of another kind: seconds that were lost.
             Err(_) => out::print(&format!("# {line}\n")),
@@ -160,13 +151,23 @@ fn refused(tried: &str, args: &ShowArgs, server: &Client, error: &ClientError) -
             std::iter::once(one.id.clone()).chain(with)
         })
         .collect();
-    let near = near::to(&args.stat, &known);
+    let near = near(&args.stat, &known);
     if near.is_empty() || known.contains(&args.stat) {
         return Failure::usage(tried, failed, hint);
     }
     // The server's own suggestion knows no breakdowns.
     let failed = failed.split("; did you mean").next().unwrap_or(failed);
     Failure::usage(tried, failed, &format!("did you mean {}?", near.join(", ")))
+}
+
+/// At most three of `known`, nearest first, that a slip of the finger may have meant.
+fn near(wanted: &str, known: &[String]) -> Vec<String> {
+    let most = 2 + wanted.chars().count() / 4;
+    let mut near: Vec<(usize, &String)> =
+        known.iter().map(|name| (strsim::levenshtein(wanted, name), name)).collect();
+    near.retain(|(distance, _)| *distance <= most);
+    near.sort();
+    near.into_iter().take(3).map(|(_, name)| name.clone()).collect()
 }
 
 #[cfg(test)]

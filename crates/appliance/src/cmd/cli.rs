@@ -20,14 +20,10 @@ use crate::sys;
 use outside::User;
 
 /// Runs the command.
-pub fn run(args: &CliArgs) -> ExitCode {
-    match try_run(args) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
-    }
-}
-
-fn try_run(args: &CliArgs) -> Result<ExitCode, Failure> {
+///
+/// # Errors
+/// No server, or what has the lines cannot be read; what a line does wrong is told already.
+pub fn run(args: &CliArgs) -> Result<ExitCode, Failure> {
     let client = super::server(&args.server)?;
     let stdin = args.lines.is_empty() && args.file.as_deref().is_none_or(|p| p == Path::new("-"));
     let asks = stdin && args.file.is_none() && std::io::stdin().is_terminal();

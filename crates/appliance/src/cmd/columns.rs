@@ -1,6 +1,7 @@
 //! Rows as aligned columns, for people. What is in a cell never leaves it.
 
 use base::text::visible;
+use control::nfs::Listing;
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -16,30 +17,34 @@ pub enum Side {
 
 use Side::Left;
 
-/// Rows below their heads; `more`: there are others.
-pub fn table<const N: usize>(head: [(&str, Side); N], rows: &[[String; N]], more: bool) -> String {
-    let visible = |row: &[String; N]| row.each_ref().map(|cell| visible(cell).into_owned());
-    let rows: Vec<[String; N]> = rows.iter().map(visible).collect();
-    let width = |n: usize| {
-        let cells = rows.iter().map(|row| row[n].chars().count());
-        cells.chain([head[n].0.chars().count()]).max().unwrap_or(0)
+/// A column: its head, how it stands, and the cell of a row.
+pub struct Column<T>(pub &'static str, pub Side, pub fn(&T) -> String);
+
+/// Rows below the heads of their columns; `none` where there are no rows.
+pub fn table<T>(columns: &[Column<T>], all: &Listing<T>, none: &str) -> String {
+    if all.rows.is_empty() {
+        return format!("{none}\n");
+    }
+    let cells = |row: &T| -> Vec<String> {
+        columns.iter().map(|Column(.., cell)| visible(&cell(row)).into_owned()).collect()
     };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |cells: [&str; N]| {
-        let mut text = String::new();
-        for (n, cell) in cells.into_iter().enumerate() {
-            let pad = " ".repeat(widths[n] - cell.chars().count());
-            let cell =
-                if head[n].1 == Left { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
-            text += &cell;
-            text += &" ".repeat(GAP);
+    let head = columns.iter().map(|Column(name, ..)| (*name).to_owned()).collect();
+    let lines: Vec<Vec<String>> = [head].into_iter().chain(all.rows.iter().map(cells)).collect();
+    let width = |n: usize| lines.iter().map(|line| line[n].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &lines {
+        let mut shown = String::new();
+        for ((Column(_, side, _), width), cell) in columns.iter().zip(&widths).zip(line) {
+            let pad = " ".repeat(width - cell.chars().count());
+            shown += &if *side == Left { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
+            shown += &" ".repeat(GAP);
         }
-        text.trim_end().to_owned() + "\n"
-    };
-    let mut text = line(head.map(|(name, _)| name));
-    rows.iter().for_each(|row| text += &line(row.each_ref().map(String::as_str)));
-    if more {
-        text += &format!("# the first {} only\n", rows.len());
+        text += shown.trim_end();
+        text += "\n";
+    }
+    if all.more {
+        text += &format!("# the first {} only\n", all.rows.len());
     }
     text
 }

@@ -1,23 +1,23 @@
 //! `plimsoll doctor`: what this machine has, and what is used instead of what it lacks. Everything
 //! is found by trying, not by versions or user ids; nothing is left behind.
 
-mod files;
+mod checks;
 mod finding;
-mod kernel;
-mod machine;
-mod network;
+mod look;
 mod ports;
-mod rights;
 
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use base::protocol::Service;
 use control::state::default_bases;
 use serde::Serialize;
 
 use crate::cli::DoctorArgs;
 use crate::out::{self, DEGRADED, Failure};
+use checks::CHECKS;
 use finding::{Finding, State};
 
 /// All that was found.
@@ -32,6 +32,18 @@ struct Report {
     findings: Vec<Finding>,
 }
 
+/// Where it is looked.
+struct Place<'a> {
+    /// The directory that would be served.
+    path: &'a Path,
+    dir: &'a File,
+    /// Where the state would be kept.
+    state: &'a Path,
+    /// What would be listened on.
+    address: IpAddr,
+    port_offset: u16,
+}
+
 /// Runs the command. The exit code says whether something is missing that serving uses.
 ///
 /// # Errors
@@ -41,21 +53,14 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         .map_err(|e| Failure::of(&format!("examine {}", args.dir.display()), &e))?;
     let base = || default_bases().into_iter().next().unwrap_or_else(|| "/var/lib".into());
     let state = args.state.clone().unwrap_or_else(base);
-    let findings = examine(args, &dir, &state)?;
-    let degraded = findings.iter().any(Finding::degrades);
+    let (address, port_offset) = (args.address, args.port_offset);
+    Service::EXPORTING[0].ports()[0].address(address, port_offset)?;
+    let place = Place { path: &args.dir, dir: &dir, state: &state, address, port_offset };
+    let findings: Vec<Finding> = CHECKS.iter().map(|check| check.finding(&place)).collect();
+    let degraded = findings.iter().any(|finding| finding.degrades);
     let report = Report { directory: args.dir.clone(), state, degraded, findings };
     out::print(&if args.json { out::json(&report) } else { table(&report) })?;
     Ok(ExitCode::from(if degraded { DEGRADED } else { 0 }))
-}
-
-fn examine(args: &DoctorArgs, dir: &File, state: &Path) -> Result<Vec<Finding>, Failure> {
-    let mut findings = machine::findings();
-    findings.extend(rights::findings(dir));
-    findings.extend(files::findings(&args.dir, dir, state));
-    findings.extend(ports::findings(args.address, args.port_offset)?);
-    findings.extend(network::findings());
-    findings.extend(kernel::findings());
-    Ok(findings)
 }
 
 fn table(report: &Report) -> String {
@@ -74,8 +79,7 @@ fn table(report: &Report) -> String {
             }
         }
     }
-    let missing: Vec<&str> =
-        report.findings.iter().filter(|f| f.degrades()).map(|f| f.id).collect();
+    let missing: Vec<&str> = report.findings.iter().filter(|f| f.degrades).map(|f| f.id).collect();
     text + &match missing.as_slice() {
         [] => "\nNothing is missing that serving uses.\n".to_owned(),
         missing => format!("\nMissing, and serving uses it: {}.\n", missing.join(", ")),

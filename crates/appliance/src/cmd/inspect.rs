@@ -4,9 +4,8 @@
 mod configuration;
 mod handles;
 mod lab;
+mod logs;
 mod luns;
-mod replication;
-mod transfers;
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read};
@@ -42,7 +41,7 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
     let bytes = std::fs::read(path).map_err(|e| Failure::of(&tried, &e))?;
     if args.xferlog {
         let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
-        let text = transfers::xferlog(name, &bytes).ok_or_else(|| {
+        let text = logs::xferlog(name, &bytes).ok_or_else(|| {
             Failure::usage(&tried, "this is no log of transfers", "--xferlog is of transfers.log")
         })?;
         return out::print(&text);
@@ -115,8 +114,7 @@ fn recognise(path: &Path, bytes: &[u8]) -> Option<Found> {
     let state = state_file(name, text, bytes).map(Found::from);
     state
         .or_else(|| configuration::recognise(name, text?))
-        .or_else(|| transfers::recognise(name, bytes))
-        .or_else(|| replication::recognise(name, bytes))
+        .or_else(|| logs::recognise(name, bytes))
         .or_else(|| handles::recognise(name, bytes))
         .or_else(|| luns::recognise(bytes))
         .or_else(|| lab::recognise(name, text?))

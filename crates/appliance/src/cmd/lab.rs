@@ -5,27 +5,25 @@
 //! certificate and the host key that it names are known for sure: they are pinned. A password is
 //! tried at one service first, and the others are spared it if it is wrong.
 
-mod target;
-
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use ::lab::cli::share::{Found, ShareArgs};
 use ::lab::client::ClientError;
-use ::lab::client::service::at::{PASSWORD_ENV, Scheme, Secret, ServiceAt};
+use ::lab::client::service::at::{PASSWORD_ENV, Secret, ServiceAt};
 use ::lab::client::service::open;
 use ::lab::transfer::Plan;
 use base::protocol::Service;
-use control::appliance::{ShareStatus, Status};
+use control::appliance::Status;
 use control::cli::Outside;
 use control::cli::node::Node;
 use control::client::Client;
+use service::comparison::{self, Known, Obstacles, ServiceNode, schemes, text, usable};
 
 use super::cli::outside::User;
 use super::{parse, unreachable};
 use crate::cli::ServerArgs;
 use crate::out::{Failure, shell_quote, url_encode};
-use target::{Known, Obstacles, ServiceNode};
 
 /// The targets of a share; what is wrong is told.
 ///
@@ -38,7 +36,7 @@ pub fn find(share: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, ExitCod
 fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure> {
     let tried = format!("compare protocols on the share {name}");
     let schemes = schemes(&args.protocols)?;
-    let server = ServerArgs { state: args.state.clone(), server: None, token_file: None, ca: None };
+    let server = ServerArgs { state: args.state.clone(), ..ServerArgs::default() };
     let client = super::server(&server)?;
     let status: Status = ask(&client, &tried, "/api/v1/status")?;
     let share = usable(&status, name, &tried, plan)?;
@@ -46,7 +44,7 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
     let mut obstacles = Obstacles::default();
     let targets = schemes
         .iter()
-        .filter_map(|scheme| obstacles.or_none(target::of(*scheme, share, &args.user, &known)));
+        .filter_map(|scheme| obstacles.or_none(comparison::of(*scheme, share, &args.user, &known)));
     let mut targets: Vec<ServiceAt> = targets.collect();
     if !obstacles.is_empty() {
         let cli = match &args.state {
@@ -66,21 +64,6 @@ fn try_find(name: &str, args: &ShareArgs, plan: &Plan) -> Result<Found, Failure>
     Ok(Found { targets, pids: vec![status.pid] })
 }
 
-/// The protocols that are wanted; all if none are named.
-fn schemes(names: &[String]) -> Result<Vec<Scheme>, Failure> {
-    if names.is_empty() {
-        return Ok(Scheme::ALL.to_vec());
-    }
-    let named = |name: &String| {
-        Scheme::by_name(name).ok_or_else(|| {
-            let known = Scheme::ALL.map(Scheme::name);
-            let failed = format!("{name:?} is none of the protocols");
-            Failure::usage("compare protocols", &failed, &format!("there are {}", known.join(",")))
-        })
-    };
-    names.iter().map(named).collect()
-}
-
 fn ask<T: for<'a> serde::Deserialize<'a>>(
     client: &Client,
     tried: &str,
@@ -90,41 +73,13 @@ fn ask<T: for<'a> serde::Deserialize<'a>>(
     parse(tried, &text)
 }
 
-/// The share, if the files of a comparison fit into it.
-fn usable<'a>(
-    status: &'a Status,
-    name: &str,
-    tried: &str,
-    plan: &Plan,
-) -> Result<&'a ShareStatus, Failure> {
-    let Some(share) = status.shares.iter().find(|share| share.name == name) else {
-        let names: Vec<&str> = status.shares.iter().map(|share| share.name.as_str()).collect();
-        let hint = format!("it serves {}", names.join(", "));
-        return Err(Failure::new(tried, "the server has no share of that name", &hint));
-    };
-    if share.read_only {
-        let hint = "files are made there: choose another share";
-        return Err(Failure::new(tried, "the share is read-only", hint));
-    }
-    // An upload takes the place of the file before it when it is whole: for so long there are two.
-    let twice = u64::from(plan.streams).saturating_mul(plan.file_size);
-    let bytes = plan.bytes().saturating_add(twice);
-    if bytes > share.available_bytes {
-        let size = |n: u64| base::units::bytes(n as f64);
-        let (takes, left) = (size(bytes), size(share.available_bytes));
-        let failed = format!("its files take up to {takes}, and the share has {left} left");
-        return Err(Failure::new(tried, &failed, "--set file_size=SIZE makes them smaller"));
-    }
-    Ok(share)
-}
-
 /// What the nodes of the services say.
 fn known(client: &Client, tried: &str) -> Result<Known, Failure> {
     let node = |path: &str| ask::<Node>(client, tried, &format!("/api/v1/nodes/{path}"));
     let pin = |service: &Node| {
-        let shown = target::text(service, "certificate_shown").unwrap_or_default();
+        let shown = text(service, "certificate_shown").unwrap_or_default();
         let certificate = format!("configuration/certificates/{}", url_encode(shown.as_bytes()));
-        Ok(target::text(&node(&certificate)?, "fingerprint"))
+        Ok(text(&node(&certificate)?, "fingerprint"))
     };
     let service = |service: Service| {
         let node = node(&format!("configuration/services/{}", service.id()))?;
@@ -167,6 +122,3 @@ fn shut_out(at: &ServiceAt, error: &ClientError) -> Failure {
         _ => failure,
     }
 }
-
-#[cfg(test)]
-mod tests;

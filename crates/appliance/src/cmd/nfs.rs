@@ -1,90 +1,114 @@
 //! `plimsoll nfs`: the clients of a running server, what they hold, and ending one. It asks the API
 //! as the browser does.
 
-mod table;
+use base::units;
+use control::client::Client;
+use control::nfs::{NfsClient, NfsLock, NfsOpen};
 
-use control::client::ClientError;
-use control::nfs::{Listing, NfsClient, NfsLock, NfsOpen};
-use serde::Deserialize;
-
-use super::{parse, unreachable};
-use crate::cli::{ExpireArgs, HeldArgs, ListArgs, NfsArgs, NfsCommand, ServerArgs};
-use crate::out::{self, Failure};
+use super::Question;
+use super::columns::Column;
+use super::columns::Side::{Left, Right};
+use super::columns::table;
+use crate::cli::{HeldArgs, NfsCommand};
+use crate::out::{Failure, url_encode};
 
 const PATH: &str = "/api/v1/services/nfs";
+/// What tells the ids of clients.
+const LISTER: &str = "`plimsoll nfs clients` lists those there are";
 
 /// Runs the command.
 ///
 /// # Errors
 /// No server, or a client that is not there.
-pub fn run(args: &NfsArgs) -> Result<(), Failure> {
-    match &args.command {
-        NfsCommand::Clients(args) => clients(args),
+pub fn run(command: &NfsCommand) -> Result<(), Failure> {
+    match command {
+        NfsCommand::Clients(args) => {
+            let question = Question::new("list the NFS clients", args, LISTER);
+            question.print(&format!("{PATH}/clients"), |all| table(&CLIENTS, all, NO_CLIENT))
+        }
         NfsCommand::Opens(args) => {
-            let tried = tried("list the opens", args.client.as_deref());
-            held::<NfsOpen>("opens", &tried, args, table::opens)
+            held("opens", args, |all| table(&OPENS, all, "nothing is held open"))
         }
         NfsCommand::Locks(args) => {
-            let tried = tried("list the locks", args.client.as_deref());
-            held::<NfsLock>("locks", &tried, args, table::locks)
+            held("locks", args, |all| table(&LOCKS, all, "nothing is locked"))
         }
-        NfsCommand::Expire(args) => expire(args),
+        NfsCommand::Expire(args) => {
+            let tried = format!("expire the client {}", args.client);
+            let path = format!("{PATH}/clients/{}", url_encode(args.client.as_bytes()));
+            Question { tried, json: args.json, server: &args.server, lister: LISTER }
+                .print_from(|server: &Client| server.delete(&path), expired)
+        }
     }
 }
 
-fn tried(what: &str, client: Option<&str>) -> String {
-    client.map_or_else(|| what.to_owned(), |client| format!("{what} of {client}"))
-}
-
-fn clients(args: &ListArgs) -> Result<(), Failure> {
-    let tried = "list the NFS clients";
-    let text = get(&format!("{PATH}/clients"), tried, &args.server)?;
-    if args.json {
-        return out::print(&text);
-    }
-    let all: Listing<NfsClient> = parse(tried, text.as_bytes())?;
-    out::print(&table::clients(&all))
-}
-
-fn held<T: for<'a> Deserialize<'a>>(
+/// Opens or locks, of one client or of all.
+fn held<T: for<'a> serde::Deserialize<'a>>(
     what: &str,
-    tried: &str,
     args: &HeldArgs,
-    show: fn(&Listing<T>) -> String,
+    show: fn(&control::nfs::Listing<T>) -> String,
 ) -> Result<(), Failure> {
-    let whose =
-        args.client.as_deref().map(|id| format!("?client={}", out::url_encode(id.as_bytes())));
-    let text = get(&format!("{PATH}/{what}{}", whose.unwrap_or_default()), tried, &args.server)?;
-    if args.json {
-        return out::print(&text);
+    let (mut tried, mut path) = (format!("list the {what}"), format!("{PATH}/{what}"));
+    if let Some(client) = &args.client {
+        tried += &format!(" of {client}");
+        path += &format!("?client={}", url_encode(client.as_bytes()));
     }
-    out::print(&show(&parse(tried, text.as_bytes())?))
+    Question::new(&tried, &args.list, LISTER).print(&path, show)
 }
 
-fn get(path: &str, tried: &str, server: &ServerArgs) -> Result<String, Failure> {
-    let server = super::server(server)?;
-    let text = server.get(path).map_err(|e| refused(tried, &e))?;
-    Ok(String::from_utf8_lossy(&text).into_owned() + "\n")
+const NO_CLIENT: &str = "no NFS client holds state; one of NFSv3 shows only while it holds locks";
+
+const CLIENTS: [Column<NfsClient>; 11] = [
+    Column("id", Left, |c| c.id.clone()),
+    Column("client", Left, |c| c.label.clone()),
+    Column("version", Left, |c| c.version.clone()),
+    Column("state", Left, |c| c.state.clone()),
+    Column("silent", Right, silent),
+    Column("sessions", Right, |c| c.sessions.to_string()),
+    Column("opens", Right, |c| c.opens.to_string()),
+    Column("locks", Right, locks_of),
+    Column("delegations", Right, |c| c.delegations.to_string()),
+    Column("user", Left, |c| c.principal.clone()),
+    Column("name", Left, |c| c.name.clone()),
+];
+
+const OPENS: [Column<NfsOpen>; 7] = [
+    Column("id", Left, |o| o.client.clone()),
+    Column("client", Left, |o| o.label.clone()),
+    Column("kind", Left, |o| o.kind.clone()),
+    Column("access", Left, |o| o.access.clone()),
+    Column("deny", Left, |o| o.deny.clone()),
+    Column("file", Left, |o| o.file.file.clone()),
+    Column("owner", Left, |o| o.owner.clone()),
+];
+
+const LOCKS: [Column<NfsLock>; 8] = [
+    Column("id", Left, |l| l.client.clone()),
+    Column("client", Left, |l| l.label.clone()),
+    Column("kind", Left, |l| l.kind.clone()),
+    Column("first byte", Right, |l| l.offset.to_string()),
+    Column("bytes", Right, |l| l.length.map_or("to the end".to_owned(), |n| n.to_string())),
+    Column("held", Left, |l| if l.waiting { "waits" } else { "held" }.to_owned()),
+    Column("file", Left, |l| l.file.file.clone()),
+    Column("owner", Left, |l| l.owner.clone()),
+];
+
+fn silent(client: &NfsClient) -> String {
+    client.silent_s.map(|s| units::time_ns((s.max(0.0) * 1e9).round())).unwrap_or_default()
 }
 
-fn expire(args: &ExpireArgs) -> Result<(), Failure> {
-    let tried = format!("expire the client {}", args.client);
-    let server = super::server(&args.server)?;
-    let path = format!("{PATH}/clients/{}", out::url_encode(args.client.as_bytes()));
-    let text = server.delete(&path).map_err(|e| refused(&tried, &e))?;
-    if args.json {
-        return out::print(&(String::from_utf8_lossy(&text).into_owned() + "\n"));
-    }
-    let was: NfsClient = parse(&tried, &text)?;
-    out::print(&table::expired(&was))
+/// Locks, and how many are waited for if any are.
+fn locks_of(client: &NfsClient) -> String {
+    let NfsClient { locks, waiting, .. } = client;
+    if *waiting == 0 { locks.to_string() } else { format!("{locks}+{waiting}") }
 }
 
-/// A client that is not there is a wrong argument.
-fn refused(tried: &str, error: &ClientError) -> Failure {
-    match error {
-        ClientError::Refused { status: 404, failed, .. } => {
-            Failure::usage(tried, failed, "`plimsoll nfs clients` lists those there are")
-        }
-        error => unreachable(tried, error),
-    }
+/// What ended with a client.
+fn expired(was: &NfsClient) -> String {
+    format!(
+        "{} at {} is expired; with it ended {} opens, {} locks, {} delegations\n",
+        was.id, was.label, was.opens, was.locks, was.delegations
+    )
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use base::clock::{self, SystemClock};
 use base::protocol::ports::ADMIN;
 use control::accounts::People;
 use control::api::Control;
+use control::certificates::keeper::Keeper;
 use control::listen::{self, ListenConfig, ListenError, Listening};
 use control::replication::Replication;
 use control::state::keys::Keys;
@@ -21,12 +22,9 @@ use control::state::registry::{self, Entry, Registration};
 use control::state::{StateDir, StateError};
 use probe::hub::{Hub, HubOptions};
 use service::lab::{Results, from_here};
-use service::listen::Listens;
-use service::running::{Beside, Running};
-use service::shares::{Root, ShareConfig};
+use service::running::Running;
 use service::storage::Setup;
 use service::{administration, certificates, users};
-use vfs::share::node::DEFAULT_PROJECT;
 
 use crate::cli::ServeArgs;
 use crate::cmd::memory;
@@ -51,13 +49,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
 
     let tree = configuration::open(&state, args.config.as_deref())?;
     let certificates =
-        certificates::open(&state, plan.address, &tree).map_err(|e| state_failure(&e))?;
+        certificates::open(&state, args.address, &tree).map_err(|e| state_failure(&e))?;
     let document = tree.document();
     let (hub, buffered) = hub();
     let desk = open_lab(&state)?;
     let setup = Setup {
-        share: given(&plan),
-        at: (plan.address, plan.port_offset),
+        share: plan.share.clone(),
+        at: (args.address, args.port_offset),
         luns: &plan.luns,
         nfs_given: &plan.nfs_given,
         document: &document,
@@ -68,13 +66,8 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         users: users::known(&accounts),
         certificates: &certificates,
     };
-    let beside = Beside {
-        lab: Results(desk.clone()),
-        replication: open_replication(&state)?,
-        links: registry::default_dir().join(::lab::bridge::cli::SOCKETS),
-        bytes_free: sys::bytes_free,
-    };
-    let running = Running::start(setup, beside)?;
+    let links = registry::default_dir().join(::lab::bridge::cli::SOCKETS);
+    let running = Running::start(setup, Results(desk.clone()), open_replication(&state)?, links)?;
     let clock = Arc::new(SystemClock);
     let people = People::start(accounts.clone(), clock.clone(), &tree);
     administration::join(&running, &state, &people, &tree)?;
@@ -82,15 +75,17 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         .map_err(|e| Failure::of("enter the first users", &e))?;
     let control =
         Control::new(running.clone(), accounts.clone(), tree.clone(), &keys.api_token, clock);
-    let config = certificates::listen(&certificates, plan.admin, &state);
+    let shown = certificates.shown().clone();
+    let config = ListenConfig { admin: plan.admin, shown, socket: state.socket() };
     let listening = listen(&running, &control, config)?;
     running.storage.answer();
-    let keeper = certificates::keep(certificates)?;
+    let keeper = Keeper::start(certificates)
+        .map_err(|e| Failure::of("start the thread that renews certificates", &e))?;
     let registration = register(&plan, &state);
-    let lab = desk.start(from_here(running.storage.nfs_at()));
+    let lab = desk.start(from_here(running.storage.services.nfs.at()));
 
     Announcement {
-        plan: &plan,
+        json: args.announce.is_some(),
         running: &running,
         state: state.path(),
         admin: listening.admin(),
@@ -107,19 +102,6 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     // The lock of the state directory goes last.
     drop(state);
     Ok(())
-}
-
-/// The share of the command line.
-fn given(plan: &Plan) -> ShareConfig {
-    ShareConfig {
-        project: DEFAULT_PROJECT.to_owned(),
-        name: plan.share.clone(),
-        directory: plan.dir.clone(),
-        read_only: plan.read_only,
-        rules: Default::default(),
-        root: Root::default(),
-    }
-    .with_rules(&plan.rules)
 }
 
 /// The secrets; the names of uploads follow from them.
@@ -169,9 +151,9 @@ fn open_replication(state: &StateDir) -> Result<Arc<Replication>, Failure> {
 }
 
 /// Waits for the signal that ends it; what only asks for files to be read again is followed.
-fn serve_on(plan: &Plan, running: &Running) {
+fn serve_on(plan: &Plan<'_>, running: &Running) {
     while sys::wait_for_signal() == Signal::Reload {
-        let files = plan.exports.file().is_some() || running.storage.services().use_files();
+        let files = plan.args.exports.is_some() || running.storage.services.use_files();
         if !files && !manager::there() {
             // The terminal is gone, and there is nothing to read again.
             return;
@@ -181,9 +163,10 @@ fn serve_on(plan: &Plan, running: &Running) {
 }
 
 /// Reads export rules and certificates again. Where they are wrong, those before go on.
-fn reload(plan: &Plan, running: &Running) {
-    let services = running.storage.services();
-    let rules = plan.exports.read().and_then(|rules| services.check_rules(&rules).map(|()| rules));
+fn reload(plan: &Plan<'_>, running: &Running) {
+    let services = &running.storage.services;
+    let rules =
+        exports::read(plan.args).and_then(|rules| services.check_rules(&rules).map(|()| rules));
     match rules {
         Ok(rules) => running.storage.set_rules(&rules),
         Err(failure) => failure.tell(),
@@ -197,8 +180,8 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
     // While it is still served: what a run has made on a share is removed.
     lab.end();
     running.replication.end();
-    running.storage.services().drain();
-    running.storage.transfers().end();
+    running.storage.services.drain();
+    running.storage.parts.transfers.end();
     listening.end();
     if let Some(alerts) = running.alerts() {
         alerts.end();
@@ -207,10 +190,10 @@ fn end(registration: Option<Registration>, lab: Worker, listening: Listening, ru
 }
 
 /// Local commands find the server without it too, by `--state`: no reason not to serve.
-fn register(plan: &Plan, state: &StateDir) -> Option<Registration> {
+fn register(plan: &Plan<'_>, state: &StateDir) -> Option<Registration> {
     let entry = Entry {
         pid: std::process::id(),
-        dir: plan.dir.clone(),
+        dir: plan.share.directory.clone(),
         state: state.path().to_owned(),
         socket: state.socket(),
     };

@@ -1,16 +1,14 @@
 //! `plimsoll sftp-server`: what OpenSSH's sshd starts for somebody who has signed in there. It runs
 //! as him, so his rights are the kernel's to judge; of a server that runs here it knows nothing.
 
-mod names;
-
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::random::{Random, SystemRandom};
+use control::accounts::machine::Machine;
 use probe::hub::{Hub, HubOptions};
 use serve::exec::Engine;
 use serve::files::{Caller, Core, Files, VPath};
@@ -22,12 +20,11 @@ use serve::transport::{Budgets, raise_descriptor_limit};
 use vfs::flush::FlushGroup;
 use vfs::host::acting;
 use vfs::host::{HostFs, HostOptions};
-use vfs::identity::{Identity, Person, Refused};
+use vfs::identity::{Identity, Owners, Person};
 use vfs::share::rules::Transport;
 use vfs::share::{Service, ShareTable, Shares, tag};
 use vfs::transfers::Nowhere;
 
-use self::names::Names;
 use crate::cli::{SftpServerArgs, UploadsArg};
 use crate::cmd::memory;
 use crate::out::Failure;
@@ -45,30 +42,12 @@ const RECORDER_BYTES: usize = 64 << 10;
 struct SignedIn(Arc<Person>);
 
 impl Identity for SignedIn {
-    fn password(&self, _: IpAddr, _: &str, _: &str) -> Result<Arc<Person>, Refused> {
-        Err(Refused::Wrong)
-    }
-
-    fn must_wait(&self, _: IpAddr, _: &str) -> Option<Duration> {
-        None
-    }
-
-    fn keys(&self, _: &str) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn judged(&self, _: IpAddr, _: &str, _: bool) {}
-
     fn person(&self, _: &str) -> Option<Arc<Person>> {
         Some(Arc::clone(&self.0))
     }
 
     fn anonymous(&self) -> Arc<Person> {
         Arc::clone(&self.0)
-    }
-
-    fn generation(&self) -> u64 {
-        0
     }
 }
 
@@ -127,10 +106,10 @@ pub fn run(args: &SftpServerArgs) -> Result<(), Failure> {
         true => VPath::ROOT.with(ROOT.as_bytes()),
         false => VPath::ROOT,
     };
-    let names = Arc::new(Names::default());
+    let names = Arc::new(Machine::default());
     let cred = acting::own().clone();
     let person = Arc::new(Person {
-        name: names.name(cred.uid),
+        name: names.user(cred.uid).unwrap_or_else(|| cred.uid.to_string()),
         home: Some(home(args, &root)),
         anonymous: false,
         cred,

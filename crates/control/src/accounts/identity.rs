@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::limits::{ACCOUNT_FILES_INTERVAL, SIGN_IN_LANES};
 use vfs::cred::Cred;
-use vfs::identity::{Identity, Person, Refused};
+use vfs::identity::{Identity, Owners, Person, Refused};
 use vfs::share::rules::NOBODY;
 
 use super::machine::Machine;
@@ -74,20 +74,20 @@ impl Users {
         *self.authorities.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
-    /// The name of who has this number: a configured user's, or that of an account.
-    pub fn name_of(&self, uid: u32) -> Option<String> {
-        let configured = self.accounts.configured_with(uid);
-        configured.or_else(|| self.machine.by_uid(uid).map(|account| account.name))
-    }
-
-    /// The name of the group with this number.
-    pub fn group_of(&self, gid: u32) -> Option<String> {
-        self.machine.group_name(gid)
-    }
-
     fn lane(&self, from: IpAddr) -> &Mutex<()> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(from.to_canonical());
         &self.lanes[hash as usize % SIGN_IN_LANES]
+    }
+}
+
+impl Owners for Users {
+    /// A configured user's name, or that of an account.
+    fn user(&self, uid: u32) -> Option<String> {
+        self.accounts.configured_with(uid).or_else(|| self.machine.user(uid))
+    }
+
+    fn group(&self, gid: u32) -> Option<String> {
+        self.machine.group(gid)
     }
 }
 

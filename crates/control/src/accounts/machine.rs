@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base::limits::{NFS4_NAMES_FILE_MAX, USER_GROUPS_MAX};
+use vfs::identity::Owners;
 
 /// An account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,17 +59,6 @@ impl Machine {
         accounts(current(&self.passwd).text()).find(|account| account.uid == uid)
     }
 
-    /// The name of the first group with this number.
-    pub fn group_name(&self, gid: u32) -> Option<String> {
-        let names = current(&self.group);
-        let name = |line: &str| {
-            let mut fields = line.split(':');
-            let name = fields.next().filter(|name| !name.is_empty())?;
-            (fields.nth(1)?.parse() == Ok(gid)).then(|| name.to_owned())
-        };
-        names.text().lines().find_map(name)
-    }
-
     /// The groups that name `user` as a member, at most [`USER_GROUPS_MAX`].
     pub fn groups(&self, user: &str) -> Vec<u32> {
         let names = current(&self.group);
@@ -86,6 +76,23 @@ fn current(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
     let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
     names.look();
     names
+}
+
+impl Owners for Machine {
+    fn user(&self, uid: u32) -> Option<String> {
+        self.by_uid(uid).map(|account| account.name)
+    }
+
+    /// The name of the first group with this number.
+    fn group(&self, gid: u32) -> Option<String> {
+        let names = current(&self.group);
+        let name = |line: &str| {
+            let mut fields = line.split(':');
+            let name = fields.next().filter(|name| !name.is_empty())?;
+            (fields.nth(1)?.parse() == Ok(gid)).then(|| name.to_owned())
+        };
+        names.text().lines().find_map(name)
+    }
 }
 
 impl Names {

@@ -140,6 +140,6 @@ impl Kept {
 }
 
 /// The records of a file; what is none is left out.
-pub fn records(content: &[u8]) -> impl Iterator<Item = Record> {
+fn records(content: &[u8]) -> impl Iterator<Item = Record> {
     content.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }

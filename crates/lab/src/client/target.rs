@@ -4,7 +4,7 @@
 
 use super::ClientError;
 use super::service::at::{Scheme, ServiceAt, without_password};
-use base::protocol::{Protocol, ports};
+use base::protocol::Protocol;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -108,7 +108,7 @@ fn parse_server(rest: &str) -> Result<(String, u16, &str), &'static str> {
         Some((host, port)) if !port.ends_with(']') => {
             (host, port.parse().map_err(|_| "has a port that is not a number")?)
         }
-        _ => (authority, ports::NFS.number),
+        _ => (authority, Protocol::Nfs3.service().ports()[0].number),
     };
     let host = host.trim_matches(['[', ']']).to_owned();
     if host.is_empty() { Err("has no host") } else { Ok((host, port, path)) }

@@ -4,27 +4,9 @@ use std::collections::HashMap;
 
 use base::units::civil;
 use vfs::attr::{Attr, Time};
+use vfs::identity::Owners;
 
 use crate::files::list;
-
-/// Names of users and groups. What has none is told by its number.
-pub trait Owners: Send + Sync {
-    /// The name of a user.
-    fn user(&self, uid: u32) -> Option<String>;
-    /// The name of a group.
-    fn group(&self, gid: u32) -> Option<String>;
-}
-
-/// Nobody has a name.
-impl Owners for () {
-    fn user(&self, _: u32) -> Option<String> {
-        None
-    }
-
-    fn group(&self, _: u32) -> Option<String> {
-        None
-    }
-}
 
 /// Names within one answer: whoever owns many files of a directory is asked for once, and told the
 /// same in all of its lines.

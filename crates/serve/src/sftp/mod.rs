@@ -35,10 +35,10 @@ pub mod stdio;
 
 use std::sync::Arc;
 
-pub use self::longname::Owners;
 pub use self::state::Session;
 use crate::files::VPath;
 pub use crate::files::settings::{LoginRoot, Uploads};
+pub use vfs::identity::Owners;
 
 /// How channels are served.
 #[derive(Clone)]

@@ -1,10 +1,8 @@
 //! The locks of WebDAV for the administrator: who holds which, releasing one, how many there are.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use base::limits::API_STATE_ROWS_MAX;
 use control::dav::{DavLock, DavState};
 use control::nfs::Listing;
 use probe::hub::Hub;
@@ -13,6 +11,7 @@ use serve::http::dav::locks::{LockError, Locks};
 use serve::http::dav::state::Lock;
 
 use super::http::Http;
+use crate::names::label;
 use crate::nfs::clients::show;
 
 /// Characters of a token that tell it from others: 48 of its 122 random bits, which let nobody use
@@ -71,21 +70,13 @@ impl DavLocks {
         self.http.locks().all().into_iter().find(|lock| short(&lock.token) == id)
     }
 
-    /// An address with what the machine there calls itself.
-    fn label(&self, address: &str) -> String {
-        let clients = self.hub.clients();
-        let known = address.parse::<IpAddr>().ok();
-        let label = known.and_then(|address| clients.label_of(clients.intern(address)));
-        label.unwrap_or_else(|| if address.is_empty() { "unknown" } else { address }.to_owned())
-    }
-
     fn shown(&self, lock: &Lock) -> DavLock {
         let share = lock.root.split(|b| *b == b'/').find(|part| !part.is_empty());
         DavLock {
             id: short(&lock.token).to_owned(),
             user: lock.user.clone(),
             client: Some(lock.client.clone()).filter(|client| !client.is_empty()),
-            label: self.label(&lock.client),
+            label: label(&self.hub, lock.client.parse().ok().as_ref(), &lock.client),
             file: show::bytes(&lock.root),
             share: show::bytes(share.unwrap_or_default()),
             scope: scope(lock).to_owned(),
@@ -100,11 +91,7 @@ impl DavLocks {
 
 impl DavState for DavLocks {
     fn locks(&self) -> Listing<DavLock> {
-        let all = self.http.locks().all();
-        let mut rows: Vec<DavLock> = all.iter().map(|lock| self.shown(lock)).collect();
-        let more = rows.len() > API_STATE_ROWS_MAX;
-        rows.truncate(API_STATE_ROWS_MAX);
-        Listing { rows, more }
+        Listing::cut(self.http.locks().all().iter().map(|lock| self.shown(lock)).collect())
     }
 
     fn lock(&self, id: &str) -> Option<DavLock> {

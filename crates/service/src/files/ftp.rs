@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use base::failure::Failure;
 use base::protocol::ports::{FTP, FTPS};
 use base::protocol::{self, Port};
-use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
@@ -13,12 +13,11 @@ use serve::ftp::{Entry, Server, Settings, TlsUse};
 use serve::transport::Budgets;
 use serve::transport::tls::Tls;
 
-use super::values::Values;
-use crate::failure::Failure;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::parts::Parts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
+use crate::values::Values;
 
 const ID: protocol::Service = protocol::Service::Ftp;
 
@@ -37,18 +36,6 @@ impl Ftp {
         let (files, sign_ins) = parts.files(ID);
         let server = Server::new(settings(document), Some(tls.clone()));
         Self { parts: parts.clone(), files, sign_ins, server, tls }
-    }
-
-    fn ways(&self) -> Vec<Way> {
-        let tls = match self.server.settings().tls {
-            TlsUse::Off => None,
-            TlsUse::Offered => Some("encrypted if the client asks for it"),
-            TlsUse::Required => Some("TLS is required"),
-        };
-        let way =
-            |at: Port, note| Way { name: at.name, scheme: at.name, at, command: reach::lftp, note };
-        let ports = self.ports().into_iter();
-        ports.map(|at| way(at, tls.filter(|_| at == FTP))).collect()
     }
 }
 
@@ -78,8 +65,15 @@ impl Service for Ftp {
         if self.server.settings().implicit { vec![FTP, FTPS] } else { vec![FTP] }
     }
 
-    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        reach::access(instance, share, self.ways())
+    fn ways(&self) -> Vec<Way> {
+        let tls = match self.server.settings().tls {
+            TlsUse::Off => None,
+            TlsUse::Offered => Some("encrypted if the client asks for it"),
+            TlsUse::Required => Some("TLS is required"),
+        };
+        let ports = self.ports().into_iter();
+        let note = |at| tls.filter(|_| at == FTP);
+        ports.map(|at| Way { note: note(at), ..Way::to(at, reach::lftp) }).collect()
     }
 
     fn tls(&self) -> Option<&Arc<Tls>> {

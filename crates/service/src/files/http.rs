@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::SystemClock;
+use base::failure::Failure;
 use base::node::Value;
 use base::protocol::ports::{HTTP, HTTPS};
 use base::protocol::{self, Port};
-use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use probe::sample::Sample;
@@ -21,12 +21,11 @@ use serve::transport::tls::Tls;
 use vfs::locks::LockTable;
 
 use super::dav;
-use super::values::Values;
-use crate::failure::Failure;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::parts::Parts;
 use crate::reach::{self, Way, machine_name};
 use crate::sign_in::SignInCounter;
+use crate::values::Values;
 
 const ID: protocol::Service = protocol::Service::Http;
 
@@ -67,20 +66,6 @@ impl Http {
     pub fn locks(&self) -> &Locks {
         &self.http.dav.locks
     }
-
-    fn ways(&self) -> Vec<Way> {
-        let settings = self.http.settings();
-        let redirects = settings.plain == Plain::Redirect;
-        let way = |at: Port| {
-            let note = (redirects && at == HTTP).then_some("leads to HTTPS");
-            Way { name: at.name, scheme: at.name, at, command: reach::curl, note }
-        };
-        let (name, scheme) = ("webdav", "webdavs");
-        let dav = Way { name, scheme, at: HTTPS, command: reach::davfs, note: None };
-        let mut ways: Vec<Way> = self.ports().into_iter().map(way).collect();
-        ways.extend(settings.webdav.then_some(dav));
-        ways
-    }
 }
 
 impl Service for Http {
@@ -101,8 +86,15 @@ impl Service for Http {
         if self.plain.load(Relaxed) { vec![HTTP, HTTPS] } else { vec![HTTPS] }
     }
 
-    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        reach::access(instance, share, self.ways())
+    fn ways(&self) -> Vec<Way> {
+        let settings = self.http.settings();
+        let redirects = settings.plain == Plain::Redirect;
+        let note = |at| (redirects && at == HTTP).then_some("leads to HTTPS");
+        let way = |at| Way { note: note(at), ..Way::to(at, reach::curl) };
+        let mut ways: Vec<Way> = self.ports().into_iter().map(way).collect();
+        let dav = Way { name: "webdav", scheme: "webdavs", ..Way::to(HTTPS, reach::davfs) };
+        ways.extend(settings.webdav.then_some(dav));
+        ways
     }
 
     fn tls(&self) -> Option<&Arc<Tls>> {

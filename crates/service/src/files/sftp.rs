@@ -3,26 +3,24 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
+use base::failure::Failure;
 use base::node::Value;
 use base::protocol::ports::SFTP;
 use base::protocol::{self, Port};
 use control::accounts::identity::Users;
-use control::appliance::Access;
 use control::certificates::Certificates;
 use control::tree::{Document, Problem};
 use serve::files::Files;
+use serve::sftp::Settings;
 use serve::sftp::server::{Algorithms, Server, ServiceSettings};
 use serve::sftp::ssh::{Methods, host_keys};
-use serve::sftp::{Owners, Settings};
 use serve::transport::Budgets;
-use serve::transport::tls::Tls;
 
-use super::values::Values;
-use crate::failure::Failure;
-use crate::instance::{Drain, Instance, Service};
+use crate::instance::{Drain, Service};
 use crate::parts::Parts;
 use crate::reach::{self, Way};
 use crate::sign_in::SignInCounter;
+use crate::values::Values;
 
 const ID: protocol::Service = protocol::Service::Sftp;
 
@@ -32,19 +30,6 @@ pub struct Sftp {
     files: Arc<Files>,
     sign_ins: Arc<SignInCounter>,
     server: Arc<Server>,
-}
-
-/// Names of owners in listings.
-struct Names(Arc<Users>);
-
-impl Owners for Names {
-    fn user(&self, uid: u32) -> Option<String> {
-        self.0.name_of(uid)
-    }
-
-    fn group(&self, gid: u32) -> Option<String> {
-        self.0.group_of(gid)
-    }
 }
 
 impl Sftp {
@@ -87,14 +72,8 @@ impl Service for Sftp {
         vec![SFTP]
     }
 
-    fn access(&self, instance: &Instance, share: &str) -> Vec<Access> {
-        let name = SFTP.name;
-        let way = Way { name, scheme: name, at: SFTP, command: reach::sftp, note: None };
-        reach::access(instance, share, vec![way])
-    }
-
-    fn tls(&self) -> Option<&Arc<Tls>> {
-        None
+    fn ways(&self) -> Vec<Way> {
+        vec![Way::to(SFTP, reach::sftp)]
     }
 
     fn budgets(&self) -> &Arc<Budgets> {
@@ -124,7 +103,7 @@ fn settings(users: &Arc<Users>, document: &Document) -> ServiceSettings {
         channels: Settings {
             uploads: values.uploads(),
             umask: values.umask().unwrap_or(0o022),
-            owners: Arc::new(Names(users.clone())),
+            owners: users.clone(),
             ..Settings::default()
         },
         login_root: values.login_root(),

@@ -18,7 +18,7 @@ use serve::nlm::HostInfo;
 use vfs::locks::{ClientKey, LockTable, Owner, Protocol, Row, Tally, What};
 
 use super::Nfs;
-use crate::names::ShareNames;
+use crate::names::{ShareNames, label};
 
 pub use levels::Levels;
 
@@ -67,9 +67,7 @@ impl NfsClients {
 
     /// An address with what the machine there calls itself.
     fn label(&self, address: Option<&IpAddr>) -> String {
-        let Some(address) = address else { return "unknown".to_owned() };
-        let clients = self.hub.clients();
-        clients.label_of(clients.intern(*address)).unwrap_or_else(|| address.to_string())
+        label(&self.hub, address, &address.map(IpAddr::to_string).unwrap_or_default())
     }
 
     fn nfs4_client(&self, info: &ClientInfo, tally: Tally) -> NfsClient {
@@ -172,9 +170,7 @@ impl NfsState for NfsClients {
             rows.extend(tally.remove(&key).map(|tally| self.nlm_host(&host, tally)));
         }
         rows.sort_by(|a, b| (&a.label, &a.id).cmp(&(&b.label, &b.id)));
-        let more = rows.len() > API_STATE_ROWS_MAX;
-        rows.truncate(API_STATE_ROWS_MAX);
-        Listing { rows, more }
+        Listing::cut(rows)
     }
 
     fn opens(&self, client: Option<&str>) -> Option<Listing<NfsOpen>> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
+use base::failure::{Failure, chain};
 use base::random::{Random, SystemRandom};
 use serve::nfs4::state::{Config, Identity, NotWritten, Records, State};
 use serve::nfs4::{IdMap, Nfs4, Stateful, program};
@@ -13,8 +14,6 @@ use serve::rpc::Program;
 use vfs::locks::LockTable;
 use vfs::recovery::{ClientId, ClientRecords, FileRecords, RecordError};
 use vfs::share::Shares;
-
-use crate::failure::{Failure, chain};
 
 /// Where the clients that hold state are written down, in the state directory.
 pub const RECORDS: &str = "clients";

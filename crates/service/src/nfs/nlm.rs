@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::clock::{Clock, NS_PER_S, SystemClock};
+use base::failure::Failure;
 use base::limits::NLM_GRANT_TIME_MAX;
 use serve::nfs4::Stateful;
 use serve::nlm::{Config, Nlm, PORTMAP_PORT};
@@ -13,7 +14,6 @@ use vfs::locks::LockTable;
 use vfs::recovery::FileRecords;
 use vfs::share::Shares;
 
-use crate::failure::Failure;
 use crate::reach::machine_name;
 
 /// Where the hosts that hold locks are written down, in the state directory.

@@ -1,9 +1,10 @@
 //! Names of users and groups for NFSv4: this machine's passwd and group files, read again when
 //! they change.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use control::accounts::machine::Names;
+use parking_lot::Mutex;
 use serve::nfs4::IdMap;
 use serve::nfs4::idmap::Whose;
 
@@ -28,13 +29,9 @@ impl Owners {
         let source = |(whose, path)| (whose, Names::at(path));
         // Without a domain nobody has a name.
         let files = files.into_iter().filter(|_| domain.is_some());
-        *self.lock() = files.map(source).collect();
+        *self.sources.lock() = files.map(source).collect();
         self.map.set_domain(domain);
         self.look();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Whose, Names)>> {
-        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For the service.
@@ -45,7 +42,7 @@ impl Owners {
     /// Reads what has changed. To be called every now and then, where waiting for a disk is no
     /// harm. A file that cannot be read leaves the names as they were.
     pub fn look(&self) {
-        for (whose, names) in &mut *self.lock() {
+        for (whose, names) in &mut *self.sources.lock() {
             if names.look() {
                 self.map.set(*whose, names.text());
             }

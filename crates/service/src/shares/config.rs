@@ -5,10 +5,14 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use base::node::Path;
 use base::protocol::ShareMode;
+use control::tree::Problem;
 use vfs::share::Service;
 use vfs::share::rules::{Access, Lookup, Rule, RuleError, Rules};
 
+/// Where shares are in the tree of administration.
+pub const PREFIX: &[&str] = &["shares"];
 /// Groups of hosts (netgroup(5)).
 const NETGROUPS: &str = "/etc/netgroup";
 
@@ -42,90 +46,36 @@ pub struct Root {
     pub mode: Option<u32>,
 }
 
-/// What holds for clients that no exception fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
-    /// They may not use it.
-    None,
-    /// They may read.
-    ReadOnly,
-    /// They may change.
-    ReadWrite,
-}
-
-impl Base {
-    /// By its word in the configuration.
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "none" => Some(Self::None),
-            "ro" => Some(Self::ReadOnly),
-            "rw" => Some(Self::ReadWrite),
-            _ => None,
-        }
+/// The rules for a service, in the mode in which shares state them: the exceptions, and after them
+/// what holds for everybody else. Without exceptions and with everything allowed there are none.
+///
+/// # Errors
+/// An exception is wrong.
+pub fn rules_for(
+    service: Service,
+    base: Access,
+    exceptions: &[String],
+    names: &dyn Lookup,
+) -> Result<Rules, RuleError> {
+    if base == Access::ReadWrite && exceptions.is_empty() {
+        return Ok(Rules::default());
     }
-
-    /// The rules for a service, in the mode in which shares state them.
-    ///
-    /// # Errors
-    /// An exception is wrong.
-    pub fn rules_for(
-        self,
-        service: Service,
-        exceptions: &[String],
-        names: &dyn Lookup,
-    ) -> Result<Rules, RuleError> {
-        match service.shares() {
-            Some(ShareMode::Export) => self.rules(exceptions, names),
-            Some(ShareMode::SignIn) => self.service_rules(exceptions, names),
-            None => Ok(Rules::default()),
+    match service.shares() {
+        Some(ShareMode::Export) => {
+            let rest = match base {
+                Access::None => "*(noaccess)",
+                Access::ReadOnly => "*(ro,no_root_squash)",
+                Access::ReadWrite => "*(rw,no_root_squash)",
+            };
+            let all: Vec<&str> = exceptions.iter().map(String::as_str).chain([rest]).collect();
+            Rules::parse_each(&all, names)
         }
-    }
-
-    /// The export rules: the exceptions, and after them what holds for everybody else. Without
-    /// exceptions and with everything allowed there are none.
-    ///
-    /// # Errors
-    /// An exception is wrong.
-    pub fn rules(self, exceptions: &[String], names: &dyn Lookup) -> Result<Rules, RuleError> {
-        if let Some(bad) = exceptions.iter().find(|rule| rule.contains('\n')) {
-            return Err(RuleError::Form(bad.clone()));
+        Some(ShareMode::SignIn) => {
+            let exceptions = exceptions.iter().map(|text| Rule::parse_access(text, names));
+            let rules = exceptions.chain([Ok(Rule::everybody(base))]);
+            rules.collect::<Result<_, _>>().map(Rules::of)
         }
-        if self == Self::ReadWrite && exceptions.is_empty() {
-            return Ok(Rules::default());
-        }
-        let rest = match self {
-            Self::None => "*(noaccess)",
-            Self::ReadOnly => "*(ro,no_root_squash)",
-            Self::ReadWrite => "*(rw,no_root_squash)",
-        };
-        let lines: Vec<&str> = exceptions.iter().map(String::as_str).chain([rest]).collect();
-        Rules::parse(&lines.join("\n"), names).map_err(|e| match e {
-            // Each stands for itself: there are no lines to count.
-            RuleError::Line { source, .. } => *source,
-            other => other,
-        })
-    }
-
-    /// The same for a service whose users sign in.
-    ///
-    /// # Errors
-    /// An exception is wrong.
-    pub fn service_rules(
-        self,
-        exceptions: &[String],
-        names: &dyn Lookup,
-    ) -> Result<Rules, RuleError> {
-        if self == Self::ReadWrite && exceptions.is_empty() {
-            return Ok(Rules::default());
-        }
-        let rest = Rule::everybody(match self {
-            Self::None => Access::None,
-            Self::ReadOnly => Access::ReadOnly,
-            Self::ReadWrite => Access::ReadWrite,
-        });
-        let exceptions = exceptions.iter().map(|text| Rule::parse_access(text, names));
-        let rules: Result<Vec<_>, _> = exceptions.chain([Ok(rest)]).collect();
-        rules.map(Rules::of)
+        None => Ok(Rules::default()),
     }
 }
 
@@ -147,37 +97,14 @@ impl ShareConfig {
     }
 
     /// Where it is in the tree of administration.
-    pub fn place(&self) -> String {
-        format!("/shares/{}/{}", self.project, self.name)
-    }
-}
-
-/// Why shares cannot be as they are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("share {share}: {sentence}")]
-pub struct Problem {
-    /// The share; empty if it is about all of them.
-    pub share: String,
-    /// The property; empty if it is about the share.
-    pub property: &'static str,
-    /// What is wrong, one sentence.
-    pub sentence: String,
-    /// What to do, or nothing.
-    pub hint: String,
-    /// It does not go together with what is there, and may later.
-    pub conflict: bool,
-}
-
-impl Problem {
-    /// A value is wrong.
-    pub fn new(share: &str, property: &'static str, sentence: &str, hint: &str) -> Self {
-        let (share, sentence) = (share.to_owned(), sentence.to_owned());
-        Self { share, property, sentence, hint: hint.to_owned(), conflict: false }
+    pub fn path(&self) -> Path {
+        Path::of(PREFIX).join(&self.project).join(&self.name)
     }
 
-    /// It does not go together with what is there.
-    pub fn conflict(share: &str, property: &'static str, sentence: &str, hint: &str) -> Self {
-        Self { conflict: true, ..Self::new(share, property, sentence, hint) }
+    /// What is wrong with it, or with one of its properties.
+    pub fn problem(&self, property: Option<&str>, sentence: &str, hint: &str) -> Problem {
+        let problem = Problem::new(&self.path(), sentence, hint);
+        property.into_iter().fold(problem, Problem::property)
     }
 }
 
@@ -195,7 +122,8 @@ impl Lookup for System {
         fs::read_to_string(NETGROUPS)
             .inspect_err(|e| {
                 if e.kind() != ErrorKind::NotFound {
-                    base::error!("nfs", "cannot read {NETGROUPS}: {e}");
+                    let [service, ..] = Service::EXPORTING;
+                    base::error!(service.id(), "cannot read {NETGROUPS}: {e}");
                 }
             })
             .unwrap_or_default()

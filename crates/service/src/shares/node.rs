@@ -5,21 +5,21 @@ mod roots;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base::node::{Path, Shape, Value};
 use base::protocol::ShareMode;
-use control::tree::{self, Apply, Document, Fault, Live, Override, Transition};
+use control::tree::{Apply, Document, Live, Override, Problem, Transition};
+use parking_lot::Mutex;
 use vfs::cred::Cred;
 use vfs::fs::Context;
 use vfs::share::node::DEFAULT_PROJECT;
-use vfs::share::rules::{Lookup, Rules, Transport};
+use vfs::share::rules::{Access, Lookup, Rules};
 use vfs::share::{Service, Share, tag};
 
-use super::{Base, Problem, Root, ShareConfig, Shares, System, lock};
+use super::{PREFIX, Root, ShareConfig, Shares, System, rules_for};
+use crate::{node, tls};
 
-/// Where the branch begins.
-pub const PREFIX: &[&str] = &["shares"];
 /// Who made the share that is in no configuration.
 const COMMAND_LINE: &str = "command line";
 
@@ -66,7 +66,7 @@ impl Room {
 
     /// Why a share is not served.
     fn offline(&self, name: &str) -> Option<String> {
-        let offline = lock(&self.offline).get(name).map(|problem| problem.sentence.clone());
+        let offline = self.offline.lock().get(name).map(|problem| problem.sentence.clone());
         let lost = || self.shares.lost().into_iter().find(|(lost, _)| lost == name);
         offline.or_else(|| lost().map(|(_, problem)| problem.sentence))
     }
@@ -78,14 +78,13 @@ impl Room {
     }
 
     /// What is to be served under a configuration, and what keeps the rest of it from being so.
-    fn wanted(&self, transition: &Transition<'_>) -> Result<Wanted, Vec<tree::Problem>> {
+    fn wanted(&self, transition: &Transition<'_>) -> Result<Wanted, Vec<Problem>> {
         let Transition { old, new, renamed, .. } = transition;
         let mut wanted = Wanted::default();
         wanted.shares.extend(self.served().into_iter().filter(|one| one.name == self.given));
         let mut problems = Vec::new();
-        let nfs = Path::of(&["configuration", "services", Service::Nfs.id()]);
-        let knows_clients =
-            self.services.knows_clients() || new.text(&nfs, "tls_client_ca").is_some();
+        let authority = |service| new.text(&node::path(service), "tls_client_ca");
+        let knows_clients = |service| self.services.knows_clients() || authority(service).is_some();
         for path in paths(new).iter().filter(|path| path.name() != Some(&self.given)) {
             let mut config = match config(new, path, &System) {
                 Ok(config) => config,
@@ -98,15 +97,16 @@ impl Room {
             if renamed.iter().any(|(_, to)| path.is_in(to)) {
                 config.root = Root::default();
             }
-            if config.rules_for(Service::Nfs).transport() == Transport::Mtls && !knows_clients {
-                let sentence = "it is not said whose client certificates are good";
-                let hint = "set tls_client_ca of /configuration/services/nfs first";
-                let problem = tree::Problem::new(path, sentence, hint);
-                problems.push(problem.property(Service::Nfs.exceptions()));
+            for service in Service::EXPORTING {
+                let checked = tls::check(config.rules_for(service), knows_clients(service));
+                problems.extend(checked.err().map(|sentence| {
+                    let hint = format!("set tls_client_ca of {} first", node::path(service));
+                    Problem::new(path, &sentence, &hint).property(service.exceptions())
+                }));
             }
             let as_before = old.exists(path)
                 && self::config(old, path, &System).is_ok_and(|before| before == config);
-            let broken = lock(&self.offline).contains_key(&config.name) && as_before;
+            let broken = self.offline.lock().contains_key(&config.name) && as_before;
             match self.shares.check_one(&config) {
                 // What could not be served before keeps nobody from changing something else.
                 Some(problem) if broken => wanted.offline.push((config.name, problem)),
@@ -119,7 +119,7 @@ impl Room {
 
 /// Serves what is configured beside what is served, each share by itself: one whose disk is not
 /// there does not keep the others. To be called before the first client comes, who would be told
-/// that its handles are stale. Gives what is wrong.
+/// that its handles are stale. Says and gives what is wrong.
 pub fn start(shares: &Shares, document: &Document) -> Offline {
     let mut offline = Offline::new();
     for path in paths(document) {
@@ -130,7 +130,7 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
             continue;
         }
         let done = match config(document, &path, &System) {
-            Err(problem) => Err(Problem::new(name, "", &problem.sentence, &problem.hint)),
+            Err(problem) => Err(problem),
             Ok(config) => {
                 let root = Root::default();
                 let all = [&before[..], &[ShareConfig { root, ..config }]].concat();
@@ -138,6 +138,8 @@ pub fn start(shares: &Shares, document: &Document) -> Offline {
             }
         };
         if let Err(problem) = done {
+            let [service, ..] = Service::EXPORTING;
+            base::error!(service.id(), "the share {name} is offline: {}", problem.sentence);
             offline.insert(name.to_owned(), problem);
         }
     }
@@ -171,29 +173,24 @@ fn paths(document: &Document) -> Vec<Path> {
 }
 
 /// A share as it is configured.
-fn config(
-    document: &Document,
-    path: &Path,
-    names: &dyn Lookup,
-) -> Result<ShareConfig, tree::Problem> {
+fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareConfig, Problem> {
     let wrong = |property: &str, sentence: &str, hint: &str| {
-        tree::Problem::new(path, sentence, hint).property(property)
+        Problem::new(path, sentence, hint).property(property)
     };
-    let (project, name) =
-        parts(path).ok_or_else(|| tree::Problem::new(path, "it is no share", ""))?;
+    let (project, name) = parts(path).ok_or_else(|| Problem::new(path, "it is no share", ""))?;
     if let Err(sentence) = Shape::Name.check(name) {
-        return Err(tree::Problem::new(path, &sentence, "choose another name"));
+        return Err(Problem::new(path, &sentence, "choose another name"));
     }
     let directory = document.text(path, "directory").unwrap_or_default();
     let base = |name| {
-        let base = document.text(path, name).and_then(|word| Base::parse(&word));
+        let base = document.text(path, name).and_then(|word| Access::parse(&word));
         base.ok_or_else(|| wrong(name, "it is none of none, ro, rw", ""))
     };
     let mut rules: [Rules; Service::ALL.len()] = Default::default();
     for service in Service::SHARING {
         let property = service.exceptions();
         let exceptions = document.texts(path, property);
-        let read = base(service.id())?.rules_for(service, &exceptions, names);
+        let read = rules_for(service, base(service.id())?, &exceptions, names);
         rules[service.index()] =
             read.map_err(|e| wrong(property, &e.to_string(), how_to_except(service)))?;
     }
@@ -242,46 +239,29 @@ fn mode(text: &str) -> Option<u32> {
     u32::from_str_radix(text, 8).ok().filter(|mode| plain && *mode <= ALL)
 }
 
-impl Problem {
-    /// As the tree tells it, among the shares of a list.
-    fn at(&self, shares: &[ShareConfig]) -> tree::Problem {
-        let share = shares.iter().rfind(|share| share.name == self.share);
-        let root = Path::of(PREFIX);
-        let path = share.map_or(root.clone(), |one| root.join(&one.project).join(&one.name));
-        let problem = tree::Problem::new(&path, &self.sentence, &self.hint);
-        let problem = if self.conflict { problem.fault(Fault::Conflict) } else { problem };
-        if self.property.is_empty() { problem } else { problem.property(self.property) }
-    }
-}
-
 impl Apply for Room {
-    fn check(&self, transition: &Transition<'_>) -> Vec<tree::Problem> {
+    fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let made = |path: &&Path| !transition.old.exists(path);
         if let Some(path) =
             paths(transition.new).iter().filter(made).find(|path| path.name() == Some(&self.given))
         {
             let sentence = format!("{} is served already: the server was started so", self.given);
-            return vec![tree::Problem::conflict(path, &sentence, "choose another name")];
+            return vec![Problem::conflict(path, &sentence, "choose another name")];
         }
         let given = self.served().into_iter().find(|one| one.name == self.given);
         let elsewhere = roots::elsewhere(transition, given.map(|one| one.directory));
         if !elsewhere.is_empty() {
             return elsewhere;
         }
-        match self.wanted(transition) {
-            Err(problems) => problems,
-            Ok(wanted) => {
-                let problems = self.shares.check(&wanted.shares);
-                problems.iter().map(|problem| problem.at(&wanted.shares)).collect()
-            }
-        }
+        let wanted = self.wanted(transition).map(|wanted| self.shares.check(&wanted.shares));
+        wanted.unwrap_or_else(|problems| problems)
     }
 
-    fn apply(&self, transition: &Transition<'_>) -> Result<(), tree::Problem> {
-        let first = |mut problems: Vec<tree::Problem>| problems.remove(0);
+    fn apply(&self, transition: &Transition<'_>) -> Result<(), Problem> {
+        let first = |mut problems: Vec<Problem>| problems.remove(0);
         let Wanted { shares, offline } = self.wanted(transition).map_err(first)?;
-        self.shares.apply(&self.served(), &shares).map_err(|problem| problem.at(&shares))?;
-        *lock(&self.offline) = offline.into_iter().collect();
+        self.shares.apply(&self.served(), &shares)?;
+        *self.offline.lock() = offline.into_iter().collect();
         Ok(())
     }
 }

@@ -6,7 +6,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::{Problem, ShareConfig};
+use control::tree::Problem;
+
+use super::ShareConfig;
 
 /// What was done to a directory, undone when this goes unless it is kept.
 #[derive(Debug, Default)]
@@ -42,8 +44,7 @@ impl Drop for Undo {
 /// Why not.
 pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
     let dir = &share.directory;
-    let problem =
-        |sentence: &str, hint: &str| Problem::new(&share.name, "directory", sentence, hint);
+    let problem = |sentence: &str, hint: &str| share.problem(Some("directory"), sentence, hint);
     let shown = dir.display();
     if !dir.is_absolute() {
         return Err(problem(
@@ -97,7 +98,7 @@ pub fn prepare(share: &ShareConfig) -> Result<Undo, Problem> {
     let mut undo = Undo::default();
     let failed = |property, what: &str, e: &io::Error| {
         let sentence = format!("{} cannot be {what}: {e}", dir.display());
-        Problem::new(&share.name, property, &sentence, "")
+        share.problem(Some(property), &sentence, "")
     };
     if root.make && !dir.exists() {
         fs::create_dir(dir).map_err(|e| failed("directory", "made", &e))?;

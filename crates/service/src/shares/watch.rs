@@ -11,9 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 
 use base::limits::SHARE_LOOK_EVERY;
+use control::tree::Problem;
 use vfs::host::DirectoryIdentity;
 
-use super::{Problem, Root, Served, ShareConfig, Shares, lock};
+use super::{Root, Served, ShareConfig, Shares};
 
 /// A share whose directory was lost while it was served.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ fn problem(
         Ok(_) => format!("{dir} is another directory than the one that was served"),
     };
     let hint = "bring it back, or change the share to serve what is there now";
-    Problem::new(&config.name, "directory", &sentence, hint)
+    config.problem(Some("directory"), &sentence, hint)
 }
 
 /// That a share is not to be served any more, if its directory is not what it was.
@@ -75,25 +76,25 @@ fn loss(one: &Served) -> Option<Lost> {
 impl Shares {
     /// Shares that are not served because their directory is not there, and why.
     pub fn lost(&self) -> Vec<(String, Problem)> {
-        let lost = lock(&self.lost);
+        let lost = self.lost.lock();
         lost.iter().map(|(name, one)| (name.clone(), one.problem.clone())).collect()
     }
 
     /// What is served, and what would be if its directory was there.
     pub fn configured(&self) -> Vec<ShareConfig> {
         let served = self.configs().into_iter();
-        served.chain(lock(&self.lost).values().map(|one| one.config.clone())).collect()
+        served.chain(self.lost.lock().values().map(|one| one.config.clone())).collect()
     }
 
     /// Whether the directory of a share is looked at already.
     pub(super) fn awaits(&self, share: &ShareConfig) -> bool {
-        let lost = lock(&self.lost);
+        let lost = self.lost.lock();
         lost.get(&share.name).is_some_and(|one| one.config.directory == share.directory)
     }
 
     /// Those of a list that stay lost: nothing was changed of them.
     pub(super) fn still_lost(&self, new: &[ShareConfig]) -> Vec<String> {
-        let lost = lock(&self.lost);
+        let lost = self.lost.lock();
         let stays = |one: &&ShareConfig| lost.get(&one.name).is_some_and(|l| l.is_as_before(one));
         new.iter().filter(stays).map(|one| one.name.clone()).collect()
     }
@@ -102,17 +103,17 @@ impl Shares {
     /// called on a connection's thread.
     pub fn look(&self) {
         // A path may stand still for long, which nobody else is to wait for.
-        let served: Vec<Served> = lock(&self.served).values().cloned().collect();
+        let served: Vec<Served> = self.served.lock().values().cloned().collect();
         let gone: Vec<(Served, Lost)> =
             served.into_iter().filter_map(|one| loss(&one).map(|lost| (one, lost))).collect();
-        let lost = lock(&self.lost).clone();
+        let lost = self.lost.lock().clone();
         let look =
             |(name, one): (String, Lost)| (name, DirectoryIdentity::of(&one.config.directory));
         let found: Vec<_> = lost.into_iter().map(look).collect();
         if gone.is_empty() && found.is_empty() {
             return;
         }
-        let _one = lock(&self.changing);
+        let _one = self.changing.lock();
         self.take_away(gone);
         self.bring_back(found);
     }
@@ -122,13 +123,15 @@ impl Shares {
         for (one, lost) in gone {
             let name = one.config.name;
             // Somebody may have changed it meanwhile.
-            let same = lock(&self.served)
+            let same = self
+                .served
+                .lock()
                 .get(&name)
                 .is_some_and(|now| Arc::ptr_eq(&now.files, &one.files));
             if same {
                 base::error!("shares", "{name} is offline: {}", lost.problem.sentence);
                 let removed = lost.removed.then(|| lost.config.directory.clone());
-                lock(&self.lost).insert(name.clone(), lost);
+                self.lost.lock().insert(name.clone(), lost);
                 names.push((name, removed));
             }
         }
@@ -146,14 +149,14 @@ impl Shares {
 
     fn bring_back(&self, found: Vec<(String, io::Result<DirectoryIdentity>)>) {
         for (name, found) in found {
-            let lost = lock(&self.lost).get(&name).cloned();
+            let lost = self.lost.lock().get(&name).cloned();
             let Some(lost) = lost else { continue };
             let is_back = found.as_ref().is_ok_and(|found| lost.may_be(found));
             let done = match is_back {
                 true => self.serve_again(&lost.config),
                 false => Err(problem(&lost.config, &lost.identity, &found)),
             };
-            let mut all = lock(&self.lost);
+            let mut all = self.lost.lock();
             match done {
                 Ok(()) => {
                     all.remove(&name);

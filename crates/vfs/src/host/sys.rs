@@ -2,9 +2,11 @@
 //! result and says who is at fault by its errno.
 
 use std::ffi::CStr;
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 use libc::{c_int, c_long};
 
@@ -189,6 +191,12 @@ pub fn statfs(fd: BorrowedFd<'_>) -> io::Result<libc::statfs> {
     check(unsafe { libc::fstatfs(fd.as_raw_fd(), out.as_mut_ptr()) })?;
     // SAFETY: filled just above.
     Ok(unsafe { out.assume_init() })
+}
+
+/// Bytes that this user may still write on the file system of a path.
+pub fn bytes_free(path: &Path) -> io::Result<u64> {
+    let stats = statfs(File::open(path)?.as_fd())?;
+    Ok(stats.f_bavail.saturating_mul(stats.f_frsize.cast_unsigned()))
 }
 
 /// `f_fsid` as one number; 0 where the file system has none.

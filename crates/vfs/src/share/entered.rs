@@ -5,6 +5,9 @@ use core::net::IpAddr;
 use super::rules::{Flavor, Grant, Transport};
 use super::{Service, Share};
 
+/// The service whose clients are granted something by rules for hosts.
+const EXPORT: Service = Service::EXPORTING[0];
+
 /// From where a call comes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
@@ -28,7 +31,7 @@ impl Entered {
     /// Asks the rules of `share`.
     pub fn new(share: &Share, origin: &Origin) -> Self {
         // Before the rules: if they change meanwhile they are asked again.
-        let rules = share.rules_for(Service::Nfs);
+        let rules = share.rules_for(EXPORT);
         let by = (share.id, rules.generation());
         let Origin { address, port, transport } = *origin;
         Self { by, granted: rules.get().grant_over(address, port, transport) }
@@ -37,7 +40,7 @@ impl Entered {
     /// Whether that is what `share` grants now.
     #[inline]
     pub fn holds(&self, share: &Share) -> bool {
-        self.by == (share.id, share.rules_for(Service::Nfs).generation())
+        self.by == (share.id, share.rules_for(EXPORT).generation())
     }
 
     /// What is granted to a call with a credential of this flavour.

@@ -1,9 +1,8 @@
 //! A statistic for people: averages with sparklines, or a heat map of shaded cells.
 
+use analytics::query::{Bucket, Data};
 use base::text::visible;
 use base::units::{self, utc};
-
-use super::data::{Bucket, Data};
 
 /// Cells of a sparkline or heat map: with labels it fits a terminal of 100 columns.
 const CELLS: usize = 60;
@@ -16,8 +15,12 @@ const MISSING: char = '·';
 pub fn show(data: &Data) -> String {
     let mut text = format!("{}\n", data.title);
     let step = if data.step == 1 { String::new() } else { format!(", {} s per point", data.step) };
-    text += &format!("{} to {} UTC{step}\n\n", utc(data.from), utc(data.to));
-    if data.buckets.is_empty() {
+    text += &format!(
+        "{} to {} UTC{step}\n\n",
+        utc(data.from.cast_signed()),
+        utc(data.to.cast_signed())
+    );
+    if data.buckets().is_empty() {
         text += &rows(data);
     } else {
         text += &heat_map(data);
@@ -31,21 +34,24 @@ pub fn line(data: &Data, top: usize) -> String {
         Some(value) => figure(data, value),
         None => MISSING.to_string(),
     };
-    let mut text =
-        format!("{}  {:>10}", utc(data.times.last().copied().unwrap_or(0)), value(&data.total));
-    for row in data.rows.iter().take(top) {
+    let mut text = format!(
+        "{}  {:>10}",
+        utc(data.times.last().map_or(0, |t| t.cast_signed())),
+        value(&data.total)
+    );
+    for row in data.rows().iter().take(top) {
         text += &format!("  {}={}", visible(&row.label), value(&row.values));
     }
-    let most = data.buckets.iter().filter(|b| b.average > 0.0).take(top);
+    let most = data.buckets().iter().filter(|b| b.average > 0.0).take(top);
     for bucket in most {
-        text += &format!("  {}={}", range(data, bucket.low), value(&bucket.values));
+        text += &format!("  {}={}", range(data, bucket.low as f64), value(&bucket.values));
     }
     text + "\n"
 }
 
 fn rows(data: &Data) -> String {
     let mut lines: Vec<(&str, f64, &[Option<f64>])> = Vec::new();
-    for row in &data.rows {
+    for row in data.rows() {
         lines.push((&row.label, row.average, &row.values));
     }
     if let Some(other) = &data.other {
@@ -68,8 +74,8 @@ type HeatRow = (f64, f64, Vec<Option<f64>>);
 /// Every row between the lowest and the highest, also empty ones, so that height has a scale: a row
 /// for each bucket, or where those are too many, for each power of two (four buckets).
 fn heat_rows(data: &Data) -> Vec<HeatRow> {
-    let at = |bucket: &Bucket| base::buckets::index(bucket.low as u64);
-    let (Some(lowest), Some(highest)) = (data.buckets.first(), data.buckets.last()) else {
+    let at = |bucket: &Bucket| base::buckets::index(bucket.low);
+    let (Some(lowest), Some(highest)) = (data.buckets().first(), data.buckets().last()) else {
         return Vec::new();
     };
     let per_row = if at(highest) - at(lowest) < HEAT_ROWS { 1 } else { 4 };
@@ -80,7 +86,7 @@ fn heat_rows(data: &Data) -> Vec<HeatRow> {
             (base::buckets::low(row * per_row) as f64, 0.0, gaps)
         })
         .collect();
-    for bucket in &data.buckets {
+    for bucket in data.buckets() {
         let row = (at(bucket) / per_row).checked_sub(first).and_then(|row| rows.get_mut(row));
         // The lowest is first and the highest last, says the API.
         let Some((_, average, values)) = row else { continue };
@@ -117,8 +123,8 @@ fn notes(data: &Data) -> String {
     } else if missing > 0 {
         text += &format!("\n{MISSING} no data, {missing} of {} points\n", data.total.len());
     }
-    let dropped: f64 = data.dropped.iter().flatten().sum();
-    if dropped > 0.0 {
+    let dropped: u64 = data.dropped.iter().sum();
+    if dropped > 0 {
         text += &format!("\n{dropped} operations were not aggregated\n");
     }
     if !data.exact {

@@ -1,6 +1,7 @@
 //! Times, suggestions, tables: how they read.
 
-use super::data::{Bucket, Data, Rest, Row};
+use analytics::query::{Bucket, Data, Other, Row, Source};
+
 use super::{near, point_of_time, table};
 
 fn data() -> Data {
@@ -13,16 +14,16 @@ fn data() -> Data {
         step: 1,
         times: vec![1000, 1001, 1002, 1003],
         total: vec![Some(4.0), Some(8.0), None, Some(0.0)],
-        rows: vec![Row {
+        rows: Some(vec![Row {
             key: "10.0.0.7".into(),
             label: "10.0.0.7, \"lab\"".into(),
             average: 4.0,
             values: vec![Some(4.0), Some(8.0), None, Some(0.0)],
-        }],
+        }]),
         other: None,
-        buckets: Vec::new(),
+        buckets: None,
         dropped: Vec::new(),
-        source: "store".into(),
+        source: Source::Store,
         exact: true,
         error_bound: 0.0,
         note: None,
@@ -48,10 +49,10 @@ fn points_of_time() {
 fn near_names_nearest_first() {
     let known: Vec<String> =
         ["nfs3.ops", "nfs3.ops[op]", "nfs3.bytes", "cpu.utilization"].map(String::from).to_vec();
-    assert_eq!(near::to("nfs3.op", &known)[0], "nfs3.ops");
-    assert_eq!(near::to("nfs.ops[op]", &known)[0], "nfs3.ops[op]");
-    assert_eq!(near::to("cpu.utilisation", &known), ["cpu.utilization"]);
-    assert!(near::to("zfs.arc", &known).is_empty());
+    assert_eq!(near("nfs3.op", &known)[0], "nfs3.ops");
+    assert_eq!(near("nfs.ops[op]", &known)[0], "nfs3.ops[op]");
+    assert_eq!(near("cpu.utilisation", &known), ["cpu.utilization"]);
+    assert!(near("zfs.arc", &known).is_empty());
 }
 
 #[test]
@@ -65,16 +66,16 @@ fn a_table_tells_nothing_from_no_data() {
 
 #[test]
 fn a_heat_map_shows_single_outliers_and_the_highest_on_top() {
-    let bucket = |low: f64, values: [f64; 2]| Bucket {
+    let bucket = |low: u64, values: [f64; 2]| Bucket {
         low,
-        high: 2.0 * low,
+        high: 2 * low,
         average: values.iter().sum::<f64>() / 2.0,
         values: values.map(Some).to_vec(),
     };
     let text = table::show(&Data {
         stat: "nfs3.ops[latency]".into(),
-        rows: Vec::new(),
-        buckets: vec![bucket(1e5, [9999.0, 9999.0]), bucket(1e9, [0.0, 1.0])],
+        rows: None,
+        buckets: Some(vec![bucket(100_000, [9999.0, 9999.0]), bucket(1_000_000_000, [0.0, 1.0])]),
         ..data()
     });
     let low = text.lines().position(|l| l.contains("██") && l.contains("65.5 µs")).unwrap();
@@ -101,8 +102,8 @@ fn long_intervals_are_shrunk_to_their_peaks() {
 
 #[test]
 fn csv_follows_rfc_4180() {
-    let data = Data { other: Some(Rest { average: 0.0, values: vec![None; 4] }), ..data() };
-    let text = data.csv();
+    let data = Data { other: Some(Other { average: 0.0, values: vec![None; 4] }), ..data() };
+    let text = data.csv(true);
     let lines: Vec<&str> = text.split("\r\n").collect();
     assert_eq!(lines[0], r#"time,total,"10.0.0.7, ""lab""",other"#);
     assert_eq!(lines[1], "1000,4,4,");

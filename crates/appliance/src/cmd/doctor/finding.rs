@@ -1,8 +1,10 @@
-//! One thing looked for, and how it turned out.
+//! One thing to look for, and how it turned out.
 
-use std::io::{Error, ErrorKind};
+use std::io::{Error, ErrorKind, Result};
 
 use serde::Serialize;
+
+use super::Place;
 
 /// How it turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -16,16 +18,103 @@ pub enum State {
     Unknown,
 }
 
+/// What was found, and how to get it if that depends on what was found.
+pub struct Outcome(pub State, pub String, pub Option<&'static str>);
+
+impl Outcome {
+    /// There or not, with what was found.
+    pub fn is(there: bool, found: impl Into<String>) -> Self {
+        Self(if there { State::Yes } else { State::No }, found.into(), None)
+    }
+
+    /// Could not be tried.
+    pub fn unknown(why: impl Into<String>) -> Self {
+        Self(State::Unknown, why.into(), None)
+    }
+
+    /// As a trial turned out.
+    pub fn tried(result: Result<()>) -> Self {
+        match result {
+            Ok(()) => Self::is(true, "works"),
+            Err(e) => Self::is(false, why_not(&e)),
+        }
+    }
+
+    /// Present or absent.
+    pub fn present(there: bool) -> Self {
+        Self::is(there, if there { "present" } else { "absent" })
+    }
+}
+
+/// Who uses what is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Serving does.
+    Serving,
+    /// Some clients do, where a file system has it; without it everything else is as good.
+    SomeClients,
+    /// Other commands or later versions do.
+    Later,
+}
+
+/// Something to look for.
+pub struct Check {
+    /// Its name.
+    pub id: &'static str,
+    /// Who uses it.
+    pub used: Use,
+    /// What it is good for.
+    pub sentence: &'static str,
+    /// What is used without it.
+    pub instead: &'static str,
+    /// How to get it.
+    pub advice: &'static str,
+    /// Looks for it.
+    pub look: fn(&Place<'_>) -> Outcome,
+}
+
+impl Check {
+    /// Without words.
+    pub const fn new(id: &'static str, used: Use, look: fn(&Place<'_>) -> Outcome) -> Self {
+        Self { id, used, sentence: "", instead: "", advice: "", look }
+    }
+
+    /// The same, with what it is good for.
+    pub const fn good_for(self, sentence: &'static str) -> Self {
+        Self { sentence, ..self }
+    }
+
+    /// The same, with what is used without it.
+    pub const fn instead(self, instead: &'static str) -> Self {
+        Self { instead, ..self }
+    }
+
+    /// The same, with how to get it.
+    pub const fn advice(self, advice: &'static str) -> Self {
+        Self { advice, ..self }
+    }
+
+    /// Looks for it here.
+    pub fn finding(&self, place: &Place<'_>) -> Finding {
+        let Self { id, used, sentence, instead, advice, look } = *self;
+        let Outcome(state, found, how) = look(place);
+        let (degrades, advice) =
+            (used == Use::Serving && state == State::No, how.unwrap_or(advice));
+        let used = used != Use::Later;
+        Finding { id, used, degrades, state, found, sentence, instead, advice }
+    }
+}
+
 /// One thing looked for.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     /// Its name.
     pub id: &'static str,
-    /// Whether serving uses it. What only other commands or later versions use is told, too.
+    /// Whether serving uses it.
     pub used: bool,
-    /// Whether it only adds to what clients may do: without it everything else is as good.
+    /// Whether the machine serves worse for the lack of it.
     #[serde(skip)]
-    pub optional: bool,
+    pub degrades: bool,
     /// How it turned out.
     pub state: State,
     /// What was found.
@@ -36,57 +125,6 @@ pub struct Finding {
     pub instead: &'static str,
     /// How to get it.
     pub advice: &'static str,
-}
-
-impl Finding {
-    /// Something that serving uses, not tried yet.
-    pub fn new(
-        id: &'static str,
-        sentence: &'static str,
-        instead: &'static str,
-        advice: &'static str,
-    ) -> Self {
-        let (state, found) = (State::Unknown, String::new());
-        Self { id, used: true, optional: false, state, found, sentence, instead, advice }
-    }
-
-    /// The same, for what serving does not use in this version.
-    pub fn not_used(self) -> Self {
-        Self { used: false, ..self }
-    }
-
-    /// The same, for what many file systems lack and only some clients ask for.
-    pub fn optional(self) -> Self {
-        Self { optional: true, ..self }
-    }
-
-    /// There or not, with what was found.
-    pub fn is(self, there: bool, found: impl Into<String>) -> Self {
-        Self { state: if there { State::Yes } else { State::No }, found: found.into(), ..self }
-    }
-
-    /// Could not be tried.
-    pub fn unknown(self, found: impl Into<String>) -> Self {
-        Self { state: State::Unknown, found: found.into(), ..self }
-    }
-
-    /// As a trial turned out.
-    pub fn tried(self, result: std::io::Result<()>) -> Self {
-        match result {
-            Ok(()) => self.is(true, "works"),
-            Err(e) => self.is(false, why_not(&e)),
-        }
-    }
-
-    /// Present or absent.
-    pub fn present(self, there: bool) -> Self {
-        self.is(there, if there { "present" } else { "absent" })
-    }
-
-    /// Whether the machine serves worse for the lack of it.
-    pub fn degrades(&self) -> bool {
-        self.used && !self.optional && self.state == State::No
-    }
 }
 
 /// The reason in words.

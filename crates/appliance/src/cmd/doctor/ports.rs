@@ -4,11 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
-use base::protocol::ports::{ADMIN, NFS, PORTMAP};
+use base::protocol::Port;
 
-use super::finding::Finding;
-use crate::out::Failure;
-use service::listen::Listens;
+use super::Place;
+use super::finding::{Outcome, State};
 
 /// A process that has a port: its name and id.
 struct Holder {
@@ -16,61 +15,29 @@ struct Holder {
     pid: u32,
 }
 
-/// One for each service.
-pub fn findings(address: IpAddr, offset: u16) -> Result<Vec<Finding>, Failure> {
-    let other = "end what has it, or --port-offset N";
-    let wanted = [
-        (
-            NFS,
-            Finding::new(
-                "NFS port",
-                "clients find NFS where they look for it",
-                "nothing: serving refuses to start",
-                other,
-            ),
-        ),
-        (
-            ADMIN,
-            Finding::new(
-                "admin port",
-                "the browser interface and the API answer",
-                "nothing: serving refuses to start",
-                other,
-            ),
-        ),
-        (
-            PORTMAP,
-            Finding::new(
-                "port mapper",
-                "NFSv3 clients find the service for locks",
-                "NFSv3 clients mount with nolock",
-                other,
-            ),
-        ),
-    ];
-    wanted
-        .into_iter()
-        .map(|(port, finding)| Ok(tried(finding, port.address(address, offset)?)))
-        .collect()
-}
-
-fn tried(finding: Finding, at: SocketAddr) -> Finding {
-    let Err(e) = TcpListener::bind(at) else { return finding.is(true, format!("{at} is free")) };
+/// Whether it could be listened there. An offset that leads beyond the last port was refused.
+pub fn port(place: &Place<'_>, port: Port) -> Outcome {
+    let at = match port.address(place.address, place.port_offset) {
+        Ok(at) => at,
+        Err(failure) => return Outcome::unknown(failure.why()),
+    };
+    let Err(e) = TcpListener::bind(at) else { return Outcome::is(true, format!("{at} is free")) };
     match e.kind() {
         ErrorKind::AddrInUse => match holder(at) {
             Some(holder) if holder.name == "plimsoll" => {
-                finding.is(true, format!("{at}: plimsoll, pid {}, serves there", holder.pid))
+                Outcome::is(true, format!("{at}: plimsoll, pid {}, serves there", holder.pid))
             }
             Some(holder) => {
-                finding.is(false, format!("{at} is taken by {}, pid {}", holder.name, holder.pid))
+                Outcome::is(false, format!("{at} is taken by {}, pid {}", holder.name, holder.pid))
             }
-            None => finding.is(false, format!("{at} is taken by another user's process")),
+            None => Outcome::is(false, format!("{at} is taken by another user's process")),
         },
-        ErrorKind::PermissionDenied => Finding {
-            advice: "root, CAP_NET_BIND_SERVICE, or --port-offset 10000",
-            ..finding.is(false, format!("{at}: this user may not take ports below 1024"))
-        },
-        _ => finding.is(false, format!("{at}: {e}")),
+        ErrorKind::PermissionDenied => Outcome(
+            State::No,
+            format!("{at}: this user may not take ports below 1024"),
+            Some("root, CAP_NET_BIND_SERVICE, or --port-offset 10000"),
+        ),
+        _ => Outcome::is(false, format!("{at}: {e}")),
     }
 }
 

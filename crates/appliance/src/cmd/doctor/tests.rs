@@ -2,9 +2,9 @@
 
 use std::io::Error;
 
-use super::finding::{Finding, State};
+use super::finding::{Check, Outcome, State, Use};
 use super::ports::listeners;
-use super::{Report, table};
+use super::*;
 
 const TCP: &str =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid
@@ -38,24 +38,30 @@ fn only_listeners_that_are_in_the_way_are_found() {
     assert!(found("nothing of the kind\n1: x:006F\n2: 0:006F\n", "127.0.0.1:111").is_empty());
 }
 
-fn report(findings: Vec<Finding>) -> Report {
-    let degraded = findings.iter().any(Finding::degrades);
-    Report { directory: "/srv".into(), state: "/var/lib/plimsoll".into(), degraded, findings }
+fn one(used: Use, look: fn(&Place<'_>) -> Outcome) -> Finding {
+    let dir = File::open("/").unwrap();
+    let (path, address) = (Path::new("/"), IpAddr::from([127, 0, 0, 1]));
+    let place = Place { path, dir: &dir, state: path, address, port_offset: 0 };
+    let check = Check::new("one", used, look).good_for("a purpose").instead("another way");
+    check.advice("a package").finding(&place)
+}
+
+fn denied(_: &Place<'_>) -> Outcome {
+    Outcome::tried(Err(Error::from_raw_os_error(libc::EACCES)))
 }
 
 #[test]
 fn what_serving_does_not_use_degrades_nothing() {
-    let one = || Finding::new("one", "a purpose", "another way", "a package");
-    let denied = || Err(Error::from_raw_os_error(libc::EACCES));
-    assert!(!report(vec![one().not_used().tried(denied()), one().unknown("no try")]).degraded);
-    assert!(!report(vec![one().optional().tried(denied())]).degraded);
-    let bad = report(vec![one().tried(Ok(())), one().tried(denied())]);
-    assert!(bad.degraded);
-    let text = table(&bad);
+    assert!(!one(Use::Later, denied).degrades && !one(Use::SomeClients, denied).degrades);
+    assert!(!one(Use::Serving, |_| Outcome::unknown("no try")).degrades);
+    let findings = vec![one(Use::Serving, |_| Outcome::tried(Ok(()))), one(Use::Serving, denied)];
+    assert_eq!((findings[0].state, findings[0].degrades), (State::Yes, false));
+    assert!(findings[1].degrades);
+    let (directory, state) = ("/srv".into(), "/var/lib/plimsoll".into());
+    let text = table(&Report { directory, state, degraded: true, findings });
     for line in ["not allowed for this user", "for: a purpose", "instead: another way"] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     assert!(text.contains("to get it: a package"), "{text}");
     assert!(text.ends_with("Missing, and serving uses it: one.\n"), "{text}");
-    assert_eq!(bad.findings[0].state, State::Yes);
 }

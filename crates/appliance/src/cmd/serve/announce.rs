@@ -3,15 +3,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use base::protocol::{Protocol, ShareMode};
 use control::appliance::{Appliance, ShareStatus};
 use control::state::files::write_atomic;
 use serde_json::{Map, Value, json};
-
-use base::protocol::{Protocol, Service};
 use service::reach::host;
 use service::running::Running;
 
-use super::plan::Plan;
 use crate::out::{self, Failure};
 
 /// The file of the state directory that has the first sign-in where standard output is a log.
@@ -19,8 +17,8 @@ pub const FIRST_SIGN_IN: &str = "first-sign-in";
 
 /// Everything that is announced.
 pub struct Announcement<'a> {
-    /// What was asked for.
-    pub plan: &'a Plan,
+    /// Whether it is one line of JSON.
+    pub json: bool,
     /// What runs.
     pub running: &'a Running,
     /// The state directory.
@@ -45,7 +43,7 @@ impl Announcement<'_> {
         let status = self.running.status();
         let admin = format!("https://{}/", host(self.admin));
         let login = format!("https://{}{}", host(self.admin), self.login);
-        if self.plan.announce_json {
+        if self.json {
             if let Some((user, password)) = self.first {
                 eprintln!("plimsoll: made the user {user} with the password {password}");
             }
@@ -63,9 +61,11 @@ impl Announcement<'_> {
             text += &format!("plimsoll serves {} as \"{}\"{how}\n\n", share.dir, share.name);
             for access in &share.access {
                 let protocol = Protocol::by_id(&access.protocol);
-                let is_nfs = protocol.is_some_and(|one| one.service() == Service::Nfs);
-                text += &field(if is_nfs { "mount it" } else { &access.protocol }, &access.mount);
-                text += &if is_nfs { field("", &access.url) } else { String::new() };
+                // What needs no sign-in is mounted.
+                let mounts =
+                    protocol.is_some_and(|one| one.service().shares() == Some(ShareMode::Export));
+                text += &field(if mounts { "mount it" } else { &access.protocol }, &access.mount);
+                text += &if mounts { field("", &access.url) } else { String::new() };
                 text += &access.note.as_deref().map_or(String::new(), |note| field("", note));
             }
         }
@@ -85,7 +85,7 @@ impl Announcement<'_> {
     /// How logical units are used. The secret in it lets initiators in, so that it is in no log.
     fn luns(&self) -> String {
         let mut text = String::new();
-        for (name, lines) in self.running.storage.services().iscsi.ways() {
+        for (name, lines) in self.running.storage.services.iscsi.ways() {
             if self.logged {
                 text += &field("iscsi", &format!("the unit {name}"));
                 continue;

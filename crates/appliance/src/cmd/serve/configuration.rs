@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::clock::SystemClock;
+use base::failure::read_text;
 use base::limits::CONFIGURATION_BYTES_MAX;
 use control::state::StateDir;
 use control::tree::store::Folder;
 use control::tree::view::Everything;
 use control::tree::{Tree, Who};
-
 use service::node::set_log_levels;
 
 use crate::out::Failure;
@@ -35,12 +35,7 @@ pub fn open(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure>
 
 fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
     let tried = format!("take the configuration in {}", file.display());
-    let size = std::fs::metadata(file).map_err(|e| Failure::of(&tried, &e))?.len();
-    if size > CONFIGURATION_BYTES_MAX as u64 {
-        let failed = format!("it has {size} bytes; {CONFIGURATION_BYTES_MAX} are the most");
-        return Err(Failure::new(&tried, &failed, ""));
-    }
-    let text = std::fs::read_to_string(file).map_err(|e| Failure::of(&tried, &e))?;
+    let text = read_text(&tried, file, CONFIGURATION_BYTES_MAX as u64, "")?;
     let who = Who::new("serve --config", "command line");
     let done = tree.import(&text, false, &who, &Everything).map_err(|problems| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use base::limits::{PASSWORD_MAX, USER_NAME_MAX};
@@ -11,83 +11,62 @@ use base::protocol::Port;
 use base::protocol::ports::ADMIN;
 use control::state;
 use control::tree::Override;
-use service::listen::Listens;
 use service::luns::{self, LunGiven};
-use vfs::share::rules::Rules;
+use service::shares::{Root, ShareConfig};
+use vfs::share::node::DEFAULT_PROJECT;
 
-use super::exports::Exports;
-use super::settings;
+use super::{exports, settings};
 use crate::cli::ServeArgs;
 use crate::out::Failure;
 use crate::sys;
 
 /// The checked options.
-#[derive(Debug)]
-pub struct Plan {
-    /// The served directory, canonical.
-    pub dir: PathBuf,
-    /// Name of its share.
-    pub share: String,
+pub struct Plan<'a> {
+    /// The options as they were given.
+    pub args: &'a ServeArgs,
+    /// The share of the command line; its directory is canonical.
+    pub share: ShareConfig,
     /// The state directory; may not exist yet.
     pub state: PathBuf,
-    /// Address of all services.
-    pub address: IpAddr,
-    /// What is added to the standard ports.
-    pub port_offset: u16,
     /// Where the admin interface listens.
     pub admin: SocketAddr,
     /// Names and passwords of those who may administer during this run.
     pub users: Vec<(String, String)>,
-    /// Whether the announcement is one line of JSON.
-    pub announce_json: bool,
-    /// Whether changes are refused.
-    pub read_only: bool,
     /// What the options decide of NFS.
     pub nfs_given: Vec<Override>,
     /// Logical units that are to be there.
     pub luns: Vec<LunGiven>,
-    /// Where the export rules come from.
-    pub exports: Exports,
-    /// The export rules, as they are now.
-    pub rules: Rules,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// Checks the options.
     ///
     /// # Errors
     /// The directory cannot be served, or an option is wrong.
-    pub fn from_args(args: &ServeArgs) -> Result<Self, Failure> {
+    pub fn from_args(args: &'a ServeArgs) -> Result<Self, Failure> {
         Port::highest().address(args.address, args.port_offset)?;
         let admin = ADMIN.address(args.address, args.port_offset)?;
-        let dir = served(&args.dir)?;
+        let directory = served(&args.dir)?;
         let users = args.users.iter().map(|text| user(text)).collect::<Result<_, _>>()?;
         args.users.iter().for_each(|text| hide(text));
         let state = match &args.state {
             Some(state) => state.clone(),
-            None => state::default_dir(&dir)
+            None => state::default_dir(&directory)
                 .map_err(|e| Failure::of("find a place for the state", &e))?,
         };
-        refuse_state(&dir, &state)?;
-        let exports = Exports::from_args(args);
-        let rules = exports.read()?;
-        Ok(Self {
-            share: dir
-                .file_name()
-                .map_or("root".into(), |name| name.to_string_lossy().into_owned()),
-            dir,
-            state,
-            address: args.address,
-            port_offset: args.port_offset,
-            admin,
-            users,
-            announce_json: args.announce.is_some(),
+        refuse_state(&directory, &state)?;
+        let name = directory.file_name();
+        let share = ShareConfig {
+            project: DEFAULT_PROJECT.to_owned(),
+            name: name.map_or("root".into(), |name| name.to_string_lossy().into_owned()),
+            directory,
             read_only: args.read_only,
-            nfs_given: settings::given(args),
-            luns: args.luns.iter().map(|text| lun(text)).collect::<Result<_, _>>()?,
-            rules,
-            exports,
-        })
+            rules: Default::default(),
+            root: Root::default(),
+        };
+        let share = share.with_rules(&exports::read(args)?);
+        let luns = args.luns.iter().map(|text| lun(text)).collect::<Result<_, _>>()?;
+        Ok(Self { args, share, state, admin, users, nfs_given: settings::given(args), luns })
     }
 }
 

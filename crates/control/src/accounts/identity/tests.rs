@@ -207,8 +207,8 @@ fn those_who_do_not_sign_in_are_nobody() {
 #[test]
 fn numbers_have_the_names_of_configured_users() {
     let Scene { users, .. } = scene();
-    assert_eq!(users.name_of(1000).as_deref(), Some("anna"));
-    assert_eq!(users.name_of(1001), None);
+    assert_eq!(users.user(1000).as_deref(), Some("anna"));
+    assert_eq!(users.user(1001), None);
 }
 
 fn anna_of(accounts: &Accounts) -> User {

@@ -35,8 +35,8 @@ fn groups_are_those_that_name_the_user() {
     assert_eq!(machine.groups("ann"), [50, 10]);
     assert_eq!(machine.groups("bert"), [50]);
     assert_eq!(machine.groups("an"), [0; 0]);
-    assert_eq!(machine.group_name(50).as_deref(), Some("staff"));
-    assert_eq!(machine.group_name(51), None);
+    assert_eq!(machine.group(50).as_deref(), Some("staff"));
+    assert_eq!(machine.group(51), None);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use base::node::{Path, Value};
 use serve::ftp::{LoginRoot, Uploads};
 
-use super::super::values::ports;
 use super::*;
 use crate::tests::ROOT;
+use crate::values::ports;
 
 #[test]
 fn what_is_declared_is_what_the_service_has_by_itself() {

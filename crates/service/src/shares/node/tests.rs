@@ -22,7 +22,7 @@ fn share(name: &str) -> Path {
     Path::of(&["shares", "p", name])
 }
 
-fn read(document: &Document, name: &str) -> Result<ShareConfig, tree::Problem> {
+fn read(document: &Document, name: &str) -> Result<ShareConfig, Problem> {
     config(document, &share(name), &System)
 }
 

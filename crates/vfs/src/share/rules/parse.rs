@@ -47,6 +47,22 @@ impl Rules {
         Ok(Self { rules })
     }
 
+    /// Reads rules that stand each for itself.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse_each<T: AsRef<str>>(rules: &[T], lookup: &dyn Lookup) -> Result<Self, RuleError> {
+        let texts: Vec<&str> = rules.iter().map(AsRef::as_ref).collect();
+        // A line end in one does not make two of it.
+        if let Some(bad) = texts.iter().find(|rule| rule.contains('\n')) {
+            return Err(RuleError::Form((*bad).to_owned()));
+        }
+        Self::parse(&texts.join("\n"), lookup).map_err(|e| match e {
+            RuleError::Line { source, .. } => *source,
+            other => other,
+        })
+    }
+
     /// These rules.
     pub fn of(rules: Vec<Rule>) -> Self {
         Self { rules }
@@ -57,6 +73,13 @@ impl Rules {
     #[must_use]
     pub fn for_signed_in(&self) -> Self {
         Self { rules: self.rules.iter().map(Rule::for_signed_in).collect() }
+    }
+}
+
+impl Access {
+    /// By its word in the configuration.
+    pub fn parse(word: &str) -> Option<Self> {
+        WORDS.iter().find(|(known, _)| *known == word).map(|(_, access)| *access)
     }
 }
 
@@ -76,9 +99,8 @@ impl Rule {
     /// What is wrong with it.
     pub fn parse_access(text: &str, lookup: &dyn Lookup) -> Result<Self, RuleError> {
         let (client, word) = parts(text)?;
-        let found = WORDS.iter().find(|(known, _)| *known == word);
-        let (_, access) = found.ok_or_else(|| RuleError::Access(text.to_owned()))?;
-        let grant = Grant { access: *access, ..Grant::ALL };
+        let access = Access::parse(word).ok_or_else(|| RuleError::Access(text.to_owned()))?;
+        let grant = Grant { access, ..Grant::ALL };
         Ok(Self { who: who(client, lookup)?, grant, text: owned(client, word) })
     }
 

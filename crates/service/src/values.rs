@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use base::node::Path;
+use base::node::{Path, Value};
 use base::protocol::Service;
-use control::tree::{Document, Problem};
+use control::tree::{Document, Override, Problem};
 use serve::files::settings::{LoginRoot, Uploads};
 
 use crate::node;
@@ -14,22 +14,34 @@ use crate::node;
 pub struct Values<'a> {
     document: &'a Document,
     at: Path,
+    given: &'a [Override],
 }
 
 impl<'a> Values<'a> {
     /// Those of a service.
     pub fn of(document: &'a Document, service: Service) -> Self {
-        Self { document, at: node::path(service) }
+        Self { document, at: node::path(service), given: &[] }
+    }
+
+    /// The same where the command line decides some of them.
+    pub fn given(self, given: &'a [Override]) -> Self {
+        Self { given, ..self }
+    }
+
+    fn value(&self, property: &str) -> Option<Value> {
+        let given = self.given.iter().find(|one| one.property == property);
+        given.map(|one| one.value.clone()).or_else(|| self.document.value(&self.at, property))
     }
 
     /// Whether a switch is on.
     pub fn is_on(&self, property: &str) -> bool {
-        self.document.bool(&self.at, property)
+        self.value(property).and_then(|value| value.as_bool()).unwrap_or(false)
     }
 
     /// A text, if there is one.
     pub fn text(&self, property: &str) -> Option<String> {
-        self.document.text(&self.at, property)
+        let value = self.value(property)?;
+        value.as_text().filter(|text| !text.is_empty()).map(str::to_owned)
     }
 
     /// The texts of a list.
@@ -44,7 +56,7 @@ impl<'a> Values<'a> {
 
     /// A number. One that is not there, or does not fit, is 0: declarations give the bounds.
     pub fn number<T: TryFrom<i64> + Default>(&self, property: &str) -> T {
-        let number = self.document.integer(&self.at, property);
+        let number = self.value(property).and_then(|value| value.as_integer());
         number.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
     }
 
@@ -105,7 +117,7 @@ fn mask(text: &str) -> Option<u32> {
 }
 
 /// `FIRST-LAST`.
-pub(super) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
+pub fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     const FREE: u16 = 1024;
     let (first, last) = text.split_once('-')?;
     let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

@@ -6,12 +6,14 @@ use std::net::SocketAddr;
 
 use ::lab::client::Target;
 use ::lab::client::service::at::{Scheme, ServiceAt, encoded};
+use ::lab::transfer::Plan;
+use base::failure::Failure;
 use base::protocol::Service;
-use control::appliance::ShareStatus;
+use control::appliance::{ShareStatus, Status};
 use control::cli::node::Node;
 use serde_json::Value as Json;
 
-use service::lab::from_here;
+use crate::lab::from_here;
 
 /// What the server says of each of its services whose users sign in.
 pub type Known = BTreeMap<Service, ServiceNode>;
@@ -41,6 +43,55 @@ enum Way {
     Set(&'static str, &'static str, String),
     /// A restart, perhaps after other things.
     Restart,
+}
+
+/// The protocols that are wanted; all if none are named.
+///
+/// # Errors
+/// One is no protocol.
+pub fn schemes(names: &[String]) -> Result<Vec<Scheme>, Failure> {
+    if names.is_empty() {
+        return Ok(Scheme::ALL.to_vec());
+    }
+    let named = |name: &String| {
+        Scheme::by_name(name).ok_or_else(|| {
+            let known = Scheme::ALL.map(Scheme::name);
+            let failed = format!("{name:?} is none of the protocols");
+            Failure::usage("compare protocols", &failed, &format!("there are {}", known.join(",")))
+        })
+    };
+    names.iter().map(named).collect()
+}
+
+/// The share, if the files of a comparison fit into it.
+///
+/// # Errors
+/// It is not served, or they do not.
+pub fn usable<'a>(
+    status: &'a Status,
+    name: &str,
+    tried: &str,
+    plan: &Plan,
+) -> Result<&'a ShareStatus, Failure> {
+    let Some(share) = status.shares.iter().find(|share| share.name == name) else {
+        let names: Vec<&str> = status.shares.iter().map(|share| share.name.as_str()).collect();
+        let hint = format!("it serves {}", names.join(", "));
+        return Err(Failure::new(tried, "the server has no share of that name", &hint));
+    };
+    if share.read_only {
+        let hint = "files are made there: choose another share";
+        return Err(Failure::new(tried, "the share is read-only", hint));
+    }
+    // An upload takes the place of the file before it when it is whole: for so long there are two.
+    let twice = u64::from(plan.streams).saturating_mul(plan.file_size);
+    let bytes = plan.bytes().saturating_add(twice);
+    if bytes > share.available_bytes {
+        let size = |n: u64| base::units::bytes(n as f64);
+        let (takes, left) = (size(bytes), size(share.available_bytes));
+        let failed = format!("its files take up to {takes}, and the share has {left} left");
+        return Err(Failure::new(tried, &failed, "--set file_size=SIZE makes them smaller"));
+    }
+    Ok(share)
 }
 
 /// The value of a property as a text of one line; `None` if it has none.
@@ -228,3 +279,6 @@ impl Obstacles {
         hint
     }
 }
+
+#[cfg(test)]
+mod tests;

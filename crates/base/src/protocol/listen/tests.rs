@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use base::protocol::ports::{ADMIN, NFS};
-
-use super::Listens;
+use crate::protocol::ports::{ADMIN, NFS};
 
 #[test]
 fn the_offset_moves_every_port() {

@@ -2,14 +2,18 @@
 
 use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use base::text::visible_lines;
+use crate::log::{self, Level};
+use crate::text::visible_lines;
 
 /// Exit code: failed.
 const FAILED: u8 = 1;
 /// Exit code: wrong usage.
 const USAGE: u8 = 2;
+/// Exit code: done, but something is amiss.
+pub const DEGRADED: u8 = 3;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -61,11 +65,8 @@ impl Failure {
         let text = visible_lines(&text);
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
-        base::log::keep(
-            "server",
-            base::log::Level::Error,
-            text.trim_end().trim_start_matches("plimsoll: "),
-        );
+        let line = text.trim_end().trim_start_matches("plimsoll: ");
+        log::keep("server", Level::Error, line);
     }
 
     /// Tells the user, and is the exit code.
@@ -73,6 +74,22 @@ impl Failure {
         self.tell();
         ExitCode::from(self.code)
     }
+}
+
+/// A file of text that has so many bytes at most; `hint` says what to name instead of a longer one.
+///
+/// # Errors
+/// It is longer, or cannot be read.
+pub fn read_text(tried: &str, path: &Path, most: u64, hint: &str) -> Result<String, Failure> {
+    let size = std::fs::metadata(path).map_err(|e| Failure::of(tried, &e))?.len();
+    if size > most {
+        return Err(Failure::new(
+            tried,
+            &format!("it has {size} bytes; {most} are the most"),
+            hint,
+        ));
+    }
+    std::fs::read_to_string(path).map_err(|e| Failure::of(tried, &e))
 }
 
 /// An error and its sources, joined by colons.

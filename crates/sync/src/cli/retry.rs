@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use base::limits::{DSYNC_AGAIN_FIRST, DSYNC_AGAIN_LONGEST, DSYNC_SSH_FAILED};
-use sync::SyncError;
+
+use crate::SyncError;
 
 /// When a run begins again.
-pub struct Again {
+pub struct Retry {
     most: u32,
     left: u32,
     wait: Duration,
@@ -14,7 +15,7 @@ pub struct Again {
     was_there: bool,
 }
 
-impl Again {
+impl Retry {
     /// So many times in a row in which nothing is carried.
     pub fn new(most: u32) -> Self {
         Self { most, left: most, wait: DSYNC_AGAIN_FIRST, was_there: false }

@@ -1,8 +1,8 @@
 //! Targets from what a server says of itself, and what stands in their way.
 
-use super::target::{Known, Obstacles, ServiceNode, of};
-use super::*;
 use serde_json::{Value, json};
+
+use super::*;
 
 fn node(properties: &Value) -> Node {
     let shown = |(name, value): (&String, &Value)| json!({"name": name, "value": value});

@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::DSYNC_STREAMS_MAX;
-use clap::builder::OsStringValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
-use sync::streams::connect::Wish;
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::streams::connect::Wish;
 
 /// What stands behind the options.
-pub const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
+const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
     them [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, or on a share of a server that serves \
     SFTP: dsync://[USER@]HOST[:PORT]/SHARE/PATH (port 218 unless said). What is in SOURCE is in \
     DESTINATION afterwards, with owners, modes, times, links, holes, extended attributes and \
@@ -19,6 +21,7 @@ pub const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this ma
 
 /// Options of `dsync`.
 #[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
 pub struct DsyncArgs {
     /// Directory that is read
     #[arg(required_unless_present = "answer")]
@@ -126,67 +129,63 @@ pub enum RuleArg {
     ExcludeFrom(PathBuf),
 }
 
-/// Rules in the order in which they were given, whatever their options: the first that fits
-/// decides.
-#[derive(Debug, Clone, Default)]
-pub struct RuleArgs(pub Vec<RuleArg>);
+/// Rules as they were given, each with its number over all options: the first that fits decides.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RuleArgs {
+    /// Carry what fits, whatever later rules say
+    #[arg(long, value_name = "PATTERN", value_parser = numbered())]
+    include: Vec<(usize, OsString)>,
+    /// Leave out what fits, at both sides, in rsync's patterns: /a from the top, a/ directories
+    /// only, * within a name, ** across names; the first rule that fits decides
+    #[arg(long, value_name = "PATTERN", value_parser = numbered())]
+    exclude: Vec<(usize, OsString)>,
+    /// Leave out what fits a pattern of a file, one to a line; lines that begin with # or ; are
+    /// none
+    #[arg(long, value_name = "FILE", value_parser = numbered())]
+    exclude_from: Vec<(usize, OsString)>,
+}
 
-type Make = fn(OsString) -> RuleArg;
+/// A value with its place on the command line: values are read in the order in which they stand.
+fn numbered() -> impl TypedValueParser<Value = (usize, OsString)> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    OsStringValueParser::new().map(|value| (NEXT.fetch_add(1, Ordering::Relaxed), value))
+}
 
-/// The options, their values' names, their help, and what they mean.
-const RULES: [(&str, &str, &str, Make); 3] = [
-    ("include", "PATTERN", "Carry what fits, whatever later rules say", |value| {
-        RuleArg::Include(value.into_vec())
-    }),
-    (
-        "exclude",
-        "PATTERN",
-        "Leave out what fits, at both sides, in rsync's patterns: /a from the top, a/ directories \
-         only, * within a name, ** across names; the first rule that fits decides",
-        |value| RuleArg::Exclude(value.into_vec()),
-    ),
-    (
-        "exclude-from",
-        "FILE",
-        "Leave out what fits a pattern of a file, one to a line; lines that begin with # or ; are \
-         none",
-        |value| RuleArg::ExcludeFrom(value.into()),
-    ),
-];
-
-impl Args for RuleArgs {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        RULES.iter().fold(command, |command, (name, value, help, _)| {
-            command.arg(
-                Arg::new(*name)
-                    .long(*name)
-                    .value_name(*value)
-                    .help(*help)
-                    .value_parser(OsStringValueParser::new())
-                    .action(ArgAction::Append),
-            )
-        })
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
+impl RuleArgs {
+    /// The rules in the order in which they were given, whatever their options.
+    pub fn in_order(&self) -> Vec<RuleArg> {
+        let all = |values: &[(usize, OsString)], make: fn(OsString) -> RuleArg| {
+            values.iter().map(|(n, value)| (*n, make(value.clone()))).collect::<Vec<_>>()
+        };
+        let mut rules = all(&self.include, |value| RuleArg::Include(value.into_vec()));
+        rules.extend(all(&self.exclude, |value| RuleArg::Exclude(value.into_vec())));
+        rules.extend(all(&self.exclude_from, |value| RuleArg::ExcludeFrom(value.into())));
+        rules.sort_by_key(|(n, _)| *n);
+        rules.into_iter().map(|(_, rule)| rule).collect()
     }
 }
 
-impl FromArgMatches for RuleArgs {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut rules = Vec::new();
-        for (name, _, _, make) in &RULES {
-            let values = matches.get_many::<OsString>(name).into_iter().flatten();
-            let places = matches.indices_of(name).into_iter().flatten();
-            rules.extend(places.zip(values.map(|value| make(value.clone()))));
-        }
-        rules.sort_by_key(|(place, _)| *place);
-        Ok(Self(rules.into_iter().map(|(_, rule)| rule).collect()))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
+/// Bytes per second: a number, with k, M, G for powers of a thousand or Ki, Mi, Gi for those of
+/// 1024, and `B` and `/s` if somebody likes.
+pub fn rate(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let (text, step) = match text.strip_suffix('i') {
+        Some(text) => (text, 1024.0_f64),
+        None => (text, 1000.0),
+    };
+    let powers = [(['k', 'K'], 1), (['M', 'm'], 2), (['G', 'g'], 3)];
+    let found =
+        powers.iter().find_map(|(letters, power)| Some((text.strip_suffix(*letters)?, *power)));
+    let (number, power) = match found {
+        Some(found) => found,
+        None if step > 1000.0 => return None,
+        None => (text, 0),
+    };
+    let bytes = number.trim().parse::<f64>().ok()? * step.powi(power);
+    (bytes.is_finite() && bytes >= 1.0).then_some(bytes as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,24 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use base::protocol::Port;
-
+use super::Port;
 use crate::failure::Failure;
 
-/// A port as an address of this machine.
-pub trait Listens {
+impl Port {
     /// Where it listens.
     ///
     /// # Errors
     /// Wrong usage if the offset leads beyond the last port.
-    fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure>;
-
-    /// The failure to listen there.
-    fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure;
-}
-
-impl Listens for Port {
-    fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure> {
+    pub fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure> {
         let port = self.number.checked_add(offset).ok_or_else(|| {
             let failed = format!("port {} + {offset} is beyond 65535", self.number);
             let hint = format!("--port-offset is at most {}", u16::MAX - Port::highest().number);
@@ -28,7 +19,8 @@ impl Listens for Port {
         Ok(SocketAddr::new(address, port))
     }
 
-    fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure {
+    /// The failure to listen there.
+    pub fn refused(self, at: SocketAddr, error: &std::io::Error) -> Failure {
         let tried = format!("listen on {at} for {}", self.name);
         match error.kind() {
             std::io::ErrorKind::AddrInUse => Failure::new(

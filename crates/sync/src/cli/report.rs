@@ -1,40 +1,39 @@
-//! What a run tells people, or programs as JSON.
+//! What a run reports to people, or to programs as JSON.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::clock::{NS_PER_S, monotonic_ns};
+use base::failure::Failure;
+use base::out;
 use base::text::visible;
 use base::units;
 use serde_json::{Value, json};
-use sync::load::Progress;
-use sync::run::{Carried, Event};
-use sync::{About, Counts, Note, SyncError};
 
-use crate::cli::DsyncArgs;
-use crate::out::{Failure, offer};
+use super::DsyncArgs;
+use crate::load::Progress;
+use crate::run::{Carried, Event};
+use crate::{About, Counts, Note, SyncError};
 
-/// Who tells.
-pub struct Teller {
+/// Reports of a run.
+pub struct Reporter {
     json: bool,
-    /// Whether each thing is told that is done.
+    /// Whether each thing is reported that is done.
     each: bool,
     dry_run: bool,
     /// Whether there is somebody who watches.
     terminal: bool,
     began_ns: u64,
-    /// What carries the data, as it was told last.
+    /// What carries the data, as it was reported last.
     carried: Mutex<Option<Carried>>,
     /// Columns of the line that shows how far it is.
     shown: Mutex<usize>,
-    /// Notes that could not be written, because nobody reads them any more.
-    unread: AtomicU64,
 }
 
-impl Teller {
-    /// Tells as the options say.
+impl Reporter {
+    /// Reports as the options say.
     pub fn new(args: &DsyncArgs) -> Self {
         Self {
             json: args.json,
@@ -44,16 +43,15 @@ impl Teller {
             began_ns: monotonic_ns(),
             carried: Mutex::default(),
             shown: Mutex::default(),
-            unread: AtomicU64::new(0),
         }
     }
 
-    /// Tells of an event.
-    pub fn tell(&self, event: Event) {
+    /// Reports an event.
+    pub fn event(&self, event: Event) {
         match event {
-            Event::Note(note) if self.json => self.line(&note_json(&note)),
+            Event::Note(note) if self.json => self.line(note_json(&note)),
             Event::Progress(progress) if self.json => {
-                self.line(&progress_json(&progress, self.seconds()));
+                self.line(progress_json(&progress, self.seconds()));
             }
             Event::Carried(carried) => self.carried(carried),
             Event::Lost(left) => self.lost(left),
@@ -62,15 +60,15 @@ impl Teller {
         }
     }
 
-    /// Tells of the end.
-    pub fn sums(&self, counts: &Counts) -> Result<(), Failure> {
+    /// Reports the sums at the end.
+    pub fn end(&self, counts: &Counts) -> Result<(), Failure> {
         let carried = self.carried.lock().ok().and_then(|carried| carried.clone());
         if self.json {
             let mut value = counts_json("done", counts, self.seconds());
             if let Some(carried) = &carried {
                 value["streams"] = carried.streams.into();
             }
-            return crate::out::print(&format!("{value}\n"));
+            return out::print(&format!("{value}\n"));
         }
         let would = if self.dry_run { "would change" } else { "changed" };
         let mut text = format!("{} entries, {} {would}", counts.entries, counts.changes);
@@ -108,7 +106,7 @@ impl Teller {
         if counts.failures > 0 {
             text += &format!("; {} failed, listed above", counts.failures);
         }
-        crate::out::print(&(text + "\n"))
+        out::print(&(text + "\n"))
     }
 
     /// Takes the line away that shows how far it is.
@@ -119,15 +117,10 @@ impl Teller {
     /// Streams have come up, or none will.
     fn carried(&self, carried: Carried) {
         if self.json {
-            self.line(&carried_json(&carried));
+            self.line(carried_json(&carried));
         } else if carried.streams == 0 {
-            self.clear();
-            // Without a standard error there is nobody to tell.
-            let _unread = writeln!(
-                std::io::stderr(),
-                "plimsoll: the data goes over ssh, without streams beside it: {}",
-                visible(&carried.why)
-            );
+            let why = visible(&carried.why);
+            self.warn(&format!("the data goes over ssh, without streams beside it: {why}"));
         }
         if let Ok(mut last) = self.carried.lock()
             // Several come up at once, and are told of in any order.
@@ -140,62 +133,52 @@ impl Teller {
     /// A stream has broken.
     fn lost(&self, left: usize) {
         if self.json {
-            return self.line(&json!({ "event": "stream_lost", "left": left }));
+            return self.line(json!({ "event": "stream_lost", "left": left }));
         }
         let way = match left {
             0 => "ssh".to_owned(),
             1 => "the one that is left".to_owned(),
             left => format!("the {left} that are left"),
         };
-        self.clear();
-        // Without a standard error there is nobody to tell.
-        let _unread = writeln!(
-            std::io::stderr(),
-            "plimsoll: a stream for data broke; what it carried goes over {way}"
-        );
+        self.warn(&format!("a stream for data broke; what it carried goes over {way}"));
     }
 
     /// The connection broke, and the run begins again after some time.
-    pub fn again(&self, why: &SyncError, wait: Duration, left: u32) {
+    pub fn retry(&self, why: &SyncError, wait: Duration, left: u32) {
         let (seconds, why) = (wait.as_secs_f64(), why.to_string());
         if self.json {
-            let line = json!({ "event": "again", "why": why, "seconds": seconds, "left": left });
-            return self.line(&line);
+            return self
+                .line(json!({ "event": "again", "why": why, "seconds": seconds, "left": left }));
         }
+        self.warn(&format!("{}; again in {seconds} s", visible(&why)));
+    }
+
+    fn warn(&self, text: &str) {
         self.clear();
         // Without a standard error there is nobody to tell.
-        let why = visible(&why);
-        let _unread = writeln!(std::io::stderr(), "plimsoll: {why}; again in {seconds} s");
+        let _unread = writeln!(std::io::stderr(), "plimsoll: {text}");
     }
 
     fn seconds(&self) -> f64 {
         (monotonic_ns() - self.began_ns) as f64 / NS_PER_S as f64
     }
 
-    fn line(&self, value: &Value) {
-        // Whoever has read enough stops no run.
-        if !matches!(offer(&format!("{value}\n")), Ok(true)) {
-            self.unread.fetch_add(1, Ordering::Relaxed);
-        }
+    /// A line of standard output. Whoever has read enough stops no run.
+    fn line(&self, text: impl Display) {
+        self.clear();
+        let _unread = out::offer(&format!("{text}\n"));
     }
 
     fn note(&self, note: &Note) {
         let (path, text) = (shown(&note.path.0), String::from_utf8_lossy(&note.text.0));
-        let bad = matches!(note.about, About::FAILURE | About::NOTICE);
-        if bad {
-            self.clear();
-            // Without a standard error there is nobody to tell.
-            let _unread = writeln!(std::io::stderr(), "plimsoll: {path}: {}", visible(&text));
+        if matches!(note.about, About::FAILURE | About::NOTICE) {
+            self.warn(&format!("{path}: {}", visible(&text)));
         } else if self.each {
-            self.clear();
             let to = match &*text {
                 "" => String::new(),
                 text => format!(" -> {}", shown(text.as_bytes())),
             };
-            let line = format!("{} {path}{to}\n", note.about);
-            if !matches!(offer(&line), Ok(true)) {
-                self.unread.fetch_add(1, Ordering::Relaxed);
-            }
+            self.line(format!("{} {path}{to}", note.about));
         }
     }
 
@@ -294,28 +277,6 @@ fn counts_json(event: &str, counts: &Counts, seconds: f64) -> Value {
         "failures": counts.failures,
         "scanned": counts.scanned,
     })
-}
-
-/// Bytes per second: a number, with k, M, G for powers of a thousand or Ki, Mi, Gi for those of
-/// 1024, and `B` and `/s` if somebody likes.
-pub fn rate(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let text = text.strip_suffix("/s").unwrap_or(text);
-    let text = text.strip_suffix('B').unwrap_or(text);
-    let (text, step) = match text.strip_suffix('i') {
-        Some(text) => (text, 1024.0_f64),
-        None => (text, 1000.0),
-    };
-    let powers = [(['k', 'K'], 1), (['M', 'm'], 2), (['G', 'g'], 3)];
-    let found =
-        powers.iter().find_map(|(letters, power)| Some((text.strip_suffix(*letters)?, *power)));
-    let (number, power) = match found {
-        Some(found) => found,
-        None if step > 1000.0 => return None,
-        None => (text, 0),
-    };
-    let bytes = number.trim().parse::<f64>().ok()? * step.powi(power);
-    (bytes.is_finite() && bytes >= 1.0).then_some(bytes as u64)
 }
 
 #[cfg(test)]

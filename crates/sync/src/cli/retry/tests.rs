@@ -14,16 +14,16 @@ fn seconds(next: Option<(Duration, u32)>) -> Option<(u64, u32)> {
 
 #[test]
 fn it_waits_longer_each_time_and_gives_up() {
-    let mut again = Again::new(8);
+    let mut again = Retry::new(8);
     let waits: Vec<_> = (0..9).map(|_| seconds(again.after(&gone(), false))).collect();
     let wanted = [(1, 7), (2, 6), (4, 5), (8, 4), (16, 3), (32, 2), (60, 1), (60, 0)].map(Some);
     assert_eq!(waits, [&wanted[..], &[None]].concat());
-    assert_eq!(Again::new(0).after(&gone(), true), None, "nobody has asked for it");
+    assert_eq!(Retry::new(0).after(&gone(), true), None, "nobody has asked for it");
 }
 
 #[test]
 fn what_was_carried_begins_the_count_anew() {
-    let mut again = Again::new(2);
+    let mut again = Retry::new(2);
     assert_eq!(seconds(again.after(&gone(), false)), Some((1, 1)));
     assert_eq!(seconds(again.after(&gone(), false)), Some((2, 0)));
     assert_eq!(seconds(again.after(&gone(), true)), Some((1, 1)));
@@ -40,13 +40,13 @@ fn what_is_wrong_from_the_beginning_is_not_tried_again() {
     let later: [&dyn Fn() -> SyncError; 3] =
         [&|| SyncError::Unreached(255), &|| SyncError::Silent, &busy];
     for why in later {
-        assert_eq!(Again::new(3).after(&why(), false), None, "{}", why());
-        let mut again = Again::new(3);
+        assert_eq!(Retry::new(3).after(&why(), false), None, "{}", why());
+        let mut again = Retry::new(3);
         again.after(&SyncError::Link(io::ErrorKind::BrokenPipe.into()), true).expect("a break");
         assert_eq!(seconds(again.after(&why(), false)), Some((2, 1)), "{}", why());
     }
     for why in never {
-        let mut again = Again::new(3);
+        let mut again = Retry::new(3);
         again.after(&gone(), true).expect("a break");
         assert_eq!(again.after(&why(), false), None, "{}", why());
     }

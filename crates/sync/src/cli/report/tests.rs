@@ -1,9 +1,8 @@
-//! Rates and paths as people write and read them.
+//! What people and programs read.
 
-use sync::Counts;
-use sync::load::{Limiter, Progress};
-
-use super::{far, progress_json, rate, shown};
+use super::{far, progress_json, shown};
+use crate::Counts;
+use crate::load::{Limiter, Progress};
 
 fn progress(limiter: Option<Limiter>, left_ns: Option<u64>) -> Progress {
     let counts = Counts {
@@ -36,24 +35,6 @@ fn the_line_says_how_fast_how_long_and_what_limits() {
     assert_eq!((&json["rate"], &json["left_seconds"]), (&2_000_000.into(), &3.0.into()));
     let json = progress_json(&progress(None, None), 1.5);
     assert!(json["limiter"].is_null() && json["left_seconds"].is_null(), "{json}");
-}
-
-#[test]
-fn rates_are_what_they_say() {
-    for (text, bytes) in [
-        ("1", 1),
-        ("10MB/s", 10_000_000),
-        ("10M", 10_000_000),
-        ("1.5MiB/s", 1_572_864),
-        ("800KiB", 819_200),
-        ("800 kB/s", 800_000),
-        ("2G", 2_000_000_000),
-    ] {
-        assert_eq!(rate(text), Some(bytes), "{text}");
-    }
-    for text in ["", "fast", "0", "-1", "10X", "1i", "inf", "NaN"] {
-        assert_eq!(rate(text), None, "{text}");
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How the tables read.
 
-use control::nfs::NfsFile;
+use control::nfs::{Listing, NfsFile};
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn client() -> NfsClient {
 #[test]
 fn clients_stand_in_columns() {
     let short = NfsClient { label: "::1".into(), silent_s: Some(0.0), waiting: 0, ..client() };
-    let text = clients(&Listing { rows: vec![client(), short], more: true });
+    let text = table(&CLIENTS, &Listing { rows: vec![client(), short], more: true }, NO_CLIENT);
     let expected = "\
 id                     client           version  state   silent  sessions  opens  locks  \
 delegations  user  name
@@ -37,7 +37,8 @@ nfs4-0000000300000001  ::1              4.2      active    0 ns         1     12
 # the first 2 only
 ";
     assert_eq!(text, expected);
-    assert!(clients(&Listing { rows: Vec::new(), more: false }).contains("no NFS client"));
+    let none = table(&CLIENTS, &Listing { rows: Vec::new(), more: false }, NO_CLIENT);
+    assert!(none.contains("no NFS client") && none.ends_with('\n'));
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn locks_say_where_and_whether_they_are_held() {
         owner: "x".into(),
     };
     let held = NfsLock { length: Some(7), waiting: false, ..lock.clone() };
-    let text = locks(&Listing { rows: vec![lock, held], more: false });
+    let text = table(&LOCKS, &Listing { rows: vec![lock, held], more: false }, "none");
     let lines: Vec<Vec<&str>> = text
         .lines()
         .map(|line| line.split("  ").filter(|cell| !cell.is_empty()).collect())

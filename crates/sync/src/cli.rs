@@ -1,7 +1,8 @@
 //! `plimsoll dsync`: makes a directory the same as another.
 
-mod again;
-mod told;
+mod options;
+mod report;
+mod retry;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -13,20 +14,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::clock::SystemClock;
+use base::failure::{DEGRADED, Failure};
 use base::limits::{DSYNC_PATTERN_MAX, DSYNC_RULES_MAX};
-use sync::index::{Index, Places};
-use sync::run::ssh::{Place, Shell, There, place};
-use sync::run::{self, Event, Report};
-use sync::streams::connect::Calling;
-use sync::{Counts, Options, Role, SyncError, Why, rules};
 use wire::dsync::Rule;
 use wire::xdr::Seq;
 
-use self::again::Again;
-use self::told::Teller;
-use crate::cli::DsyncArgs;
-use crate::cli::dsync::RuleArg;
-use crate::out::{DEGRADED, Failure};
+pub use self::options::DsyncArgs;
+use self::options::RuleArg;
+use self::report::Reporter;
+use self::retry::Retry;
+use crate::index::{Index, Places};
+use crate::run::ssh::{Place, Shell, There, place};
+use crate::run::{self, Event, Report};
+use crate::streams::connect::Calling;
+use crate::{Counts, Options, Role, SyncError, Why, rules};
 
 /// What is done, for messages.
 const TRIED: &str = "synchronise the directories";
@@ -45,32 +46,32 @@ pub fn run(args: &DsyncArgs) -> Result<ExitCode, Failure> {
     }
     let options = options(args)?;
     let (source, destination) = (named(args.source.as_ref())?, named(args.destination.as_ref())?);
-    let teller = Arc::new(Teller::new(args));
+    let reporter = Arc::new(Reporter::new(args));
     let carried = Arc::new(AtomicBool::new(false));
     let report: Report = {
-        let (teller, carried) = (Arc::clone(&teller), Arc::clone(&carried));
+        let (reporter, carried) = (Arc::clone(&reporter), Arc::clone(&carried));
         Arc::new(move |event| {
             if let Event::Progress(progress) = &event {
                 carried.fetch_or(progress.counts.bytes_received > 0, Ordering::Relaxed);
             }
-            teller.tell(event);
+            reporter.event(event);
         })
     };
     if let (Place::Here(from), Place::Here(to)) = (&source, &destination) {
         apart(from, to)?;
     }
-    let mut again = Again::new(args.retry);
+    let mut retry = Retry::new(args.retry);
     let done = loop {
         let done = once(args, (&source, &destination), &options, &report)?;
         let Err(why) = &done else { break done };
-        let next = again.after(why.error(), carried.swap(false, Ordering::Relaxed));
+        let next = retry.after(why.error(), carried.swap(false, Ordering::Relaxed));
         let Some((wait, left)) = next else { break done };
-        teller.again(why.error(), wait, left);
+        reporter.retry(why.error(), wait, left);
         std::thread::sleep(wait);
     };
-    teller.clear();
+    reporter.clear();
     let counts: Counts = done.map_err(|why| failure(&why))?;
-    teller.sums(&counts)?;
+    reporter.end(&counts)?;
     Ok(if counts.failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(DEGRADED) })
 }
 
@@ -186,7 +187,7 @@ fn apart(from: &Path, to: &Path) -> Result<(), Failure> {
 fn options(args: &DsyncArgs) -> Result<Options, Failure> {
     let bandwidth = match &args.bandwidth {
         None => 0,
-        Some(text) => told::rate(text).ok_or_else(|| {
+        Some(text) => options::rate(text).ok_or_else(|| {
             Failure::usage(TRIED, &format!("{text:?} is no rate"), "for example 10MB/s or 800KiB/s")
         })?,
     };
@@ -202,7 +203,7 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
         pack: !args.no_compress,
         in_place: args.in_place,
         bandwidth,
-        rules: Seq(all_rules(&args.rules.0)?),
+        rules: Seq(all_rules(&args.rules.in_order())?),
     })
 }
 

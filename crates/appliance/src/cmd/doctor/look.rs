@@ -1,0 +1,218 @@
+//! How each thing is looked for: by trying it, where it can be tried.
+
+use std::fs::{self, File};
+use std::io::Result;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use base::units;
+use host::Root;
+use host::inventory::Inventory;
+use serve::transport::raise_descriptor_limit;
+use vfs::host::acting;
+use vfs::host::sys::{self as calls, extents, xattr};
+
+use super::Place;
+use super::finding::{Outcome, why_not};
+use crate::cmd::memory;
+use crate::sys;
+
+/// Some thousand connections and as many open files.
+const DESCRIPTORS: u64 = 20_000;
+/// Statistics of a busy year, keys and configuration fit.
+const STATE_ROOM: u64 = 1 << 30;
+/// Below that a few clients with delegations use all watches up.
+const WATCHES_FEW: u64 = 8192;
+/// Longest access control list that Linux keeps.
+const ACL_MAX: usize = 65_536;
+/// Bytes that every file system can share: its block.
+const BLOCK: usize = 65_536;
+/// What cannot be tried because no file can be made in the directory.
+const NO_FILE: &str = "no file can be made in this directory to try";
+/// Names of the rights that acting as others takes, by bit (capabilities(7)).
+const RIGHTS: [(u32, &str); 7] = [
+    (0, "CHOWN"),
+    (1, "DAC_OVERRIDE"),
+    (2, "DAC_READ_SEARCH"),
+    (3, "FOWNER"),
+    (4, "FSETID"),
+    (6, "SETGID"),
+    (7, "SETUID"),
+];
+
+/// The first line of a file of the kernel's.
+pub fn first_line(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().lines().next().unwrap_or("unknown").to_owned()
+}
+
+/// Whether there is something in a directory.
+pub fn is_filled(dir: &str) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Whether a kernel module is loaded, built in, or there to be loaded.
+pub fn module(name: &str) -> bool {
+    if Path::new("/sys/module").join(name).exists() {
+        return true;
+    }
+    let dir = Path::new("/lib/modules").join(first_line("/proc/sys/kernel/osrelease"));
+    ["modules.builtin", "modules.dep"].iter().any(|list| {
+        fs::read_to_string(dir.join(list)).is_ok_and(|text| text.contains(&format!("/{name}.ko")))
+    })
+}
+
+/// A file without a name, gone when it is closed (O_TMPFILE).
+pub fn unnamed_file(place: &Place<'_>) -> Result<File> {
+    File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).open(place.path)
+}
+
+pub fn cores(_: &Place<'_>) -> Outcome {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Outcome::is(true, cores.to_string())
+}
+
+pub fn memory(_: &Place<'_>) -> Outcome {
+    let (Some(memory), sizes) = memory::here() else {
+        return Outcome::unknown("/proc/meminfo cannot be read");
+    };
+    let found = format!("{}, {}", units::bytes(memory.bytes as f64), memory.bound);
+    match sizes.reduced() {
+        None => Outcome::is(true, found),
+        Some(reduced) => Outcome::is(false, format!("{found}: {reduced}")),
+    }
+}
+
+pub fn descriptors(_: &Place<'_>) -> Outcome {
+    let most = raise_descriptor_limit().unwrap_or(0);
+    Outcome::is(most >= DESCRIPTORS, format!("at most {most}"))
+}
+
+pub fn clock(_: &Place<'_>) -> Outcome {
+    match sys::clock_is_kept() {
+        Ok(true) => Outcome::is(true, "the clock is kept right"),
+        Ok(false) => Outcome::is(false, "nobody keeps the clock right"),
+        Err(e) => Outcome::unknown(e.to_string()),
+    }
+}
+
+pub fn callers(_: &Place<'_>) -> Outcome {
+    let own = acting::own();
+    if acting::can_switch() {
+        return Outcome::is(true, format!("uid {} may act as others", own.uid));
+    }
+    let rights = calls::capabilities().map_or(0, |own| own.effective);
+    let lacks = RIGHTS.iter().filter(|(bit, _)| rights >> bit & 1 == 0);
+    let lacks: Vec<&str> = lacks.map(|(_, name)| *name).collect();
+    let found = match lacks.as_slice() {
+        [] => format!("uid {} may not act as others here", own.uid),
+        lacks => format!("uid {}, without {}", own.uid, lacks.join(", ")),
+    };
+    Outcome::is(false, found)
+}
+
+/// Whether files have kernel handles, and whether this process may open by them.
+pub fn handles(place: &Place<'_>) -> Outcome {
+    let dir = place.dir.as_fd();
+    let handle = calls::handle_of(dir, c"");
+    let opened = handle.and_then(|handle| calls::open_by_handle(dir, &handle, libc::O_PATH));
+    Outcome::tried(opened.map(drop))
+}
+
+pub fn nowait(place: &Place<'_>) -> Outcome {
+    let dir = calls::statfs(place.dir.as_fd());
+    if dir.is_ok_and(|stats| stats.f_type == libc::TMPFS_MAGIC) {
+        return Outcome::is(true, "not needed: these files are in memory");
+    }
+    let file = unnamed_file(place).ok().filter(|file| file.write_all_at(&[1], 0).is_ok());
+    file.map_or(Outcome::unknown(NO_FILE), |file| {
+        Outcome::tried(calls::read_at(file.as_fd(), &mut [0], 0, true).map(drop))
+    })
+}
+
+pub fn cached_lookups(_: &Place<'_>) -> Outcome {
+    const RESOLVE_CACHED: u64 = 0x20;
+    Outcome::tried(calls::open_at2(calls::here(), c"/", libc::O_PATH, RESOLVE_CACHED).map(drop))
+}
+
+pub fn watches(place: &Place<'_>) -> Outcome {
+    if let Err(e) = sys::try_watch(place.path) {
+        return Outcome::tried(Err(e));
+    }
+    let most: u64 = first_line("/proc/sys/fs/inotify/max_user_watches").parse().unwrap_or(0);
+    Outcome::is(most >= WATCHES_FEW, format!("at most {most}"))
+}
+
+pub fn attributes(place: &Place<'_>) -> Outcome {
+    match unnamed_file(place) {
+        Ok(file) => Outcome::tried(xattr::set(file.as_fd(), c"user.plimsoll-doctor", b"1", 0)),
+        Err(_) => Outcome::unknown(NO_FILE),
+    }
+}
+
+pub fn access_lists(place: &Place<'_>) -> Outcome {
+    match xattr::get(place.dir.as_fd(), c"system.posix_acl_access", ACL_MAX) {
+        Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Outcome::is(false, why_not(&e)),
+        // None on this directory is an answer of one who knows them.
+        Err(e) if e.raw_os_error() != Some(libc::ENODATA) => Outcome::unknown(e.to_string()),
+        _ => Outcome::is(true, "works"),
+    }
+}
+
+/// Clones an unnamed file.
+pub fn shared_blocks(place: &Place<'_>) -> Outcome {
+    let files = (unnamed_file(place), unnamed_file(place));
+    match files {
+        (Ok(from), Ok(to)) if from.write_all_at(&[1; BLOCK], 0).is_ok() => {
+            Outcome::tried(extents::clone((from.as_fd(), 0), (to.as_fd(), 0), 0))
+        }
+        _ => Outcome::unknown(NO_FILE),
+    }
+}
+
+pub fn quotas(place: &Place<'_>) -> Outcome {
+    match sys::quotas_are_on(place.dir) {
+        Ok(true) => Outcome::is(true, "on for users"),
+        Ok(false) => Outcome::is(false, "off"),
+        Err(e) => Outcome::unknown(why_not(&e)),
+    }
+}
+
+/// The state may not exist yet: then what is above it counts.
+pub fn room(place: &Place<'_>) -> Outcome {
+    let above = place.state.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    match calls::bytes_free(above) {
+        Ok(free) => {
+            let found = format!("{} free for {}", units::bytes(free as f64), place.state.display());
+            Outcome::is(free >= STATE_ROOM, found)
+        }
+        Err(e) => Outcome::unknown(e.to_string()),
+    }
+}
+
+/// Of all devices that are up and lead out of the machine.
+pub fn offloads(_: &Place<'_>) -> Outcome {
+    let nics = Inventory::read(&Root::default()).nics;
+    let outside = nics.iter().filter(|nic| nic.driver.is_some() && nic.state == "up");
+    let asked: Vec<(&str, sys::Offloads)> = outside
+        .filter_map(|nic| Some((nic.name.as_str(), sys::offloads(&nic.name).ok()?)))
+        .collect();
+    if asked.is_empty() {
+        return Outcome::unknown("no network device that tells");
+    }
+    let all = asked.iter().all(|(_, has)| has.segmentation && has.receive);
+    let words = |(name, has): &(&str, sys::Offloads)| {
+        let said = |there, what| format!("{} {what}", if there { "with" } else { "without" });
+        let (tso, gro) = (said(has.segmentation, "TSO"), said(has.receive, "GRO"));
+        format!("{name} {tso}, {gro}")
+    };
+    Outcome::is(all, asked.iter().map(words).collect::<Vec<_>>().join("; "))
+}
+
+/// TLS is in the program.
+pub fn tls(_: &Place<'_>) -> Outcome {
+    let aes = fs::read_to_string("/proc/cpuinfo")
+        .is_ok_and(|text| text.split_whitespace().any(|word| word == "aes"));
+    let by = if aes { "by the processor" } else { "without help of the processor" };
+    Outcome::is(true, format!("1.3, in the program; AES {by}"))
+}

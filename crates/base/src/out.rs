@@ -1,0 +1,31 @@
+//! Standard output of commands: it survives a closed pipe.
+
+use std::io::{ErrorKind, Write};
+
+use crate::failure::Failure;
+use crate::text::visible_lines;
+
+/// Writes to standard output, without what a terminal would not show as it is. A reader that has
+/// seen enough (`| head`) is no failure.
+///
+/// # Errors
+/// It cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match offer(text)? {
+        true => Ok(()),
+        false => std::process::exit(0),
+    }
+}
+
+/// Writes to standard output; whether anybody still reads there. For what has more to do than to
+/// say something.
+///
+/// # Errors
+/// It cannot be written.
+pub fn offer(text: &str) -> Result<bool, Failure> {
+    let (mut out, text) = (std::io::stdout().lock(), visible_lines(text));
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(Failure::of("write the output", &e)),
+        written => Ok(written.is_ok()),
+    }
+}
