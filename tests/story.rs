@@ -171,8 +171,8 @@ impl Steps for InBrowser {
         self.0.open(first, "admin", PASSWORD);
         let photos = scene.path("photos").display().to_string();
         let made =
-            field("make_directory", "Make the directory", json!({"type": "bool"}), json!(true));
-        let mode = text("root_mode", "Mode of the root", "1777");
+            field("make_directory", "Create directory", json!({"type": "bool"}), json!(true));
+        let mode = text("root_mode", "Mode of the directory", "1777");
         let share = [text("directory", "Directory", &photos), made, mode];
         self.ask(&json!({"do": "create", "path": "/shares/default", "noun": "share",
             "name": "photos", "properties": share}));

@@ -14,7 +14,7 @@ use crate::server::{Options, Server};
 pub struct Scene {
     /// The folder.
     pub scratch: Scratch,
-    /// What is served.
+    /// Served shares.
     pub dir: PathBuf,
     /// Where servers keep their state.
     pub state: PathBuf,

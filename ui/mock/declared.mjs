@@ -18,7 +18,7 @@ const inherited = (more) => ({ default: null, ...more });
 const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4, with MOUNT and NLM on the same port.', {
   statistics: ['nfs.ops[client]', 'nfs.ops[latency]'],
   properties: [
-    state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'it answers' }, { value: 'disabled', meaning: 'somebody wants it so' }] }),
+    state('state', 'State', { type: 'choice', choices: [{ value: 'online', meaning: 'it answers' }, { value: 'disabled', meaning: 'disabled by an administrator' }] }),
     state('reason', 'Reason', text('line')),
     state('uptime', 'Up for', { type: 'seconds', min: 0, max: 1e9 }),
     state('listen', 'Listens at', text('line')),

@@ -15,66 +15,51 @@ const BYTES: Kind = Kind::Bytes { min: 0, max: i64::MAX as u64 };
 const KEEP: Kind = Kind::Seconds { min: KEEP_RANGE_S.0, max: KEEP_RANGE_S.1 };
 
 /// `/analytics`.
-pub static ANALYTICS: Context = Context::new(
-    "analytics",
-    "Analytics",
-    "What is kept of the statistics, and worksheets that were saved.",
-    SCOPE,
-)
-.children(&[&DATASETS, &WORKSHEETS]);
+pub static ANALYTICS: Context =
+    Context::new("analytics", "Analytics", "Stored statistics and saved worksheets.", SCOPE)
+        .children(&[&DATASETS, &WORKSHEETS]);
 
 /// `/analytics/datasets`.
 pub static DATASETS: Context = Context::new(
     "datasets",
     "Datasets",
-    "What is kept on disk: every statistic with each of its breakdowns and the pairs in \
-     schema/breakdowns.toml, by the second, the minute and the hour. When it grows too large the \
-     oldest seconds go first. Datasets are statistics narrowed further than that, kept because \
-     somebody, or an alert, has asked for it.",
+    "Statistics on disk. Every statistic is recorded with each of its breakdowns and the pairs in \
+     schema/breakdowns.toml, at one-second, one-minute and one-hour resolution; beyond size_max \
+     the oldest seconds are deleted first. A dataset records a statistic with more filters, \
+     requested by a user or an alert.",
     SCOPE,
 )
 .properties(&[
-    keep(
-        "keep_seconds",
-        "Keep seconds",
-        KEEP_SECONDS_S,
-        "How long values of each second are kept.",
-    )
-    .example("7d"),
-    keep(
-        "keep_minutes",
-        "Keep minutes",
-        KEEP_MINUTES_S,
-        "How long values of each minute are kept.",
-    )
-    .example("90d"),
-    keep("keep_hours", "Keep hours", KEEP_HOURS_S, "How long values of each hour are kept.")
-        .example("730d"),
+    keep("keep_seconds", "Keep seconds", KEEP_SECONDS_S, "Retention of one-second values.")
+        .example("7d"),
+    keep("keep_minutes", "Keep minutes", KEEP_MINUTES_S, "Retention of one-minute values.")
+        .example("90d"),
+    keep("keep_hours", "Keep hours", KEEP_HOURS_S, "Retention of one-hour values.").example("730d"),
     Property::setting(
         "size_max",
-        "Size at most",
+        "Maximum size",
         Kind::Bytes { min: STORE_BYTES_RANGE.0, max: STORE_BYTES_RANGE.1 },
         Default::Integer(STORE_BYTES_MAX as i64),
-        "Bytes on disk, all together.",
+        "Maximum total size on disk.",
     )
     .example("2G"),
-    Property::state("size", "Size", BYTES, "Bytes on disk now, all together."),
-    Property::state("seconds_size", "Size of seconds", BYTES, "Bytes on disk of the seconds."),
-    Property::state("minutes_size", "Size of minutes", BYTES, "Bytes on disk of the minutes."),
-    Property::state("hours_size", "Size of hours", BYTES, "Bytes on disk of the hours."),
-    Property::state("seconds_since", "Seconds since", Kind::Time, "The oldest second on disk.")
+    Property::state("size", "Size", BYTES, "Total size on disk."),
+    Property::state("seconds_size", "Size of seconds", BYTES, "Size of the one-second values."),
+    Property::state("minutes_size", "Size of minutes", BYTES, "Size of the one-minute values."),
+    Property::state("hours_size", "Size of hours", BYTES, "Size of the one-hour values."),
+    Property::state("seconds_since", "Seconds since", Kind::Time, "Oldest one-second value.")
         .absent("none yet"),
-    Property::state("minutes_since", "Minutes since", Kind::Time, "The oldest minute on disk.")
+    Property::state("minutes_since", "Minutes since", Kind::Time, "Oldest one-minute value.")
         .absent("none yet"),
-    Property::state("hours_since", "Hours since", Kind::Time, "The oldest hour on disk.")
+    Property::state("hours_since", "Hours since", Kind::Time, "Oldest one-hour value.")
         .absent("none yet"),
 ])
 .actions(&[Action::new(
     "keep",
     "Start keeping",
-    "Keeps a statistic by the second from now on, for some time: one that is narrowed so far that \
-     it is not kept anyway.",
-    "The name of the dataset.",
+    "Starts recording a statistic at one-second resolution: one with more filters than are always \
+     recorded.",
+    "Name of the dataset.",
 )
 .parameters(KEEP_PARAMETERS)])
 .items(&Items::live("dataset", "datasets", &NAME, KEPT_DATASETS_MAX, &DATASET))
@@ -86,11 +71,11 @@ const KEEP_PARAMETERS: &[Property] = &[
         "Statistic",
         LINE_KIND,
         Default::None,
-        "A statistic id, as graphs have it in their address.",
+        "Statistic id, as in the address of a graph.",
     )
     .required()
     .example("nfs3.ops[op=read][share=data][file]"),
-    kept_for("for", "For", "How long it is kept."),
+    kept_for("for", "For", "Recording time."),
 ];
 
 /// How long a dataset is kept that somebody, or an alert, asks for.
@@ -107,25 +92,26 @@ pub(crate) const fn kept_for(
 static DATASET: Context = Context::new(
     "dataset",
     "Dataset",
-    "A statistic that is kept by the second beside what is kept anyway. What was kept stays as \
-     long as other seconds, minutes and hours.",
+    "A statistic recorded in addition to the standard ones. Recorded data is retained like other \
+     one-second, one-minute and one-hour values.",
     SCOPE,
 )
 .properties(&[
-    Property::state("statistic", "Statistic", LINE_KIND, "What is kept."),
+    Property::state("statistic", "Statistic", LINE_KIND, "Recorded statistic."),
     Property::state(
         "state",
         "State",
-        Kind::Choice(&[("keeping", "it is being kept"), ("ended", "its time is over")]),
-        "Whether it goes on.",
+        Kind::Choice(&[("keeping", "recording"), ("ended", "ended")]),
+        "State of the dataset.",
     ),
-    Property::state("by", "By", LINE_KIND, "Who made it: a user, or an alert."),
-    Property::state("since", "Since", Kind::Time, "The first second."),
-    Property::state("until", "Until", Kind::Time, "When it ends, or has ended."),
+    Property::state("by", "By", LINE_KIND, "Creator: a user or an alert."),
+    Property::state("since", "Since", Kind::Time, "Start of recording."),
+    Property::state("until", "Until", Kind::Time, "End of recording."),
 ])
 .actions(&[
-    Action::new("stop", "Stop", "Ends it now. What was kept stays.", "Nothing.").destructive(),
-    Action::new("destroy", "Destroy", "Ends it, and forgets what was kept of it.", "Nothing.")
+    Action::new("stop", "Stop", "Stops recording; recorded data is retained.", "Nothing.")
+        .destructive(),
+    Action::new("destroy", "Destroy", "Stops recording and deletes the recorded data.", "Nothing.")
         .destructive(),
 ]);
 
@@ -144,7 +130,7 @@ const fn keep(
 pub static WORKSHEETS: Context = Context::new(
     "worksheets",
     "Worksheets",
-    "Graphs that belong together, under a name. Everyone who may see statistics can open them.",
+    "Named sets of graphs, shared by all users with permission to see statistics.",
     SCOPE,
 )
 .items(&Items::configured("worksheet", "worksheets", &NAME, WORKSHEETS_MAX, &WORKSHEET));
@@ -161,7 +147,7 @@ static WORKSHEET: Context = Context::new(
         "Title",
         Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Line },
         Default::Text(""),
-        "What people read; without one, its name.",
+        "Title; default: the name.",
     )
     .example("Who is on it"),
     Property::setting(
@@ -169,8 +155,8 @@ static WORKSHEET: Context = Context::new(
         "Panels",
         Kind::List { of: &LINE, max: WORKSHEET_PANELS_MAX },
         Default::List(&[]),
-        "A statistic id each, from top to bottom, with what the address of the page adds to it: \
-         !line, !crop=PERCENT, !hl=KEY,KEY.",
+        "Statistic ids from top to bottom, with optional display options: !line, !crop=PERCENT, \
+         !hl=KEY,KEY.",
     )
     .example("nfs.ops[client], nfs.ops[latency]!crop=1"),
     Property::setting(
@@ -178,7 +164,7 @@ static WORKSHEET: Context = Context::new(
         "Span",
         Kind::Seconds { min: 10, max: KEEP_RANGE_S.1 },
         Default::Integer(60),
-        "How much time it shows, up to now.",
+        "Length of the interval shown, ending now.",
     )
     .unit("s")
     .example("1h"),
@@ -186,6 +172,6 @@ static WORKSHEET: Context = Context::new(
         "address",
         "Address",
         Kind::Text { max: 1 << 16, shape: Shape::Line },
-        "The page that shows it.",
+        "Address of the page.",
     ),
 ]);

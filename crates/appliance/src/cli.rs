@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use base::limits::DEMO_CLIENTS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// An open storage appliance in one program: serves a directory, shows who does what to it, and
-/// finds its load limit.
+/// Open storage appliance in one program: serves directories, measures every operation, and finds
+/// its own load limit.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but degraded.")]
+#[command(after_help = "Exit codes: 0 success, 1 failure, 2 usage error, 3 completed but \
+    degraded.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -20,54 +21,53 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve a directory, and watch it
+    /// Serve a directory to network clients
     Serve(ServeArgs),
-    /// Administer a running server: a shell, single lines, or a script
+    /// Administer a running server: shell, single commands, or script
     Cli(CliArgs),
-    /// Look at statistics of a running server
+    /// Show statistics of a running server
     #[command(subcommand)]
     Analytics(AnalyticsCommand),
-    /// See the NFS clients of a running server and what they hold, and end one
+    /// List NFS clients and their state; expire a client
     #[command(subcommand)]
     Nfs(NfsCommand),
-    /// See the locks of a running server's WebDAV clients, and release one
+    /// List WebDAV locks; release a lock
     #[command(subcommand)]
     Http(HttpCommand),
-    /// Read a file that plimsoll has written, without a server
+    /// Print a file written by plimsoll, without a running server
     Inspect(InspectArgs),
-    /// Serve a scratch share, drive it with eight clients, find its load limits
+    /// Run a complete demo: scratch share, eight clients, Performance Limit Summary
     Demo(DemoArgs),
-    /// Drive a server to its load limit, and say what sets it
+    /// Find the load limit of a server and the resource that sets it
     Lab(::lab::cli::LabArgs),
-    /// Join two networks by a link with set delay, rate, queue and loss
+    /// Emulate a network link with delay, rate, queue limit and loss
     Bridge(::lab::bridge::cli::BridgeArgs),
-    /// Make a directory the same as another, on this machine or over ssh
+    /// Synchronise two directories, locally or over the network
     Dsync(::sync::cli::DsyncArgs),
-    /// Be the SFTP server of an sshd, in its place: SFTP over standard input and output
+    /// Run as the SFTP subsystem of an existing sshd
     #[command(after_help = "In sshd_config: Subsystem sftp /usr/bin/plimsoll sftp-server")]
     SftpServer(SftpServerArgs),
-    /// Say what this machine can do, and what is used instead of what it cannot
-    #[command(after_help = "Exit code 3: something is missing that serving uses.")]
+    /// Report what this machine supports and which fallbacks are in use
+    #[command(after_help = "Exit code 3: a feature that `serve` uses is missing.")]
     Doctor(DoctorArgs),
 }
 
 /// Options of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Where results and reports go
+    /// Directory for results and reports
     #[arg(long, default_value = "demo-results", value_name = "DIR")]
     pub out: PathBuf,
-    /// Directory for the scratch share, which takes about 3 GB [default: the system's temporary
-    /// directory]
+    /// Directory for the scratch share, about 3 GB [default: the system's temporary directory]
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Added to every standard port
+    /// Offset added to every standard port
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// Client processes
+    /// Number of client processes
     #[arg(long, value_name = "N", default_value_t = DEMO_CLIENTS)]
     pub clients: u32,
-    /// End when the summary is there, even with a terminal
+    /// Exit after the summary, even on a terminal
     #[arg(long)]
     pub once: bool,
 }
@@ -75,31 +75,31 @@ pub struct DemoArgs {
 /// Options of `sftp-server`; those of one letter are those of OpenSSH's.
 #[derive(Debug, Args)]
 pub struct SftpServerArgs {
-    /// What the client sees as /
+    /// Directory that the client sees as /
     #[arg(long, value_name = "DIR", default_value = "/", conflicts_with = "shares")]
     pub root: PathBuf,
-    /// A directory that the client sees as /NAME; may be given several times
+    /// Directory that the client sees as /NAME; repeatable
     #[arg(long = "share", value_name = "NAME=DIR")]
     pub shares: Vec<String>,
-    /// When an upload is at its name: when it is whole, or at once
+    /// When an uploaded file appears under its name
     #[arg(long, value_name = "WHEN", default_value = "whole")]
     pub uploads: UploadsArg,
-    /// Refuse all changes
+    /// Reject all changes (read-only)
     #[arg(short = 'R')]
     pub read_only: bool,
-    /// Where the client begins, as it sees it [default: the working directory]
+    /// Start directory, as the client sees it [default: the working directory]
     #[arg(short = 'd', value_name = "DIR")]
     pub start: Option<String>,
-    /// Permission bits that new files do not get, in octal
+    /// Umask of new files and directories, in octal
     #[arg(short = 'u', value_name = "UMASK", default_value = "022", value_parser = octal)]
     pub umask: u32,
-    /// Taken so that a line made for OpenSSH's need not be changed; nothing is logged
+    /// Accepted for compatibility with OpenSSH's sftp-server; ignored
     #[arg(short = 'e')]
     pub stderr: bool,
-    /// The same
+    /// Accepted for compatibility with OpenSSH's sftp-server; ignored
     #[arg(short = 'l', value_name = "LEVEL")]
     pub level: Option<String>,
-    /// The same
+    /// Accepted for compatibility with OpenSSH's sftp-server; ignored
     #[arg(short = 'f', value_name = "FACILITY")]
     pub facility: Option<String>,
 }
@@ -107,89 +107,87 @@ pub struct SftpServerArgs {
 /// When an upload is at its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum UploadsArg {
-    /// When it is whole.
+    /// When the upload is complete (atomic rename)
     Whole,
-    /// At once.
+    /// Immediately; data is written in place
     InPlace,
 }
 
 fn octal(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 => Ok(bits),
-        _ => Err("a umask is an octal number up to 777".to_owned()),
+        _ => Err("expected an octal umask, 0 to 777".to_owned()),
     }
 }
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Directory to serve; the share is named after its last part
+    /// Directory to serve; the share is named after its last component
     #[arg(default_value = ".")]
     pub dir: PathBuf,
-    /// Where configuration, statistics and keys are kept [default: a folder for DIR below
+    /// State directory: configuration, statistics and keys [default: a directory for DIR below
     /// /var/lib/plimsoll as root, below $XDG_STATE_HOME/plimsoll otherwise]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// A configuration, as `export` of `plimsoll cli` writes it, to take in place of the one in
-    /// force; options of NFS given here decide over it in this run
+    /// Replace the saved configuration with this file (from `plimsoll cli -c export`). NFS options
+    /// on the command line override it for this run
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address to listen on; 0.0.0.0 or :: for all
+    /// Listen address; 0.0.0.0 or :: for all
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
-    /// Added to every standard port (NFS 2049, admin 215); 0 takes the standard ports
+    /// Offset added to every standard port (NFS 2049, administration 215); 0 for the standard ports
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// An administrator for this run; @FILE reads the password from a file, which other users of
-    /// this machine cannot see in the list of processes [default: a user "admin" is made at first
-    /// start and its password printed once]
+    /// Administrator account for this run; NAME:@FILE reads the password from a file, which hides
+    /// it from the process list [default: the first start creates "admin" and prints its password
+    /// once]
     #[arg(long = "user", value_name = "NAME:PASSWORD|NAME:@FILE")]
     pub users: Vec<String>,
-    /// Print one JSON line on standard output when ready, and nothing else there
+    /// Print one JSON line on standard output when ready, and nothing else
     #[arg(long, value_name = "FORMAT")]
     pub announce: Option<Announce>,
-    /// Refuse all changes
+    /// Reject all changes (read-only)
     #[arg(long)]
     pub read_only: bool,
-    /// Make a logical unit for initiators of iSCSI, if it is not there: disk=10G. Its blocks lie in
-    /// the state directory
+    /// Create an iSCSI logical unit if it does not exist, for example disk=10G. Its data is stored
+    /// in the state directory
     #[arg(long = "lun", value_name = "NAME=SIZE")]
     pub luns: Vec<String>,
-    /// Who may use the share, how far and as whom, in the words of exports(5); the first rule that
-    /// fits decides, whom none fits is refused: '10.0.0.0/24(rw,no_root_squash)' '*(ro)' [default:
-    /// everyone, everything]
+    /// Export rule in exports(5) syntax, for example '10.0.0.0/24(rw,no_root_squash)' or '*(ro)';
+    /// repeatable. The first matching rule applies; clients that match no rule are refused
+    /// [default: all clients may read and write]
     #[arg(long = "export", value_name = "CLIENT(OPTIONS)", conflicts_with = "exports")]
     pub export: Vec<String>,
-    /// Seconds that an NFSv4 client may be silent before others may take what it holds; as long
-    /// after a start clients may reclaim [default: as configured, else 90]
+    /// NFSv4 lease time, and grace period after a start, in seconds [default: as configured, else
+    /// 90]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub nfs_lease: Option<u64>,
-    /// Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd and
-    /// /etc/group have them; who is not there stays a number [default: as configured, else all are
-    /// numbers]
+    /// NFSv4 ID-mapping domain: owners are sent as user@DOMAIN, from /etc/passwd and /etc/group;
+    /// unknown ids stay numeric [default: as configured, else numeric ids]
     #[arg(long, value_name = "DOMAIN")]
     pub nfs_domain: Option<String>,
-    /// Whether NFSv4 clients may be given delegations, so that they need not ask whether a file has
-    /// changed; it is called back when anybody changes it, programs on this machine included
-    /// [default: as configured, else on]
+    /// Grant NFSv4 delegations. A delegation is recalled when another client or a local program
+    /// changes the file [default: as configured, else on]
     #[arg(long, value_name = "SWITCH")]
     pub nfs_delegations: Option<Switch>,
-    /// No port mapper (port 111, moved by the offset): NFSv3 clients then mount with nolock
+    /// Do not start the port mapper (port 111 plus the offset); NFSv3 clients then mount with
+    /// nolock
     #[arg(long)]
     pub no_portmap: bool,
-    /// Certificate, with those between it and a root, for NFS clients that ask for TLS; PEM. SIGHUP
-    /// reads it, its key and the authorities again [default: as configured, else that of the admin
-    /// interface]
+    /// Certificate chain (PEM) for NFS over TLS. SIGHUP reloads it together with its key and the
+    /// client CAs [default: as configured, else the certificate of the administration service]
     #[arg(long, value_name = "FILE", requires = "nfs_tls_key")]
     pub nfs_tls_cert: Option<PathBuf>,
-    /// Its private key; PEM
+    /// Private key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "nfs_tls_cert")]
     pub nfs_tls_key: Option<PathBuf>,
-    /// Authorities whose certificates NFS clients may show; a share asks for one with xprtsec=mtls
-    /// in its rules; PEM
+    /// CA certificates (PEM) accepted for NFS client certificates; an export rule with xprtsec=mtls
+    /// requires one
     #[arg(long, value_name = "FILE")]
     pub nfs_tls_client_ca: Option<PathBuf>,
-    /// A file of such rules, one to a line; SIGHUP reads it again, nobody is cut off
+    /// File of export rules, one per line. SIGHUP reloads it without disconnecting clients
     #[arg(long, value_name = "FILE")]
     pub exports: Option<PathBuf>,
 }
@@ -197,9 +195,9 @@ pub struct ServeArgs {
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// It is done.
+    /// Enabled
     On,
-    /// It is not done.
+    /// Disabled
     Off,
 }
 
@@ -212,19 +210,19 @@ pub enum Announce {
 
 /// Options of `cli`.
 #[derive(Debug, Args)]
-#[command(after_help = "Without LINE and FILE it takes lines from standard input, and is a shell \
-    with history and completion if that is a terminal. A script ends at its first error, and fails \
-    if it leaves changes that are not committed. `help` in it lists what can be said.")]
+#[command(after_help = "Without LINE and FILE, commands are read from standard input; on a \
+    terminal this is a shell with history and completion. A script stops at its first error, and \
+    fails if it leaves uncommitted changes. Type `help` for the commands.")]
 pub struct CliArgs {
-    /// A line to do, for example 'configuration services nfs show'; may be given several times
+    /// Command to run, for example 'configuration services nfs show'; repeatable
     #[arg(short = 'c', long = "command", value_name = "LINE", conflicts_with = "file")]
     pub lines: Vec<String>,
-    /// A script, one command to a line; - is standard input
+    /// Script with one command per line; - for standard input
     pub file: Option<PathBuf>,
-    /// Say everything as JSON, one value a line
+    /// Print JSON, one value per line
     #[arg(long)]
     pub json: bool,
-    /// Say each command before what it says, as in a transcript
+    /// Print each command before its output, as in a transcript
     #[arg(long)]
     pub echo: bool,
     /// Which server.
@@ -235,16 +233,16 @@ pub struct CliArgs {
 /// What `analytics` can do.
 #[derive(Debug, Subcommand)]
 pub enum AnalyticsCommand {
-    /// List the statistics that can be asked for
+    /// List the available statistics
     List(ListArgs),
-    /// Show one statistic as table with sparklines, as heat map, JSON or CSV
+    /// Show a statistic as a table with sparklines, a heat map, JSON or CSV
     Show(ShowArgs),
 }
 
 /// Options of commands that list something.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
     /// Which server.
@@ -255,27 +253,28 @@ pub struct ListArgs {
 /// Options of `analytics show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// Statistic, as group.metric[filter=value]…[breakdown], for example nfs3.ops[op=read][client]
+    /// Statistic: group.metric[filter=value]…[breakdown], for example nfs3.ops[op=read][client]
     pub stat: String,
-    /// Start: seconds since the epoch, or back from now as -90, -15m, -2h, -7d [default: -60]
+    /// Start: seconds since the epoch, as from $(date -d 'yesterday 9:00' +%s), or relative to now
+    /// as -90, -15m, -2h, -7d [default: -60]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<String>,
-    /// End, not included; as --from [default: now]
+    /// End (exclusive), same formats as --from [default: now]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<String>,
-    /// Seconds per point [default: chosen by the length of the interval]
+    /// Seconds per point [default: chosen from the length of the interval]
     #[arg(long, value_name = "SECONDS")]
     pub step: Option<u32>,
-    /// Rows at most; the rest is summed up as "other" [default: 20]
+    /// Maximum number of rows; the rest is summed up as "other" [default: 20]
     #[arg(long, value_name = "N")]
     pub top: Option<u32>,
-    /// As the API's data object
+    /// Print the API's data object as JSON
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// As comma-separated values, one line per point of time
+    /// Print CSV, one line per point in time
     #[arg(long)]
     pub csv: bool,
-    /// Go on with one line per second until interrupted
+    /// Print one line per second until interrupted
     #[arg(long, conflicts_with_all = ["from", "to", "step"])]
     pub follow: bool,
     /// Which server.
@@ -286,24 +285,24 @@ pub struct ShowArgs {
 /// What `nfs` can do.
 #[derive(Debug, Subcommand)]
 pub enum NfsCommand {
-    /// List clients: who they are, since when they are silent, how much they hold
+    /// List clients: identity, last contact, number of opens, locks and delegations
     Clients(ListArgs),
-    /// List files that are held open, and delegations
+    /// List open files and delegations
     Opens(HeldArgs),
-    /// List byte-range locks, held and waited for
+    /// List byte-range locks, held and blocked
     Locks(HeldArgs),
-    /// End a client that will not come back, with all that it holds
-    #[command(after_help = "A client that is still there loses its opens and locks: its programs \
-        get I/O errors, or go on without the locks that they believe to have.")]
+    /// Expire a client that is gone, and release its opens, locks and delegations
+    #[command(after_help = "A client that is still alive loses its opens and locks: its programs \
+        get I/O errors, or continue without the locks they rely on.")]
     Expire(ExpireArgs),
 }
 
 /// Options of `nfs opens` and `nfs locks`.
 #[derive(Debug, Args)]
 pub struct HeldArgs {
-    /// Of this client only, by its id as `plimsoll nfs clients` tells it
+    /// Limit to one client, by its id from `plimsoll nfs clients`
     pub client: Option<String>,
-    /// How it is shown, and which server.
+    /// Output format, and which server.
     #[command(flatten)]
     pub list: ListArgs,
 }
@@ -311,9 +310,9 @@ pub struct HeldArgs {
 /// Options of `nfs expire`.
 #[derive(Debug, Args)]
 pub struct ExpireArgs {
-    /// The client's id, as `plimsoll nfs clients` tells it
+    /// Client id from `plimsoll nfs clients`
     pub client: String,
-    /// What it was, as JSON
+    /// Print the removed object as JSON
     #[arg(long)]
     pub json: bool,
     /// Which server.
@@ -324,20 +323,20 @@ pub struct ExpireArgs {
 /// What `http` can do.
 #[derive(Debug, Subcommand)]
 pub enum HttpCommand {
-    /// List locks of WebDAV: who took which, from where, since when, how long they last
+    /// List WebDAV locks: owner, file, client, age and timeout
     Locks(ListArgs),
-    /// Release a lock that nobody comes back for
-    #[command(after_help = "A client that is still there is refused when it saves: it must lock \
-        the file again, and may find it changed.")]
+    /// Release a lock whose owner is gone
+    #[command(after_help = "A client that is still alive is refused when it saves: it must lock \
+        the file again, and the file may have changed meanwhile.")]
     Release(ReleaseArgs),
 }
 
 /// Options of `http release`.
 #[derive(Debug, Args)]
 pub struct ReleaseArgs {
-    /// The lock's id, as `plimsoll http locks` tells it
+    /// Lock id from `plimsoll http locks`
     pub lock: String,
-    /// What it was, as JSON
+    /// Print the removed object as JSON
     #[arg(long)]
     pub json: bool,
     /// Which server.
@@ -347,19 +346,19 @@ pub struct ReleaseArgs {
 
 /// Which server a command asks.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Which server (default: the one that runs here)")]
+#[command(next_help_heading = "Server (default: the one on this machine)")]
 pub struct ServerArgs {
-    /// A local server by its state directory
+    /// Local server with this state directory
     #[arg(long, value_name = "DIR", conflicts_with = "server")]
     pub state: Option<PathBuf>,
-    /// A remote server, as https://HOST[:PORT]
+    /// Remote server, https://HOST[:PORT]
     #[arg(long, value_name = "URL", requires = "token_file")]
     pub server: Option<String>,
-    /// The remote server's API token: a copy of STATE/api-token
+    /// File with an API token of the remote server, for example a copy of STATE/api-token
     #[arg(long, value_name = "FILE", requires = "server")]
     pub token_file: Option<PathBuf>,
-    /// The remote server's certificate, or the one that signed it: a copy of STATE/certificate.pem
-    /// [default: certificate.pem beside the token file]
+    /// Certificate of the remote server or of its CA, for example a copy of STATE/certificate.pem
+    /// [default: certificate.pem next to the token file]
     #[arg(long, value_name = "FILE", requires = "server")]
     pub ca: Option<PathBuf>,
 }
@@ -367,12 +366,12 @@ pub struct ServerArgs {
 /// Options of `inspect`.
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// File to read
+    /// File to print
     pub file: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// The log of transfers as other servers write it, in the form of xferlog(5)
+    /// Print a transfer log in xferlog(5) format
     #[arg(long, conflicts_with = "json")]
     pub xferlog: bool,
 }
@@ -380,19 +379,19 @@ pub struct InspectArgs {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Directory that would be served
+    /// Directory to check
     #[arg(default_value = ".")]
     pub dir: PathBuf,
-    /// Where the state would be kept [default: as for serve]
+    /// State directory to check [default: as for serve]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Address that would be listened on
+    /// Listen address to check
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
-    /// Added to every standard port
+    /// Offset added to every standard port
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub port_offset: u16,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

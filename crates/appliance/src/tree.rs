@@ -15,7 +15,7 @@ use service::tree::SERVICES;
 pub static ROOT: Context = Context::new(
     "",
     "Plimsoll",
-    "The appliance: its configuration, what it serves, and what it does now.",
+    "The appliance: configuration, shares, statistics and status.",
     "status",
 )
 .children(&[
@@ -30,7 +30,7 @@ pub static ROOT: Context = Context::new(
 static CONFIGURATION: Context = Context::new(
     "configuration",
     "Configuration",
-    "What is decided once: services, and who may do what.",
+    "Settings of the appliance: services, users, roles, certificates, alerts and replication.",
     "configuration",
 )
 .children(&[
@@ -47,7 +47,7 @@ static CONFIGURATION: Context = Context::new(
 static MAINTENANCE: Context = Context::new(
     "maintenance",
     "Maintenance",
-    "The program itself: what runs, and where it keeps things.",
+    "The running program: logs, sessions, version and state directory.",
     "maintenance",
 )
 .children(&[&LOGS, &SESSIONS, &SYSTEM]);
@@ -55,8 +55,8 @@ static MAINTENANCE: Context = Context::new(
 static LOGS: Context = Context::new(
     "logs",
     "Logs",
-    "What the server has told since its start; older lines are in the journal of the machine, and \
-     who did what is in the audit log.",
+    "Log of the server since its start. Older lines are in the system journal; changes by \
+     administrators are in the audit log.",
     "maintenance",
 )
 .properties(&[
@@ -65,52 +65,53 @@ static LOGS: Context = Context::new(
         "Level",
         Kind::Choice(Level::CHOICES),
         Default::Text(Level::Info.name()),
-        "How much the program tells of itself, from now on; services have a log_level each.",
+        "Log level of the program; takes effect immediately. Each service has its own log_level.",
     )
     .example("debug"),
-    Property::state("lines", "Lines", COUNT, "How many lines were told since the start."),
+    Property::state("lines", "Lines", COUNT, "Number of log lines since the start."),
     Property::state(
         "recent",
         "Recent",
         Kind::List { of: &LINE, max: LOG_SHOWN },
-        "The newest lines, each with the service that tells it.",
+        "Most recent lines, each with its service.",
     ),
 ])
 .children(&[&TRANSFERS]);
 
 static SYSTEM: Context =
-    Context::new("system", "System", "The running program and its state directory.", "maintenance")
+    Context::new("system", "System", "Process and state directory of the server.", "maintenance")
         .properties(&[
             Property::state("version", "Version", LINE, "Version of the program."),
-            Property::state("host", "Host", LINE, "Name of this machine."),
-            Property::state("pid", "Process", COUNT, "Number of the server's process."),
+            Property::state("host", "Host", LINE, "Host name of this machine."),
+            Property::state("pid", "Process", COUNT, "Process id of the server."),
             Property::state("started", "Started", Kind::Time, "When the server started."),
-            Property::state("uptime", "Uptime", SECONDS, "How long it has been running.").unit("s"),
+            Property::state("uptime", "Uptime", SECONDS, "Time since the start.").unit("s"),
+            Property::state("state_directory", "State directory", PATH, "State directory."),
             Property::state(
-                "state_directory",
-                "State directory",
-                PATH,
-                "Where it keeps its own files.",
+                "listen",
+                "Administration",
+                LINE,
+                "Listen address of the \
+                administration service.",
             ),
-            Property::state("listen", "Administration", LINE, "Where the administration listens."),
         ]);
 
 static STATUS: Context =
-    Context::new("status", "Status", "Whether all is well, and what is wrong if not.", "status")
+    Context::new("status", "Status", "Health of the appliance and current problems.", "status")
         .properties(&[
-            Property::state("healthy", "Healthy", Kind::Bool, "Whether nothing is wrong."),
+            Property::state("healthy", "Healthy", Kind::Bool, "Whether there are no problems."),
             Property::state(
                 "problems",
                 "Problems",
                 Kind::List { of: &LINE, max: 1_000 },
-                "What is wrong, one sentence each.",
+                "Current problems, one sentence each.",
             ),
-            Property::state("acting_as", "Acts as", LINE, "With whose rights files are opened."),
+            Property::state("acting_as", "Acts as", LINE, "Identity used for file access."),
             Property::state(
                 "shares",
                 "Shares",
                 Kind::List { of: &LINE, max: 100_000 },
-                "What is served.",
+                "Served shares.",
             ),
         ]);
 

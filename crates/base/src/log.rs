@@ -32,10 +32,10 @@ impl Level {
 
     /// As values of a property: how much is told at each.
     pub const CHOICES: &'static [(&'static str, &'static str)] = &[
-        ("error", "what does not work"),
-        ("warning", "and what works in part, or soon will not"),
-        ("info", "and what people want to know afterwards"),
-        ("debug", "and what helps to find a fault: each connection that comes and goes"),
+        ("error", "failures only"),
+        ("warning", "failures and degraded conditions"),
+        ("info", "also normal events such as sign-ins"),
+        ("debug", "also details for troubleshooting, such as each connection"),
     ];
 
     /// Its name.

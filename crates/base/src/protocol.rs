@@ -394,7 +394,7 @@ table! {
             listener: "ftp",
             is_secure: false,
             plain: None,
-            logged: Some("FTP in the clear"),
+            logged: Some("FTP without TLS"),
         },
         /// FTP with TLS (RFC 4217): on both connections where a client decides.
         Ftps = 1 => SchemeRow {
@@ -427,7 +427,7 @@ table! {
             listener: "http",
             is_secure: false,
             plain: None,
-            logged: Some("HTTP in the clear"),
+            logged: Some("HTTP without TLS"),
         },
         /// The same with TLS.
         Https = 4 => SchemeRow {
@@ -449,7 +449,7 @@ table! {
             listener: "http",
             is_secure: false,
             plain: None,
-            logged: Some("a client of WebDAV"),
+            logged: Some("WebDAV client"),
         },
         /// The same with TLS.
         Webdavs = 6 => SchemeRow {

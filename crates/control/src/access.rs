@@ -10,18 +10,18 @@ use std::fmt;
 
 /// The parts of the appliance that a permission can be about, each with a sentence for people.
 pub const SCOPES: &[(&str, &str)] = &[
-    ("*", "everything there is"),
+    ("*", "all permissions"),
     ("analytics", "statistics, worksheets, datasets and alerts"),
-    ("clients", "clients of the services and what they hold"),
+    ("clients", "clients of the services and their state"),
     ("configuration", "the configuration as a whole: export, import, history, restore"),
     ("lab", "load jobs and their results"),
-    ("maintenance", "logs, the audit log, the system"),
-    ("preferences", "how the administration itself behaves"),
-    ("replication", "shares that are kept the same as those of other machines"),
+    ("maintenance", "logs, audit log, system"),
+    ("preferences", "settings of the administration interface"),
+    ("replication", "replication actions"),
     ("services", "services and their properties"),
-    ("sessions", "who is signed in"),
+    ("sessions", "sign-in sessions"),
     ("shares", "projects and shares"),
-    ("status", "what is served and whether it is well"),
+    ("status", "served shares and health"),
     ("users", "users, roles and API tokens"),
 ];
 
@@ -136,13 +136,13 @@ impl Rights {
 
 /// Roles that are always there: name, what it is for, its permissions.
 pub const BUILT_IN: &[(&str, &str, &[&str])] = &[
-    ("administrator", "may do everything", &["*"]),
+    ("administrator", "all permissions", &["*"]),
     (
         "operator",
-        "sees everything, ends sessions and clients, changes nothing else",
+        "read everything, end sessions and clients",
         &["*:read", "sessions:change", "clients:change"],
     ),
-    ("data", "uses shares only; no administration", &[]),
+    ("data", "file services only, no administration", &[]),
 ];
 
 /// The permissions of a built-in role.

@@ -62,11 +62,11 @@ pub struct Status {
     pub pid: u32,
     /// Whether `problems` is empty.
     pub healthy: bool,
-    /// What is wrong, one sentence each.
+    /// Current problems, one sentence each.
     pub problems: Vec<String>,
-    /// With whose rights files are opened.
+    /// Identity used for file access.
     pub acting_as: ActingAs,
-    /// What is served.
+    /// Served shares.
     pub shares: Vec<ShareStatus>,
     /// Who serves it.
     pub services: Vec<ServiceStatus>,
@@ -74,7 +74,7 @@ pub struct Status {
     pub budgets: Vec<Budget>,
 }
 
-/// With whose rights files are opened.
+/// Identity used for file access.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActingAs {
     /// Whether callers' ids decide.

@@ -1,7 +1,7 @@
 //! `plimsoll lab …`: run, limits, sweep, agent, list, report, compare.
 //!
-//! Results go to stdout, progress to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done
-//! but degraded.
+//! Results go to stdout, progress to stderr. Exit codes: 0 success, 1 failure, 2 usage error, 3
+//! completed but degraded.
 
 pub mod share;
 
@@ -29,7 +29,7 @@ use std::process::ExitCode;
 /// Done, but an agent was lost, a clock is off, or a step was not steady.
 pub const EXIT_DEGRADED: u8 = 3;
 
-/// Finds the load limit of a target and says what sets it.
+/// Find the load limit of a target and the resource that sets it
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll lab", version, disable_help_subcommand = true)]
 pub struct LabArgs {
@@ -39,32 +39,32 @@ pub struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 enum LabCommand {
-    /// Run one job: a staircase of clients × threads until throughput levels
+    /// Run one job: raise clients × threads step by step until throughput levels off
     Run(RunArgs),
     /// Run the six jobs of the Performance Limit Summary
     Limits(LimitsArgs),
-    /// Measure over distance and window, on links that it emulates, beside a model
+    /// Measure throughput over round-trip time and window on emulated links, compared with a model
     Sweep(SweepArgs),
-    /// Be one client of a run that is conducted elsewhere
+    /// Run a load agent, controlled from another machine
     Agent(AgentArgs),
-    /// Remove the folder that a run with --scratch has left when it was cut off
+    /// Remove the scratch folder left by an interrupted run
     Clean(CleanArgs),
-    /// List the jobs that come with the program
+    /// List the built-in jobs
     List {
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Make the page of a result again
+    /// Regenerate the report of a result
     Report {
-        /// `result.json` or the directory that holds it.
+        /// result.json or its directory
         result: PathBuf,
     },
-    /// Lay two results side by side
+    /// Compare two results
     Compare {
-        /// The first result.
+        /// First result
         a: PathBuf,
-        /// The second result.
+        /// Second result
         b: PathBuf,
         /// As JSON.
         #[arg(long)]
@@ -75,62 +75,63 @@ enum LabCommand {
 /// What `run` and `limits` share.
 #[derive(Debug, Args)]
 struct Common {
-    /// Client processes to start here.
+    /// Number of client processes on this machine
     #[arg(long, value_name = "N", default_value_t = 8)]
     clients: u32,
-    /// Agents running elsewhere, instead of starting clients here; separated by commas.
+    /// Agents on other machines to use instead of local clients, comma-separated
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with = "clients")]
     agents: Vec<String>,
-    /// File with the token that those agents want to be told.
+    /// File with the token of those agents
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Changes a value of the job, as in block=8k or schedule=[[1,1],[8,4]].
+    /// Override a value of the job, for example block=8k or schedule=[[1,1],[8,4]]
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Where results go.
+    /// Directory for results
     #[arg(long, value_name = "DIR", default_value = "lab-results")]
     out: PathBuf,
-    /// The server's local socket, STATE/plimsoll.sock, for its statistics.
+    /// Local socket of the server, STATE/plimsoll.sock, to record its statistics
     #[arg(long, value_name = "SOCKET")]
     server_socket: Option<PathBuf>,
-    /// The server's process on this machine; found by itself when its port is local. A comparison
-    /// takes one for each target.
+    /// Process id of the server on this machine [default: found by its port if local]. A comparison
+    /// takes one per target
     #[arg(long = "server-pid", value_name = "PID")]
     server_pids: Vec<u32>,
-    /// Remove the test files afterwards.
+    /// Remove the test files afterwards
     #[arg(long)]
     clean: bool,
-    /// All clients connect from the machine's own address, not from 127.0.0.11 and up.
+    /// Connect all clients from the machine's own address instead of 127.0.0.11 and up
     #[arg(long)]
     no_bind: bool,
-    /// Print the result as JSON.
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// No progress on stderr.
+    /// No progress on stderr
     #[arg(long)]
     quiet: bool,
-    /// `json`: progress on stderr as JSON, one object to a line.
+    /// json: print progress on stderr as JSON, one object per line
     #[arg(long, value_name = "FORMAT", value_parser = ["json"], conflicts_with = "quiet")]
     progress: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// Name of a job (see `lab list`) or a TOML file.
+    /// Job name (see `lab list`) or TOML file
     job: String,
-    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
-    /// webdavs://user@host:port/share; path:/dir, null:. A comparison takes several
+    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
+    /// http, https, webdav, webdavs (user@host:port/share); path:/dir; null:. A comparison takes
+    /// several
     #[arg(long = "target", value_name = "URL", required_unless_present = "share")]
     targets: Vec<String>,
     #[command(flatten)]
     common: Common,
-    /// Make this folder on the target, keep all files in it, and remove it afterwards.
+    /// Create this folder on the target, work inside it, and remove it afterwards
     #[arg(long, value_name = "NAME")]
     scratch: Option<String>,
-    /// End at once when standard input ends: with the program that holds it.
+    /// Exit when standard input is closed
     #[arg(long)]
     while_stdin: bool,
-    /// Of a comparison, keep the rounds that the result in --out has already.
+    /// Resume a comparison: keep the rounds already in the result in --out
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
@@ -139,39 +140,39 @@ struct RunArgs {
 
 #[derive(Debug, Args)]
 struct CleanArgs {
-    /// Target URL of the run.
+    /// Target URL of the run
     #[arg(long, value_name = "URL")]
     target: String,
-    /// The folder.
+    /// Name of the folder
     #[arg(long, value_name = "NAME")]
     scratch: String,
 }
 
 #[derive(Debug, Args)]
 struct LimitsArgs {
-    /// Target URL: nfs3:// or nfs4://host:port/export/x; ftp, ftps, sftp, http, https, webdav or
-    /// webdavs://user@host:port/share; path:/dir, null:
+    /// Target URL, for example nfs3://host:port/export/x. Schemes: nfs3, nfs4; ftp, ftps, sftp,
+    /// http, https, webdav, webdavs (user@host:port/share); path:/dir; null:
     #[arg(long, value_name = "URL")]
     target: String,
     #[command(flatten)]
     common: Common,
-    /// Only these rows: names of jobs, separated by commas.
+    /// Run only these rows: job names, comma-separated
     #[arg(long, value_name = "JOB", value_delimiter = ',')]
     rows: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 struct AgentArgs {
-    /// Where to listen for the conductor.
+    /// Listen address for the controller
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2150")]
     listen: SocketAddr,
-    /// `json`: print one line with pid and address when ready.
+    /// json: print one line with pid and address when ready
     #[arg(long, value_name = "FORMAT", value_parser = ["json"])]
     announce: Option<String>,
-    /// File with a token that the conductor must know; needed beyond loopback.
+    /// File with a token that the controller must present; required unless listening on loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// End after one conductor.
+    /// Exit after one run
     #[arg(long)]
     once: bool,
 }

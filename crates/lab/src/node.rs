@@ -18,12 +18,12 @@ pub const CLIENTS: u32 = 8;
 pub static NODE: Context = Context::new(
     "lab",
     "Lab",
-    "Load jobs: how much a share can take, and what sets the limit. One run at a time.",
+    "Load tests: find the load limit of a share and the resource that sets it. One run at a time.",
     SCOPE,
 )
 .properties(&[
-    Property::state("now", "Under way", LINE, "The run that is made now."),
-    Property::state("waiting", "Waiting", COUNT, "How many runs wait for their turn."),
+    Property::state("now", "Under way", LINE, "Current run."),
+    Property::state("waiting", "Waiting", COUNT, "Number of queued runs."),
 ])
 .children(&[&JOBS, &RUNS]);
 
@@ -38,19 +38,14 @@ const FIXED: &[&str] = &[
     "create",
 ];
 
-static JOBS: Context = Context::new(
-    "jobs",
-    "Jobs",
-    "Experiments: what each answers, and what it puts on its target. Those that come with the \
-     program are always there; others are made from their text.",
-    SCOPE,
-)
-.items(&Items::configured("job", "jobs", &NAME, LAB_JOBS_MAX, &JOB).fixed(FIXED));
+static JOBS: Context =
+    Context::new("jobs", "Jobs", "Load jobs: built-in ones, and others defined in TOML.", SCOPE)
+        .items(&Items::configured("job", "jobs", &NAME, LAB_JOBS_MAX, &JOB).fixed(FIXED));
 
 static JOB: Context = Context::new(
     "job",
     "Job",
-    "An experiment: a staircase of clients and threads that ends when throughput levels.",
+    "A step test: clients and threads increase until throughput levels off.",
     SCOPE,
 )
 .properties(&[
@@ -59,33 +54,38 @@ static JOB: Context = Context::new(
         "Definition",
         Kind::Text { max: LAB_JOB_BYTES_MAX, shape: Shape::Lines },
         Default::None,
-        "The job as TOML, as files in jobs/ of the source are: title, answers, expect, workload \
-         and schedule; its name is the one it has here.",
+        "Definition in TOML, in the format of jobs/ in the source tree: title, answers, expect, \
+         workload and schedule.",
     )
     .required(),
-    Property::state("title", "Title", LINE, "Its title."),
-    Property::state("answers", "Answers", LINE, "The question that it answers."),
-    Property::state("expect", "Expect", LINE, "What usually sets the limit."),
-    Property::state("workload", "Workload", LINE, "What each client does."),
-    Property::state("block", "Block", BYTES, "Bytes of each read or write.").unit("B"),
-    Property::state("files", "Files", COUNT, "Files of each client."),
-    Property::state("file_size", "File size", BYTES, "Size of each file.").unit("B"),
+    Property::state("title", "Title", LINE, "Title."),
+    Property::state("answers", "Answers", LINE, "Question answered by the job."),
+    Property::state("expect", "Expect", LINE, "Usual limiter."),
+    Property::state("workload", "Workload", LINE, "Workload of each client."),
+    Property::state("block", "Block", BYTES, "Block size.").unit("B"),
+    Property::state("files", "Files", COUNT, "Files per client."),
+    Property::state("file_size", "File size", BYTES, "File size.").unit("B"),
     Property::state(
         "schedule",
         "Schedule",
         Kind::List { of: &LINES, max: LAB_STEPS_MAX },
-        "The staircase: clients x threads of each.",
+        "Steps: clients × threads per client.",
     ),
-    Property::state("longest", "Longest", SECONDS, "What its steps take at most, with 8 clients.")
-        .unit("s"),
-    Property::state("space", "Space", BYTES, "What 8 clients write into their folder.").unit("B"),
+    Property::state(
+        "longest",
+        "Longest",
+        SECONDS,
+        "Maximum duration of all steps, with 8 clients.",
+    )
+    .unit("s"),
+    Property::state("space", "Space", BYTES, "Space needed for 8 clients.").unit("B"),
 ])
 .actions(&[Action::new(
     "run",
     "Run",
-    "Queues a run. It makes a new folder on its target, works in there alone, and removes it at \
-     the end, also after an abort or a restart of the server. Name a share, or a target.",
-    "The run's id, what it writes and where.",
+    "Queues a run against a share or a target. The run creates a folder there, works only inside \
+     it, and removes it at the end, also after an abort or a server restart.",
+    "Run id, amount of data written, and location.",
 )
 .parameters(PARAMETERS)]);
 
@@ -95,7 +95,7 @@ const PARAMETERS: &[Property] = &[
         "Share",
         Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Line },
         Default::None,
-        "A share of this appliance; its clients feel the load.",
+        "Share of this appliance to load; its clients are affected.",
     )
     .example("data"),
     Property::setting(
@@ -103,8 +103,8 @@ const PARAMETERS: &[Property] = &[
         "Folder",
         Kind::Text { max: 4_096, shape: Shape::Line },
         Default::Text(""),
-        "A folder of the share, which must be there, in which the run makes its own; none is the \
-         top of the share.",
+        "Existing folder of the share in which the run creates its own; not set: the top of the \
+         share.",
     )
     .example("scratch"),
     Property::setting(
@@ -112,7 +112,7 @@ const PARAMETERS: &[Property] = &[
         "Protocol",
         Kind::Choice(&[("nfs3", "NFS version 3"), ("nfs4", "NFS version 4.1")]),
         Default::Text("nfs3"),
-        "How the clients reach the share.",
+        "Protocol used by the clients.",
     )
     .example("nfs4"),
     Property::setting(
@@ -120,8 +120,8 @@ const PARAMETERS: &[Property] = &[
         "Target",
         Kind::Text { max: 4_096, shape: Shape::Line },
         Default::None,
-        "In place of a share: a directory of another server, as nfs3://HOST:PORT/PATH or \
-         nfs4://HOST:PORT/PATH; null: is what the clients can do by themselves.",
+        "Instead of a share: a directory of another server, nfs3://HOST:PORT/PATH or \
+         nfs4://HOST:PORT/PATH; null: measures the load generator itself.",
     )
     .example("nfs3://10.0.0.7:2049/export/data"),
     Property::setting(
@@ -129,8 +129,7 @@ const PARAMETERS: &[Property] = &[
         "Clients",
         Kind::Integer { min: 1, max: LAB_RUN_CLIENTS_MAX as i64 },
         Default::Integer(CLIENTS as i64),
-        "Client processes on the machine of the server; steps with more clients are made with \
-         these.",
+        "Number of client processes on this machine; steps with more clients use these.",
     )
     .example("8"),
     Property::setting(
@@ -138,7 +137,7 @@ const PARAMETERS: &[Property] = &[
         "Schedule",
         Kind::List { of: &STEP, max: LAB_STEPS_MAX },
         Default::None,
-        "Steps as CLIENTSxTHREADS; none: those of the job.",
+        "Steps as CLIENTSxTHREADS; not set: as in the job.",
     )
     .example("1x1, 4x1, 8x4"),
     Property::setting(
@@ -146,7 +145,7 @@ const PARAMETERS: &[Property] = &[
         "Block",
         Kind::Bytes { min: 1, max: IO_SIZE_MAX as u64 },
         Default::None,
-        "Bytes of each read or write; none: as the job has it.",
+        "Block size; not set: as in the job.",
     )
     .unit("B")
     .example("64K"),
@@ -155,7 +154,7 @@ const PARAMETERS: &[Property] = &[
         "Files",
         Kind::Integer { min: 1, max: 10_000 },
         Default::None,
-        "Files of each client; none: as the job has it.",
+        "Files per client; not set: as in the job.",
     )
     .example("2"),
     Property::setting(
@@ -163,7 +162,7 @@ const PARAMETERS: &[Property] = &[
         "File size",
         Kind::Bytes { min: 1, max: 1 << 40 },
         Default::None,
-        "Size of each file; none: as the job has it.",
+        "File size; not set: as in the job.",
     )
     .unit("B")
     .example("64M"),
@@ -172,7 +171,7 @@ const PARAMETERS: &[Property] = &[
         "Step",
         Kind::Seconds { min: 1, max: 600 },
         Default::None,
-        "How long a step may take to become steady; none: as the job has it.",
+        "Maximum duration of a step; not set: as in the job.",
     )
     .unit("s")
     .example("4"),
@@ -181,60 +180,66 @@ const PARAMETERS: &[Property] = &[
 static RUNS: Context = Context::new(
     "runs",
     "Runs",
-    "Runs of jobs: those that wait, the one under way, and the newest hundred that have ended. \
-     They go on when whoever asked for them leaves.",
+    "Runs of load jobs: queued, current, and the last hundred finished ones. Runs continue after \
+     the browser is closed.",
     SCOPE,
 )
 .items(&Items::live("run", "runs", &NAME, LAB_RUNS_KEPT + LAB_QUEUE_MAX + 1, &RUN));
 
-static RUN: Context = Context::new("run", "Run", "One run of a job, and what came of it.", SCOPE)
+static RUN: Context = Context::new("run", "Run", "A run of a load job and its result.", SCOPE)
     .properties(&[
-        Property::state("job", "Job", LINE, "Name of its job."),
-        Property::state("title", "Title", LINE, "Title of its job."),
+        Property::state("job", "Job", LINE, "Name of the job."),
+        Property::state("title", "Title", LINE, "Title of the job."),
         Property::state(
             "state",
             "State",
             LINE,
             "One of queued, preparing, running, done, failed and aborted.",
         ),
-        Property::state("message", "Now", LINE, "What it does now, or how it ended."),
-        Property::state("progress", "Progress", LINE, "Steps made of those planned."),
+        Property::state("message", "Now", LINE, "Current activity or final result."),
+        Property::state("progress", "Progress", LINE, "Completed and planned steps."),
         Property::state(
             "steps",
             "Steps",
             Kind::List { of: &LINES, max: LAB_STEPS_MAX },
-            "The steps that were made: load, figure, latency.",
+            "Completed steps: load, result, latency.",
         ),
-        Property::state("value", "Result", LINE, "The best figure."),
-        Property::state("limiter", "Limit", LINE, "What set the limit."),
-        Property::state("why", "Why", Kind::List { of: &LINES, max: 100 }, "What speaks for that."),
+        Property::state("value", "Result", LINE, "Best result."),
+        Property::state("limiter", "Limit", LINE, "Resource that set the limit."),
+        Property::state(
+            "why",
+            "Why",
+            Kind::List { of: &LINES, max: 100 },
+            "Evidence for the \
+            limiter.",
+        ),
         Property::state(
             "degraded",
             "Degraded",
             Kind::List { of: &LINES, max: 100 },
-            "What makes the result less than whole.",
+            "Reasons why the result is degraded.",
         ),
-        Property::state("by", "By", LINE, "Who started it."),
-        Property::state("target", "Target", LINE, "What the load was put on."),
-        Property::state("folder", "Folder", LINE, "The folder that it makes there, and removes."),
-        Property::state("queued", "Queued", Kind::Time, "When it was asked for."),
-        Property::state("began", "Began", Kind::Time, "When its turn came.").absent("not yet"),
-        Property::state("ended", "Ended", Kind::Time, "When it ended.").absent("not yet"),
-        Property::state("report", "Report", LINE, "Path of the page of its result in the API."),
-        Property::state("result", "Record", LINE, "Path of its result as JSON in the API."),
+        Property::state("by", "By", LINE, "User who started it."),
+        Property::state("target", "Target", LINE, "Target of the load."),
+        Property::state("folder", "Folder", LINE, "Folder created and removed by the run."),
+        Property::state("queued", "Queued", Kind::Time, "Time of the request."),
+        Property::state("began", "Began", Kind::Time, "Start time.").absent("not yet"),
+        Property::state("ended", "Ended", Kind::Time, "End time.").absent("not yet"),
+        Property::state("report", "Report", LINE, "API path of the report."),
+        Property::state("result", "Record", LINE, "API path of the result as JSON."),
     ])
     .actions(&[
         Action::new(
             "abort",
             "Abort",
-            "Ends it now, without a result, and removes what it has made on its target.",
+            "Aborts the run without a result and removes its folder on the target.",
             "Nothing.",
         )
         .destructive(),
         Action::new(
             "destroy",
             "Destroy",
-            "Forgets a run that has ended, with its result and report.",
+            "Deletes a finished run with its result and report.",
             "Nothing.",
         )
         .destructive(),

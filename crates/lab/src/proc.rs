@@ -42,7 +42,7 @@ pub struct MachineCounters {
     pub tcp: (u64, u64),
 }
 
-/// Name of this machine.
+/// Host name of this machine.
 pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()

@@ -158,7 +158,7 @@ impl Condition {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Online(..) => None,
-            Self::Offline => Some("it is on its way up or down"),
+            Self::Offline => Some("it is starting or stopping"),
             Self::Disabled(why) | Self::Maintenance(why) => Some(why),
         }
     }

@@ -26,7 +26,7 @@ type Parameters = BTreeMap<String, Value>;
 
 /// What a run is asked of the server.
 pub trait Serving: Send + Sync {
-    /// What is served.
+    /// Served shares.
     fn shares(&self) -> Vec<ShareStatus>;
     /// Where NFS listens.
     fn nfs(&self) -> SocketAddr;

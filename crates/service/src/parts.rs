@@ -25,7 +25,7 @@ use crate::sign_in::SignInCounter;
 pub struct Parts {
     /// The address of all services, and what is added to their ports.
     pub at: (IpAddr, u16),
-    /// What is served.
+    /// Served shares.
     pub shares: Arc<Shares>,
     /// The table of opens and locks of all protocols.
     pub locks: Arc<LockTable>,

@@ -191,7 +191,7 @@ impl Shares {
         table.iter().filter_map(one).collect()
     }
 
-    /// What is served.
+    /// Served shares.
     pub fn configs(&self) -> Vec<ShareConfig> {
         self.list().into_iter().map(|(_, config)| config).collect()
     }

@@ -218,7 +218,7 @@ impl Storage {
         self.shares.set_rules(&self.given, rules);
     }
 
-    /// With whose rights files are opened.
+    /// Identity used for file access.
     pub fn acting_as(&self) -> ActingAs {
         let uid = effective_uid();
         let (privileged, note) = self.shares.acting_as();

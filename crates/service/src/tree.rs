@@ -6,7 +6,7 @@ use base::node::Context;
 pub static SERVICES: Context = Context::new(
     "services",
     "Services",
-    "What the appliance offers to other machines.",
+    "Network services: NFS, FTP, SFTP, HTTP, iSCSI and administration.",
     "services",
 )
 .children(&[

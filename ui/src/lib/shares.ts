@@ -31,5 +31,5 @@ export function mounts(node: Node | undefined): { version: string; command: stri
 export function offline(node: Node | undefined): string | null {
   if (value(node, 'state') !== 'offline') return null;
   const reason = value(node, 'reason');
-  return typeof reason === 'string' && reason !== '' ? reason : 'It cannot be served.';
+  return typeof reason === 'string' && reason !== '' ? reason : 'Not available; see reason.';
 }

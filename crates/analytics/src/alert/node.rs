@@ -20,8 +20,8 @@ const SPAN: Kind = Kind::Seconds { min: 1, max: ALERT_TIME_MAX_S };
 pub static ALERTS: Context = Context::new(
     "alerts",
     "Alerts",
-    "Tells people when a statistic crosses a limit or something is wrong: by mail, webhook or \
-     syslog, and always in the log.",
+    "Notifications for statistics that cross a limit and for failures: mail, webhook, syslog, and \
+     always the log.",
     SCOPE,
 )
 .properties(&[
@@ -29,20 +29,20 @@ pub static ALERTS: Context = Context::new(
         "firing",
         "Firing",
         Kind::List { of: &LINE, max: ALERTS_MAX },
-        "Alerts whose condition is met now, each with its last value.",
+        "Firing alerts, each with its last value.",
     ),
     Property::state(
         "recent",
         "Recent",
         Kind::List { of: &LINE, max: ALERT_RECENT_MAX },
-        "What happened since the server started, the newest first, times in UTC.",
+        "Events since the server started, newest first, times in UTC.",
     ),
     Property::setting(
         "smtp_host",
         "Mail server",
         Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Host },
         Default::None,
-        "The server that takes mail from us (RFC 5321).",
+        "Outgoing mail server (RFC 5321).",
     )
     .example("mail.example.org"),
     Property::setting(
@@ -50,19 +50,20 @@ pub static ALERTS: Context = Context::new(
         "Mail port",
         Kind::Integer { min: 1, max: 65_535 },
         Default::Integer(587),
-        "Its port: 587 for submission, 465 for submission over TLS, 25 inside a site.",
+        "Port of the mail server: 587 for submission, 465 for submission over TLS, 25 within a \
+         site.",
     )
     .example("587"),
     Property::setting(
         "smtp_security",
         "Mail security",
         Kind::Choice(&[
-            ("starttls", "begins in the clear and must change to TLS (RFC 3207)"),
+            ("starttls", "upgrade to TLS, required (RFC 3207)"),
             ("tls", "TLS from the first byte (RFC 8314)"),
-            ("none", "in the clear; passwords are not sent"),
+            ("none", "no encryption; passwords are not sent"),
         ]),
         Default::Text("starttls"),
-        "How the connection to the mail server is protected.",
+        "Encryption of the connection to the mail server.",
     )
     .example("tls"),
     Property::setting(
@@ -70,7 +71,7 @@ pub static ALERTS: Context = Context::new(
         "Mail user",
         LINE_KIND,
         Default::Text(""),
-        "The name to sign in to the mail server with; empty: it takes mail without.",
+        "User name for the mail server; empty: no authentication.",
     )
     .example("plimsoll"),
     Property::secret("smtp_password", "Mail password", LINE_KIND, "The password of that user."),
@@ -87,8 +88,7 @@ pub static ALERTS: Context = Context::new(
         "Trusted certificates",
         Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Path },
         Default::None,
-        "A PEM file of authorities that mail and web servers are trusted by, beside those of this \
-         machine.",
+        "PEM file of additional CA certificates for mail and web servers.",
     )
     .example("/etc/ssl/our-ca.pem"),
 ])
@@ -99,35 +99,30 @@ const EMAIL_KIND: Kind = Kind::Text { max: ALERT_TEXT_MAX, shape: Shape::Email }
 static ALERT: Context = Context::new(
     "alert",
     "Alert",
-    "A condition, how long it must last, when it counts, and what to do. It fires once each time \
-     the condition comes to be met, and again after it has cleared.",
+    "A condition, its minimum duration, a schedule, and notifications. An alert fires once when \
+     its condition is met, and can fire again after it has cleared.",
     SCOPE,
 )
 .properties(&PROPERTIES)
 .actions(&[Action::new(
     "test",
     "Test",
-    "Sends a trial message to everyone whom the alert would tell, now.",
-    "Where it arrived, as {\"delivered\"}.",
+    "Sends a test message to all recipients of the alert.",
+    "Successful deliveries, as {\"delivered\"}.",
 )]);
 
 static PROPERTIES: [Property; 28] = [
     Property::state("sentence", "Sentence", LINE_KIND, "The alert as a sentence."),
-    Property::state(
-        "state",
-        "State",
-        LINE_KIND,
-        "How it stands: quiet, waiting, firing, or disabled.",
-    ),
-    Property::state("last_fired", "Last fired", Kind::Time, "When it fired last.").absent("never"),
+    Property::state("state", "State", LINE_KIND, "quiet, waiting, firing or disabled."),
+    Property::state("last_fired", "Last fired", Kind::Time, "Last time it fired.").absent("never"),
     WHEN,
     Property::setting(
         "statistic",
         "Statistic",
         LINE_KIND,
         Default::None,
-        "A statistic id, narrowed as far as you like. With a breakdown at its end, as \
-         nfs.ops[client], any one of the elements counts.",
+        "Statistic id, with optional filters. With a breakdown at the end, as nfs.ops[client], \
+         each element is compared with the limit.",
     )
     .required()
     .only_if("when", ON_STATISTIC)
@@ -137,7 +132,7 @@ static PROPERTIES: [Property; 28] = [
         "Condition",
         Kind::Choice(&[("above", "above the limit"), ("below", "below the limit")]),
         Default::Text("above"),
-        "On which side of the limit it is bad.",
+        "Side of the limit that meets the condition.",
     )
     .only_if("when", ON_STATISTIC)
     .example("above"),
@@ -156,7 +151,7 @@ static PROPERTIES: [Property; 28] = [
         "Days left",
         Kind::Integer { min: 1, max: 365 },
         Default::Integer(ALERT_CERTIFICATE_DAYS),
-        "How many days before a certificate ends it is time to be told.",
+        "Days before expiry at which the alert fires.",
     )
     .unit("days")
     .only_if("when", &["certificate"])
@@ -166,7 +161,7 @@ static PROPERTIES: [Property; 28] = [
         "For",
         SPAN,
         Default::Integer(30),
-        "How long the condition must last before the alert fires.",
+        "Minimum duration of the condition before the alert fires.",
     )
     .unit("s")
     .example("5m"),
@@ -175,7 +170,7 @@ static PROPERTIES: [Property; 28] = [
         "Clear for",
         SPAN,
         Default::Integer(30),
-        "How long the condition must be gone before the alert has cleared and can fire again.",
+        "Minimum duration without the condition before the alert clears.",
     )
     .unit("s")
     .example("5m"),
@@ -184,7 +179,7 @@ static PROPERTIES: [Property; 28] = [
         "Repeat every",
         Kind::Seconds { min: 0, max: ALERT_TIME_MAX_S },
         Default::Integer(0),
-        "How often it is told again while it lasts; 0: once is enough.",
+        "Repeat interval of notifications while the alert is firing; 0: no repeats.",
     )
     .unit("s")
     .example("1h"),
@@ -205,7 +200,7 @@ static PROPERTIES: [Property; 28] = [
         "From",
         LINE_KIND,
         Default::Text("00:00"),
-        "The time of day from which on it may fire, in the time zone of the server.",
+        "Start of the time of day in which it may fire, in the time zone of the server.",
     )
     .example("08:00"),
     Property::setting(
@@ -213,7 +208,7 @@ static PROPERTIES: [Property; 28] = [
         "Until",
         LINE_KIND,
         Default::Text("24:00"),
-        "The time of day until which it may fire; earlier than from: over midnight.",
+        "End of the time of day in which it may fire; earlier than from: past midnight.",
     )
     .example("18:00"),
     Property::setting(
@@ -221,7 +216,7 @@ static PROPERTIES: [Property; 28] = [
         "Mail to",
         Kind::List { of: &EMAIL, max: ALERT_MAIL_MAX },
         Default::List(&[]),
-        "Who gets a mail; the mail server is set in configuration/alerts.",
+        "Recipients of mail; configure the mail server in configuration/alerts.",
     )
     .example("ops@example.org"),
     Property::setting(
@@ -229,22 +224,21 @@ static PROPERTIES: [Property; 28] = [
         "Webhook",
         LINE_OR_URL,
         Default::None,
-        "A URL that a JSON message is posted to.",
+        "URL to which a JSON message is posted.",
     )
     .example("https://chat.example.org/hooks/storage"),
     Property::secret(
         "webhook_secret",
         "Webhook secret",
         LINE_KIND,
-        "With it, a message has a header X-Plimsoll-Signature: sha256=HEX, the HMAC-SHA256 of its \
-         body.",
+        "Key for the header X-Plimsoll-Signature: sha256=HEX, the HMAC-SHA256 of the body.",
     ),
     Property::setting(
         "syslog",
         "Syslog to",
         LINE_KIND,
         Default::Text(""),
-        "Where a message of RFC 5424 goes: udp://HOST:514, tcp://HOST:514 or unix:/dev/log.",
+        "Destination of an RFC 5424 message: udp://HOST:514, tcp://HOST:514 or unix:/dev/log.",
     )
     .example("udp://10.0.0.5:514"),
     Property::setting(
@@ -252,39 +246,35 @@ static PROPERTIES: [Property; 28] = [
         "Start keeping",
         LINE_KIND,
         Default::Text(""),
-        "A statistic that is kept by the second from then on, with its breakdown: one that is \
-         narrowed so far that it is not kept anyway. analytics/datasets shows it.",
+        "Statistic to record at one-second resolution when the alert fires: one with more filters \
+         than are always recorded. See analytics/datasets.",
     )
     .example("nfs3.ops[op=read][share=data][file]"),
-    kept_for(
-        "keep_for",
-        "Keep for",
-        "How long it is kept by the second after the alert has fired last.",
-    ),
+    kept_for("keep_for", "Keep for", "Recording time after the alert last fired."),
     Property::setting(
         "enabled",
         "Enabled",
         Kind::Bool,
         Default::Bool(true),
-        "Whether it is watched.",
+        "Whether the alert is enabled.",
     )
     .example("true"),
-    Property::state("value", "Value", LINE_KIND, "The value of the last second, with its unit."),
-    Property::state("since", "Since", Kind::Time, "Since when it is firing.").absent("not now"),
-    Property::state("fired", "Fired", COUNT, "How often it fired since the server started."),
-    Property::state("delivered", "Delivered", COUNT, "Messages that arrived since then."),
-    Property::state("waiting", "Waiting", COUNT, "Messages that are to be sent or sent again."),
+    Property::state("value", "Value", LINE_KIND, "Current value with its unit."),
+    Property::state("since", "Since", Kind::Time, "Start of firing.").absent("not now"),
+    Property::state("fired", "Fired", COUNT, "Number of times it fired since the server started."),
+    Property::state("delivered", "Delivered", COUNT, "Messages delivered since then."),
+    Property::state("waiting", "Waiting", COUNT, "Messages queued for delivery or retry."),
     Property::state(
         "delivery_error",
         "Delivery error",
         LINE_KIND,
-        "Why the last message that did not arrive did not; empty once one arrives there.",
+        "Last delivery error; cleared by the next successful delivery.",
     ),
     Property::state(
         "keep_error",
         "Keep error",
         LINE_KIND,
-        "Why the statistic could not be kept when it fired last.",
+        "Why the last recording could not be started.",
     ),
 ];
 
@@ -299,14 +289,14 @@ const WHEN: Property = Property::setting(
     Kind::Choice(&[
         ("statistic", "a statistic crosses its limit"),
         ("service", "a service is not online"),
-        ("dropped", "operations go uncounted"),
-        ("store", "statistics cannot be kept"),
+        ("dropped", "operations are not counted"),
+        ("store", "statistics cannot be stored"),
         ("space", "the file system of the state directory is nearly full"),
-        ("certificate", "a certificate ends soon, or cannot be had or renewed"),
-        ("replication", "a replication action has failed when it ran last"),
-        ("fault", "requests fail by a fault of the server"),
+        ("certificate", "a certificate expires soon, or issue or renewal failed"),
+        ("replication", "the last run of a replication action failed"),
+        ("fault", "requests fail because of a server defect"),
     ]),
     Default::Text("statistic"),
-    "What is watched. All but the first are events and take no statistic and no limit.",
+    "Condition type. All but statistic are events, without statistic and limit.",
 )
 .example("statistic");

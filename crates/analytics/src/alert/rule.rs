@@ -50,23 +50,23 @@ impl Event {
     /// All, in the order of menus: name, sentence.
     pub const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Service, "service", "a service is not online"),
-        (Self::Dropped, "dropped", "operations go uncounted"),
-        (Self::Store, "store", "statistics cannot be kept"),
+        (Self::Dropped, "dropped", "operations are not counted"),
+        (Self::Store, "store", "statistics cannot be stored"),
         (Self::Space, "space", "the file system of the state directory is nearly full"),
         (
             Self::Certificate { days: ALERT_CERTIFICATE_DAYS as u64 },
             "certificate",
-            "a certificate ends soon, or cannot be had or renewed",
+            "a certificate expires soon, or issue or renewal failed",
         ),
-        (Self::Replication, "replication", "a replication action has failed when it ran last"),
-        (Self::Fault, "fault", "requests fail by a fault of the server"),
+        (Self::Replication, "replication", "the last run of a replication action failed"),
+        (Self::Fault, "fault", "requests fail because of a server defect"),
     ];
 
     /// As a part of a sentence.
     pub fn sentence(self) -> String {
         if let Self::Certificate { days } = self {
             let ends = if days == 1 { "a day".to_owned() } else { format!("{days} days") };
-            return format!("a certificate ends within {ends}, or cannot be had or renewed");
+            return format!("a certificate expires within {ends}, or issue or renewal failed");
         }
         let found = Self::ALL.iter().find(|(event, ..)| *event == self);
         found.map_or_else(String::new, |(.., sentence)| (*sentence).to_owned())

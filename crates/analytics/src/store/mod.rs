@@ -86,7 +86,7 @@ impl Fidelity {
 pub struct Retention {
     /// Seconds of time that frames of a second, a minute, an hour are kept.
     pub keep: [u64; 3],
-    /// Bytes on disk, all together.
+    /// Maximum total size on disk.
     pub bytes: u64,
 }
 

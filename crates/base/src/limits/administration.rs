@@ -48,7 +48,7 @@ pub const API_TOP_MAX: usize = 1_000;
 pub const SESSIONS_MAX: usize = 1_000;
 /// A session ends after this time without a request.
 pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
-/// A session ends after this time whatever happens.
+/// Maximum lifetime of a session.
 pub const SESSION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The one-time sign-in URL is good for this time: started in the evening, opened next morning.
 pub const LOGIN_ONCE_AGE: Duration = Duration::from_secs(24 * 3600);

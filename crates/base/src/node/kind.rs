@@ -112,16 +112,16 @@ impl Kind {
                 if choices.iter().any(|(choice, _)| choice == text) {
                     return Ok(());
                 }
-                Err(format!("{:?} is none of {}", short(text), self.described()))
+                Err(format!("{:?} is not one of {}", short(text), self.described()))
             }
             (Self::Text { max, shape }, Value::Text(text)) => {
                 if text.len() > *max {
-                    return Err(format!("it has {} bytes; {max} are the most", text.len()));
+                    return Err(format!("it has {} bytes; the maximum is {max}", text.len()));
                 }
                 shape.check(text)
             }
             (Self::List { of, max }, Value::List(list)) => check_list(of, *max, list),
-            _ => Err(format!("it is {}, and should be {}", value.described(), self.described())),
+            _ => Err(format!("it is {}; expected {}", value.described(), self.described())),
         }
     }
 
@@ -166,28 +166,31 @@ impl Kind {
             Self::Bytes { min, max } => {
                 let shown =
                     |n: u64| self.show(&Value::Integer(i64::try_from(n).unwrap_or(i64::MAX)));
-                format!("bytes from {} to {}, as 64M", shown(*min), shown(*max))
+                format!("bytes from {} to {}, for example 64M", shown(*min), shown(*max))
             }
-            Self::Seconds { min, max } => format!("seconds from {min} to {max}, as 90 or 5m"),
+            Self::Seconds { min, max } => format!(
+                "seconds from {min} to {max}, for example 90 or \
+                5m"
+            ),
             Self::Time => "seconds since the epoch".to_owned(),
             Self::Choice(choices) => {
                 let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
                 names.join(", ")
             }
             Self::Text { shape, .. } => shape.described().to_owned(),
-            Self::List { of, .. } => format!("a list, divided by commas, each {}", of.described()),
+            Self::List { of, .. } => format!("a comma-separated list, each {}", of.described()),
         }
     }
 }
 
 fn check_list(of: &Kind, max: usize, list: &[Value]) -> Result<(), String> {
     if list.len() > max {
-        return Err(format!("it has {} elements; {max} are the most", list.len()));
+        return Err(format!("it has {} elements; the maximum is {max}", list.len()));
     }
     for (at, value) in list.iter().enumerate() {
         of.check(value).map_err(|why| format!("element {}: {why}", at + 1))?;
         if list[..at].contains(value) {
-            return Err(format!("{:?} is in it twice", short(&value.to_string())));
+            return Err(format!("{:?} appears twice", short(&value.to_string())));
         }
     }
     Ok(())
@@ -196,10 +199,10 @@ fn check_list(of: &Kind, max: usize, list: &[Value]) -> Result<(), String> {
 fn within(n: i128, min: i128, max: i128, unit: &str) -> Result<(), String> {
     let unit = |n: i128| if n == 1 { unit.trim_end_matches('s') } else { unit };
     if n < min {
-        return Err(format!("{n} is too small; {min}{} is the least", unit(min)));
+        return Err(format!("{n} is too small; the minimum is {min}{}", unit(min)));
     }
     if n > max {
-        return Err(format!("{n} is too large; {max}{} is the most", unit(max)));
+        return Err(format!("{n} is too large; the maximum is {max}{}", unit(max)));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub enum PathError {
     #[error("a path begins with /, as in /configuration/services/nfs; this is {0:?}")]
     Relative(String),
     /// A name in it cannot be one.
-    #[error("{0:?} cannot be a name in a path")]
+    #[error("{0:?} is not a valid name in a path")]
     Segment(String),
     /// It goes too deep.
     #[error("a path has at most {NODE_DEPTH_MAX} names")]

@@ -10,10 +10,10 @@ pub const LOG_SHOWN: usize = 20;
 
 /// The states of a service, after those of the original.
 pub const STATES: &[(&str, &str)] = &[
-    ("online", "it serves"),
-    ("disabled", "somebody wants it so"),
-    ("offline", "it is on its way up or down"),
-    ("maintenance", "it should serve and cannot; reason says why, restart tries again"),
+    ("online", "the service accepts clients"),
+    ("disabled", "disabled by an administrator"),
+    ("offline", "starting or stopping"),
+    ("maintenance", "enabled but failed to start; see reason, and retry with restart"),
 ];
 
 /// Whether it is to serve.
@@ -22,35 +22,41 @@ pub const ENABLED: Property = Property::setting(
     "Enabled",
     Kind::Bool,
     Default::Bool(true),
-    "Whether it is to serve. Disabled, it answers what it has taken, cuts its clients off, and \
-     listens no more; everything else goes on.",
+    "Whether the service is enabled. Disabling it completes the requests in progress, disconnects \
+     its clients and closes its ports; other services are not affected.",
 );
 
 /// How it is.
 pub const STATE: Property =
-    Property::state("state", "State", Kind::Choice(STATES), "Whether it serves.");
+    Property::state("state", "State", Kind::Choice(STATES), "State of the service.");
 
 /// Why it is not online.
 pub const REASON: Property =
-    Property::state("reason", "Reason", LINE, "Why it is not online, if it is not.");
+    Property::state("reason", "Reason", LINE, "Why the service is not online.");
 
 /// Since when.
 pub const UPTIME: Property =
-    Property::state("uptime", "Uptime", SECONDS, "How long it has been online.").unit("s");
+    Property::state("uptime", "Uptime", SECONDS, "Time since it went online.").unit("s");
 
 /// Where it listens.
-pub const LISTEN: Property = Property::state("listen", "Listens on", LINE, "Address and port.");
+pub const LISTEN: Property = Property::state(
+    "listen",
+    "Listens on",
+    LINE,
+    "Listen address and \
+    port.",
+);
 
 /// Connections of clients.
 pub const CONNECTIONS: Property =
-    Property::state("connections", "Connections", COUNT, "Connections of clients now.");
+    Property::state("connections", "Connections", COUNT, "Current client connections.");
 
 /// Machines with connections.
 pub const CLIENTS: Property = Property::state(
     "clients",
     "Clients",
     COUNT,
-    "Addresses from which there are connections now: whom it would cut off to disable the service.",
+    "Addresses of the connected clients; disabling the service disconnects them.",
 );
 
 /// How much it tells.
@@ -59,7 +65,7 @@ pub const LOG_LEVEL: Property = Property::setting(
     "Log level",
     Kind::Choice(Level::CHOICES),
     Default::Text(Level::Info.name()),
-    "How much the service tells in its log, from now on.",
+    "Log level of the service; takes effect immediately.",
 )
 .example("debug");
 
@@ -68,17 +74,17 @@ pub const LOG: Property = Property::state(
     "log",
     "Log",
     Kind::List { of: &LINE, max: LOG_SHOWN },
-    "The newest lines of its log.",
+    "Most recent lines of its log.",
 );
 
-/// Which certificate is shown.
+/// Certificate in use.
 pub const CERTIFICATE: Property = Property::setting(
     "certificate",
     "Certificate",
     Kind::Text { max: 64, shape: Shape::Name },
     Default::None,
-    "Which certificate of the configuration is shown to clients that ask for TLS. Without it, and \
-     as long as it cannot be used, it is what the administration shows.",
+    "Certificate for TLS, by name. If it is not set or not valid, the certificate of the \
+     administration service is used.",
 )
 .items_of("/configuration/certificates")
 .example("office");
@@ -88,7 +94,7 @@ pub const CERTIFICATE_SHOWN: Property = Property::state(
     "certificate_shown",
     "Certificate shown",
     LINE,
-    "The name of the certificate that is shown to clients that ask for TLS.",
+    "Name of the TLS certificate in use.",
 );
 
 /// Why it is another one.
@@ -96,15 +102,15 @@ pub const CERTIFICATE_PROBLEM: Property = Property::state(
     "certificate_problem",
     "Problem with the certificate",
     LINE,
-    "Why it is not the one that is named.",
+    "Why the configured certificate is not in use.",
 );
 
 /// Ends it and begins it again.
 pub const RESTART: Action = Action::new(
     "restart",
     "Restart",
-    "Ends the service and begins it again, with settings that wait for that; also tries again when \
-     it is in maintenance. Clients are cut off, come back, and may reclaim what they held.",
+    "Restarts the service and applies settings that need a restart; in state maintenance, \
+     retries. Clients are disconnected, reconnect, and may reclaim their state.",
     "Nothing.",
 )
 .destructive();

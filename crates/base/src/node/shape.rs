@@ -65,17 +65,17 @@ impl Shape {
             Self::Line => "one line of text",
             Self::Lines => "text",
             Self::Name => {
-                "a name of letters, digits, '.', '_' and '-' that begins with a letter or digit"
+                "a name: letters, digits, '.', '_' and '-', starting with a letter or digit"
             }
-            Self::Host => "a host's name or address",
-            Self::Address => "an address, as 10.0.0.7 or fd00::7",
-            Self::Network => "a network, as 10.0.0.0/8 or fd00::/64",
-            Self::Domain => "a domain, as example.org",
-            Self::Path => "an absolute path, as /srv/data",
-            Self::Email => "an address of mail, as anna@example.org",
-            Self::Url => "a URL, as https://example.org/hook",
-            Self::SshKey => "an SSH public key, as ssh-ed25519 AAAA… anna",
-            Self::ExportRule => "a rule CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)",
+            Self::Host => "a host name or address",
+            Self::Address => "an IP address, for example 10.0.0.7 or fd00::7",
+            Self::Network => "a network, for example 10.0.0.0/8 or fd00::/64",
+            Self::Domain => "a domain, for example example.org",
+            Self::Path => "an absolute path, for example /srv/data",
+            Self::Email => "an e-mail address, for example anna@example.org",
+            Self::Url => "a URL, for example https://example.org/hook",
+            Self::SshKey => "an SSH public key, for example ssh-ed25519 AAAA… anna",
+            Self::ExportRule => "a rule CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)",
             Self::Permission => "SCOPE:read, SCOPE:change or *",
             Self::Pem => "PEM, from -----BEGIN to -----END",
         }
@@ -90,7 +90,7 @@ impl Shape {
         let forbidden =
             |c: char| c.is_control() && !(many_lines && matches!(c, '\n' | '\r' | '\t'));
         if text.chars().any(forbidden) {
-            return Err("it holds a control character".to_owned());
+            return Err("it contains a control character".to_owned());
         }
         let good = match self {
             Self::Line | Self::Lines => true,

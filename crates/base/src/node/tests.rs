@@ -81,10 +81,10 @@ fn texts_become_values() {
         (bytes, "1.5", "\"1.5\" is not bytes from 0 to 1T, as 64M"),
         (bytes, "12Q", "\"12Q\" is not bytes from 0 to 1T, as 64M"),
         (Kind::Choice(&[("ro", ""), ("rw", "")]), "wo", "\"wo\" is none of ro, rw"),
-        (texts, "a,,b", "an element between two commas is empty"),
+        (texts, "a,,b", "empty element between two commas"),
         (texts, "a,a", "\"a\" is in it twice"),
         (texts, "a,b,c,d", "it has 4 elements; 3 are the most"),
-        (texts, "\"a", "a quotation mark is missing"),
+        (texts, "\"a", "missing quotation mark"),
     ];
     for (kind, text, says) in bad {
         assert_eq!(kind.parse(text), Err(says.to_owned()), "{text}");

@@ -112,7 +112,7 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
             '\\' if quoted => match letters.next() {
                 Some('n') => part.push('\n'),
                 Some(other) => part.push(other),
-                None => return Err("the text ends after a backslash".to_owned()),
+                None => return Err("the text ends with a backslash".to_owned()),
             },
             '"' if quoted => quoted = false,
             '"' if part.trim().is_empty() => {
@@ -133,21 +133,21 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, String> {
             }
             _ if was_quoted && !quoted => {
                 if !letter.is_whitespace() {
-                    return Err("there is something between a quoted text and the comma".to_owned());
+                    return Err("unexpected text between a quoted string and the comma".to_owned());
                 }
             }
             _ => part.push(letter),
         }
     }
     if quoted {
-        return Err("a quotation mark is missing".to_owned());
+        return Err("missing quotation mark".to_owned());
     }
     let last_is_empty = part.trim().is_empty() && !was_quoted;
     if !(last_is_empty && parts.is_empty()) {
         parts.push(ended(&mut part, &mut was_quoted));
     }
     if parts.iter().any(String::is_empty) && !text.contains("\"\"") {
-        return Err("an element between two commas is empty".to_owned());
+        return Err("empty element between two commas".to_owned());
     }
     Ok(parts)
 }

@@ -24,8 +24,8 @@ const LINE: Kind = Kind::Text { max: FULL_NAME_MAX, shape: Shape::Line };
 pub static USERS: Context = Context::new(
     "users",
     "Users",
-    "Who may use shares by name and password or key, and who may administer. Users of the command \
-     line are shown too, for as long as the server runs.",
+    "Accounts for file services and administration. Accounts given with serve --user are listed \
+     while the server runs.",
     SCOPE,
 )
 .items(&Items::configured("user", "users", &NAME, USERS_MAX, &USER));
@@ -33,27 +33,21 @@ pub static USERS: Context = Context::new(
 static USER: Context = Context::new(
     "user",
     "User",
-    "A local user. A new password ends all sessions of the user, and so does disabling.",
+    "A local user. Changing the password or disabling the user ends all sessions of the user.",
     SCOPE,
 )
 .properties(&[
-    Property::setting(
-        "full_name",
-        "Full name",
-        LINE,
-        Default::Text(""),
-        "What people call the user.",
-    )
-    .example("Anna Berg"),
+    Property::setting("full_name", "Full name", LINE, Default::Text(""), "Full name of the user.")
+        .example("Anna Berg"),
     Property::setting(
         "kind",
         "Kind",
         Kind::Choice(&[
-            ("data", "uses shares, may not sign in here"),
-            ("administrator", "may sign in here, as far as the roles go"),
+            ("data", "file services only; no administration"),
+            ("administrator", "administration, as permitted by roles"),
         ]),
         Default::Text("data"),
-        "What the user is for.",
+        "Kind of account.",
     )
     .example("administrator"),
     Property::setting(
@@ -61,8 +55,8 @@ static USER: Context = Context::new(
         "Roles",
         Kind::List { of: &NAME, max: USER_ROLES_MAX },
         Default::List(&[]),
-        "Names of roles below configuration/roles; what they permit adds up. An administrator has \
-         at least one.",
+        "Roles from configuration/roles; their permissions add up. An administrator needs at \
+         least one.",
     )
     .items_of(ROLES_AT)
     .example("operator"),
@@ -71,32 +65,32 @@ static USER: Context = Context::new(
         "Enabled",
         Kind::Bool,
         Default::Bool(true),
-        "Whether the user may sign in, to whatever service.",
+        "Whether the user may sign in to any service.",
     )
     .example("true"),
     Property::secret(
         "password",
         "Password",
         Kind::Text { max: PASSWORD_MAX, shape: Shape::Line },
-        "At least 8 characters. Kept as an Argon2id hash; without one no password is right.",
+        "At least 8 characters, stored as an Argon2id hash. Without one, the user cannot sign in \
+         with a password.",
     ),
     Property::setting(
         "ssh_keys",
         "SSH public keys",
         Kind::List { of: &SSH_KEY, max: USER_SSH_KEYS_MAX },
         Default::List(&[]),
-        "Keys that open SFTP for the user, each a line of authorized_keys without options.",
+        "Public keys for SFTP, each a line of authorized_keys without options.",
     ),
-    Property::state("sessions", "Sessions", COUNT, "How often the user is signed in here now."),
+    Property::state("sessions", "Sessions", COUNT, "Current browser sessions of the user."),
     Property::setting(
         "uid",
         "User number",
         ID,
         Default::None,
-        "As whom the user reads and writes files over FTP, SFTP and HTTP. Without it: as the \
-         account of that name on this machine, unless that is the superuser's or the server's; \
-         without an account, as the server if the roles permit to change everything, and as \
-         nobody (65534) otherwise.",
+        "User id for file access over FTP, SFTP and HTTP. Not set: the system account of the same \
+         name, unless it is root or the server's own; without such an account, the server's id if \
+         the roles grant *, otherwise nobody (65534).",
     )
     .example("1000"),
     Property::setting(
@@ -104,8 +98,8 @@ static USER: Context = Context::new(
         "Group number",
         ID,
         Default::None,
-        "The group of files that the user makes. Without it: the account's; without an account of \
-         that number, nobody's (65534).",
+        "Primary group id of files created by the user. Not set: the group of the system account, \
+         or nobody (65534).",
     )
     .example("100"),
     Property::setting(
@@ -113,7 +107,7 @@ static USER: Context = Context::new(
         "Other groups",
         Kind::List { of: &ID, max: USER_GROUPS_MAX },
         Default::List(&[]),
-        "Numbers of groups whose rights the user has too. Without any: the account's.",
+        "Supplementary group ids. Not set: those of the system account.",
     )
     .example("50, 107"),
     Property::setting(
@@ -121,16 +115,16 @@ static USER: Context = Context::new(
         "Home",
         HOME,
         Default::None,
-        "Where the user begins over FTP and SFTP, as a path within the shares: /SHARE or a folder \
-         in it. Without it, or while there is no such folder: the list of shares.",
+        "Start directory over FTP and SFTP: /SHARE or a directory below it. Not set or missing: \
+         the list of shares.",
     )
     .example("/projects/anna"),
 ])
 .actions(&[Action::new(
     "end_sessions",
     "End sessions",
-    "Signs the user out everywhere.",
-    "How many sessions have ended.",
+    "Ends all sessions of the user.",
+    "Number of sessions ended.",
 )
 .destructive()]);
 
@@ -140,8 +134,8 @@ const COUNT: Kind = Kind::Integer { min: 0, max: i64::MAX };
 pub static ROLES: Context = Context::new(
     "roles",
     "Roles",
-    "What administrators and API tokens may do. Three are built in: administrator may do \
-     everything; operator sees everything and ends sessions and clients; data may do nothing here.",
+    "Permission sets for administrators and API tokens. Built in: administrator (all \
+     permissions), operator (read everything, end sessions and clients), data (no administration).",
     SCOPE,
 )
 .items(&Items::configured("role", "roles", &NAME, ROLES_MAX, &ROLE).fixed(&[
@@ -157,15 +151,15 @@ static ROLE: Context = Context::new("role", "Role", "A named list of permissions
             "Description",
             LINE,
             Default::Text(""),
-            "What the role is for.",
+            "Purpose of the role.",
         )
-        .example("looks after the shares"),
+        .example("manages shares"),
         Property::setting(
             "permissions",
             "Permissions",
             Kind::List { of: &PERMISSION, max: ROLE_PERMISSIONS_MAX },
             Default::List(&[]),
-            "SCOPE:read or SCOPE:change, which includes reading; * is everything. Scopes are \
+            "SCOPE:read, or SCOPE:change, which includes read; * grants everything. Scopes are \
              analytics, clients, configuration, lab, maintenance, preferences, services, \
              sessions, shares, status, users.",
         )
@@ -182,8 +176,8 @@ static ROLE: Context = Context::new("role", "Role", "A named list of permissions
 pub static TOKENS: Context = Context::new(
     "tokens",
     "API tokens",
-    "Secrets for programs: each may do what its role permits, until it ends. The token in the \
-     file api-token of the state directory is not among them and may do everything.",
+    "Credentials for programs, with the permissions of a role and an optional expiry. The token \
+     in the file api-token of the state directory is not listed and has all permissions.",
     SCOPE,
 )
 .items(&Items::configured("token", "tokens", &NAME, TOKENS_MAX, &TOKEN));
@@ -196,7 +190,7 @@ static TOKEN: Context =
                 "Role",
                 Kind::Text { max: USER_NAME_MAX, shape: Shape::Name },
                 Default::None,
-                "The name of a role below configuration/roles.",
+                "Role from configuration/roles.",
             )
             .items_of(ROLES_AT)
             .required()
@@ -206,8 +200,7 @@ static TOKEN: Context =
                 "Ends",
                 Kind::Time,
                 Default::None,
-                "When it stops working, seconds since the epoch. Without it, it works until it is \
-                 destroyed.",
+                "Expiry, seconds since the epoch. Not set: no expiry.",
             )
             .absent("never")
             .example("1798761600"),
@@ -215,19 +208,19 @@ static TOKEN: Context =
                 "secret",
                 "Secret",
                 Kind::Text { max: PASSWORD_MAX, shape: Shape::Line },
-                "Made by the action issue. Only its digest is kept.",
+                "Created by the action issue. Only its digest is stored.",
             ),
             Property::state(
                 "valid",
                 "Valid",
                 Kind::Bool,
-                "Whether it has a secret and has not ended.",
+                "Whether it has a secret and has not expired.",
             ),
         ])
         .actions(&[Action::new(
             "issue",
             "Issue",
-            "Makes the secret of the token and shows it this once. The one before stops working.",
+            "Creates a new secret and shows it once. The previous secret becomes invalid.",
             "The secret, as {\"token\"}.",
         )
         .destructive()]);

@@ -33,7 +33,7 @@ impl Stream for Arriving {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         // Time is looked at first: a body that always has one byte more is late, too.
         if self.late.as_mut().poll(cx).is_ready() {
-            let late = Error::new(ErrorKind::TimedOut, "it did not come to its end in time");
+            let late = Error::new(ErrorKind::TimedOut, "it did not complete in time");
             return Poll::Ready(Some(Err(axum::Error::new(late))));
         }
         Pin::new(&mut self.body).poll_next(cx)

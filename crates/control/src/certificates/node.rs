@@ -28,28 +28,28 @@ const CHAIN: Kind = Kind::Text { max: CERTIFICATE_CHAIN_MAX, shape: Shape::Pem }
 pub static CERTIFICATES: Context = Context::new(
     "certificates",
     "Certificates",
-    "What this server shows to browsers, to the command line, and to NFS clients that ask for TLS. \
-     Its own is there from the first start; others are supplied, or come from an authority (ACME).",
+    "TLS certificates of this server. A self-signed one is created at the first start; others are \
+     supplied, or issued by a CA with ACME.",
     SCOPE,
 )
 .properties(&[
-    Property::state("shown", "Shown now", NAME, "Which certificate is shown."),
+    Property::state("shown", "Shown now", NAME, "Certificate in use."),
     Property::state(
         "fingerprint",
         "Fingerprint",
         LINE,
-        "SHA-256 of the certificate that is shown; a browser tells the same, or somebody is in \
-         between.",
+        "SHA-256 fingerprint of the certificate in use. Compare it with the one in the browser to \
+         rule out a man in the middle.",
     ),
-    Property::state("ends", "Ends", Kind::Time, "When the certificate that is shown ends."),
-    Property::state("problem", "Problem", LINE, "What is wrong with it, and what to do."),
+    Property::state("ends", "Ends", Kind::Time, "Expiry of the certificate in use."),
+    Property::state("problem", "Problem", LINE, "Problem with the certificate, and the remedy."),
     Property::setting(
         "in_use",
         "In use",
         Kind::Text { max: 64, shape: Shape::Name },
         Default::Text(OWN),
-        "The certificate to be shown, to connections that begin from then on. NFS shows it too, \
-         unless it has one of its own. As long as it cannot be used the server's own is shown.",
+        "Certificate for new connections, also of services without one of their own. While it is \
+         not valid, the self-signed one is used.",
     )
     .items_of(AT)
     .example("office"),
@@ -58,8 +58,7 @@ pub static CERTIFICATES: Context = Context::new(
         "Other names",
         Kind::List { of: &HOST, max: 32 },
         Default::List(&[]),
-        "Names and addresses by which clients reach this host, beside its name and its addresses: \
-         all are in its own certificate.",
+        "Additional names and addresses of this host for the self-signed certificate.",
     )
     .example("nas.example.org"),
 ])
@@ -71,17 +70,16 @@ pub static CERTIFICATES: Context = Context::new(
 static CERTIFICATE: Context = Context::new(
     "certificate",
     "Certificate",
-    "A certificate with its key: the server's own, one that is supplied as chain and key, or one \
-     that an authority gives by ACME.",
+    "A certificate with its private key: self-signed, supplied, or issued with ACME.",
     SCOPE,
 )
 .properties(PROPERTIES)
 .actions(&[Action::new(
     "renew",
     "Renew",
-    "Has a new certificate made now: the server's own, or one by ACME. It does so by itself when \
-     two thirds of the time are over.",
-    "That it was begun; the state tells how it goes.",
+    "Renews the certificate now (self-signed or ACME). Automatic renewal happens after two thirds \
+     of the lifetime.",
+    "Confirmation; the property state shows the progress.",
 )]);
 
 static PROPERTIES: &[Property] = &[
@@ -89,48 +87,48 @@ static PROPERTIES: &[Property] = &[
         "state",
         "State",
         Kind::Choice(&[
-            ("good", "it can be used"),
-            ("ending", "less than a fifth of its time is left"),
-            ("ended", "its time is over"),
-            ("incomplete", "the chain or the key is missing"),
-            ("waiting", "the authority has not given it yet"),
-            ("failed", "it cannot be had or renewed; the reason says why"),
+            ("good", "valid"),
+            ("ending", "less than a fifth of the lifetime is left"),
+            ("ended", "expired"),
+            ("incomplete", "chain or key missing"),
+            ("waiting", "not yet issued by the CA"),
+            ("failed", "issue or renewal failed; see reason"),
         ]),
-        "Whether it can be used.",
+        "State of the certificate.",
     ),
-    Property::state("ends", "Ends", Kind::Time, "When it ends."),
+    Property::state("ends", "Ends", Kind::Time, "Expiry."),
     Property::setting(
         "source",
         "Source",
         Kind::Choice(&[
-            ("supplied", "set as chain and key"),
-            ("acme", "given by an authority, by ACME (RFC 8555)"),
-            (OWN, "made by the server itself; there is one"),
+            ("supplied", "supplied as chain and key"),
+            ("acme", "issued by a CA with ACME (RFC 8555)"),
+            (OWN, "created by the server; exactly one exists"),
         ]),
         Default::Text("supplied"),
-        "Where it comes from.",
+        "Origin of the certificate.",
     )
     .at_create()
     .example("acme"),
-    Property::state("reason", "Reason", LINE, "What there is to know of its state."),
-    Property::state("in_use", "In use", Kind::Bool, "Whether it is the one that is shown."),
+    Property::state("reason", "Reason", LINE, "Details of the state."),
+    Property::state("in_use", "In use", Kind::Bool, "Whether it is in use."),
     Property::state(
         "names_in_it",
         "Names",
         Kind::List { of: &HOST, max: CERTIFICATE_NAMES_MAX },
-        "Names and addresses that it is for.",
+        "Subject alternative names.",
     ),
-    Property::state("issuer", "Issuer", LINE, "Who has signed it."),
-    Property::state("begins", "Begins", Kind::Time, "When it begins."),
-    Property::state("fingerprint", "Fingerprint", LINE, "SHA-256 of it."),
-    Property::state("renews", "Renews", Kind::Time, "When it is renewed, or tried again.")
+    Property::state("issuer", "Issuer", LINE, "Issuer."),
+    Property::state("begins", "Begins", Kind::Time, "Start of validity."),
+    Property::state("fingerprint", "Fingerprint", LINE, "SHA-256 fingerprint."),
+    Property::state("renews", "Renews", Kind::Time, "Next renewal or retry.")
         .only_if("source", &["acme", OWN]),
     Property::state(
         "authority",
         "Authority",
         CHAIN,
-        "Who has signed the server's own certificate: trust this once, and browsers and NFS \
-         clients take each certificate that the server makes for itself.",
+        "CA certificate of the self-signed certificates. Trust it once, and browsers and NFS \
+         clients accept every certificate that this server creates.",
     )
     .only_if("source", &[OWN]),
     Property::setting(
@@ -138,15 +136,14 @@ static PROPERTIES: &[Property] = &[
         "Chain",
         CHAIN,
         Default::None,
-        "If supplied: the host's certificate, and behind it each that has signed the one before; \
-         PEM.",
+        "Certificate chain (PEM): the host's certificate first, then each issuer.",
     )
     .only_if("source", &["supplied"]),
     Property::secret(
         "key",
         "Key",
         Kind::Text { max: CERTIFICATE_KEY_MAX, shape: Shape::Pem },
-        "If supplied: the private key of the host's certificate; PEM without a password.",
+        "Private key (PEM, unencrypted).",
     )
     .only_if("source", &["supplied"]),
     Property::setting(
@@ -154,7 +151,7 @@ static PROPERTIES: &[Property] = &[
         "Domains",
         Kind::List { of: &HOST, max: CERTIFICATE_NAMES_MAX },
         Default::None,
-        "By ACME: the names that it is to be for. The authority must reach this host by each.",
+        "Host names to include. The CA must reach this host by each of them.",
     )
     .required()
     .only_if("source", BY_ACME)
@@ -164,7 +161,7 @@ static PROPERTIES: &[Property] = &[
         "ACME directory",
         Kind::Text { max: 1_024, shape: Shape::Url },
         Default::Text(LETS_ENCRYPT),
-        "By ACME: where the authority's directory is; https.",
+        "ACME directory URL; https.",
     )
     .only_if("source", BY_ACME)
     .example("https://ca.example.org/acme/directory"),
@@ -173,8 +170,7 @@ static PROPERTIES: &[Property] = &[
         "Terms agreed",
         Kind::Bool,
         Default::Bool(false),
-        "By ACME: that you agree to the authority's terms of service; without that nothing is \
-         asked of it.",
+        "Agreement to the CA's terms of service; required before a certificate is ordered.",
     )
     .only_if("source", BY_ACME),
     Property::setting(
@@ -182,7 +178,7 @@ static PROPERTIES: &[Property] = &[
         "Contacts",
         Kind::List { of: &EMAIL, max: ACME_CONTACTS_MAX },
         Default::List(&[]),
-        "By ACME: whom the authority may write to when the account is made.",
+        "Contact addresses of the ACME account.",
     )
     .only_if("source", BY_ACME)
     .example("admin@example.org"),
@@ -190,30 +186,33 @@ static PROPERTIES: &[Property] = &[
         "challenge",
         "Proof",
         Kind::Choice(&[
-            ("tls-alpn-01", "over TLS: the authority's port 443 must lead to the administration"),
-            ("http-01", "over HTTP: the authority's port 80 must lead to http_port"),
+            (
+                "tls-alpn-01",
+                "over TLS: port 443 of the host names must lead to the administration \
+                port",
+            ),
+            ("http-01", "over HTTP: port 80 of the host names must lead to http_port"),
         ]),
         Default::Text("tls-alpn-01"),
-        "By ACME: how the names are proved to be this host's.",
+        "ACME challenge type.",
     )
     .only_if("source", BY_ACME)
     .example("http-01"),
     Property::setting(
         "http_port",
-        "Port for proofs",
+        "Challenge port",
         Kind::Integer { min: 1, max: 65_535 },
         Default::Integer(80),
-        "By ACME with http-01: the port that is opened while a proof is looked for.",
+        "Port opened during an http-01 challenge.",
     )
     .only_if("source", BY_ACME)
     .example("8080"),
     Property::setting(
         "authorities",
-        "Authorities of the directory",
+        "CAs of the directory",
         CHAIN,
         Default::None,
-        "By ACME: who has signed the certificate of the directory's own server, if that is none \
-         that this machine trusts; PEM.",
+        "CA certificates (PEM) of the ACME server, if this machine does not trust it already.",
     )
     .only_if("source", BY_ACME),
 ];

@@ -9,28 +9,28 @@ pub const ADMINISTRATION: &str = "administration";
 pub static NODE: Context = Context::new(
     ADMINISTRATION,
     "Administration",
-    "The browser pages, the API and the command line. It is always on.",
+    "Browser interface, API and command line. Always enabled.",
     "services",
 )
 .properties(&[
     service::STATE,
     service::UPTIME,
     service::LISTEN,
-    Property::state("socket", "Local socket", PATH, "Where commands on this machine reach it."),
+    Property::state("socket", "Local socket", PATH, "Local socket for commands on this machine."),
     Property::state(
         "connections",
         "Connections",
         COUNT,
-        "Connections over the network now, those of browsers and programs alike.",
+        "Current network connections of browsers and programs.",
     ),
     Property::state(
         "connections_ended",
         "Connections ended",
         COUNT,
-        "Connections over the network that were refused because there were too many, or closed \
-         before anybody had signed in on them to make room for newer ones.",
+        "Network connections refused because of the limit, or closed before sign-in to make room \
+         for newer ones.",
     ),
-    Property::state("sessions", "Sessions", COUNT, "Browsers that are signed in."),
+    Property::state("sessions", "Sessions", COUNT, "Signed-in browser sessions."),
     service::LOG_LEVEL,
     service::LOG,
 ]);

@@ -82,15 +82,15 @@ static PROPERTIES: [Property; 38] = [
             ("stopping", "a run is being ended"),
             ("waiting", "a run is due, and as many as may be are under way"),
         ]),
-        "What it does now.",
+        "State of the action.",
     ),
     Property::state(
         "last_outcome",
         "Last outcome",
         Kind::Choice(Outcome::CHOICES),
-        "How the last run ended.",
+        "Outcome of the last run.",
     ),
-    Property::state("next", "Next run", Kind::Time, "When a run is due.").absent("not scheduled"),
+    Property::state("next", "Next run", Kind::Time, "Next scheduled run.").absent("not scheduled"),
     SOURCE,
     DESTINATION,
     PASSWORD,
@@ -104,22 +104,22 @@ static PROPERTIES: [Property; 38] = [
         "Enabled",
         Kind::Bool,
         Default::Bool(true),
-        "Whether the schedule starts runs; start does in any case.",
+        "Whether the schedule is active; the action start works in any case.",
     ),
-    switch("delete", "Delete", false, "Take away what the source does not have."),
+    switch("delete", "Delete", false, "Delete destination entries that the source does not have."),
     switch(
         "checksum",
         "Checksum",
         false,
-        "Compare files by BLAKE3 of their content, not by size and time.",
+        "Compare files by BLAKE3 checksum instead of size and modification time.",
     ),
-    switch("compress", "Compress", true, "Compress what shrinks while the link is what limits."),
+    switch("compress", "Compress", true, "Compress data while the network is the bottleneck."),
     Property::setting(
         "bandwidth",
         "Bandwidth",
         BYTES,
         Default::Integer(0),
-        "Most bytes per second to or from another machine; 0 is no limit.",
+        "Bandwidth limit to or from the other machine, in bytes per second; 0: unlimited.",
     )
     .example("10M"),
     Property::setting(
@@ -127,24 +127,24 @@ static PROPERTIES: [Property; 38] = [
         "Streams",
         Kind::Integer { min: 0, max: DSYNC_STREAMS_MAX as i64 },
         Default::None,
-        "Streams for data beside ssh, 0 for none; not set: as many as bring something.",
+        "Data streams in parallel to ssh, 0 for none; not set: added while throughput grows.",
     )
     .example("4"),
     OWNERS,
-    switch("xattrs", "Attributes", true, "Keep extended attributes and access control lists."),
+    switch("xattrs", "Attributes", true, "Preserve extended attributes and ACLs."),
     switch(
         "devices",
         "Devices",
         false,
-        "Make device nodes that a source on another machine has; otherwise each is skipped, named \
-         and counted. Those of a share of this server are always made.",
+        "Accept device nodes from a source on another machine; otherwise they are skipped, listed \
+         and counted. Device nodes of local shares are always copied.",
     ),
     switch(
         "set_id",
         "Set-ID",
         false,
-        "Keep set-user-id, set-group-id and capabilities of files of a source on another machine; \
-         otherwise each such file is carried without, named and counted.",
+        "Accept set-user-id, set-group-id and file capabilities from a source on another machine; \
+         otherwise they are dropped, listed and counted.",
     ),
     EXCLUDE,
     Property::setting(
@@ -152,39 +152,39 @@ static PROPERTIES: [Property; 38] = [
         "Remote program",
         TEXT,
         Default::Text("plimsoll"),
-        "Plimsoll on the other machine, as the shell there takes it; only for ssh://.",
+        "Command that starts plimsoll on the other machine; only for ssh://.",
     )
     .example("/usr/local/bin/plimsoll"),
-    Property::state("progress", "Progress", TEXT, "How far the run is."),
-    Property::state("began", "Began", Kind::Time, "When the run began.").absent("not now"),
-    Property::state("by", "By", TEXT, "Who started the run."),
-    Property::state("entries", "Entries", COUNT, "Entries that the run has looked at."),
-    Property::state("files", "Files", COUNT, "Files that the run is to carry, as far as is known."),
-    Property::state("files_done", "Files done", COUNT, "Those of them that are there."),
-    Property::state("size", "Size", BYTES, "Bytes of the files that the run is to carry."),
-    Property::state("size_done", "Size done", BYTES, "Bytes of those that are there."),
-    Property::state("rate", "Rate", BYTES, "Bytes in a second, now.").unit("B/s"),
+    Property::state("progress", "Progress", TEXT, "Progress of the run."),
+    Property::state("began", "Began", Kind::Time, "Start of the run.").absent("not now"),
+    Property::state("by", "By", TEXT, "Initiator of the run."),
+    Property::state("entries", "Entries", COUNT, "Entries examined."),
+    Property::state("files", "Files", COUNT, "Files to copy, as far as known."),
+    Property::state("files_done", "Files done", COUNT, "Files copied."),
+    Property::state("size", "Size", BYTES, "Bytes to copy."),
+    Property::state("size_done", "Size done", BYTES, "Bytes copied."),
+    Property::state("rate", "Rate", BYTES, "Current rate in bytes per second.").unit("B/s"),
     Property::state(
         "time_left",
         "Time left",
         Kind::Seconds { min: 0, max: u32::MAX as u64 },
-        "How long the run will still take.",
+        "Estimated time remaining.",
     )
     .unit("s"),
-    Property::state("limiter", "Limited by", TEXT, "What limits the run now."),
-    Property::state("last", "Last run", Kind::Time, "When the last run ended.").absent("never"),
-    Property::state("last_reason", "Last reason", TEXT, "Why the last run is not done."),
+    Property::state("limiter", "Limited by", TEXT, "Current bottleneck."),
+    Property::state("last", "Last run", Kind::Time, "End of the last run.").absent("never"),
+    Property::state("last_reason", "Last reason", TEXT, "Why the last run did not complete."),
     Property::state(
         "last_failed",
         "Last failed",
         Kind::List { of: &LINE, max: base::limits::REPLICATION_FAILED_SHOWN },
-        "The first entries that the last run could not carry, each with why.",
+        "First entries that the last run could not copy, each with the reason.",
     ),
     Property::state(
         "recent",
         "Recent",
         Kind::List { of: &LINE, max: REPLICATION_SHOWN },
-        "What came of the newest runs, the newest first, times in UTC.",
+        "Results of recent runs, newest first, times in UTC.",
     ),
 ];
 
@@ -197,8 +197,8 @@ const SOURCE: Property = Property::setting(
     "Source",
     PLACE,
     Default::None,
-    "What is read: SHARE/PATH of this server, or dsync://[USER@]HOST[:PORT]/SHARE/PATH or \
-     ssh://[USER@]HOST[:PORT]/PATH of another.",
+    "Source: SHARE/PATH of this server, or dsync://[USER@]HOST[:PORT]/SHARE/PATH or \
+     ssh://[USER@]HOST[:PORT]/PATH of another machine.",
 )
 .required()
 .example("projects/site");
@@ -208,8 +208,8 @@ const DESTINATION: Property = Property::setting(
     "Destination",
     PLACE,
     Default::None,
-    "What becomes the same; one of the two is of this server. It is made if it is missing, but not \
-     what it lies in.",
+    "Destination; one of the two must be on this server. A missing directory is created, its \
+     parent is not.",
 )
 .required()
 .example("dsync://copy@backup.example.org/projects/site");
@@ -218,15 +218,15 @@ const PASSWORD: Property = Property::secret(
     "password",
     "Password",
     Kind::Text { max: PASSWORD_MAX, shape: Shape::Line },
-    "The password of the user on the other machine.",
+    "Password of the user on the other machine.",
 );
 
 const KEY: Property = Property::secret(
     "key",
     "Private key",
     Kind::Text { max: REPLICATION_KEY_MAX, shape: Shape::Pem },
-    "The SSH private key of that user, as ssh-keygen writes it, without a passphrase. It and \
-     the password are all that is tried: keys of the user that the server runs as are not.",
+    "SSH private key of that user (ssh-keygen format, no passphrase). Only this key and the \
+     password are tried, not the keys of the server's own account.",
 );
 
 const HOST_KEY: Property = Property::setting(
@@ -234,21 +234,21 @@ const HOST_KEY: Property = Property::setting(
     "Host key",
     Kind::Text { max: SSH_KEY_MAX, shape: Shape::SshKey },
     Default::None,
-    "The public key that the other machine must show. Not set: the one of the first contact is \
-     kept, and another is refused from then on.",
+    "Expected SSH host key of the other machine. Not set: the key of the first connection is \
+     pinned.",
 );
 
 const SCHEDULE: Property = Property::setting(
     "schedule",
     "Schedule",
     Kind::Choice(&[
-        ("off", "when somebody starts it"),
-        ("every", "again and again"),
-        ("daily", "each day at one time"),
+        ("off", "on demand only"),
+        ("every", "periodically"),
+        ("daily", "daily at a fixed time"),
     ]),
     Default::Text("off"),
-    "When runs begin. A time that comes while a run is under way is skipped; of those that passed \
-     while the server did not run, one is made up for.",
+    "Schedule of runs. A time that falls into a run in progress is skipped; after a downtime, one \
+     missed run is made up.",
 )
 .example("daily");
 
@@ -257,7 +257,7 @@ const EVERY: Property = Property::setting(
     "Every",
     Kind::Seconds { min: REPLICATION_EVERY_MIN, max: REPLICATION_EVERY_MAX },
     Default::Integer(3_600),
-    "How often: each time that is a multiple of it, 1h is at every full hour (UTC).",
+    "Period; runs start at multiples of it, so 1h means every full hour (UTC).",
 )
 .unit("s")
 .only_if("schedule", &["every"])
@@ -268,7 +268,7 @@ const AT: Property = Property::setting(
     "At",
     TEXT,
     Default::Text("02:00"),
-    "The time of day, in the time zone of the server.",
+    "Time of day, in the time zone of the server.",
 )
 .only_if("schedule", &["daily"])
 .example("23:30");
@@ -277,12 +277,12 @@ const OWNERS: Property = Property::setting(
     "owners",
     "Owners",
     Kind::Choice(&[
-        ("names", "by name, where the destination has that name"),
+        ("names", "by name, if the destination has that name"),
         ("numbers", "by number"),
-        ("none", "not kept"),
+        ("none", "not preserved"),
     ]),
     Default::Text("names"),
-    "How owner and group are kept, where the destination is written by root.",
+    "How to preserve owner and group; needs root at the destination.",
 )
 .example("numbers");
 
@@ -291,7 +291,7 @@ const EXCLUDE: Property = Property::setting(
     "Exclude",
     Kind::List { of: &PATTERN, max: REPLICATION_EXCLUDES_MAX },
     Default::List(&[]),
-    "What is left out at both sides, in rsync's patterns: /a from the top, a/ directories only, * \
-     within a name, ** across names.",
+    "Exclude patterns for both sides (rsync syntax): /a anchored at the top, a/ directories only, \
+     * within a name, ** across names.",
 )
 .example("*.tmp");

@@ -20,10 +20,10 @@ pub enum Outcome {
 impl Outcome {
     /// All, in the order of menus, with a sentence for people.
     pub const CHOICES: &'static [(&'static str, &'static str)] = &[
-        (Self::Done.name(), "all was carried"),
-        (Self::Partial.name(), "all but what is named as failed"),
-        (Self::Failed.name(), "it did not come to its end"),
-        (Self::Stopped.name(), "somebody stopped it, or the server ended"),
+        (Self::Done.name(), "everything was copied"),
+        (Self::Partial.name(), "everything except the listed failures was copied"),
+        (Self::Failed.name(), "it did not complete"),
+        (Self::Stopped.name(), "stopped by an administrator or a server shutdown"),
     ];
 
     /// `done`, …

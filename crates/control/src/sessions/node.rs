@@ -12,7 +12,7 @@ static ID: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Name };
 pub static PREFERENCES: Context = Context::new(
     "preferences",
     "Preferences",
-    "How the administration itself behaves.",
+    "Settings of the administration interface.",
     "preferences",
 )
 .properties(&[
@@ -21,8 +21,7 @@ pub static PREFERENCES: Context = Context::new(
         "Session idle time",
         Kind::Seconds { min: SESSION_IDLE_RANGE_S.0, max: SESSION_IDLE_RANGE_S.1 },
         Default::Integer(SESSION_IDLE.as_secs() as i64),
-        "A session ends after this time without a request. A page that follows something asks \
-         all the time.",
+        "Idle timeout of a session. Pages with live data keep a session alive.",
     )
     .unit("s")
     .example("2h"),
@@ -31,7 +30,7 @@ pub static PREFERENCES: Context = Context::new(
         "Session age",
         Kind::Seconds { min: SESSION_AGE_RANGE_S.0, max: SESSION_AGE_RANGE_S.1 },
         Default::Integer(SESSION_AGE.as_secs() as i64),
-        "A session ends after this time whatever happens.",
+        "Maximum lifetime of a session.",
     )
     .unit("s")
     .example("1d"),
@@ -40,8 +39,7 @@ pub static PREFERENCES: Context = Context::new(
         "Guided",
         Kind::List { of: &ID, max: USERS_MAX },
         Default::List(&[]),
-        "Users who have closed the first steps on the status page; who is not among them sees \
-         them there.",
+        "Users who have closed the first steps on the status page.",
     )
     .example("anna"),
 ]);
@@ -50,18 +48,17 @@ pub static PREFERENCES: Context = Context::new(
 pub static SESSIONS: Context = Context::new(
     "sessions",
     "Sessions",
-    "Who is signed in with a browser. Programs with a token, and the local socket, have no \
-     session.",
+    "Signed-in browsers. Programs with a token and the local socket have no session.",
     "sessions",
 )
 .items(&Items::live("session", "sessions", &ID, SESSIONS_MAX, &SESSION));
 
 static SESSION: Context = Context::new("session", "Session", "One signed-in browser.", "sessions")
     .properties(&[
-        Property::state("user", "User", ID_TEXT, "Whose it is."),
-        Property::state("address", "Address", ADDRESS, "Where it was opened."),
-        Property::state("opened", "Opened", Kind::Time, "When it was opened."),
-        Property::state("used", "Last used", Kind::Time, "When it was used last."),
+        Property::state("user", "User", ID_TEXT, "User."),
+        Property::state("address", "Address", ADDRESS, "Client address."),
+        Property::state("opened", "Opened", Kind::Time, "Time of sign-in."),
+        Property::state("used", "Last used", Kind::Time, "Time of the last request."),
     ])
     .actions(&[Action::new("end", "End", "Signs this browser out.", "Nothing.").destructive()]);
 

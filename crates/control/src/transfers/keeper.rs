@@ -119,7 +119,7 @@ impl Transfers {
         (self.written.load(Relaxed), self.dropped.load(Relaxed))
     }
 
-    /// Why nothing can be written down now.
+    /// Why the log cannot be written.
     pub fn problem(&self) -> Option<String> {
         lock(&self.files).problem.clone()
     }

@@ -15,23 +15,23 @@ const WORD: Kind = Kind::Text { max: USER_NAME_MAX, shape: Shape::Line };
 
 const PROTOCOLS: Kind = Kind::Choice(&Scheme::LOGGED_CHOICES);
 const DIRECTIONS: Kind = Kind::Choice(&[
-    (Direction::Download.name(), "to the client"),
-    (Direction::Upload.name(), "from the client"),
+    (Direction::Download.name(), "server to client"),
+    (Direction::Upload.name(), "client to server"),
 ]);
 const OUTCOMES: Kind = Kind::Choice(&[
-    (Outcome::Complete.name(), "all that was asked for was moved"),
-    (Outcome::Partial.name(), "the client has read a part and closed the file"),
-    (Outcome::Cut.name(), "the connection ended, or the client gave up"),
-    (Outcome::Failed.name(), "it had begun, and the server or its disk could not go on"),
-    (Outcome::Refused.name(), "it did not begin"),
+    (Outcome::Complete.name(), "all requested data was transferred"),
+    (Outcome::Partial.name(), "the client read a part and closed the file"),
+    (Outcome::Cut.name(), "the connection was closed, or the client aborted"),
+    (Outcome::Failed.name(), "an error of the server or its storage"),
+    (Outcome::Refused.name(), "refused before the start"),
 ]);
 
 /// What is written down of each transfer is in `docs/formats/transfers.md`.
 pub static TRANSFERS: Context = Context::new(
     "transfers",
     "Transfers",
-    "Who took or put which file over FTP, SFTP, HTTP and WebDAV, when, how much of it, and how it \
-     ended: a line for each transfer, when it has ended, in transfers.log of the state directory.",
+    "Log of finished transfers over FTP, SFTP, HTTP and WebDAV: user, client, file, bytes, \
+     duration and outcome, one line each in transfers.log of the state directory.",
     SCOPE,
 )
 .properties(&[
@@ -40,50 +40,63 @@ pub static TRANSFERS: Context = Context::new(
         "Record",
         Kind::Bool,
         Default::Bool(true),
-        "Whether transfers are written down, from now on.",
+        "Whether to log transfers.",
     ),
     Property::setting(
         "size_max",
-        "Size at most",
+        "Maximum size",
         Kind::Bytes { min: TRANSFER_LOG_FILE_BYTES, max: TRANSFER_LOG_BYTES_MAX },
         Default::Integer(TRANSFER_LOG_BYTES as i64),
-        "How much of the log is kept, in files of 8 MiB; the oldest goes first. A transfer takes \
-         some 300 bytes.",
+        "Maximum size of the log, in files of 8 MiB; the oldest is deleted first. A transfer \
+         takes about 300 bytes.",
     )
     .example("256M"),
-    Property::state("written", "Written", COUNT, "Transfers written down since the start."),
+    Property::state("written", "Written", COUNT, "Transfers logged since the start."),
     Property::state(
         "dropped",
         "Dropped",
         COUNT,
-        "Transfers that were not, because they came faster than they could be written, or there \
-         was no space.",
+        "Transfers not logged since the start, because of overload or a full file system.",
     ),
-    Property::state("problem", "Problem", LINE, "Why nothing can be written down now."),
+    Property::state("problem", "Problem", LINE, "Why the log cannot be written."),
     Property::state(
         "recent",
         "Recent",
         Kind::List { of: &LINE, max: TRANSFER_LOG_SHOWN },
-        "The newest transfers since the start, the newest first.",
+        "Recent transfers since the start, newest first.",
     ),
 ])
 .actions(&[Action::new(
     "find",
     "Find",
-    "Shows transfers that have ended, the newest first; all conditions that are given hold.",
+    "Shows finished transfers that match all given conditions, newest first.",
     "The transfers.",
 )
 .reading()
 .parameters(&[
-    Property::setting("protocol", "Protocol", PROTOCOLS, Default::None, "Over this protocol."),
-    Property::setting("direction", "Direction", DIRECTIONS, Default::None, "This way."),
-    Property::setting("outcome", "Outcome", OUTCOMES, Default::None, "That ended so."),
-    Property::setting("user", "User", WORD, Default::None, "By this user.").example("anna"),
-    Property::setting("client", "Client", WORD, Default::None, "From this address.")
+    Property::setting("protocol", "Protocol", PROTOCOLS, Default::None, "Protocol."),
+    Property::setting("direction", "Direction", DIRECTIONS, Default::None, "Direction."),
+    Property::setting("outcome", "Outcome", OUTCOMES, Default::None, "Outcome."),
+    Property::setting("user", "User", WORD, Default::None, "User.").example("anna"),
+    Property::setting("client", "Client", WORD, Default::None, "Client address.")
         .example("192.0.2.7"),
-    Property::setting("share", "Share", WORD, Default::None, "On this share."),
-    Property::setting("since", "Since", Kind::Time, Default::None, "Ended at this time or later."),
-    Property::setting("until", "Until", Kind::Time, Default::None, "Ended before this time."),
+    Property::setting("share", "Share", WORD, Default::None, "Share."),
+    Property::setting(
+        "since",
+        "Since",
+        Kind::Time,
+        Default::None,
+        "End of the transfer at or \
+        after this time.",
+    ),
+    Property::setting(
+        "until",
+        "Until",
+        Kind::Time,
+        Default::None,
+        "End of the transfer before \
+        this time.",
+    ),
     Property::setting(
         "limit",
         "Limit",

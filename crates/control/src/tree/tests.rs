@@ -57,7 +57,7 @@ static NFS: Context = Context::new("nfs", "NFS", "Serves files.", "services")
             Property::secret("word", "Word", LINE, "A secret one."),
         ])]);
 
-static SHARES: Context = Context::new("shares", "Shares", "What is served.", "shares")
+static SHARES: Context = Context::new("shares", "Shares", "Served shares.", "shares")
     .items(&Items::configured("project", "projects", &NAME, 3, &PROJECT).fixed(&["default"]));
 
 const READ_ONLY: Property =

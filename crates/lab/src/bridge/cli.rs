@@ -40,68 +40,68 @@ pub struct BridgeArgs {
 
 #[derive(Debug, Subcommand)]
 enum BridgeCommand {
-    /// Join two networks until it is interrupted
+    /// Run a link between two networks until interrupted
     #[command(after_help = RUN_HELP)]
     Run(Box<RunArgs>),
-    /// Change a bridge that runs, for packets that come from then on
+    /// Change a running link
     #[command(
         after_help = "For example: plimsoll bridge set wan rtt=200ms loss=0.1% back.rate=50Mbit"
     )]
     Set(SetArgs),
-    /// Say how a bridge stands that runs
+    /// Show the status of a running link
     Show(AskArgs),
-    /// End a bridge
+    /// Stop a running link
     Stop(AskArgs),
-    /// Make a key for two hosts, on standard output
+    /// Generate a key for a link between two hosts, on standard output
     Key,
 }
 
-const RUN_HELP: &str = "An END is PLACE[,DEVICE]@ADDRESS/PREFIX with PLACE ns:NAME (a network \
-namespace of `ip netns`), pid:PID (that of a process) or here. For example:
+const RUN_HELP: &str = "An END is PLACE[,DEVICE]@ADDRESS/PREFIX. PLACE is a network namespace: \
+    ns:NAME (as in `ip netns`), pid:PID (that of a process) or here. Examples:
 
   plimsoll bridge run --make-namespaces --between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 \\
     --rtt 100ms --rate 1Gbit --loss 0.1%
   ip netns exec a ping 10.9.0.2
 
-Two hosts, with the same key file on both:
+Between two hosts, with the same key file on both:
 
   here$  plimsoll bridge run --end here@10.9.0.1/24 --listen 0.0.0.0:2160 --key FILE --delay 50ms
   there$ plimsoll bridge run --end here@10.9.0.2/24 --peer here:2160 --key FILE --delay 50ms
 
-It needs root, or a user namespace of one's own: unshare -Urnm. Exit code 3: the bridge was late \
-or starved, figures measured over it mean nothing.";
+Requires root or a user namespace (unshare -Urnm). Exit code 3: the emulator \
+could not keep its schedule; discard measurements made over the link.";
 
 #[derive(Debug, Args)]
 struct RunArgs {
-    /// The first end
+    /// First end
     #[arg(long, value_name = "END", requires = "and", required_unless_present = "end")]
     between: Option<End>,
-    /// The second end
+    /// Second end
     #[arg(long, value_name = "END", requires = "between")]
     and: Option<End>,
-    /// Make the namespaces that are not there, and remove them at the end
+    /// Create missing network namespaces, and remove them at exit
     #[arg(long)]
     make_namespaces: bool,
-    /// Its name; its devices have it, too
+    /// Name of the link and its devices
     #[arg(long, value_name = "NAME", default_value = "wan")]
     name: String,
-    /// Seal everything that crosses it, with AES-256-GCM
+    /// Encrypt all traffic with AES-256-GCM
     #[arg(long)]
     encrypt: bool,
-    /// Largest IP packet, in bytes [default: 1500, between two hosts 1400]
+    /// MTU in bytes [default: 1500, between two hosts 1400]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(576..=65_535))]
     mtu: Option<u32>,
-    /// Where all chance comes from: the same one treats the same packets alike [default: another
-    /// one each time, which is told]
+    /// Random seed; the same seed treats the same packets the same way [default: random, printed at
+    /// start]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How long to run [default: until it is interrupted]
+    /// Run time [default: until interrupted]
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     lasts: Option<Duration>,
-    /// One JSON object to a line: when it is ready, each second, at the end
+    /// Print JSON, one object per line: when ready, every second, and at the end
     #[arg(long)]
     json: bool,
-    /// Where `set`, `show` and `stop` find it [default: by its name]
+    /// Control socket for `set`, `show` and `stop` [default: derived from the name]
     #[arg(long, value_name = "SOCKET")]
     socket: Option<PathBuf>,
     #[command(flatten)]
@@ -112,90 +112,90 @@ struct RunArgs {
 
 /// What the link does.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The link, each way alike")]
+#[command(next_help_heading = "Link properties, both directions")]
 struct LinkArgs {
-    /// Time on the way, one way, as 50ms
+    /// One-way delay, for example 50ms
     #[arg(long, value_name = "TIME", conflicts_with = "rtt")]
     delay: Option<String>,
-    /// Time there and back
+    /// Round-trip time
     #[arg(long, value_name = "TIME")]
     rtt: Option<String>,
-    /// By how much the delay varies, as 5ms or 5ms,normal; order is kept
+    /// Delay variation, for example 5ms or 5ms,normal; packets stay in order
     #[arg(long, value_name = "TIME[,normal]")]
     jitter: Option<String>,
-    /// Bits per second, as 1Gbit or 50Mbit [default: no limit]
+    /// Rate in bits per second, for example 1Gbit or 50Mbit [default: unlimited]
     #[arg(long, value_name = "RATE")]
     rate: Option<String>,
-    /// Bytes that each packet takes on the line beside itself: 38 with Ethernet [default: 0]
+    /// Framing overhead per packet in bytes, 38 for Ethernet [default: 0]
     #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
-    /// Bytes that may wait for the line, as 2M [default: auto, what a round trip holds]
+    /// Queue limit in bytes, for example 2M [default: auto, one bandwidth-delay product]
     #[arg(long, value_name = "BYTES")]
     queue: Option<String>,
-    /// Share of packets that are lost, as 0.1%
+    /// Packet loss, for example 0.1%
     #[arg(long, value_name = "SHARE")]
     loss: Option<String>,
-    /// Packets that are lost in a row, on average
+    /// Mean length of a loss burst, in packets
     #[arg(long, value_name = "N")]
     burst: Option<String>,
-    /// Share of packets that are held back so that later ones overtake them
+    /// Share of packets that are reordered
     #[arg(long, value_name = "SHARE")]
     reorder: Option<String>,
-    /// For how long those are held back [default: 1ms]
+    /// Extra delay of reordered packets [default: 1ms]
     #[arg(long, value_name = "TIME")]
     reorder_by: Option<String>,
-    /// Share of packets that arrive twice
+    /// Share of packets that are duplicated
     #[arg(long, value_name = "SHARE")]
     duplicate: Option<String>,
-    /// Share of packets in which a bit is turned
+    /// Share of packets with a flipped bit
     #[arg(long, value_name = "SHARE")]
     corrupt: Option<String>,
-    /// One way only, as back.loss=1% or forth.rate=10Mbit; may be given several times
+    /// Set one direction only, for example back.loss=1% or forth.rate=10Mbit; repeatable
     #[arg(long = "set", value_name = "WAY.NAME=VALUE")]
     set: Vec<String>,
 }
 
 /// The other half on another host.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Two hosts; each emulates the way that leaves it")]
+#[command(next_help_heading = "Link between two hosts; each host emulates its outgoing direction")]
 struct PairArgs {
-    /// The end on this host
+    /// End on this host
     #[arg(long, value_name = "END", requires = "key", conflicts_with_all = ["between", "encrypt"])]
     end: Option<End>,
-    /// The other host, which must be listening
+    /// Address of the other host, which must be listening
     #[arg(long, value_name = "HOST:PORT", requires = "end", conflicts_with = "listen")]
     peer: Option<String>,
-    /// Where to wait for the other host (UDP)
+    /// Listen address for the other host (UDP)
     #[arg(long, value_name = "ADDRESS:PORT", requires = "end")]
     listen: Option<SocketAddr>,
-    /// File with the key that both have, as `plimsoll bridge key` makes it
+    /// File with the shared key from `plimsoll bridge key`
     #[arg(long, value_name = "FILE", requires = "end")]
     key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct SetArgs {
-    /// What to change, as delay=50ms, rtt=100ms, rate=none, loss=0.1%, back.loss=1%; with --socket
-    /// without the bridge's name before it
+    /// Link name and changes, for example wan delay=50ms rate=none back.loss=1%. Omit the name with
+    /// --socket
     #[arg(value_name = "NAME|CHANGE", required = true)]
     words: Vec<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// The bridge's socket, instead of its name
+    /// Control socket, instead of the name
     #[arg(long, value_name = "SOCKET")]
     socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct AskArgs {
-    /// Its name
+    /// Name of the link
     #[arg(default_value = "wan")]
     name: String,
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Its socket, instead of its name
+    /// Control socket, instead of the name
     #[arg(long, value_name = "SOCKET")]
     socket: Option<PathBuf>,
 }
@@ -242,10 +242,10 @@ fn set(args: SetArgs, run_dir: &Path) -> Outcome {
     let (name, changes) = match (&args.socket, args.words.split_first()) {
         (None, Some((name, changes))) if !name.contains('=') => (name.as_str(), changes),
         (Some(_), _) => ("", &args.words[..]),
-        _ => return Ok(usage(&*Box::<dyn Error>::from("say which bridge: bridge set NAME …"))),
+        _ => return Ok(usage(&*Box::<dyn Error>::from("name the link: bridge set NAME CHANGE…"))),
     };
     if changes.is_empty() {
-        return Ok(usage(&*Box::<dyn Error>::from("say what to change, as delay=50ms")));
+        return Ok(usage(&*Box::<dyn Error>::from("name a change, for example delay=50ms")));
     }
     tell(&args.socket, name, run_dir, &Request::Set(changes.to_vec()), args.json)
 }
@@ -280,7 +280,7 @@ fn key() -> Outcome {
 fn read_key(file: &Path) -> Result<[u8; KEY], Box<dyn Error>> {
     let text = fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     parse_key(text.trim()).ok_or_else(|| {
-        format!("{} is no key: `plimsoll bridge key` makes one", file.display()).into()
+        format!("{} is not a key; create one with `plimsoll bridge key`", file.display()).into()
     })
 }
 
@@ -326,7 +326,7 @@ impl PairArgs {
     fn other(&self) -> Result<Other, Box<dyn Error>> {
         let secret = read_key(self.key.as_deref().ok_or("--key FILE is missing")?)?;
         let Some(peer) = &self.peer else {
-            let listen = self.listen.ok_or("say --peer HOST:PORT or --listen ADDRESS:PORT")?;
+            let listen = self.listen.ok_or("add --peer HOST:PORT or --listen ADDRESS:PORT")?;
             return Ok(Other::Host { listen, call: None, secret });
         };
         let found = peer.to_socket_addrs().map_err(|e| format!("{peer}: {e}"))?.next();
@@ -347,19 +347,23 @@ impl RunArgs {
         let (end, other) = match (self.between, self.and, &self.pair.end) {
             (Some(end), Some(other), None) => {
                 if end.place == other.place {
-                    let why = "both ends are in one network, which needs no bridge: packets \
-                               between its own addresses never leave a machine";
+                    let why = "both ends are in the same network namespace; packets between its \
+                        own addresses never cross a link";
                     return Err(why.into());
                 }
                 (end, Other::End(other))
             }
             (None, None, Some(end)) => (end.clone(), self.pair.other()?),
-            _ => return Err("say --between END --and END, or --end END with another host".into()),
+            _ => {
+                return Err("add --between END --and END, or --end END for a link to another \
+                host"
+                    .into());
+            }
         };
         let pair = matches!(other, Other::Host { .. });
         let mtu = self.mtu.unwrap_or(if pair { MTU_PAIR } else { MTU });
         if pair && mtu > MTU_MAX {
-            return Err(format!("between two hosts packets have {MTU_MAX} bytes at most").into());
+            return Err(format!("the MTU between two hosts is at most {MTU_MAX} bytes").into());
         }
         Ok(Options {
             socket: socket(&self.socket, &self.name, run_dir),
@@ -410,7 +414,7 @@ fn say(status: &Status, json: bool) {
 fn with_hint(error: RunError) -> Box<dyn Error> {
     let text = with_sources(&error);
     let hint = match text.contains("ermission") || text.contains("not permitted") {
-        true => "\n  it needs root, or a user namespace of one's own: unshare -Urnm",
+        true => "\n  this requires root or a user namespace (unshare -Urnm)",
         false => "",
     };
     format!("{text}{hint}").into()

@@ -247,7 +247,10 @@ fn rate(text: &str) -> Result<Option<u64>, ShapeError> {
 fn bytes(text: &str) -> Result<u64, ShapeError> {
     match parse_bytes(text).and_then(|n| u64::try_from(n).ok()) {
         Some(n) => Ok(n),
-        None => wrong(format!("{text:?} is no size: bytes, or a number with K, M or G")),
+        None => wrong(format!(
+            "{text:?} is not a size: expected bytes, or a number with K, M or \
+            G"
+        )),
     }
 }
 

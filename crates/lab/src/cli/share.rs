@@ -15,23 +15,23 @@ pub const USER: &str = "admin";
 
 /// A share of a server of ours.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "A comparison on a share of the server that runs here")]
+#[command(next_help_heading = "Compare protocols on a share of the server on this machine")]
 pub struct ShareArgs {
-    /// Compare all protocols on this share, in place of --target: the server says where each
-    /// listens and which certificate or key it shows
+    /// Compare all protocols on this share, instead of --target; addresses, certificates and host
+    /// keys come from the server
     #[arg(long, value_name = "NAME", conflicts_with = "targets")]
     pub share: Option<String>,
-    /// Who signs in. The password is that of --password-file, else of the environment variable
-    /// PLIMSOLL_LAB_PASSWORD, else asked for
+    /// User to sign in as. The password comes from --password-file, the environment variable
+    /// PLIMSOLL_LAB_PASSWORD, or a prompt
     #[arg(long, value_name = "NAME", requires = "share", default_value = USER)]
     pub user: String,
-    /// File with the password of the user
+    /// File with the user's password
     #[arg(long, value_name = "FILE", requires = "share")]
     pub password_file: Option<PathBuf>,
-    /// Only these protocols, separated by commas: ftp, ftps, sftp, http, https, webdav, webdavs
+    /// Only these protocols, comma-separated: ftp, ftps, sftp, http, https, webdav, webdavs
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "share")]
     pub protocols: Vec<String>,
-    /// The server by its state directory, where several run here
+    /// Server with this state directory, if several run on this machine
     #[arg(long, value_name = "DIR", requires = "share")]
     pub state: Option<PathBuf>,
 }

@@ -16,34 +16,35 @@ use std::process::ExitCode;
 /// Options of `lab sweep`; lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// Redraw figure 5, 6 or 7 of a report of 2011: stop and wait by one, two or four, blocks of
-    /// 64 KB to 512 MB over 0 to 200 ms, scaled to the link's rate
+    /// Reproduce figure 5, 6 or 7 of a report of 2011: stop-and-wait with one, two or four
+    /// connections, blocks of 64 KB to 512 MB, round-trip times of 0 to 200 ms, scaled to the link
+    /// rate
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(5..=7),
           conflicts_with_all = ["carrier", "windows", "instances"])]
     figure: Option<u8>,
-    /// Who carries [default: stream]
+    /// Transport under test [default: stream]
     #[arg(long, value_name = "CARRIER")]
     carrier: Option<Carrier>,
-    /// Times there and back [default: 0,2ms,20ms,200ms]
+    /// Round-trip times, comma-separated [default: 0,2ms,20ms,200ms]
     #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = millis)]
     rtt: Vec<f64>,
-    /// Windows, or blocks of those who wait for each: stop and wait, NFS [default: 64K,256K,1M;
-    /// of dsync 4M]
+    /// Window sizes, or block sizes for stop-and-wait and NFS, comma-separated [default:
+    /// 64K,256K,1M; dsync 4M]
     #[arg(long = "window", value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     windows: Vec<u64>,
-    /// Connections at once [default: 1]
+    /// Numbers of parallel connections, comma-separated [default: 1]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     instances: Vec<u32>,
-    /// Whether what crosses the link is sealed with AES-256-GCM [default: off, for a figure off,on]
+    /// Encrypt the link with AES-256-GCM [default: off; with --figure off,on]
     #[arg(long, value_name = "off,on", value_delimiter = ',')]
     encrypt: Vec<Switch>,
-    /// Congestion controls, as the kernel names them [default: reno]
+    /// Congestion control algorithms (kernel names), comma-separated [default: reno]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     congestion: Vec<String>,
-    /// The link's rate
+    /// Link rate
     #[arg(long, value_name = "RATE", default_value = "100Mbit")]
     rate: String,
-    /// Good samples of each point [default: 3]
+    /// Valid samples per point [default: 3]
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Where results go
@@ -69,7 +70,12 @@ fn millis(text: &str) -> Result<f64, String> {
 
 fn size(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).and_then(|n| u64::try_from(n).ok());
-    bytes.ok_or_else(|| format!("{text:?} is no size: bytes, or a number with K, M or G"))
+    bytes.ok_or_else(|| {
+        format!(
+            "{text:?} is not a size: expected bytes, or a number with K, M or \
+        G"
+        )
+    })
 }
 
 impl SweepArgs {
@@ -78,7 +84,7 @@ impl SweepArgs {
         let told = |e: bridge::shape::ShapeError| PlanError(e.to_string());
         shapes.change(&[format!("rate={}", self.rate)]).map_err(told)?;
         let rate = shapes.forth.rate;
-        let rate = rate.ok_or(PlanError("a sweep needs a link with a rate".to_owned()))?;
+        let rate = rate.ok_or(PlanError("a sweep needs a link rate".to_owned()))?;
         let figure = Plan::figure(self.figure.unwrap_or(5), rate);
         let mut plan = figure.ok_or(PlanError("the figures are 5, 6 and 7".to_owned()))?;
         if self.figure.is_none() {
@@ -118,7 +124,7 @@ pub fn sweep(args: &SweepArgs, words: Vec<String>) -> Result<ExitCode, Box<dyn E
         }
     };
     if !bridge::is_root() {
-        return Err("a sweep makes network namespaces and joins them, which needs root".into());
+        return Err("a sweep creates network namespaces, which needs root".into());
     }
     let all = plan.points().len() * plan.repeats as usize;
     let mut kept = Ok(());

@@ -57,7 +57,7 @@ pub use crate::exec::Span;
 pub struct Files {
     /// Which one.
     pub service: Service,
-    /// What is served.
+    /// Served shares.
     pub shares: Arc<Shares>,
     /// The table of all protocols.
     pub locks: Arc<LockTable>,

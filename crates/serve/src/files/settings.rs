@@ -26,10 +26,10 @@ pub enum LoginRoot {
 /// `umask`, in octal.
 pub const UMASK: Property = Property::setting(
     "umask",
-    "Mask of new files",
+    "Umask",
     Kind::Text { max: 4, shape: Shape::Name },
     Unset::Text("022"),
-    "Permissions that new files and directories do not get, in octal.",
+    "Umask of new files and directories, in octal.",
 )
 .example("027");
 
@@ -38,11 +38,12 @@ pub const UPLOADS: Property = Property::setting(
     "uploads",
     "Uploads",
     Kind::Choice(&[
-        ("whole", "A file has its name when all of it is there."),
-        ("in-place", "It is there under its name as far as it has come."),
+        ("whole", "The file appears under its name when the upload is complete (atomic)."),
+        ("in-place", "The file is written in place and visible while it grows."),
     ]),
     Unset::Text("whole"),
-    "What others see of a file while it is uploaded. Who resumes or appends writes in place.",
+    "How uploads become visible to others. Resumed and appended uploads are always written in \
+     place.",
 );
 
 /// `login_root`: [`LoginRoot`].
@@ -50,9 +51,9 @@ pub const LOGIN_ROOT: Property = Property::setting(
     "login_root",
     "Login root",
     Kind::Choice(&[
-        ("shares", "The list of shares; the user begins in his home."),
-        ("home", "His home and what is below it; without one he cannot sign in."),
+        ("shares", "The list of shares; the session starts in the user's home directory."),
+        ("home", "The user's home directory only; users without one cannot sign in."),
     ]),
     Unset::Text("shares"),
-    "What a user sees as /.",
+    "Directory that users see as /.",
 );

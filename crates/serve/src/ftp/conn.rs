@@ -202,7 +202,7 @@ impl Conn {
                 Ok(line) => return line,
                 Err(_) => {
                     self.session.core.engine.budgets.give_up();
-                    Answer::of(421, "Nothing came for too long.")
+                    Answer::of(421, "Idle timeout: no command received.")
                 }
             },
             _ = self.ending.wait_for(|end| *end) => ENDING,

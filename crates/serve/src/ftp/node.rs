@@ -11,7 +11,7 @@ const LINE: Kind = Kind::Text { max: 256, shape: Shape::Line };
 pub static NODE: Context = Context::new(
     "ftp",
     "FTP",
-    "Serves shares over FTP and FTPS, to users by their passwords.",
+    "Serves shares over FTP and FTPS. Users sign in with a password.",
     "services",
 )
 .statistics(&["ftp.ops[op]", "ftp.bytes[client]"])
@@ -21,19 +21,19 @@ pub static NODE: Context = Context::new(
         "tls",
         "TLS for commands",
         Kind::Choice(&[
-            ("off", "It is not offered; passwords can be read on the way."),
-            ("offered", "Who asks for it gets it (AUTH TLS)."),
-            ("required", "Nobody signs in without it."),
+            ("off", "Not offered; passwords are sent in clear text."),
+            ("offered", "Offered to clients that request it (AUTH TLS)."),
+            ("required", "Required before sign-in."),
         ]),
         Default::Text("offered"),
-        "Whether clients may or must encrypt what they say and are told.",
+        "TLS on the control connection.",
     ),
     Property::setting(
         "protect_data",
         "Protect data",
         Kind::Bool,
         Default::Bool(false),
-        "Whether files and listings must be encrypted as well (PROT P).",
+        "Whether data connections must be encrypted (PROT P).",
     ),
     Property::setting(
         "session_reuse",
@@ -41,14 +41,14 @@ pub static NODE: Context = Context::new(
         Kind::Bool,
         Default::Bool(false),
         "Whether an encrypted data connection must resume the TLS session of its control \
-         connection, so that nobody else can take it. Some clients cannot.",
+         connection. This prevents connection theft; some clients do not support it.",
     ),
     Property::setting(
         "implicit",
         "Implicit TLS",
         Kind::Bool,
         Default::Bool(true),
-        "Whether there is a second port (990) at which TLS comes first.",
+        "Whether to listen on port 990 for implicit TLS.",
     )
     .at_service_restart(),
     Property::setting(
@@ -56,8 +56,7 @@ pub static NODE: Context = Context::new(
         "Passive ports",
         LINE,
         Default::None,
-        "Ports that data connections are opened at, FIRST-LAST, for firewalls between. Without it: \
-         any.",
+        "Port range for passive data connections, FIRST-LAST, for firewalls. Not set: any port.",
     )
     .example("30000-30999"),
     Property::setting(
@@ -65,32 +64,31 @@ pub static NODE: Context = Context::new(
         "Masquerade address",
         Kind::Text { max: 15, shape: Shape::Address },
         Default::None,
-        "The IPv4 address that clients are told to open data connections to, where they reach this \
-         machine by another one than its own.",
+        "IPv4 address announced for passive data connections, for servers behind NAT.",
     )
     .example("192.0.2.7"),
     Property::setting(
         "connections_max",
-        "Connections at most",
+        "Maximum connections",
         Kind::Integer { min: 1, max: FTP_CONNECTIONS_MAX as i64 },
         Default::Integer(FTP_CONNECTIONS_MAX as i64),
-        "How many clients may be connected at once.",
+        "Maximum number of connected clients.",
     )
     .example("100"),
     Property::setting(
         "per_address_max",
-        "Connections of one address",
+        "Connections per address",
         Kind::Integer { min: 1, max: FTP_CONNECTIONS_MAX as i64 },
         Default::Integer(FTP_PER_ADDRESS_MAX as i64),
-        "How many connections one address may have at once.",
+        "Maximum number of connections per address.",
     )
     .example("20"),
     Property::setting(
         "attempts_max",
-        "Sign-ins tried",
+        "Sign-in attempts",
         Kind::Integer { min: 1, max: 100 },
         Default::Integer(FTP_ATTEMPTS_MAX as i64),
-        "Wrong passwords after which a connection is closed.",
+        "Failed sign-ins after which a connection is closed.",
     )
     .example("5"),
     Property::setting(
@@ -98,7 +96,7 @@ pub static NODE: Context = Context::new(
         "Idle",
         Kind::Seconds { min: 10, max: 86_400 },
         Default::Integer(FTP_IDLE.as_secs() as i64),
-        "Time without a command after which a connection is closed.",
+        "Idle timeout of the control connection.",
     )
     .unit("s")
     .example("120"),
@@ -110,14 +108,14 @@ pub static NODE: Context = Context::new(
         "Anonymous",
         Kind::Bool,
         Default::Bool(false),
-        "Whether anonymous and ftp are let in with any password, as nobody (65534).",
+        "Whether to accept the users anonymous and ftp with any password, as nobody (65534).",
     ),
     Property::setting(
         "greeting",
         "Greeting",
         LINE,
         Default::Text("Plimsoll"),
-        "What is said to those who connect.",
+        "Greeting for connecting clients.",
     )
     .example("Files of the lab"),
     service::CERTIFICATE,

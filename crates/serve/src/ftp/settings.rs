@@ -16,7 +16,7 @@ pub enum TlsUse {
     /// Who asks for it gets it.
     #[default]
     Offered,
-    /// Nobody signs in without it.
+    /// Required before sign-in.
     Required,
 }
 
@@ -42,7 +42,7 @@ pub struct Settings {
     pub per_address_max: usize,
     /// Wrong passwords until a connection is closed.
     pub attempts_max: u32,
-    /// Time without a command after which a connection is closed.
+    /// Idle timeout of the control connection.
     pub idle: Duration,
     /// Permission bits that new files and directories do not get.
     pub umask: u32,

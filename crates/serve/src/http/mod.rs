@@ -81,7 +81,7 @@ pub struct Settings {
     pub secure_port: u16,
     /// Who must sign in.
     pub sign_in: SignIn,
-    /// Whether passwords are taken without TLS, where anybody on the way can read them.
+    /// Whether to accept passwords without TLS. They are then sent in clear text.
     pub basic_over_plain: bool,
     /// Whether directories are listed.
     pub listing: bool,

@@ -9,7 +9,7 @@ use crate::files::settings::UMASK;
 pub static NODE: Context = Context::new(
     "http",
     "HTTP",
-    "Serves shares over HTTP and HTTPS, to browsers, programs and WebDAV clients.",
+    "Serves shares over HTTP and HTTPS to browsers, programs and WebDAV clients.",
     "services",
 )
 .statistics(&["http.ops[op]", "http.bytes[client]"])
@@ -19,31 +19,32 @@ pub static NODE: Context = Context::new(
         "plain",
         "Without TLS",
         Kind::Choice(&[
-            ("serve", "It serves as the one with TLS does."),
-            ("redirect", "It sends clients to the one with TLS."),
-            ("off", "There is none."),
+            ("serve", "Serves files, like the TLS port."),
+            ("redirect", "Redirects clients to the TLS port."),
+            ("off", "Closed."),
         ]),
         Default::Text("redirect"),
-        "What the port without TLS does. To open or close it takes a restart of the service.",
+        "Behaviour of the port without TLS. Opening or closing it requires a restart of the \
+         service.",
     )
     .at_service_restart(),
     Property::setting(
         "sign_in",
         "Sign-in",
         Kind::Choice(&[
-            ("required", "Everybody signs in."),
-            ("optional", "Who does not acts as nobody (65534)."),
-            ("none", "Everybody acts as nobody (65534)."),
+            ("required", "Sign-in is required."),
+            ("optional", "Clients that do not sign in act as nobody (65534)."),
+            ("none", "No sign-in; all clients act as nobody (65534)."),
         ]),
         Default::Text("required"),
-        "Who must sign in.",
+        "Whether clients must sign in.",
     ),
     Property::setting(
         "basic_over_plain",
         "Passwords without TLS",
         Kind::Bool,
         Default::Bool(false),
-        "Whether passwords are taken without TLS, where anybody on the way can read them.",
+        "Whether to accept passwords without TLS. They are then sent in clear text.",
     ),
     Property::setting(
         "listing",
@@ -64,14 +65,14 @@ pub static NODE: Context = Context::new(
         "Uploads in parts",
         Kind::Bool,
         Default::Bool(true),
-        "Whether browsers may upload in parts, and go on after a broken connection.",
+        "Whether browsers may upload in parts and resume after a broken connection.",
     ),
     Property::setting(
         "idle",
         "Idle",
         Kind::Seconds { min: 5, max: 86_400 },
         Default::Integer(120),
-        "How long a connection may ask for nothing until it is closed.",
+        "Idle timeout of a connection.",
     )
     .unit("s")
     .example("60"),
@@ -80,16 +81,16 @@ pub static NODE: Context = Context::new(
         "Idle sessions",
         Kind::Seconds { min: 60, max: 30 * 86_400 },
         Default::Integer(HTTP_SESSION_IDLE.as_secs() as i64),
-        "How long a browser stays signed in that asks for nothing.",
+        "Idle timeout of a browser session.",
     )
     .unit("s")
     .example("3600"),
     UMASK,
     Property::state(
         "locks",
-        "Locks of WebDAV",
+        "WebDAV locks",
         Kind::Integer { min: 0, max: i64::MAX },
-        "Locks that clients hold now (`plimsoll http locks` lists them).",
+        "Current WebDAV locks; list them with `plimsoll http locks`.",
     ),
     service::CERTIFICATE,
     service::CERTIFICATE_SHOWN,

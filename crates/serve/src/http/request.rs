@@ -17,7 +17,7 @@ pub enum BodyError {
     /// Its framing makes no sense: the peer's fault.
     #[error("the body is malformed")]
     Malformed,
-    /// Nothing came for too long.
+    /// Idle timeout: no command received.
     #[error("the body did not come in time")]
     TooSlow,
     /// The peer went away in the middle of it.

@@ -7,7 +7,7 @@ static LINE: Kind = Kind::Text { max: 2 * ISCSI_NAME_MAX, shape: Shape::Line };
 
 /// `/configuration/services/iscsi`.
 pub static NODE: Context =
-    Context::new("iscsi", "iSCSI", "Serves logical units to initiators of iSCSI.", "services")
+    Context::new("iscsi", "iSCSI", "Serves logical units to iSCSI initiators.", "services")
         .statistics(&["iscsi.ops[op]", "iscsi.bytes[client]"])
         .actions(&[service::RESTART])
         .properties(::base::service_properties![
@@ -15,18 +15,18 @@ pub static NODE: Context =
                 "target",
                 "Target",
                 Kind::Text { max: ISCSI_NAME_MAX, shape: Shape::Line },
-                "The iSCSI name of the target.",
+                "iSCSI qualified name (IQN) of the target.",
             ),
             Property::state(
                 "luns",
                 "Logical units",
                 Kind::List { of: &LINE, max: ::base::limits::LUNS_MAX },
-                "Logical units: number, name, size, and whether a flush has failed.",
+                "Logical units: LUN, name, size, and failed flushes.",
             ),
             Property::state(
                 "sessions",
                 "Sessions",
                 Kind::List { of: &LINE, max: ISCSI_SESSIONS_MAX },
-                "Initiators that are logged in, each with its address.",
+                "Logged-in initiators with their addresses.",
             ),
         ]);

@@ -21,8 +21,8 @@ pub static NODE: Context = Context::new(
         "Lease",
         Kind::Seconds { min: 1, max: 3_600 },
         Default::Integer(90),
-        "How long an NFSv4 client may be silent before others may take what it holds; as long \
-         after a start clients may reclaim.",
+        "NFSv4 lease time. State of a client that does not renew its lease may be revoked. Also \
+         the length of the grace period after a start.",
     )
     .unit("s")
     .example("60")
@@ -32,8 +32,8 @@ pub static NODE: Context = Context::new(
         "Delegations",
         Kind::Bool,
         Default::Bool(true),
-        "Whether NFSv4 clients may be told that nobody else changes a file, so that they need not \
-         ask; they are called back when somebody does.",
+        "Whether to grant delegations to NFSv4 clients. A delegation is recalled when another \
+         client or a local program changes the file.",
     )
     .at_service_restart(),
     Property::setting(
@@ -41,8 +41,8 @@ pub static NODE: Context = Context::new(
         "Domain of owners",
         Kind::Text { max: 253, shape: Shape::Domain },
         Default::None,
-        "Owners of files are names in this domain for NFSv4 clients (user@domain), as /etc/passwd \
-         and /etc/group have them. Without it they are numbers.",
+        "NFSv4 ID-mapping domain. Owners are sent as user@domain, from /etc/passwd and \
+         /etc/group; without it, as numbers.",
     )
     .example("example.org"),
     Property::setting(
@@ -50,17 +50,16 @@ pub static NODE: Context = Context::new(
         "Port mapper",
         Kind::Bool,
         Default::Bool(true),
-        "Whether the port mapper runs, where NFSv3 clients look for locks; without it they mount \
-         with nolock.",
+        "Whether to run the port mapper, which NFSv3 clients need for locks; without it they \
+         mount with nolock.",
     ),
     Property::setting(
         "certificate",
         "Certificate",
         Kind::Text { max: 64, shape: Shape::Name },
         Default::None,
-        "Which certificate of the configuration is shown to clients that ask for TLS. Without it \
-         the files are, and without those what the administration shows; also as long as it cannot \
-         be used.",
+        "Certificate for TLS, by name. If it is not set or not valid, tls_certificate is used, \
+         and without that the certificate of the administration service.",
     )
     .items_of("/configuration/certificates")
     .example("office"),
@@ -68,21 +67,20 @@ pub static NODE: Context = Context::new(
         "certificate_shown",
         "Certificate shown",
         LINE,
-        "What is shown to clients that ask for TLS: the name of a certificate, or a file.",
+        "TLS certificate in use: a name or a file.",
     ),
     Property::state(
         "certificate_problem",
         "Problem with the certificate",
         LINE,
-        "Why it is not the one that is named.",
+        "Why the configured certificate is not in use.",
     ),
     Property::setting(
         "tls_certificate",
         "TLS certificate",
         FILE,
         Default::None,
-        "A file with the certificate for clients that ask for TLS, and those between it and a \
-         root; PEM. It is shown if certificate is not set.",
+        "File with the certificate chain for TLS (PEM). Used if certificate is not set.",
     )
     .example("/etc/ssl/nas.pem"),
     Property::setting(
@@ -90,16 +88,16 @@ pub static NODE: Context = Context::new(
         "TLS key",
         FILE,
         Default::None,
-        "A file with the certificate's private key; PEM.",
+        "File with the private key of tls_certificate (PEM).",
     )
     .example("/etc/ssl/private/nas.key"),
     Property::setting(
         "tls_client_ca",
-        "Authorities of clients",
+        "Client CAs",
         FILE,
         Default::None,
-        "A file with the authorities whose certificates clients may show; a share asks for one \
-         with xprtsec=mtls in its rules. PEM.",
+        "File with the CA certificates accepted for client certificates (PEM). An export rule \
+         with xprtsec=mtls requires a client certificate.",
     )
     .example("/etc/ssl/clients.pem"),
 ]);

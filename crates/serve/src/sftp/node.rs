@@ -15,8 +15,8 @@ static SENTENCE: Kind = Kind::Text { max: 4 * SSH_MISMATCH_BYTES_MAX, shape: Sha
 pub static NODE: Context = Context::new(
     "sftp",
     "SFTP",
-    "Serves shares over SFTP, and to `plimsoll dsync`, to users by their passwords, keys and \
-     certificates. There is no shell and no forwarding.",
+    "Serves shares over SFTP and to `plimsoll dsync`. Users sign in with a password, key or \
+     certificate. No shell, no forwarding.",
     "services",
 )
 .statistics(&["sftp.ops[op]", "sftp.bytes[client]", "dsync.bytes[client]"])
@@ -34,17 +34,15 @@ pub static NODE: Context = Context::new(
         "Keys",
         Kind::Bool,
         Default::Bool(true),
-        "Whether users may sign in with their public keys, and with certificates of trusted \
-         authorities.",
+        "Whether users may sign in with public keys and with certificates of trusted CAs.",
     ),
     Property::setting(
         "authorities",
         "Trusted authorities",
         Kind::List { of: &AUTHORITY, max: SFTP_AUTHORITIES_MAX },
         Default::List(&[]),
-        "Keys whose certificates let the users in who are named in them (TrustedUserCAKeys of \
-         OpenSSH), each a line of authorized_keys without options. Only who may change everything \
-         may set them.",
+        "Trusted CA keys for user certificates (TrustedUserCAKeys of OpenSSH), each a line of \
+         authorized_keys without options. Setting them requires the permission *.",
     )
     .guarded(),
     Property::setting(
@@ -53,52 +51,46 @@ pub static NODE: Context = Context::new(
         Kind::Choice(&[
             (
                 "compatible",
-                "What clients of supported distributions have, such as curl of Debian 12."
+                "Algorithms needed by clients of supported distributions, such as curl of Debian \
+                 12."
             ),
-            ("modern", "Without MACs that are made before encryption (hmac-sha2-256, -512)."),
+            ("modern", "Excludes encrypt-and-MAC algorithms (hmac-sha2-256, -512 without -etm)."),
         ]),
         Default::Text("compatible"),
-        "What connections may be protected with.",
+        "Permitted SSH algorithms.",
     ),
     Property::setting(
         "dsync",
         "dsync",
         Kind::Bool,
         Default::Bool(true),
-        "Whether users may synchronise directories of shares with `plimsoll dsync`, with what \
-         this service and the shares grant them.",
+        "Whether to accept `plimsoll dsync`, with the users' permissions on the shares.",
     ),
     Property::setting(
         "dsync_ports",
-        "Ports of dsync",
+        "Ports for dsync",
         LINE,
         Default::None,
-        "Ports that streams for the data of dsync are opened at, FIRST-LAST, for firewalls \
-         between; who synchronises has no say in it. Without it: any.",
+        "Port range for dsync data streams, FIRST-LAST, for firewalls; clients cannot override \
+         it. Not set: any port.",
     )
     .example("31000-31999"),
     UMASK,
     UPLOADS,
     LOGIN_ROOT,
-    Property::setting(
-        "banner",
-        "Banner",
-        LINE,
-        Default::None,
-        "What is shown to those who connect, before they sign in.",
-    )
-    .example("Files of the lab"),
+    Property::setting("banner", "Banner", LINE, Default::None, "Banner shown before sign-in.",)
+        .example("Files of the lab"),
     Property::state(
         "host_keys",
         "Host keys",
         Kind::List { of: &LINE, max: 4 },
-        "Fingerprints of the server's keys: what clients show at their first connection.",
+        "Fingerprints of the server's host keys, as clients show them at the first connection.",
     ),
     Property::state(
         "mismatches",
         "Clients without a common algorithm",
         Kind::List { of: &SENTENCE, max: SSH_MISMATCHES_KEPT },
-        "Who could not connect because client and service have no algorithm in common, what it \
-         offers, and which setting permits that; the newest last.",
+        "Clients without a common algorithm: what they offer, and the setting that permits it; \
+         most recent last.",
     ),
 ]);

@@ -12,86 +12,92 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use crate::streams::connect::Wish;
 
 /// What stands behind the options.
-const AFTER_HELP: &str = "SOURCE and DESTINATION are directories: of this machine, or one of \
-    them [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH, or on a share of a server that serves \
-    SFTP: dsync://[USER@]HOST[:PORT]/SHARE/PATH (port 218 unless said). What is in SOURCE is in \
-    DESTINATION afterwards, with owners, modes, times, links, holes, extended attributes and \
-    access control lists. A PATH that does not begin with / begins in the user's home.\n\nExit \
-    codes: 0 done, 1 failed, 2 wrong usage, 3 done but for what was listed as failed.";
+const AFTER_HELP: &str = "Examples:\n\n  plimsoll dsync /srv/lab /mnt/copy                    \
+     on this machine\n  plimsoll dsync /srv/lab backup:/srv/lab               to another machine, \
+     over ssh\n  plimsoll dsync /srv/lab dsync://anna@nas/lab/copy     to a share of a Plimsoll \
+     server\n\nSOURCE and DESTINATION are directories. One of them may be remote: \
+     [USER@]HOST:PATH or ssh://[USER@]HOST[:PORT]/PATH over ssh, or \
+     dsync://[USER@]HOST[:PORT]/SHARE/PATH on a share of a server with SFTP enabled (default port \
+     218). Afterwards DESTINATION has the content of SOURCE, with owners, modes, times, links, \
+     holes, extended attributes and ACLs. A relative PATH starts in the user's home \
+     directory.\n\nExit codes: 0 success, 1 failure, 2 usage error, 3 completed except for the \
+     entries listed as failed.";
 
 /// Options of `dsync`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DsyncArgs {
-    /// Directory that is read
+    /// Directory to read
     #[arg(required_unless_present = "answer")]
     pub source: Option<OsString>,
-    /// Directory that becomes the same; made if it is missing
+    /// Directory to update; created if it does not exist
     #[arg(required_unless_present = "answer")]
     pub destination: Option<OsString>,
-    /// Take away what the source does not have, where it was listed without an error
+    /// Delete destination entries that the source does not have; directories that could not be
+    /// listed completely are left alone
     #[arg(long)]
     pub delete: bool,
-    /// Compare files by BLAKE3 of their content, not by size and time
+    /// Compare files by BLAKE3 checksum instead of size and modification time
     #[arg(short = 'c', long)]
     pub checksum: bool,
-    /// Keep in FILE, for the next run of the same two directories, what files here looked like and
-    /// their BLAKE3: with -c what has not changed since is not read again, and it is told what
-    /// somebody else has changed at a destination here
+    /// Store sizes, times and BLAKE3 checksums of local files in FILE for the next run of the same
+    /// two directories. With -c, unchanged files are not read again, and changes made at a local
+    /// destination by others are reported
     #[arg(long, value_name = "FILE")]
     pub index: Option<PathBuf>,
-    /// Change nothing; print what would be done
+    /// Dry run: print what would change
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// What is carried, and what is not.
     #[command(flatten)]
     pub rules: RuleArgs,
-    /// Most bytes per second, for example 10MB/s or 1.5MiB/s
+    /// Bandwidth limit, for example 10MB/s or 1.5MiB/s
     #[arg(long, value_name = "RATE")]
     pub bandwidth: Option<String>,
-    /// Never compress; else what shrinks is compressed while the link is what limits
+    /// Never compress. By default, compressible data is compressed while the network is the
+    /// bottleneck
     #[arg(long)]
     pub no_compress: bool,
-    /// Streams for data beside ssh: auto for as many as bring something, 0 for none
+    /// Data streams in parallel to ssh. auto: add streams while throughput grows; 0: none
     #[arg(long, value_name = "NUMBER", default_value = "auto", value_parser = streams)]
     pub streams: Wish,
-    /// Ports of HOST that such streams may come to, for example 7000-7010 [default: any]
+    /// Port range on HOST for data streams, for example 7000-7010 [default: any]
     #[arg(long, value_name = "LOW-HIGH", value_parser = ports)]
     pub data_port: Option<(u16, u16)>,
-    /// Begin again where the run was when its connection breaks, so many times in a row in which
-    /// nothing more was carried; after 1 s, then 2 s, 4 s and so on, one minute at most
+    /// If the connection breaks, resume; give up after TIMES consecutive attempts without progress.
+    /// The delay doubles from 1 s up to one minute
     #[arg(long, value_name = "TIMES", default_value_t = 0)]
     pub retry: u32,
-    /// Do not keep owner and group; they are kept where the destination is written by root
+    /// Do not preserve owner and group (preserving them needs root at the destination)
     #[arg(long)]
     pub no_owner: bool,
-    /// Keep owner and group by number; else by name, where the destination has that name
+    /// Preserve owner and group by number instead of by name
     #[arg(long)]
     pub numeric_ids: bool,
-    /// Do not keep extended attributes and access control lists
+    /// Do not preserve extended attributes and ACLs
     #[arg(long)]
     pub no_xattrs: bool,
-    /// Do not make device nodes; each that is skipped is named and counted
+    /// Skip device nodes; each one is listed and counted
     #[arg(long)]
     pub no_devices: bool,
-    /// Do not keep set-user-id, set-group-id and capabilities of files; each file that had some is
-    /// named and counted
+    /// Drop set-user-id, set-group-id and file capabilities; each affected file is listed and
+    /// counted
     #[arg(long)]
     pub no_set_id: bool,
-    /// Write what changed into files of 64 KiB and more where they lie; a run that breaks off, or a
-    /// crash, leaves a mixture of old and new under the file's name
+    /// Update files of 64 KiB and more in place. An interrupted run or a crash leaves a mixture of
+    /// old and new data in the file
     #[arg(long)]
     pub in_place: bool,
-    /// Print each thing that is done
+    /// Print each change
     #[arg(short = 'v', long)]
     pub verbose: bool,
-    /// Print events as JSON, one to a line, with the sums as the last
+    /// Print events as JSON, one per line; the last one has the totals
     #[arg(long)]
     pub json: bool,
-    /// Program that reaches HOST, with its options
+    /// Remote shell command, with options
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub rsh: String,
-    /// Plimsoll on HOST, as the shell there takes it
+    /// Command that starts plimsoll on HOST
     #[arg(long, value_name = "COMMAND", default_value = "plimsoll")]
     pub remote_program: String,
     /// Be the side that answers, over standard input and output
@@ -106,7 +112,7 @@ fn streams(text: &str) -> Result<Wish, String> {
     }
     let most = DSYNC_STREAMS_MAX;
     let number = text.parse().ok().filter(|number| *number <= most);
-    number.map(Wish::Fixed).ok_or_else(|| format!("auto, or a number up to {most}"))
+    number.map(Wish::Fixed).ok_or_else(|| format!("expected auto, or a number up to {most}"))
 }
 
 /// A port, or the lowest and the highest.
@@ -114,7 +120,7 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     match (low.parse(), high.parse()) {
         (Ok(low), Ok(high)) if 0 < low && low <= high => Ok((low, high)),
-        _ => Err("a port, or two as in 7000-7010".to_owned()),
+        _ => Err("expected a port, or a range as 7000-7010".to_owned()),
     }
 }
 
@@ -132,15 +138,14 @@ pub enum RuleArg {
 /// Rules as they were given, each with its number over all options: the first that fits decides.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RuleArgs {
-    /// Carry what fits, whatever later rules say
+    /// Include matching entries, overriding later rules
     #[arg(long, value_name = "PATTERN", value_parser = numbered())]
     include: Vec<(usize, OsString)>,
-    /// Leave out what fits, at both sides, in rsync's patterns: /a from the top, a/ directories
-    /// only, * within a name, ** across names; the first rule that fits decides
+    /// Exclude matching entries on both sides; rsync patterns: /a anchored at the top, a/
+    /// directories only, * within a name, ** across names. The first matching rule applies
     #[arg(long, value_name = "PATTERN", value_parser = numbered())]
     exclude: Vec<(usize, OsString)>,
-    /// Leave out what fits a pattern of a file, one to a line; lines that begin with # or ; are
-    /// none
+    /// Read exclude patterns from FILE, one per line; lines starting with # or ; are comments
     #[arg(long, value_name = "FILE", value_parser = numbered())]
     exclude_from: Vec<(usize, OsString)>,
 }

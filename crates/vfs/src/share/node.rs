@@ -12,7 +12,7 @@ pub const DEFAULT_PROJECT: &str = "default";
 pub static NODE: Context = Context::new(
     "shares",
     "Shares",
-    "The directories that clients can mount, sorted into projects.",
+    "Directories served to clients, grouped into projects.",
     SCOPE,
 )
 .items(&PROJECTS);
@@ -28,8 +28,7 @@ static PROJECT_NAME: Kind = Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Name
 static PROJECT: Context = Context::new(
     "project",
     "Project",
-    "Shares that belong together. What is set here holds for each of them that does not say \
-     otherwise.",
+    "A group of shares. Shares inherit the settings of their project unless they override them.",
     SCOPE,
 )
 .properties(&PROJECT_PROPERTIES)
@@ -49,9 +48,9 @@ static SHARE_NAME: Kind = Kind::Text { max: SHARE_NAME_MAX, shape: Shape::Line }
 static SHARE: Context = Context::new(
     "share",
     "Share",
-    "A directory of this machine that clients mount as /export/NAME. To destroy a share is to stop \
-     serving it: its clients get stale handles, its files stay where they are. A share that is \
-     renamed must be mounted anew under its new name.",
+    "A directory served to clients as /export/NAME. Destroying a share stops serving it; the \
+     files are kept, and NFS clients get stale handles. After a rename, clients must mount the \
+     new name.",
     SCOPE,
 )
 .properties(&SHARE_PROPERTIES)
@@ -67,44 +66,43 @@ const OWN: [Property; 6] = [
         "Directory",
         PATH,
         Default::None,
-        "What is served. Directories of shares may lie within one another; the state directory of \
-         the server may not hold one.",
+        "Directory to serve. Shares may be nested; a share cannot be inside the state directory.",
     )
     .at_create()
     .required()
     .example("/srv/projects"),
     Property::setting(
         "make_directory",
-        "Make the directory",
+        "Create directory",
         Kind::Bool,
         Default::Bool(false),
-        "Makes the directory with the share if there is none; what is above it must be there.",
+        "Create the directory if it does not exist; its parent must exist.",
     )
     .at_create(),
     Property::setting(
         "root_owner",
-        "Owner of the root",
+        "Owner of the directory",
         ID,
         Default::None,
-        "Number of the user to whom the directory is given when the share is made.",
+        "Owner (uid) to set on the directory when the share is created.",
     )
     .at_create()
     .example("1000"),
     Property::setting(
         "root_group",
-        "Group of the root",
+        "Group of the directory",
         ID,
         Default::None,
-        "Number of the group to which the directory is given when the share is made.",
+        "Group (gid) to set on the directory when the share is created.",
     )
     .at_create()
     .example("100"),
     Property::setting(
         "root_mode",
-        "Mode of the root",
+        "Mode of the directory",
         Kind::Text { max: 4, shape: Shape::Name },
         Default::None,
-        "Permissions that the directory gets when the share is made, in octal.",
+        "Mode to set on the directory when the share is created, in octal.",
     )
     .at_create()
     .example("2775"),
@@ -116,25 +114,32 @@ const STATES: [Property; 8] = [
     Property::state(
         "state",
         "State",
-        Kind::Choice(&[("online", "Clients can use it."), ("offline", "It cannot be served.")]),
-        "Whether it is served.",
+        Kind::Choice(&[
+            ("online", "Available to clients."),
+            (
+                "offline",
+                "Not available; see \
+            reason.",
+            ),
+        ]),
+        "State of the share.",
     ),
-    Property::state("reason", "Reason", LINE, "Why it is offline."),
-    Property::state("export_path", "Export path", LINE, "What clients mount."),
+    Property::state("reason", "Reason", LINE, "Why the share is offline."),
+    Property::state("export_path", "Export path", LINE, "Path that NFS clients mount."),
     Property::state(
         "mount",
         "Mount",
         COMMANDS,
-        "Commands that mount it or open it, for each service that serves it.",
+        "Mount commands and URLs, one or more per service.",
     ),
-    Property::state("total", "Size", BYTES, "Size of the file system that it lies on."),
-    Property::state("available", "Available", BYTES, "What clients can still write on it."),
-    Property::state("used", "Used", BYTES, "What is taken of the file system that it lies on."),
+    Property::state("total", "Size", BYTES, "Size of the file system."),
+    Property::state("available", "Available", BYTES, "Space available to clients."),
+    Property::state("used", "Used", BYTES, "Space used on the file system."),
     Property::state(
         "holders",
         "Holders",
         Kind::List { of: &LINE, max: 10_000 },
-        "Addresses of clients that have files of it open, locked or delegated.",
+        "Addresses of clients with open, locked or delegated files.",
     ),
 ];
 
@@ -150,7 +155,7 @@ const fn read_only(default: Default) -> Property {
         "Read only",
         Kind::Bool,
         default,
-        "Refuses every change by clients, whatever else says that they may.",
+        "Rejects all changes by clients, overriding all other settings.",
     )
 }
 
@@ -176,12 +181,12 @@ const fn mode_of(service: Service, default: Default) -> Property {
         service.id(),
         service.title(),
         Kind::Choice(&[
-            ("none", "Nobody may use it so but those of the exceptions."),
-            ("ro", "Everybody may read."),
-            ("rw", "Everybody may read and change."),
+            ("none", "No access, except for clients listed in the exceptions."),
+            ("ro", "Read-only access."),
+            ("rw", "Read and write access."),
         ]),
         default,
-        "What clients may do so that no exception fits.",
+        "Access for clients that match no exception.",
     )
 }
 
@@ -189,13 +194,13 @@ const fn exceptions_of(service: Service, default: Default) -> Property {
     let (help, example) = match service.shares() {
         // Users are who they are, and it is only said how far they go.
         Some(ShareMode::SignIn) => (
-            "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first one \
-             that fits a client decides.",
+            "CLIENT(ro), CLIENT(rw) or CLIENT(none), for hosts, networks and groups. The first \
+             matching entry applies.",
             "10.0.0.0/24(ro)",
         ),
         Some(ShareMode::Export) | None => (
-            "Export rules, CLIENT(OPTIONS), for hosts, networks and groups. The first one that \
-             fits a client decides.",
+            "Export rules in exports(5) syntax, CLIENT(OPTIONS), for hosts, networks and groups. \
+             The first matching rule applies.",
             "10.0.0.0/24(rw,root_squash)",
         ),
     };
