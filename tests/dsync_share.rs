@@ -169,7 +169,7 @@ fn one_run_writes_to_a_directory_and_the_next_takes_up_what_it_left() {
         names.any(|entry| large(&entry)).then_some(())
     };
     wait_for("the file to come", DEADLINE, begun);
-    place.refused((&from, &there), 1, "another dsync writes there");
+    place.refused((&from, &there), 1, "another dsync is writing there");
     signal(first.id(), libc::SIGKILL);
     assert!(wait(&mut first, DEADLINE).is_some());
     let next = || {

@@ -117,7 +117,7 @@ impl Scene {
 fn one_command_compares_all_protocols_on_a_share() {
     let mut scene = Scene::new("secure-protocols");
     let said = scene.refused("box", PASSWORD, &[]);
-    assert!(said.contains("HTTP without TLS does not serve"), "{said}");
+    assert!(said.contains("HTTP without TLS is off"), "{said}");
     let (there, back) = said.split_once("and back").expect("both ways");
     assert_eq!(Scene::obey(there), 1, "{said}");
     let rounds = format!("rounds={ROUNDS}");

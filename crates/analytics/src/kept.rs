@@ -40,16 +40,16 @@ pub enum KeepError {
     #[error(transparent)]
     Stat(#[from] StatError),
     /// It is kept without being asked for.
-    #[error("{0} is kept by the second anyway")]
+    #[error("{0} is always recorded")]
     Anyway(String),
     /// No operations are recorded of it.
-    #[error("{0} is not made of operations, and cannot be kept beside what is kept anyway")]
+    #[error("{0} is not a statistic of operations and cannot be recorded as a dataset")]
     NoOperations(String),
     /// Its id is too long to be written down.
-    #[error("the id of the statistic has {0} bytes; {ALERT_TEXT_MAX} are the most")]
+    #[error("the statistic id has {0} bytes; the maximum is {ALERT_TEXT_MAX}")]
     Long(usize),
     /// There are too many already, and none has ended.
-    #[error("{KEPT_DATASETS_MAX} datasets are kept already, which is the most")]
+    #[error("{KEPT_DATASETS_MAX} datasets are being recorded, the maximum")]
     Full,
 }
 
@@ -57,11 +57,11 @@ impl KeepError {
     /// What to do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Stat(_) => "GET /api/v1/analytics/statistics shows what there is",
+            Self::Stat(_) => "see GET /api/v1/analytics/statistics",
             Self::Anyway(_) | Self::NoOperations(_) => {
-                "narrow it further, as nfs3.ops[op=read][share=data][file]"
+                "add a filter, as nfs3.ops[op=read][share=data][file]"
             }
-            Self::Long(_) => "narrow it by fewer names",
+            Self::Long(_) => "use fewer or shorter filters",
             Self::Full => "stop one of analytics/datasets, or wait until one ends",
         }
     }
@@ -226,7 +226,7 @@ struct Record {
 pub fn inspect(text: &str) -> Option<serde_json::Value> {
     let list: List = serde_json::from_str(text).ok()?;
     let datasets = serde_json::to_value(&list.datasets).ok()?;
-    Some(serde_json::json!({ "format": "datasets that are kept", "datasets": datasets }))
+    Some(serde_json::json!({ "format": "recorded datasets", "datasets": datasets }))
 }
 
 #[cfg(test)]

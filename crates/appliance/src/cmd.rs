@@ -31,14 +31,14 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
         return Client::remote(url, token, &certificate).map_err(|e| {
             let hint = match &e {
                 ClientError::File { path, .. } if *path == certificate => {
-                    "--ca FILE names a copy of certificate.pem, from the server's state directory"
+                    "use --ca FILE with a copy of certificate.pem from the server's state directory"
                 }
                 ClientError::File { .. } => {
-                    "a copy of the server's api-token, from its state directory, or the secret of \
-                     one of configuration/tokens in a file"
+                    "use a file with the server's api-token from its state directory, or with the \
+                     secret of a token from configuration/tokens"
                 }
                 ClientError::Url(_) => "for example https://nas.example.org:10215",
-                _ => "--ca FILE names the certificate that the server shows, as PEM",
+                _ => "use --ca FILE with the server's certificate, as PEM",
             };
             Failure::of("reach the server", &e).hint(hint)
         });
@@ -52,9 +52,9 @@ pub fn server(args: &ServerArgs) -> Result<Client, Failure> {
         [one] => Ok(Client::local(&one.socket)),
         [] => Err(Failure::new(
             "find a server",
-            "none runs here under this user",
-            "start one with `plimsoll serve DIR`, or name one with --state DIR \
-             or --server URL --token-file FILE",
+            "no server of this user is running on this machine",
+            "start one with `plimsoll serve DIR`, or select one with --state DIR or --server URL \
+             --token-file FILE",
         )),
         many => {
             let list: Vec<String> = many.iter().map(describe).collect();
@@ -128,7 +128,7 @@ fn print_answer<T: DeserializeOwned>(
 /// An answer of the API.
 fn parse<T: DeserializeOwned>(tried: &str, text: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(text).map_err(|e| {
-        Failure::of(tried, &e).hint("the server speaks another version of the API; try --json")
+        Failure::of(tried, &e).hint("the server has another version of the API; try --json")
     })
 }
 
@@ -136,9 +136,7 @@ fn parse<T: DeserializeOwned>(tried: &str, text: &[u8]) -> Result<T, Failure> {
 fn unreachable(tried: &str, error: &ClientError) -> Failure {
     let failure = Failure::of(tried, error);
     match error {
-        ClientError::Unreachable { .. } => {
-            failure.hint("is it running? `plimsoll serve DIR` starts one")
-        }
+        ClientError::Unreachable { .. } => failure.hint("start a server with `plimsoll serve DIR`"),
         _ => failure,
     }
 }

@@ -52,7 +52,14 @@ fn what_was_acknowledged_outlives_a_kill() {
     let (status, failed) = set(&local, "lease", "0").unwrap_err();
     assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; 1 second is the least"));
     let (status, failed) = set(&local, "tls_certificate", "/nowhere.pem").unwrap_err();
-    assert_eq!((status, failed.as_str()), (400, "tls_certificate and tls_key go together"));
+    assert_eq!(
+        (status, failed.as_str()),
+        (
+            400,
+            "tls_certificate and tls_key must be set \
+        together"
+        )
+    );
     // Dropped, it is killed.
     drop(server);
 

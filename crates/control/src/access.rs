@@ -63,7 +63,7 @@ impl Permission {
         let known = SCOPES.iter().find(|(name, _)| *name == scope);
         let Some((scope, _)) = known else {
             let names: Vec<&str> = SCOPES.iter().map(|(name, _)| *name).collect();
-            return Err(format!("there is no scope {scope:?}; there are {}", names.join(", ")));
+            return Err(format!("unknown scope {scope:?}; scopes are {}", names.join(", ")));
         };
         let level = match level {
             "read" => Level::Read,

@@ -226,11 +226,11 @@ impl Alerts {
         let unkept = match self.datasets.keep(stat, &by, second, *seconds) {
             Ok(dataset) => {
                 let until = base::units::utc(dataset.until.cast_signed());
-                base::tell!("alerts", "{by} has {stat} kept until {until} UTC");
+                base::tell!("alerts", "{by} started recording {stat} until {until} UTC");
                 None
             }
             Err(why) => {
-                base::tell!("alerts", "{by} cannot have {stat} kept: {why}");
+                base::tell!("alerts", "{by} could not start recording {stat}: {why}");
                 Some(why.to_string())
             }
         };

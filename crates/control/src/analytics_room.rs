@@ -82,8 +82,8 @@ impl Apply for AnalyticsRoom {
             let at = worksheets().join(&name);
             let panels = document.texts(&at, "panels");
             let why = panels.iter().find_map(|panel| wrong_panel(panel))?;
-            let hint = "a panel is a statistic id, as nfs.ops[client], and may end in !line, \
-                        !crop=PERCENT or !hl=KEY,KEY";
+            let hint = "a panel is a statistic id, for example nfs.ops[client], optionally \
+                followed by !line, !crop=PERCENT or !hl=KEY,KEY";
             Some(Problem::new(&at, &why, hint).property("panels"))
         };
         document.items(&worksheets()).into_iter().filter_map(wrong).collect()
@@ -129,7 +129,7 @@ impl Live for AnalyticsRoom {
             "stop" | "destroy" if Datasets::is_one(path) => {
                 self.datasets.end(path, action == "destroy")
             }
-            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+            _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
         }
     }
 }
@@ -167,7 +167,7 @@ fn wrong_panel(panel: &str) -> Option<String> {
         Some((name, keys)) => name == "hl" && !keys.is_empty(),
     };
     let wrong = options.split('!').skip(1).find(|option| !good(option))?;
-    Some(format!("a panel has no option {wrong:?}"))
+    Some(format!("unknown panel option {wrong:?}"))
 }
 
 /// The page that shows a worksheet, as the browser writes its address.

@@ -155,7 +155,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     // Each waiter owns the semaphore's Arc; see `sign_in::turn`.
     if Arc::strong_count(&control.queries) > API_QUERIES_WAITING_MAX {
-        return Err(ApiError::busy(tried, "too many queries wait already"));
+        return Err(ApiError::busy(tried, "too many queries are queued"));
     }
     let turn = control.queries.clone().acquire_owned().await;
     let turn = turn.map_err(|e| ApiError::failed(tried, &e))?;

@@ -83,10 +83,13 @@ impl CliError {
     pub fn hint(&self) -> &str {
         match self {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => hint,
-            Self::Lost { .. } => "is it still running? what was not committed is not done",
+            Self::Lost { .. } => {
+                "check whether the server is running; uncommitted changes are \
+                lost"
+            }
             Self::Unanswered { .. } => {
-                "whether it is done is not known; look, once it answers again: `history` lists \
-                 what was committed"
+                "the outcome is unknown; once the server responds, check `history` for committed \
+                 changes"
             }
         }
     }

@@ -33,7 +33,7 @@ pub enum ClientError {
         source: std::io::Error,
     },
     /// The URL is not one of ours.
-    #[error("{0}: a server is https://HOST[:PORT]")]
+    #[error("{0}: expected https://HOST[:PORT]")]
     Url(String),
     /// The token or certificate file cannot be read.
     #[error("cannot read {path}")]
@@ -47,7 +47,7 @@ pub enum ClientError {
     #[error("TLS: {0}")]
     Tls(String),
     /// The connection failed or what came is not HTTP.
-    #[error("the answer of the server at {at} is broken")]
+    #[error("invalid reply from the server at {at}")]
     Broken {
         /// Socket or address.
         at: String,
@@ -195,7 +195,7 @@ impl Client {
         let late = matches!(source.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         let source = match late {
             true => {
-                let why = format!("nothing came for {} seconds", CLIENT_TIMEOUT.as_secs());
+                let why = format!("no data for {} seconds", CLIENT_TIMEOUT.as_secs());
                 Error::new(ErrorKind::TimedOut, why)
             }
             false => source,
@@ -265,8 +265,8 @@ fn refused(status: u16, body: &[u8]) -> ClientError {
         }
         Err(_) => ClientError::Refused {
             status,
-            failed: format!("the server answers with status {status}"),
-            hint: "is that a plimsoll server?".to_owned(),
+            failed: format!("the server returned status {status}"),
+            hint: "check that this is a plimsoll server".to_owned(),
             property: None,
         },
     }

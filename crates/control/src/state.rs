@@ -28,7 +28,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Another server owns it.
-    #[error("{path} is in use by another server, pid {pid}; end that one or choose --state DIR")]
+    #[error(
+        "{path} is in use by another server, pid {pid}; stop it or choose another directory \
+        with --state DIR"
+    )]
     Locked {
         /// The state directory.
         path: PathBuf,
@@ -37,15 +40,18 @@ pub enum StateError {
     },
     /// The folder exists, others may read it, and it was not made by us.
     #[error(
-        "{path} is open to other users and holds other things; \
-         choose an empty or new folder with --state DIR"
+        "{path} is accessible to other users and contains other files; choose an empty or new \
+         directory with --state DIR"
     )]
     NotOurs {
         /// The state directory.
         path: PathBuf,
     },
     /// The folder belongs to another user.
-    #[error("{path} belongs to uid {owner}, not to this user (uid {us}); choose --state DIR")]
+    #[error(
+        "{path} belongs to uid {owner}, not to this user (uid {us}); choose another directory \
+        with --state DIR"
+    )]
     Owner {
         /// The state directory.
         path: PathBuf,
@@ -55,7 +61,7 @@ pub enum StateError {
         us: u32,
     },
     /// A file in it is not what we wrote.
-    #[error("{path} is damaged ({reason}); move it away and a new one is made")]
+    #[error("{path} is damaged ({reason}); move it away, and a new one is created")]
     Damaged {
         /// The file.
         path: PathBuf,

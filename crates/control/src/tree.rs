@@ -117,13 +117,13 @@ impl Problem {
 
     /// Who asks may not.
     pub fn denied(path: &Path, sentence: &str) -> Self {
-        let hint = "ask an administrator for a role that may";
+        let hint = "ask an administrator for a role with this permission";
         Self::new(path, sentence, hint).fault(Fault::Denied)
     }
 
     /// We or the machine failed.
     pub fn server(path: &Path, sentence: &str) -> Self {
-        let hint = "this is a fault of the server or its machine; its log says more";
+        let hint = "this is a defect of the server or of its machine; see its log";
         Self::new(path, sentence, hint).fault(Fault::Server)
     }
 }
@@ -241,7 +241,7 @@ pub trait Live: Send + Sync {
         _parameters: &BTreeMap<String, Value>,
         _who: &Who,
     ) -> Result<serde_json::Value, Problem> {
-        Err(Problem::unknown(path, &format!("nothing does {action} here"), ""))
+        Err(Problem::unknown(path, &format!("unknown action {action}"), ""))
     }
 }
 

@@ -290,8 +290,8 @@ fn run_job(args: &RunArgs, find: Find<'_>) -> Outcome {
     }
     let target = match args.targets.as_slice() {
         [one] => one,
-        [] => return Err("--share is for a comparison: `lab run secure-protocols`".into()),
-        _ => return Err("several targets are for a comparison: `lab run secure-protocols`".into()),
+        [] => return Err("--share requires a comparison: `lab run secure-protocols`".into()),
+        _ => return Err("several targets require a comparison: `lab run secure-protocols`".into()),
     };
     let mut options = common.options(target, own_words())?;
     if let Some(name) = &args.scratch {
@@ -323,7 +323,7 @@ fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCom
     let service = |url: &String| match Target::parse(url)? {
         Target::Service(at) => Ok(at),
         other => {
-            let why = "is compared by nothing: ftp, ftps, sftp, http, https, webdav, webdavs";
+            let why = "cannot be compared; use ftp, ftps, sftp, http, https, webdav, webdavs";
             Err(ClientError::Target(other.to_string(), why))
         }
     };
@@ -335,8 +335,8 @@ fn compared(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Result<Found, NotCom
 fn run_comparison(plan: &Plan, args: &RunArgs, find: Find<'_>) -> Outcome {
     let common = &args.common;
     if !common.agents.is_empty() || args.scratch.is_some() {
-        return Err("a comparison runs from this machine, in a folder of its own: without \
-                    --agents and --scratch"
+        return Err("a comparison runs on this machine in its own folder: omit --agents and \
+            --scratch"
             .into());
     }
     let Found { targets, pids } = match compared(plan, args, find) {
@@ -387,7 +387,7 @@ fn end_with_stdin() {
 /// One part of a path, which leads nowhere else.
 fn folder_name(name: &str) -> Result<String, Box<dyn Error>> {
     match name {
-        "" | "." | ".." => Err(format!("--scratch {name:?} is no name of a folder").into()),
+        "" | "." | ".." => Err(format!("--scratch {name:?} is not a folder name").into()),
         name if name.contains('/') => {
             Err(format!("--scratch {name:?} is a path; give the target as --target").into())
         }

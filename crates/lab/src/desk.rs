@@ -37,19 +37,19 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Debug, thiserror::Error)]
 pub enum DeskError {
     /// There is no such run.
-    #[error("there is no run {0:?}")]
+    #[error("the run {0:?} does not exist")]
     Unknown(String),
     /// The run's state does not allow it.
     #[error("the run {0} {1}")]
     State(String, &'static str),
     /// Too many wait.
-    #[error("{0} runs wait already")]
+    #[error("{0} runs are already queued")]
     Full(usize),
     /// The server ends.
-    #[error("the server ends")]
+    #[error("the server is stopping")]
     Ending,
     /// It cannot be kept.
-    #[error("the run cannot be kept")]
+    #[error("the run cannot be stored")]
     Keep(#[source] std::io::Error),
 }
 
@@ -206,15 +206,15 @@ impl Desk {
             inner.queue.remove(at);
             let run = inner.edit(number, |run| {
                 run.cleaned = true;
-                run.finish(State::Aborted, &format!("{by} aborted it before it began"));
+                run.finish(State::Aborted, &format!("aborted by {by} before the start"));
             });
             return run.map_or(Ok(()), |run| self.store.write(&run)).map_err(DeskError::Keep);
         }
         let ended = inner.runs.get(&number).is_none_or(|run| run.state.is_final());
         if ended || inner.stop.is_some() {
-            return Err(DeskError::State(id.to_owned(), "has ended or ends already"));
+            return Err(DeskError::State(id.to_owned(), "has already ended or is ending"));
         }
-        inner.stop(&format!("{by} aborted it"));
+        inner.stop(&format!("aborted by {by}"));
         Ok(())
     }
 
@@ -227,7 +227,7 @@ impl Desk {
         let number = inner.find(id)?;
         let run = inner.runs.get(&number);
         if !run.is_some_and(|run| run.state.is_final()) || inner.left.contains(&number) {
-            return Err(DeskError::State(id.to_owned(), "has not ended: abort it first"));
+            return Err(DeskError::State(id.to_owned(), "is still running: abort it first"));
         }
         self.store.remove(id).map_err(DeskError::Keep)?;
         inner.forget(number);
@@ -365,7 +365,7 @@ impl Desk {
             Ok(()) => run.cleaned = true,
             // Once more with the next start of the server; whose target is gone has nothing left.
             Err(why) => {
-                let text = format!("the folder {} may be left behind: {why}", run.scratch);
+                let text = format!("the folder {} may not have been removed: {why}", run.scratch);
                 run.degraded.push(text);
             }
         });
@@ -396,7 +396,7 @@ impl Desk {
     fn change(&self, number: u64, edit: impl FnOnce(&mut Run)) -> Option<Run> {
         let run = self.lock().edit(number, edit)?;
         if let Err(error) = self.store.write(&run) {
-            base::tell!("lab", "the run {} cannot be written down: {error}", run.id);
+            base::tell!("lab", "the run {} cannot be stored: {error}", run.id);
         }
         Some(run)
     }

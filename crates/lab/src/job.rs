@@ -235,7 +235,7 @@ impl Job {
             return wrong("the schedule needs steps of at least one client and one thread");
         }
         if self.schedule.iter().any(|s| s.1 > base::limits::LAB_SLOTS_MAX) {
-            return wrong("a step has more threads per client than a connection may have slots");
+            return wrong("a step has more threads per client than a connection has slots");
         }
         if self.block == 0 || self.block > base::limits::IO_SIZE_MAX {
             return wrong("the block must be 1 byte to 1 MiB");

@@ -78,7 +78,7 @@ impl Limiter {
             Self::Disk => "disk",
             Self::Latency => "latency",
             Self::Generator => "the load generator itself",
-            Self::NotReached => "not a limit: still rising",
+            Self::NotReached => "not a limit: throughput still rising",
             Self::Unknown => "unknown",
         }
     }
@@ -224,7 +224,7 @@ fn generator_throttled(e: &Evidence) -> Found {
         return None;
     }
     let why = format!(
-        "an agent's control group was over its CPU quota for {} of the time",
+        "an agent's control group was throttled for {} of the time",
         percent(e.generator_throttled)
     );
     let confidence = beyond(e.generator_throttled, THROTTLED, 0.4, 0.8);
@@ -235,7 +235,7 @@ fn server_quota(e: &Evidence) -> Found {
     let share = e.server_throttled.filter(|s| *s >= THROTTLED)?;
     let quota = e.server_quota_cores.map_or(String::new(), |q| format!(" of {q:.2} cores"));
     let mut why = vec![format!(
-        "the server's control group was over its CPU quota{quota} for {} of the time",
+        "the server's control group was throttled by its CPU quota{quota} for {} of the time",
         percent(share)
     )];
     if let (Some(used), Some(quota)) = (e.server_cores, e.server_quota_cores) {
@@ -268,11 +268,11 @@ fn all_cores(e: &Evidence) -> Found {
     let mut why = vec![machine, split];
     let others = busy - server - generator;
     if others >= 0.5 {
-        why.push(format!("something else on that machine used {}", percent(others)));
+        why.push(format!("other processes on that machine used {}", percent(others)));
         return Some((Limiter::Unknown, 0.5, why));
     }
     if others >= LARGE {
-        why.push(format!("something else on that machine used {}", percent(others)));
+        why.push(format!("other processes on that machine used {}", percent(others)));
         confidence -= others;
     }
     let limiter = if server >= ALONE || !e.same_host && server >= LARGE {
@@ -307,7 +307,7 @@ fn network(e: &Evidence) -> Found {
     if let Some((name, rate, Some(capacity))) = &e.link {
         let share = rate / capacity.max(1.0);
         if share >= LINK_FULL {
-            why.push(format!("{name} carried {} of what it can", percent(share)));
+            why.push(format!("{name} was used to {} of its capacity", percent(share)));
             confidence = beyond(share, LINK_FULL, 1.0, 0.85);
         }
     }
@@ -328,7 +328,7 @@ fn network(e: &Evidence) -> Found {
                 ("client", send.1, "server has")
             };
             let held = base::units::bytes(bytes);
-            let there = format!("{held} per connection wait at the {who} to be sent");
+            let there = format!("{held} per connection are queued for sending at the {who}");
             why.push(format!("{there} while the {other} little to read"));
             confidence = confidence.max(if e.levelled { 0.85 } else { 0.75 });
         }
@@ -337,10 +337,13 @@ fn network(e: &Evidence) -> Found {
         return None;
     }
     if let Some((name, rate, None)) = &e.link {
-        why.push(format!("the busiest link, {name}, carried {}/s", base::units::bytes(*rate)));
+        why.push(format!("the busiest link, {name}, transferred {}/s", base::units::bytes(*rate)));
     }
     if e.retransmitted > 0.001 {
-        why.push(format!("{:.2} % of the TCP segments were sent again", e.retransmitted * 100.0));
+        why.push(format!(
+            "{:.2} % of the TCP segments were retransmitted",
+            e.retransmitted * 100.0
+        ));
     }
     Some((Limiter::Network, confidence, why))
 }
@@ -391,7 +394,7 @@ fn still_rising(e: &Evidence) -> Found {
         return None;
     }
     let why = format!(
-        "throughput still rose at {:.0} operations in flight, where the schedule ended",
+        "throughput was still rising at {:.0} operations in flight, the end of the schedule",
         e.point.in_flight
     );
     Some((Limiter::NotReached, 0.8, vec![why]))
@@ -407,7 +410,7 @@ fn last_step_gained(e: &Evidence) -> bool {
 fn generator_near_null(e: &Evidence) -> Found {
     let null = e.null_ops_s.filter(|n| *n > 0.0)?;
     let share = e.point.ops_s / null;
-    let why = format!("{} of what the generator reaches against nothing", percent(share));
+    let why = format!("{} of the load generator's own limit", percent(share));
     (share >= NEAR_NULL)
         .then(|| (Limiter::Generator, beyond(share, NEAR_NULL, 1.0, 0.6), vec![why]))
 }
@@ -431,10 +434,10 @@ fn slow_behind(e: &Evidence) -> Found {
     let mut confidence: f64 = 0.6;
     if let Some((wanted, _)) = e.server_wanted.filter(|_| e.host_busy.is_some_and(|b| b >= 0.8)) {
         let cores =
-            format!("nothing was full: of {:.0} cores the server wanted {wanted:.2}", e.cores);
-        why.push(format!("{cores}, whatever else kept them busy"));
+            format!("nothing was saturated: of {:.0} cores the server needed {wanted:.2}", e.cores);
+        why.push(format!("{cores}, including other load"));
     } else if let Some(busy) = e.host_busy {
-        why.push(format!("nothing was full: the CPU was {} busy", percent(busy)));
+        why.push(format!("nothing was saturated: the CPU was {} busy", percent(busy)));
         // The emptier the machine, the surer.
         confidence += (0.8 - busy).max(0.0) * 0.2;
     }
@@ -474,9 +477,9 @@ fn generator_loses_time(e: &Evidence) -> Found {
 
 fn unknown(e: &Evidence) -> (Limiter, f64, Vec<String>) {
     let why = if e.server_cores.is_none() {
-        "the server's machine was not seen, and neither network nor generator was full"
+        "no data of the server's machine, and neither network nor load generator was saturated"
     } else {
-        "nothing that was looked at was full"
+        "no measured resource was saturated"
     };
     (Limiter::Unknown, 0.3, vec![why.to_owned()])
 }

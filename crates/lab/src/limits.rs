@@ -96,7 +96,7 @@ pub fn run(
         let mut result = conduct::run(job, options, progress)?;
         if unsettled(&result) {
             // Most often something else had a turn on the machine.
-            progress(&Told::Line { text: "its best step was not steady: once more".into() });
+            progress(&Told::Line { text: "the best step was not steady: repeating it".into() });
             let again = conduct::run(job, options, progress)?;
             if !unsettled(&again) {
                 result = again;

@@ -269,7 +269,7 @@ pub enum RecordError {
     #[error("{0}")]
     Io(String, #[source] std::io::Error),
     /// Not a result, or of a later version.
-    #[error("{0} is not a result of ours: {1}")]
+    #[error("{0} is not a result of plimsoll: {1}")]
     Form(String, String),
 }
 

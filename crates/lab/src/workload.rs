@@ -28,14 +28,14 @@ pub enum Kind {
 
 /// Name, sentence: the table of workloads, for help and documentation.
 pub const KINDS: &[(&str, Kind, &str)] = &[
-    ("seqread", Kind::SeqRead, "reads every file from start to end, again and again"),
-    ("randread", Kind::RandRead, "reads blocks at random places"),
-    ("seqwrite", Kind::SeqWrite, "writes every file from start to end, COMMIT at each end"),
-    ("syncwrite", Kind::SyncWrite, "writes blocks at random places, each stable before the next"),
+    ("seqread", Kind::SeqRead, "reads every file from start to end, repeatedly"),
+    ("randread", Kind::RandRead, "reads blocks at random offsets"),
+    ("seqwrite", Kind::SeqWrite, "writes every file from start to end, with COMMIT at the end"),
+    ("syncwrite", Kind::SyncWrite, "writes blocks at random offsets, each stable before the next"),
     ("create", Kind::Create, "creates and removes empty files in turn"),
-    ("getattr", Kind::Getattr, "asks for attributes of the files in turn"),
+    ("getattr", Kind::Getattr, "reads attributes of the files in turn"),
     ("lookup", Kind::Lookup, "looks up the names of the files in turn"),
-    ("null", Kind::Null, "round trips without work"),
+    ("null", Kind::Null, "NULL calls"),
 ];
 
 impl Kind {

@@ -15,7 +15,7 @@ pub const FILTERS_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatError {
     /// The text does not follow the grammar.
-    #[error("`{id}` is no statistic id: {why}")]
+    #[error("`{id}` is not a statistic id: {why}")]
     Syntax {
         /// The text.
         id: String,
@@ -23,7 +23,7 @@ pub enum StatError {
         why: &'static str,
     },
     /// No such statistic, breakdown or filter.
-    #[error("there is no {what} `{name}`{}", near(.known))]
+    #[error("unknown {what} `{name}`{}", near(.known))]
     Unknown {
         /// `statistic`, `breakdown`, `operation` or `status`.
         what: &'static str,
@@ -33,13 +33,13 @@ pub enum StatError {
         known: Vec<String>,
     },
     /// More dimensions at once than are read.
-    #[error("{name} can be asked for by two of its breakdowns at once, filters included")]
+    #[error("{name} supports at most two breakdowns, including filters")]
     Combined {
         /// `bridge.packets`
         name: String,
     },
     /// A value that the dimension cannot have.
-    #[error("`{value}` is no value of {dimension}: {why}")]
+    #[error("`{value}` is not a value of {dimension}: {why}")]
     Value {
         /// The dimension.
         dimension: String,
@@ -131,7 +131,7 @@ impl FromStr for StatId {
         let (name, mut rest) = id.split_at(id.find('[').unwrap_or(id.len()));
         let (group, metric) = name.split_once('.').ok_or(wrong("expected group.metric"))?;
         if !is_word(group) || !is_word(metric) {
-            return Err(wrong("a name has letters, digits and _ only"));
+            return Err(wrong("names have letters, digits and _ only"));
         }
         let mut stat = Self::raw(group, metric);
         while !rest.is_empty() {
@@ -144,7 +144,7 @@ impl FromStr for StatId {
             let inner = rest.strip_prefix('[').ok_or(wrong("expected [ after ]"))?;
             let (dimension, value, after) = bracket(inner).ok_or(wrong("a ] is missing"))?;
             if !is_word(&dimension) {
-                return Err(wrong("a dimension has letters, digits and _ only"));
+                return Err(wrong("dimensions have letters, digits and _ only"));
             }
             match value {
                 Some(value) => stat.filters.push((dimension, value)),

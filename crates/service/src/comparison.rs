@@ -56,7 +56,7 @@ pub fn schemes(names: &[String]) -> Result<Vec<Scheme>, Failure> {
     let named = |name: &String| {
         Scheme::by_name(name).ok_or_else(|| {
             let known = Scheme::ALL.map(Scheme::name);
-            let failed = format!("{name:?} is none of the protocols");
+            let failed = format!("{name:?} is not one of the protocols");
             Failure::usage("compare protocols", &failed, &format!("there are {}", known.join(",")))
         })
     };
@@ -76,10 +76,10 @@ pub fn usable<'a>(
     let Some(share) = status.shares.iter().find(|share| share.name == name) else {
         let names: Vec<&str> = status.shares.iter().map(|share| share.name.as_str()).collect();
         let hint = format!("it serves {}", names.join(", "));
-        return Err(Failure::new(tried, "the server has no share of that name", &hint));
+        return Err(Failure::new(tried, "no share has that name", &hint));
     };
     if share.read_only {
-        let hint = "files are made there: choose another share";
+        let hint = "files are created there: choose another share";
         return Err(Failure::new(tried, "the share is read-only", hint));
     }
     // An upload takes the place of the file before it when it is whole: for so long there are two.
@@ -88,8 +88,11 @@ pub fn usable<'a>(
     if bytes > share.available_bytes {
         let size = |n: u64| base::units::bytes(n as f64);
         let (takes, left) = (size(bytes), size(share.available_bytes));
-        let failed = format!("its files take up to {takes}, and the share has {left} left");
-        return Err(Failure::new(tried, &failed, "--set file_size=SIZE makes them smaller"));
+        let failed = format!(
+            "its files need up to {takes}, but only {left} are available on the \
+            share"
+        );
+        return Err(Failure::new(tried, &failed, "reduce them with --set file_size=SIZE"));
     }
     Ok(share)
 }
@@ -125,7 +128,7 @@ pub fn of(
     };
     let name = service.title();
     let Some(ServiceNode { node, .. }) = known.get(&service) else {
-        return Err(vec![obstacle(&format!("{name} is not known"), Way::Restart)]);
+        return Err(vec![obstacle(&format!("{name} is unknown"), Way::Restart)]);
     };
     let state = text(node, "state").unwrap_or_default();
     match state.as_str() {
@@ -168,17 +171,22 @@ pub fn of(
 type Wanted = (&'static str, &'static [&'static str], &'static str, &'static str);
 
 fn wanted(scheme: Scheme) -> Vec<Wanted> {
-    const ROOT: Wanted =
-        ("login_root", &["shares"], "shares", "users begin in their homes, not above the shares");
+    const ROOT: Wanted = (
+        "login_root",
+        &["shares"],
+        "shares",
+        "users start in their home directories, not above \
+            the shares",
+    );
     const WEBDAV: Wanted =
-        ("webdav", &["on"], "on", "WebDAV is off, by which folders are made over HTTP");
-    const PLAIN: Wanted = ("plain", &["serve"], "serve", "HTTP without TLS does not serve");
+        ("webdav", &["on"], "on", "WebDAV is off, which is needed to create folders over HTTP");
+    const PLAIN: Wanted = ("plain", &["serve"], "serve", "HTTP without TLS is off");
     const BASIC: Wanted =
-        ("basic_over_plain", &["on"], "on", "HTTP takes no passwords without TLS");
-    const OPEN: Wanted = ("tls", &["off", "offered"], "offered", "FTP lets nobody in without TLS");
+        ("basic_over_plain", &["on"], "on", "HTTP does not accept passwords without TLS");
+    const OPEN: Wanted = ("tls", &["off", "offered"], "offered", "FTP requires TLS for sign-in");
     const TLS: Wanted = ("tls", &["offered", "required"], "offered", "FTP offers no TLS");
-    const DATA: Wanted = ("protect_data", &["off"], "off", "FTP moves no files without TLS");
-    const PASSWORDS: Wanted = ("passwords", &["on"], "on", "SFTP takes no passwords");
+    const DATA: Wanted = ("protect_data", &["off"], "off", "FTP requires TLS for data");
+    const PASSWORDS: Wanted = ("passwords", &["on"], "on", "SFTP does not accept passwords");
     match scheme {
         Scheme::Ftp => vec![ROOT, OPEN, DATA],
         Scheme::Ftps => vec![ROOT, TLS],
@@ -269,9 +277,9 @@ impl Obstacles {
                 back += &format!("\n    {cli} -c '{at} set{from}'{restart}");
             }
         }
-        let mut hint = format!("change that, which holds for all clients:{there}");
+        let mut hint = format!("change the settings for all clients:{there}");
         if !back.is_empty() {
-            hint += &format!("\n  and back when the comparison is done:{back}");
+            hint += &format!("\n  and restore them after the comparison:{back}");
         }
         if !others.is_empty() {
             hint += &format!("\n  or compare the others: --protocols {others}");

@@ -14,6 +14,6 @@ use crate::instance::Drain;
 /// How a service that was started is drained. Without tasks the runtimes have ended.
 pub(crate) fn drain_of(service: Service, tasks: Option<Tasks>) -> Result<Drain, Failure> {
     let tried = || format!("start {}", service.title());
-    let tasks = tasks.ok_or_else(|| Failure::new(&tried(), "the server ends", ""))?;
+    let tasks = tasks.ok_or_else(|| Failure::new(&tried(), "the server is stopping", ""))?;
     Ok(Box::new(move || tasks.end_blocking()))
 }

@@ -167,7 +167,7 @@ impl Condition {
 /// What is said when a service ends before everything was answered.
 pub fn cut_off() -> String {
     let seconds = DRAIN_TIME_MAX.as_secs();
-    format!("requests were not answered within {seconds} s; their connections were cut off")
+    format!("requests were not completed within {seconds} s; their connections were closed")
 }
 
 /// A service with its state.

@@ -64,14 +64,14 @@ fn jobs(document: &Document) -> BTreeMap<String, String> {
 fn checked(name: &str, text: &str) -> Result<Job, String> {
     let job = Job::named(name, text).map_err(|e| e.one_line(text))?;
     if job.schedule.len() > LAB_STEPS_MAX {
-        return Err(format!("it has {} steps; {LAB_STEPS_MAX} are the most", job.schedule.len()));
+        return Err(format!("it has {} steps; the maximum is {LAB_STEPS_MAX}", job.schedule.len()));
     }
     if job.title.trim().is_empty() || job.answers.trim().is_empty() {
         return Err("it needs a title, and the question that it answers".to_owned());
     }
     let one_line = |text: &str| text.len() <= 1_000 && !text.contains(char::is_control);
     if ![&job.title, &job.answers, &job.expect].into_iter().all(|text| one_line(text)) {
-        return Err("its title, answers and expect must be one line each".to_owned());
+        return Err("title, answers and expect must be one line each".to_owned());
     }
     Ok(job)
 }
@@ -141,12 +141,13 @@ impl Room {
             }
             (None, Some(url)) => Ok((elsewhere(path, url)?, None, String::new())),
             (Some(_), Some(_)) => {
-                let sentence = "a share and a target are named";
-                Err(Problem::new(path, sentence, "name one of them").property("target"))
+                let sentence = "both a share and a target are given";
+                Err(Problem::new(path, sentence, "give one of them").property("target"))
             }
             (None, None) => {
-                let sentence = "neither a share nor a target is named";
-                let hint = "share=NAME is one of this appliance, target=URL one of another server";
+                let sentence = "neither a share nor a target is given";
+                let hint = "use share=NAME for a share of this appliance, target=URL for another \
+                    server";
                 Err(Problem::new(path, sentence, hint).property("share"))
             }
         }
@@ -166,11 +167,15 @@ impl Room {
             |sentence: &str, hint: &str| Problem::new(path, sentence, hint).property("share");
         let Some(share) = shares.iter().find(|share| share.name == name) else {
             let known: Vec<&str> = shares.iter().map(|share| share.name.as_str()).collect();
-            let sentence = format!("there is no share {name:?} that is served");
+            let sentence = format!("the share {name:?} is not served");
             return Err(wrong(&sentence, &format!("there are {}", known.join(", "))));
         };
         if share.read_only {
-            return Err(wrong("the share is read-only", "a run makes a folder: choose another"));
+            return Err(wrong(
+                "the share is read-only",
+                "a run creates a folder: choose another \
+                share",
+            ));
         }
         if bytes > share.available_bytes {
             let size = |n: u64| base::units::bytes(n as f64);
@@ -179,15 +184,15 @@ impl Room {
                 size(bytes),
                 size(share.available_bytes)
             );
-            return Err(wrong(&sentence, "fewer clients or smaller files take less"));
+            return Err(wrong(&sentence, "use fewer clients or smaller files"));
         }
         let leads_out = |part: &str| matches!(part, "" | "." | "..");
         if !folder.is_empty() && folder.split('/').any(leads_out) {
-            let hint = "name a folder of the share, as projects/scratch";
-            return Err(wrong("the folder leads elsewhere", hint).property("folder"));
+            let hint = "give a folder of the share, for example projects/scratch";
+            return Err(wrong("the folder is not inside the share", hint).property("folder"));
         }
         if [name, folder].iter().any(|part| part.contains('?')) {
-            return Err(wrong("a name with '?' does not fit into a URL", "choose another folder"));
+            return Err(wrong("a name with '?' cannot be used in a URL", "choose another folder"));
         }
         let at = from_here(self.serving.nfs());
         let protocol = text(given, "protocol").unwrap_or("nfs3");
@@ -318,10 +323,10 @@ fn told(run: &Run) -> Vec<(&'static str, Value)> {
 fn problem(path: &Path, error: &DeskError) -> Problem {
     let sentence = chain(error);
     match error {
-        DeskError::Unknown(_) => Problem::unknown(path, &sentence, "list shows those there are"),
-        DeskError::State(..) => Problem::conflict(path, &sentence, "its state says what it does"),
-        DeskError::Full(_) => Problem::conflict(path, &sentence, "wait, or abort one that waits"),
-        DeskError::Ending => Problem::conflict(path, &sentence, "try again when it is back"),
+        DeskError::Unknown(_) => Problem::unknown(path, &sentence, "list shows the runs"),
+        DeskError::State(..) => Problem::conflict(path, &sentence, "see its state"),
+        DeskError::Full(_) => Problem::conflict(path, &sentence, "wait, or abort a queued run"),
+        DeskError::Ending => Problem::conflict(path, &sentence, "retry when it is back"),
         DeskError::Keep(_) => Problem::server(path, &sentence),
     }
 }
@@ -336,7 +341,7 @@ impl Apply for Room {
                 Some(text) => checked(&name, &text).err()?,
                 None => "its definition must be set".to_owned(),
             };
-            let hint = "files in jobs/ of the source show how one looks";
+            let hint = "see the examples in jobs/ of the source tree";
             Some(Problem::new(&path, &why, hint).property("definition"))
         };
         names.filter(|name| built_in(name).is_none()).filter_map(wrong).collect()
@@ -387,8 +392,8 @@ impl Live for Room {
             (["lab", "runs", id], "abort") => self.desk.abort(id, &who.user),
             (["lab", "runs", id], "destroy") => self.desk.destroy(id),
             _ => {
-                let sentence = format!("nothing does {action} here");
-                return Err(Problem::unknown(path, &sentence, "help lists what can be done"));
+                let sentence = format!("unknown action {action}");
+                return Err(Problem::unknown(path, &sentence, "help lists the actions"));
             }
         };
         done.map(|()| Json::Null).map_err(|e| problem(path, &e))

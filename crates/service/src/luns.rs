@@ -213,7 +213,7 @@ fn remove_unused(path: &Path) -> io::Result<()> {
         Ok(meta) if meta.blocks() == 0 => std::fs::remove_file(path),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            format!("{} has data and is not in the table; move it away first", path.display()),
+            format!("{} has data but is not in the table; move it away first", path.display()),
         )),
     }
 }
@@ -251,11 +251,11 @@ pub fn ways(at: SocketAddr, luns: &Luns, lun: &Lun) -> (String, Vec<String>) {
 /// # Errors
 /// What is wrong with it.
 pub fn parse(text: &str) -> Result<LunGiven, &'static str> {
-    let (name, size) = text.split_once('=').ok_or("there is no equals sign in it")?;
+    let (name, size) = text.split_once('=').ok_or("missing '='")?;
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_good = !name.is_empty() && name.len() <= 64 && !name.starts_with('.');
     if !is_good || !name.bytes().all(is_name) {
-        return Err("a name has letters, digits, '-', '_' and '.', at most 64");
+        return Err("a name has at most 64 letters, digits, '-', '_' and '.'");
     }
     let (digits, shift) = match size.as_bytes().last() {
         Some(b'K') => (size.len() - 1, 10),
@@ -267,7 +267,7 @@ pub fn parse(text: &str) -> Result<LunGiven, &'static str> {
     let number: u64 = size
         .get(..digits)
         .and_then(|digits| digits.parse().ok())
-        .ok_or("a size is a number, with K, M, G or T behind it")?;
+        .ok_or("a size is a number followed by K, M, G or T")?;
     let size = number.checked_mul(1 << shift).filter(|size| *size <= 1 << 60);
     match size {
         Some(size) if size >= 1 << 20 && size.is_multiple_of(4096) => {

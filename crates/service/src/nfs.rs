@@ -215,11 +215,11 @@ impl Nfs {
                 "NFS is disabled; configuration/services/nfs enables it".to_owned()
             }
             Protocol::Nfs3 if is_mapped => {
-                "locks are the server's, if rpcbind and rpc.statd run on the client".to_owned()
+                "locks are held by the server if rpcbind and rpc.statd run on the client".to_owned()
             }
-            Protocol::Nfs3 => "nolock: locks stay on the client that takes them".to_owned(),
+            Protocol::Nfs3 => "nolock: locks are local to the client".to_owned(),
             _ => format!(
-                "locks are the server's; older clients: vers=4.1 or 4.0; encrypted: {}",
+                "locks are held by the server; older clients: vers=4.1 or 4.0; encrypted: {}",
                 match instance.tls().knows_clients() {
                     true => "xprtsec=tls or mtls",
                     false => "xprtsec=tls",
@@ -251,7 +251,7 @@ impl Service for Nfs {
             decided || document.text(&at, name).is_some()
         };
         if given("tls_certificate") != given("tls_key") {
-            let sentence = "tls_certificate and tls_key go together";
+            let sentence = "tls_certificate and tls_key must be set together";
             return Some(Problem::new(&at, sentence, "set both, or neither").property("tls_key"));
         }
         let choice = self.tls_choice(document);
@@ -305,7 +305,7 @@ impl Service for Nfs {
 
     fn tls_problem(&self, failure: &Failure) -> Problem {
         let hint = match failure.way_out() {
-            "" => "name a file that the server can read",
+            "" => "use a file that the server can read",
             hint => hint,
         };
         Problem::new(&node::path(self.id()), failure.why(), hint).property("tls_certificate")

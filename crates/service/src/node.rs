@@ -79,8 +79,8 @@ impl ServiceNode {
             return None;
         }
         let title = self.instance.title();
-        let sentence = format!("there is no certificate {name:?} for {title} to show");
-        let hint = format!("set certificate of {} to another one, in the same commit", self.at());
+        let sentence = format!("unknown certificate {name:?} for {title}");
+        let hint = format!("set certificate of {} to another one in the same commit", self.at());
         Some(Problem::conflict(&self.at(), &sentence, &hint).property("certificate"))
     }
 }
@@ -210,7 +210,7 @@ fn disabled_by(who: &str, when: u64) -> String {
 fn cuts_off(title: &str, budgets: &Budgets) -> String {
     let clients = counted(budgets.clients() as i64, "client");
     let connections = counted(budgets.connections(), "connection");
-    format!("{title} is disabled; cut off: {clients} with {connections}")
+    format!("{title} is disabled; disconnected: {clients} with {connections}")
 }
 
 /// `1 client`, `3 clients`.

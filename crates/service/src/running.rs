@@ -151,7 +151,7 @@ impl Running {
     /// next start: what such a fault has left in memory is not known.
     pub fn faults(&self) -> Option<String> {
         let panics = self.hub.gauges().panics.get();
-        let failed = "requests or jobs have failed by a fault of the server";
+        let failed = "requests or jobs have failed because of a server defect";
         (panics > 0).then(|| format!("{panics} {failed}"))
     }
 
@@ -173,7 +173,11 @@ impl Running {
         problems.extend(self.storage.services.problems(&self.certificates));
         problems.extend(self.faults());
         if self.storage.parts.places.is_full() {
-            problems.push("the limit of connections is reached; new ones are refused".to_owned());
+            problems.push(
+                "the connection limit is reached; new connections are \
+                refused"
+                    .to_owned(),
+            );
         }
         problems.extend(self.statistics.queries().problem());
         problems.extend(self.certificates.problem());

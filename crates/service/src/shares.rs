@@ -97,7 +97,7 @@ impl Shares {
     pub fn check(&self, new: &[ShareConfig]) -> Vec<Problem> {
         let mut problems = Vec::new();
         if new.len() > SHARES_MAX {
-            let sentence = format!("{} shares are too many; {SHARES_MAX} are the most", new.len());
+            let sentence = format!("{} shares exceed the maximum of {SHARES_MAX}", new.len());
             problems.push(Problem::new(&Path::of(PREFIX), &sentence, "destroy some of them"));
         }
         let mut names = BTreeMap::<u32, &ShareConfig>::new();
@@ -200,7 +200,7 @@ impl Shares {
     pub fn acting_as(&self) -> (bool, String) {
         let served = self.served.lock();
         let first = served.values().next();
-        first.map_or((false, "nothing is served".to_owned()), |one| {
+        first.map_or((false, "no shares are served".to_owned()), |one| {
             (one.files.privileged(), one.files.acting_as())
         })
     }
@@ -304,7 +304,7 @@ impl Shares {
         // One of the same name that just went may have its last calls under way.
         self.wait_for(config)?;
         let files = HostFs::open(&config.directory, options).map_err(|e| {
-            let hint = "see that the server may read it, and that no other server serves it";
+            let hint = "check that the server may read it and that no other server serves it";
             config.problem(Some("directory"), &e.to_string(), hint)
         })?;
         // Whoever trusts what it has read must hear of programs that change the file here.
@@ -330,7 +330,7 @@ impl Shares {
         match left() {
             false => Ok(()),
             true => {
-                let sentence = format!("calls on the share {name} that went are still under way");
+                let sentence = format!("calls on the removed share {name} are still in progress");
                 Err(Problem::conflict(&share.path(), &sentence, "try again in a moment"))
             }
         }
@@ -383,8 +383,8 @@ fn change(
 
 fn alike(share: &ShareConfig, other: &ShareConfig) -> Problem {
     let sentence = match share.name == other.name {
-        true => format!("there is a share named {} already, in {}", other.name, other.path()),
-        false => format!("it cannot be told from {} by its handles", other.name),
+        true => format!("a share named {} already exists, in {}", other.name, other.path()),
+        false => format!("its file handles would be the same as those of {}", other.name),
     };
     Problem::conflict(&share.path(), &sentence, "choose another name")
 }

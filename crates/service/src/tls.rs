@@ -21,7 +21,7 @@ pub fn check(rules: &Rules, knows_clients: bool) -> Result<(), String> {
     if rules.transport() < Transport::Mtls || knows_clients {
         return Ok(());
     }
-    Err("it is not said whose client certificates are good".to_owned())
+    Err("no CA for client certificates is configured".to_owned())
 }
 
 /// What the settings say.
@@ -66,7 +66,7 @@ impl TlsChoice {
             None => (instead(), None),
             Some((name, Ok(_))) => (name.clone(), None),
             Some((name, Err(why))) => {
-                (instead(), Some(format!("{service} cannot show the certificate {name}: {why}")))
+                (instead(), Some(format!("{service} cannot use the certificate {name}: {why}")))
             }
         }
     }
@@ -82,7 +82,7 @@ impl TlsChoice {
     /// They want certificates of clients, and there is nothing to verify them by.
     pub fn check(&self, rules: &Rules) -> Result<(), Failure> {
         check(rules, self.knows_clients()).map_err(|failed| {
-            let hint = "name their authority with --nfs-tls-client-ca FILE";
+            let hint = "give their CA with --nfs-tls-client-ca FILE";
             Failure::usage("serve a share with xprtsec=mtls", &failed, hint)
         })
     }
@@ -127,6 +127,6 @@ const TRIED: &str = "offer TLS to clients";
 
 fn text(path: &Path) -> Result<String, Failure> {
     let (tried, hint) =
-        (format!("read {}", path.display()), "name a file of PEM certificates or a PEM key");
+        (format!("read {}", path.display()), "use a file with PEM certificates or a PEM key");
     read_text(&tried, path, TLS_FILE_MAX, hint)
 }

@@ -50,8 +50,8 @@ pub fn first(
 ) -> Result<Option<String>, FirstError> {
     for left_out in first::take_over(state, tree)? {
         eprintln!(
-            "plimsoll: the user {left_out:?} cannot be taken over: names have letters, digits, \
-             '.', '_' and '-'; make another one"
+            "plimsoll: the user {left_out:?} cannot be imported: names have letters, digits, '.', \
+             '_' and '-'; create another one"
         );
     }
     if !accounts.is_empty() {

@@ -76,7 +76,7 @@ impl<'a> Values<'a> {
         if ports(&text).is_some() {
             return None;
         }
-        let sentence = format!("{text:?} names no ports from 1024 to 65535");
+        let sentence = format!("{text:?} is not a port range within 1024 to 65535");
         Some(self.problem(property, &sentence, "write FIRST-LAST, as 30000-30999"))
     }
 
@@ -101,8 +101,8 @@ impl<'a> Values<'a> {
         if mask(&text).is_some() {
             return None;
         }
-        let sentence = format!("{text:?} is no mask in octal, 0 to 777");
-        Some(self.problem("umask", &sentence, "write 022, or 077 so that only owners get at files"))
+        let sentence = format!("{text:?} is not an octal umask, 0 to 777");
+        Some(self.problem("umask", &sentence, "use 022, or 077 for access by owners only"))
     }
 
     /// What is wrong with a property.

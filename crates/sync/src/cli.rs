@@ -167,8 +167,8 @@ fn index(
         _ => false,
     };
     if within(source) || within(destination) {
-        let what = format!("{} is within a directory that is synchronised", file.display());
-        return Err(Failure::usage(TRIED, &what, "--index names a file beside them"));
+        let what = format!("{} is inside a directory that is synchronised", file.display());
+        return Err(Failure::usage(TRIED, &what, "put the --index file outside them"));
     }
     let places = Places { source: name(source), destination: name(destination) };
     let index = Index::open(file, places, args.dry_run, Arc::new(SystemClock));
@@ -188,7 +188,12 @@ fn options(args: &DsyncArgs) -> Result<Options, Failure> {
     let bandwidth = match &args.bandwidth {
         None => 0,
         Some(text) => options::rate(text).ok_or_else(|| {
-            Failure::usage(TRIED, &format!("{text:?} is no rate"), "for example 10MB/s or 800KiB/s")
+            Failure::usage(
+                TRIED,
+                &format!("{text:?} is not a rate"),
+                "for example 10MB/s or \
+                800KiB/s",
+            )
         })?,
     };
     Ok(Options {
@@ -241,16 +246,17 @@ fn failure(why: &Why) -> Failure {
     let failure = Failure::of(TRIED, why.error());
     match why.error() {
         SyncError::Place { source, .. } if source.kind() == ErrorKind::NotFound => {
-            failure.hint("a source must be there; a destination is made, but not what it lies in")
+            failure.hint("the source must exist; the destination is created if its parent exists")
         }
         SyncError::Unreached(_) => failure.hint(
-            "what was printed above may say more; --remote-program names plimsoll on the other \
-             machine",
+            "see the messages above; --remote-program sets the command that starts plimsoll on \
+             the other machine",
         ),
-        SyncError::Gone | SyncError::Link(_) => {
-            failure.hint("the same command again goes on: what was carried is not carried again")
-        }
-        SyncError::Version { .. } => failure.hint("both machines need the same plimsoll"),
+        SyncError::Gone | SyncError::Link(_) => failure.hint("repeat the same command to resume"),
+        SyncError::Version { .. } => failure.hint(
+            "install the same version of plimsoll on both \
+            machines",
+        ),
         _ => failure,
     }
 }

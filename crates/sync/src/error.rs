@@ -22,13 +22,13 @@ pub enum SyncError {
     #[error("{0}: {busy}", busy = Self::BUSY)]
     Busy(String),
     /// The other side has never said anything.
-    #[error("the other side has ended without a word")]
+    #[error("the other side exited without a message")]
     Silent,
     /// The other side is not there any more.
-    #[error("the other side is gone before all was done")]
+    #[error("the other side closed the connection before the end")]
     Gone,
     /// The program that reaches the other side has ended without having reached it.
-    #[error("the other side was not reached, or has no plimsoll (exit code {0})")]
+    #[error("the other side was not reached, or plimsoll is not installed there (exit code {0})")]
     Unreached(i32),
     /// The link failed.
     #[error("the link to the other side")]
@@ -37,10 +37,10 @@ pub enum SyncError {
     #[error("the other side: {0}")]
     Refused(String),
     /// The other side is no dsync.
-    #[error("the other side does not speak dsync; what it said begins with {0:?}")]
+    #[error("the other side is not dsync; its output starts with {0:?}")]
     Stranger(String),
     /// The other side has another version.
-    #[error("the other side speaks version {theirs} of dsync, this is version {ours}")]
+    #[error("the other side has dsync version {theirs}, this side version {ours}")]
     Version {
         /// Theirs.
         theirs: u32,
@@ -48,15 +48,15 @@ pub enum SyncError {
         ours: u32,
     },
     /// The other side sent bytes that are no message.
-    #[error("the other side sent what is no message")]
+    #[error("the other side sent an invalid message")]
     Message(#[from] DecodeError),
     /// The other side sent what it may not.
     #[error("the other side sent {0}")]
     Broken(&'static str),
     /// More directories wait to be walked than a run holds, in bytes.
     #[error(
-        "the source has more directories beside one another than a run holds ({held} of names and \
-         metadata): carry parts of it",
+        "a directory of the source has too many subdirectories for one run ({held} of names and \
+         metadata): copy parts of it",
         held = base::units::bytes(*.0 as f64)
     )]
     Directories(u64),
@@ -64,13 +64,13 @@ pub enum SyncError {
     #[error("the rule {0:?} has more than two ** or is empty")]
     Rule(String),
     /// A thread could not be started, or a descriptor not copied.
-    #[error("this machine lacks what a run needs")]
+    #[error("this machine lacks a required feature")]
     Machine(#[source] io::Error),
 }
 
 impl SyncError {
     /// How a directory is told to which another run writes.
-    pub const BUSY: &'static str = "another dsync writes there";
+    pub const BUSY: &'static str = "another dsync is writing there";
 
     /// What an error of the link says of the run. That the other side is not there any more is met
     /// by whichever call comes first: a read sees the end of what it sent, or that the connection

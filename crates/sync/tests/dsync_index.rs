@@ -289,9 +289,9 @@ fn what_is_no_index_of_these_is_told_and_not_used() {
         ("without its end", whole[..whole.len() - 1].to_vec(), "damaged: it ends too early"),
         ("flipped", flipped, "damaged: "),
         ("older", older, "it has version 0, this is version 1"),
-        ("foreign", b"# a list of things to do\n".to_vec(), "it is no index of dsync"),
+        ("foreign", b"# a list of things to do\n".to_vec(), "it is not a dsync index"),
         ("edited", text, "damaged: "),
-        ("of others", fs::read(&other).expect("the index"), "it is of other directories"),
+        ("of others", fs::read(&other).expect("the index"), "it belongs to other directories"),
     ];
     for (what, bytes, why) in cases {
         fs::write(&pair.index, &bytes).expect("the index");
@@ -350,7 +350,7 @@ fn what_somebody_else_has_changed_at_the_destination_is_told() {
         };
         let expected = [
             "notice a it was changed at the destination since the last run",
-            "notice b it was changed at both sides since the last run",
+            "notice b it was changed on both sides since the last run",
             "notice dir/d it was changed at the destination since the last run",
         ];
         let (_, told) = pair.run(way, &Options { dry_run: true, ..plain() });

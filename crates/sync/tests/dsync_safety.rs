@@ -39,7 +39,10 @@ fn nothing_is_taken_away_unasked() {
     let options = Options { delete: false, ..plain() };
     let (counts, said) = go(&from, &to, &options);
     assert_eq!(counts.failures, 1, "{said:?}");
-    assert!(said.iter().any(|line| line.contains("failure old a directory is in the way")));
+    assert!(said.iter().any(|line| line.contains(
+        "failure old the destination has a directory of \
+        this name"
+    )));
     assert!(to.join("old/deep/file").exists() && to.join("extra").exists());
     assert!(to.join("new").exists());
     let (counts, said) = go(&from, &to, &plain());

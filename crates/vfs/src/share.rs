@@ -60,10 +60,10 @@ impl Share {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShareError {
     /// There is a share of this name.
-    #[error("there is a share named {0} already")]
+    #[error("a share named {0} already exists")]
     Taken(String),
     /// Two names have the same tag, so that handles could not be told apart.
-    #[error("share {0} cannot be told from {1} by its handles: choose another name")]
+    #[error("share {0} would have the same file handles as {1}: choose another name")]
     Alike(String, String),
     /// No more fit.
     #[error("no more than {SHARES_MAX} shares")]

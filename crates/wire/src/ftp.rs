@@ -34,7 +34,7 @@ pub enum Malformed {
     #[error("Unrecognized command")]
     Unknown,
     /// The command is known, and not offered.
-    #[error("This command is not offered")]
+    #[error("Command not supported")]
     NotOffered,
     /// A parameter is missing.
     #[error("Syntax error: command needs an argument")]
@@ -43,7 +43,7 @@ pub enum Malformed {
     #[error("Syntax error: command does not accept arguments")]
     Unexpected,
     /// A number is none, or too large.
-    #[error("Invalid parameter: this is not a number that fits")]
+    #[error("Invalid parameter: number out of range")]
     Number,
     /// An address as of PORT is none.
     #[error("Invalid PORT format")]
@@ -64,7 +64,7 @@ pub enum Malformed {
     #[error("This parameter is not supported")]
     Parameter,
     /// A byte that no line may have.
-    #[error("A byte that no command may have")]
+    #[error("Invalid byte in the command")]
     Byte,
     /// What should be a reply does not begin with its code.
     #[error("a reply without a code")]

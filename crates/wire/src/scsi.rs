@@ -146,7 +146,7 @@ pub enum ResponseError {
         max: usize,
     },
     /// A field has a value that leaves the rest without meaning.
-    #[error("{what} has the value {got}, which means nothing")]
+    #[error("{what} has the invalid value {got}")]
     BadValue {
         /// The field.
         what: &'static str,

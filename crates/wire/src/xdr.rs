@@ -23,7 +23,7 @@ pub enum DecodeError {
         what: &'static str,
     },
     /// A variable-length item is longer than we take.
-    #[error("{what} has {got} elements, at most {max} are taken")]
+    #[error("{what} has {got} elements, the maximum is {max}")]
     TooLong {
         /// The item.
         what: &'static str,
@@ -33,7 +33,7 @@ pub enum DecodeError {
         got: usize,
     },
     /// A discriminant or boolean has a value that leaves the rest without meaning.
-    #[error("{what} has the value {got}, which means nothing")]
+    #[error("{what} has the invalid value {got}")]
     BadValue {
         /// The item.
         what: &'static str,

@@ -82,7 +82,7 @@ export interface NodeProperty {
   why?: string | null;
 }
 
-/** A node as it is now. */
+/** Current state of a node. */
 export interface Node {
   path: string;
   name: string;

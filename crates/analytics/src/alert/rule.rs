@@ -243,15 +243,15 @@ impl Rule {
         let minute = |name: &'static str, otherwise: u16| match text(name) {
             None => Ok(otherwise),
             Some(text) => minutes(&text).ok_or_else(|| {
-                wrong(name, format!("{text:?} is no time of day"), "write it as 08:00")
+                wrong(name, format!("{text:?} is not a time of day"), "use the form 08:00")
             }),
         };
         let syslog_text = text("syslog").unwrap_or_default();
         let syslog = match syslog_text.as_str() {
             "" => None,
             text => Some(Syslog::parse(text).ok_or_else(|| {
-                let hint = "write it as udp://HOST:514, tcp://HOST:514 or unix:/dev/log";
-                wrong("syslog", format!("{text:?} is no place for syslog messages"), hint)
+                let hint = "use udp://HOST:514, tcp://HOST:514 or unix:/dev/log";
+                wrong("syslog", format!("{text:?} is not a syslog destination"), hint)
             })?),
         };
         Ok(Self {
@@ -323,10 +323,10 @@ impl Rule {
             todo.push(format!("send syslog to {}", self.syslog_text));
         }
         if let Some((stat, seconds)) = &self.keep {
-            todo.push(format!("start keeping {stat} for {}", span(*seconds)));
+            todo.push(format!("record {stat} for {}", span(*seconds)));
         }
         if todo.is_empty() {
-            todo.push("write it into the log".to_owned());
+            todo.push("log it".to_owned());
         }
         let (last, others) = todo.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
         let todo = match others.is_empty() {
@@ -335,7 +335,7 @@ impl Rule {
         };
         let again = match repeat {
             0 => String::new(),
-            n => format!(", again every {} while it lasts", span(n)),
+            n => format!(", every {} while firing", span(n)),
         };
         let hours = self.hours.sentence();
         format!("When {}{lasting}{hours}, {todo}{again}.", self.condition())
@@ -385,7 +385,7 @@ fn keep(text: Option<String>, seconds: Option<u64>) -> Result<Option<(StatId, u6
 }
 
 /// Where statistics are listed.
-const KNOWN: &str = "GET /api/v1/analytics/statistics and analytics list show what there is";
+const KNOWN: &str = "see GET /api/v1/analytics/statistics or analytics list";
 
 fn subject(
     text: &dyn Fn(&str) -> Option<String>,
@@ -419,7 +419,7 @@ fn subject(
         }
         if !above {
             let hint = "name the element, as nfs3.ops[client=10.0.0.7], or take condition=above";
-            let why = "any one element below the limit would always be true of those that rest";
+            let why = "with a breakdown, below is always true for idle elements";
             return Err(wrong("statistic", why, hint));
         }
     }

@@ -62,10 +62,10 @@ pub enum QueryError {
     #[error(transparent)]
     Stat(#[from] StatError),
     /// The interval makes no sense: the asker's fault.
-    #[error("the interval is wrong: {0}")]
+    #[error("invalid interval: {0}")]
     Interval(&'static str),
     /// Too many ask at once.
-    #[error("there are too many subscribers already")]
+    #[error("too many subscribers")]
     Busy,
     /// The store cannot be read: ours or the disk's fault.
     #[error(transparent)]
@@ -172,8 +172,12 @@ impl Engine {
         if let Some(store) = &self.store {
             let problem = match store.append(&frame) {
                 Ok(true) => None,
-                Ok(false) => Some("the clock was set back: statistics wait for it".to_owned()),
-                Err(error) => Some(format!("statistics are not being kept: {error}")),
+                Ok(false) => Some(
+                    "the clock was set back: recording is paused until it catches \
+                    up"
+                    .to_owned(),
+                ),
+                Err(error) => Some(format!("statistics are not being stored: {error}")),
             };
             *self.problem.lock().unwrap_or_else(|e| e.into_inner()) = problem;
         }
@@ -332,7 +336,7 @@ impl Engine {
         let step = grid.step.next_multiple_of(span);
         let from = grid.from - grid.from % span;
         let note = (fidelity > by_step)
-            .then(|| format!("statistics this old are kept by the {} only", fidelity.name()));
+            .then(|| format!("statistics this old are only stored per {}", fidelity.name()));
         (Grid { from, to: grid.to, step }, fidelity, note)
     }
 
@@ -351,8 +355,8 @@ impl Engine {
         if found.since > grid.from {
             let back = (wall_ns() / NS_PER_S).saturating_sub(found.since);
             notes.push(format!(
-                "this combination is answered from the flight recorder, which reaches back \
-                 {back} s (to {})",
+                "this combination is only in the flight recorder, which covers the last {back} s \
+                 (since {})",
                 found.since
             ));
         }
@@ -386,9 +390,8 @@ impl Engine {
             (Some(lines.into_iter().filter_map(row).collect()), None)
         };
         let folded = bins.folded.then(|| FOLDED.to_owned());
-        let cut = (shown < wanted).then(|| {
-            format!("the {shown} busiest of {wanted}: ask for longer steps to see all of them")
-        });
+        let cut = (shown < wanted)
+            .then(|| format!("top {shown} of {wanted}; use longer steps to see all"));
         let error = bins.means(&bins.error).into_iter().flatten().fold(0.0, f64::max);
         Data {
             stat: stat.to_string(),
@@ -434,7 +437,7 @@ impl Engine {
 }
 
 /// What an answer says when elements have become `other`.
-const FOLDED: &str = "there were more elements than are counted apart";
+const FOLDED: &str = "there were more elements than can be counted separately";
 
 /// One note of several.
 fn joined(notes: impl Iterator<Item = String>) -> Option<String> {

@@ -75,13 +75,13 @@ impl Header {
             bytes[from..from + len].iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b))
         };
         if &bytes[..8] != MAGIC {
-            return Err(SegmentError::Foreign("it does not begin with PLIMSTAT"));
+            return Err(SegmentError::Foreign("it does not start with PLIMSTAT"));
         }
         if number(28, 4) != u64::from(crc32(&[&bytes[..28]])) {
             return Err(SegmentError::Foreign("its header is damaged"));
         }
         if !(VERSION_OLDEST.into()..=VERSION.into()).contains(&number(8, 2)) {
-            return Err(SegmentError::Foreign("it is of a version unknown to this program"));
+            return Err(SegmentError::Foreign("unknown version"));
         }
         let (span, start) = (number(12, 4) as u32, number(16, 8));
         Ok(Self { sealed: bytes[10] == 1, span, start })

@@ -84,8 +84,8 @@ fn path(args: &ShowArgs) -> Result<String, Failure> {
 /// d; `None` for `now`, which the server knows best.
 fn point_of_time(text: &str) -> Result<Option<i64>, Failure> {
     let wrong = || {
-        let hint = "write seconds since the epoch, or -90, -15m, -2h, -7d back from now";
-        Failure::usage("read the time", &format!("{text:?} is none"), hint)
+        let hint = "use seconds since the epoch, or a time relative to now as -90, -15m, -2h, -7d";
+        Failure::usage("read the time", &format!("{text:?} is not a time"), hint)
     };
     if text == "now" {
         return Ok(None);

@@ -44,7 +44,7 @@ pub fn table<T>(columns: &[Column<T>], all: &Listing<T>, none: &str) -> String {
         text += "\n";
     }
     if all.more {
-        text += &format!("# the first {} only\n", all.rows.len());
+        text += &format!("# first {} only\n", all.rows.len());
     }
     text
 }

@@ -20,16 +20,17 @@ use crate::out::Failure;
 /// When the server does not start or the lab cannot run.
 pub fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     let tried = |what: &'static str| move |error: io::Error| Failure::of(what, &error);
-    let scratch = Scratch::make(args.scratch.as_deref()).map_err(tried("make a scratch share"))?;
+    let scratch =
+        Scratch::make(args.scratch.as_deref()).map_err(tried("create a scratch share"))?;
     let mut server =
         Server::start(&scratch, args.port_offset).map_err(tried("start the server"))?;
     eprintln!("demo: serving {} as {}", scratch.share().display(), server.target);
-    eprintln!("demo: watch it live at {}", server.login);
+    eprintln!("demo: live view at {}", server.login);
     let code = limits(args, &server, &scratch);
     if args.once || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         return Ok(code);
     }
-    println!("still serving; Ctrl-C ends it and removes the scratch share");
+    println!("still serving; press Ctrl-C to stop and remove the scratch share");
     println!("  browser       {}", server.admin);
     println!(
         "  command line  plimsoll analytics show 'nfs3.ops[client]' --state {}",
@@ -110,7 +111,7 @@ impl Server {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let said: Value = serde_json::from_str(&line)
-            .map_err(|_| io::Error::other("the server ended; what it said is above"))?;
+            .map_err(|_| io::Error::other("the server exited; see its messages above"))?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         server.target = text(&said["shares"]["demo"]["nfs3"]);
         (server.admin, server.login) = (text(&said["admin"]), text(&said["login"]));

@@ -73,7 +73,7 @@ fn table(report: &Report) -> String {
         };
         text += &format!("  {mark}  {:<16} {}\n", f.id, f.found);
         if f.state != State::Yes {
-            let lines = [("for", f.sentence), ("instead", f.instead), ("to get it", f.advice)];
+            let lines = [("for", f.sentence), ("instead", f.instead), ("remedy", f.advice)];
             for (what, said) in lines.iter().filter(|(_, said)| !said.is_empty()) {
                 text += &format!("      {:<16} {what}: {said}\n", "");
             }
@@ -81,8 +81,8 @@ fn table(report: &Report) -> String {
     }
     let missing: Vec<&str> = report.findings.iter().filter(|f| f.degrades).map(|f| f.id).collect();
     text + &match missing.as_slice() {
-        [] => "\nNothing is missing that serving uses.\n".to_owned(),
-        missing => format!("\nMissing, and serving uses it: {}.\n", missing.join(", ")),
+        [] => "\nAll features used by `serve` are available.\n".to_owned(),
+        missing => format!("\nMissing features used by `serve`: {}.\n", missing.join(", ")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::out::{Failure, url_encode};
 
 const PATH: &str = "/api/v1/services/http/locks";
 /// What tells the ids of locks.
-const LISTER: &str = "`plimsoll http locks` lists those there are";
+const LISTER: &str = "see `plimsoll http locks`";
 const NONE: &str = "no WebDAV client holds a lock";
 
 /// Runs the command.
@@ -24,7 +24,7 @@ const NONE: &str = "no WebDAV client holds a lock";
 pub fn run(command: &HttpCommand) -> Result<(), Failure> {
     match command {
         HttpCommand::Locks(args) => {
-            let question = Question::new("list the locks of WebDAV", args, LISTER);
+            let question = Question::new("list the WebDAV locks", args, LISTER);
             question.print(PATH, |all| table(&LOCKS, all, NONE))
         }
         HttpCommand::Release(args) => {

@@ -36,19 +36,19 @@ pub fn run(args: &InspectArgs) -> Result<(), Failure> {
         return index(&tried, args);
     }
     if size > WHOLE_MAX {
-        return Err(Failure::new(&tried, "it is larger than any of our files of this kind", ""));
+        return Err(Failure::new(&tried, "it is too large for a file of this kind", ""));
     }
     let bytes = std::fs::read(path).map_err(|e| Failure::of(&tried, &e))?;
     if args.xferlog {
         let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
         let text = logs::xferlog(name, &bytes).ok_or_else(|| {
-            Failure::usage(&tried, "this is no log of transfers", "--xferlog is of transfers.log")
+            Failure::usage(&tried, "this is not a transfer log", "use --xferlog with transfers.log")
         })?;
         return out::print(&text);
     }
     let Some(found) = recognise(path, &bytes) else {
-        let hint = "docs/formats lists the files that plimsoll writes";
-        return Err(Failure::new(&tried, "this is no file of ours", hint));
+        let hint = "docs/formats lists the supported files";
+        return Err(Failure::new(&tried, "this is not a file written by plimsoll", hint));
     };
     if args.json {
         return out::print(&out::json(&found.value));
@@ -81,8 +81,8 @@ fn is_segment(path: &Path) -> bool {
 /// Frame by frame, so that a segment of any length is read.
 fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
     if args.json {
-        let hint = "`plimsoll analytics show STAT --json` gives statistics as JSON";
-        return Err(Failure::usage(tried, "segments are shown as text only", hint));
+        let hint = "use `plimsoll analytics show STAT --json` for JSON";
+        return Err(Failure::usage(tried, "segments are printed as text only", hint));
     }
     let mut out = std::io::stdout().lock();
     match analytics::store::inspect(&args.file, &mut out) {
@@ -95,8 +95,8 @@ fn segment(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
 /// Entry by entry, so that an index of any tree is read.
 fn index(tried: &str, args: &InspectArgs) -> Result<(), Failure> {
     if args.json {
-        let hint = "without --json there is a line for each entry";
-        return Err(Failure::usage(tried, "an index of dsync is shown as text only", hint));
+        let hint = "omit --json for one line per entry";
+        return Err(Failure::usage(tried, "a dsync index is printed as text only", hint));
     }
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let shown = sync::index::inspect(&args.file, &mut out);
@@ -131,7 +131,7 @@ fn state_file(name: &str, text: Option<&str>, bytes: &[u8]) -> Option<Value> {
         }
         "first-sign-in" => {
             let user = text?.split_once("user ")?.1.split(',').next()?;
-            Some(json!({ "format": "first sign-in, to be read once", "user": user }))
+            Some(json!({ "format": "first sign-in", "user": user }))
         }
         "key.pem" | "authority-key.pem" | "ssh_host_ed25519_key" | "ssh_host_rsa_key" => {
             text?.contains("PRIVATE KEY").then(|| json!({ "format": "private key", "of": name }))
@@ -208,7 +208,7 @@ fn dav_locks(bytes: &[u8]) -> Option<Value> {
             "ends": base::units::utc(lock.expires_s.cast_signed()),
         })
     });
-    Some(json!({ "format": "locks of WebDAV", "locks": locks.collect::<Vec<_>>() }))
+    Some(json!({ "format": "WebDAV locks", "locks": locks.collect::<Vec<_>>() }))
 }
 
 /// An entry of the run-time registry.

@@ -103,10 +103,10 @@ fn password(args: &ShareArgs) -> Result<String, Failure> {
     let mut user = User { asks: std::io::stdin().is_terminal() };
     user.secret(&format!("password of {}", args.user)).ok_or_else(|| {
         let hint = format!(
-            "--password-file FILE has it, or the environment variable {PASSWORD_ENV}; with a \
-             terminal it is asked for"
+            "use --password-file FILE, the environment variable {PASSWORD_ENV}, or a terminal \
+             prompt"
         );
-        Failure::new(&tried, "there is no password", &hint)
+        Failure::new(&tried, "no password", &hint)
     })
 }
 
@@ -116,8 +116,8 @@ fn shut_out(at: &ServiceAt, error: &ClientError) -> Failure {
     let failure = Failure::of(&format!("sign in over {} as {user}", at.scheme.title()), error);
     match error {
         ClientError::Refused { .. } => failure.hint(
-            "is it the right password? --user NAME is somebody else; `plimsoll cli -c \
-             'configuration users list'` has who there is",
+            "check the password, or choose another user with --user NAME; `plimsoll cli -c \
+             'configuration users list'` lists the users",
         ),
         _ => failure,
     }

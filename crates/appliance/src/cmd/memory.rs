@@ -1,5 +1,5 @@
 //! How the memory that this process may use is shared out, at start: the flight recorder, and what
-//! each service may hold of requests and replies.
+//! the request buffers of each service have.
 
 use base::limits::{
     BUFFERED_BYTES_MAX, BUFFERED_CORE_MIN, BUFFERED_MEMORY_PART, RECORDER_BYTES,
@@ -41,7 +41,7 @@ impl Sizes {
         };
         let parts = [
             part("the flight recorder has", self.recorder, FULL.recorder),
-            part("each service may hold of requests and replies", self.buffered, FULL.buffered),
+            part("the request buffers of each service have", self.buffered, FULL.buffered),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))

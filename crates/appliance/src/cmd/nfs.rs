@@ -14,7 +14,7 @@ use crate::out::{Failure, url_encode};
 
 const PATH: &str = "/api/v1/services/nfs";
 /// What tells the ids of clients.
-const LISTER: &str = "`plimsoll nfs clients` lists those there are";
+const LISTER: &str = "see `plimsoll nfs clients`";
 
 /// Runs the command.
 ///

@@ -199,7 +199,7 @@ fn register(plan: &Plan<'_>, state: &StateDir) -> Option<Registration> {
     };
     registry::register(&registry::default_dir(), &entry)
         .inspect_err(|e| {
-            base::warning!("server", "local commands will need --state: {}", chain(e));
+            base::warning!("server", "local commands need --state: {}", chain(e));
         })
         .ok()
 }

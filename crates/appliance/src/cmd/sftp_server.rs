@@ -61,7 +61,12 @@ fn shares(args: &SftpServerArgs) -> Result<Vec<(String, PathBuf)>, Failure> {
         Some((name.to_owned(), PathBuf::from(dir)))
     };
     let wrong = |share: &String| {
-        Failure::usage(TRIED, &format!("{share:?} is no share"), "--share NAME=DIR")
+        Failure::usage(
+            TRIED,
+            &format!("{share:?} is not a share: use NAME=DIR"),
+            "--share \
+            NAME=DIR",
+        )
     };
     args.shares.iter().map(|share| split(share).ok_or_else(|| wrong(share))).collect()
 }
@@ -150,7 +155,10 @@ fn limits() -> Limits {
 
 fn exchange(files: Arc<Files>, person: Arc<Person>, settings: Settings) -> Result<(), Failure> {
     let failed = |e: &dyn std::error::Error| {
-        Failure::of(TRIED, e).hint("sshd starts it: Subsystem sftp /usr/bin/plimsoll sftp-server")
+        Failure::of(TRIED, e).hint(
+            "it is started by sshd: Subsystem sftp /usr/bin/plimsoll \
+            sftp-server",
+        )
     };
     let copy = |fd: &dyn AsFd| -> std::io::Result<OwnedFd> { fd.as_fd().try_clone_to_owned() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -12,7 +12,7 @@ impl Port {
     /// Wrong usage if the offset leads beyond the last port.
     pub fn address(self, address: IpAddr, offset: u16) -> Result<SocketAddr, Failure> {
         let port = self.number.checked_add(offset).ok_or_else(|| {
-            let failed = format!("port {} + {offset} is beyond 65535", self.number);
+            let failed = format!("port {} + {offset} is above 65535", self.number);
             let hint = format!("--port-offset is at most {}", u16::MAX - Port::highest().number);
             Failure::usage(&format!("listen for {}", self.name), &failed, &hint)
         })?;
@@ -26,16 +26,16 @@ impl Port {
             std::io::ErrorKind::AddrInUse => Failure::new(
                 &tried,
                 &format!("port {} is in use by another program", at.port()),
-                "end that program, or choose other ports with --port-offset N",
+                "stop that program, or choose other ports with --port-offset N",
             ),
             std::io::ErrorKind::PermissionDenied => Failure::new(
                 &tried,
-                &format!("this user may not take port {}", at.port()),
+                &format!("this user may not bind port {}", at.port()),
                 "ports below 1024 need root; --port-offset 10000 does not",
             ),
             std::io::ErrorKind::AddrNotAvailable => Failure::new(
                 &tried,
-                &format!("{} is no address of this machine", at.ip()),
+                &format!("{} is not an address of this machine", at.ip()),
                 "--address 0.0.0.0 listens on all of them",
             ),
             _ => Failure::of(&tried, error),

@@ -18,7 +18,7 @@ pub enum FirstError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The configuration does not take them.
-    #[error("the configuration does not take the first users: {0}")]
+    #[error("the first users cannot be added to the configuration: {0}")]
     Refused(String),
 }
 

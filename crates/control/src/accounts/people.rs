@@ -138,10 +138,10 @@ impl People {
     /// Makes a token's secret.
     fn issue(&self, path: &Path, who: &Who) -> Result<Json, Problem> {
         let tree = self.tree.get().and_then(Weak::upgrade);
-        let tree = tree.ok_or_else(|| Problem::server(path, "the server ends"))?;
+        let tree = tree.ok_or_else(|| Problem::server(path, "the server is stopping"))?;
         let secret = token_secret();
         let first = |problems: Vec<Problem>| {
-            let none = || Problem::server(path, "the token was refused without a reason");
+            let none = || Problem::server(path, "the token was refused");
             problems.into_iter().next().unwrap_or_else(none)
         };
         tree.set_secret(path, "secret", &secret, who).map_err(first)?;
@@ -152,8 +152,8 @@ impl People {
         if self.accounts.sessions().end(id, self.clock.monotonic_ns()) {
             return Ok(json!({ "ended": 1 }));
         }
-        let hint = "it may have ended by itself; list maintenance/sessions";
-        Err(Problem::unknown(path, "there is no such session any more", hint))
+        let hint = "it may have expired; list maintenance/sessions";
+        Err(Problem::unknown(path, "this session does not exist any more", hint))
     }
 
     fn end_sessions(&self, user: &str) -> Json {
@@ -196,7 +196,7 @@ impl Apply for People {
             }
             Place::Token(_) if length < TOKEN_MIN => Err(wrong(
                 format!("a token has at least {TOKEN_MIN} characters"),
-                "let the action issue make one",
+                "use the action issue to create one",
             )),
             Place::Token(_) => Ok(digest_hex(plain)),
             _ => Ok(plain.to_owned()),
@@ -268,7 +268,7 @@ impl Live for People {
             (Place::User(name), "end_sessions") => Ok(self.end_sessions(name)),
             (Place::Token(_), "issue") => self.issue(path, who),
             (Place::Session(id), "end") => self.end_session(path, id),
-            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+            _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
         }
     }
 }
@@ -342,7 +342,7 @@ fn check(document: &Document) -> Vec<Problem> {
     let known = document.items(&roles());
     let mut needs = |at: &Path, property: &str, role: &str| {
         if !known.contains(role) {
-            let sentence = format!("there is no role {role:?}");
+            let sentence = format!("unknown role {role:?}");
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
             let hint = format!("there are {}", names.join(", "));
             problems.push(Problem::conflict(at, &sentence, &hint).property(property));
@@ -368,7 +368,7 @@ fn without_role(document: &Document, user: &str) -> Option<Problem> {
     let at = users().join(user);
     let administers = document.text(&at, "kind").as_deref() == Some("administrator");
     (administers && document.texts(&at, "roles").is_empty()).then(|| {
-        let hint = "set roles to administrator, to operator, or to a role of your own";
+        let hint = "set roles to administrator, operator, or a custom role";
         Problem::new(&at, "an administrator needs a role", hint).property("roles")
     })
 }
@@ -377,7 +377,7 @@ fn wrong_role(document: &Document, role: &str) -> Option<Problem> {
     let at = roles().join(role);
     let texts = document.texts(&at, "permissions");
     if built_in(role).is_some() && document.nodes().any(|(path, _)| *path == at) {
-        let hint = "make a role of your own";
+        let hint = "create a custom role";
         return Some(Problem::new(&at, "a built-in role cannot be changed", hint));
     }
     let wrong = texts.iter().find_map(|text| Permission::parse(text).err())?;

@@ -164,14 +164,14 @@ impl Wire {
             }
             let source = match (self.until.passed(), self.taken > ALERT_ANSWER_MAX) {
                 (true, _) => io::Error::from(io::ErrorKind::TimedOut),
-                (_, true) => io::Error::new(io::ErrorKind::InvalidData, "the answer has no end"),
+                (_, true) => io::Error::new(io::ErrorKind::InvalidData, "the reply is too long"),
                 _ => match self.fill() {
                     Ok(0) => io::Error::from(io::ErrorKind::UnexpectedEof),
                     Ok(_) => continue,
                     Err(e) => e,
                 },
             };
-            return Err(self.broken("wait for an answer", source));
+            return Err(self.broken("wait for a reply", source));
         }
     }
 
@@ -200,7 +200,7 @@ fn tls(trusted: Option<&Path>) -> Result<Arc<ClientConfig>, DeliveryError> {
         let found: Vec<_> = found.filter_map(Result::ok).collect();
         // Of a system's bundle some are in forms that nobody checks any more.
         let (added, _) = roots.add_parsable_certificates(found);
-        if added == 0 { Err("it holds no certificate".to_owned()) } else { Ok(()) }
+        if added == 0 { Err("it contains no certificate".to_owned()) } else { Ok(()) }
     };
     let of_machine = SYSTEM.iter().any(|path| add(Path::new(path)).is_ok());
     if let Some(path) = trusted {

@@ -71,7 +71,7 @@ pub(super) fn state(rule: &Rule, seen: &Seen) -> String {
         (Subject::Statistic { .. }, None) => rule.condition(),
         (Subject::Statistic { .. }, Some(value)) => {
             let of = detail.map_or_else(String::new, |detail| format!(" ({detail})"));
-            format!("{}: it is {}{of}", rule.condition(), figure(value, rule.unit()))
+            format!("{}: current value {}{of}", rule.condition(), figure(value, rule.unit()))
         }
     }
 }
@@ -93,9 +93,9 @@ impl Message {
             // What cleared is what was, not what is.
             Kind::Cleared => match self.seen.value {
                 Some(value) => format!("it is {}", figure(value, self.rule.unit())),
-                None => "all is well again".to_owned(),
+                None => "the condition has cleared".to_owned(),
             },
-            Kind::Test => "this is a trial message, nothing is wrong".to_owned(),
+            Kind::Test => "this is a test message".to_owned(),
             _ => state(&self.rule, &self.seen),
         };
         format!("alert {} {}: {state}", self.alert, self.kind.words())

@@ -210,7 +210,7 @@ impl Shared {
         let lost = place.queue.lock().unwrap_or_else(PoisonError::into_inner).push(job);
         place.arrived.notify_one();
         if let Some(lost) = lost {
-            let why = "too many messages wait; the oldest was given up".to_owned();
+            let why = "too many queued messages; the oldest was dropped".to_owned();
             self.failed(lane, &lost, why, true);
         }
     }
@@ -256,7 +256,7 @@ impl Shared {
 
     fn failed(&self, lane: usize, job: &Job, why: String, given_up: bool) {
         if given_up {
-            base::tell!("alerts", "a message of alert {} was given up: {why}", job.alert);
+            base::tell!("alerts", "a message of alert {} was dropped: {why}", job.alert);
         }
         self.standing(&job.alert, |standing| {
             standing.errors[lane] = why;

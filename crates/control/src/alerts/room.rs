@@ -42,13 +42,16 @@ fn check(document: &Document) -> Vec<Problem> {
     let lacks = |property| document.text(&at, property).is_none();
     if let (Some(alert), true) = (mails, lacks("smtp_host") || lacks("mail_from")) {
         let property = if lacks("smtp_host") { "smtp_host" } else { "mail_from" };
-        let sentence = format!("alert {alert} mails, and there is no mail server or no sender");
+        let sentence = format!(
+            "alert {alert} sends mail, but no mail server or sender is \
+            configured"
+        );
         let hint = "set smtp_host and mail_from in configuration/alerts";
         problems.push(Problem::new(&at, &sentence, hint).property(property));
     }
     let open = document.text(&at, "smtp_security").as_deref() == Some("none");
     if open && !lacks("smtp_user") {
-        let sentence = "a password is not sent in the clear";
+        let sentence = "passwords are not sent without TLS";
         let hint = "set smtp_security to starttls or tls, or unset smtp_user";
         problems.push(Problem::new(&at, sentence, hint).property("smtp_security"));
     }
@@ -89,9 +92,16 @@ impl Live for Alerts {
         _who: &Who,
     ) -> Result<Json, Problem> {
         if action != "test" {
-            return Err(Problem::unknown(path, &format!("nothing does {action} here"), ""));
+            return Err(Problem::unknown(path, &format!("unknown action {action}"), ""));
         }
-        let gone = || Problem::unknown(path, "there is no such alert any more", "list the alerts");
+        let gone = || {
+            Problem::unknown(
+                path,
+                "this alert does not exist any more",
+                "list the \
+            alerts",
+            )
+        };
         let (targets, message) = {
             let inner = self.inner();
             let (name, watched) = named(&inner, path).ok_or_else(gone)?;
@@ -100,7 +110,7 @@ impl Live for Alerts {
         };
         if targets.is_empty() {
             let hint = "set mail, webhook or syslog";
-            return Err(Problem::conflict(path, "it tells nobody but the log", hint));
+            return Err(Problem::conflict(path, "it has no recipient except the log", hint));
         }
         // All are tried before anything is said of one.
         let (mut delivered, mut failed) = (Vec::new(), Vec::new());

@@ -320,7 +320,7 @@ fn a_trial_message_says_what_arrived_and_what_did_not() {
     let scene = Scene::new();
     scene.mail(&mailbox);
     scene.alert("quiet", json!({}));
-    assert_eq!(scene.test("quiet").unwrap_err().sentence, "it tells nobody but the log");
+    assert_eq!(scene.test("quiet").unwrap_err().sentence, "it has no recipient except the log");
     scene.alert("mail", json!({ "mail": ["ops@example.org"] }));
     assert_eq!(scene.test("mail").unwrap(), json!({ "delivered": ["mail to ops@example.org"] }));
     assert!(mailbox.next().data.contains("this is a trial message"));

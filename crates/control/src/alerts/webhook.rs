@@ -23,7 +23,7 @@ pub(super) fn send(
     trusted: Option<&Path>,
     message: &Message,
 ) -> Result<(), DeliveryError> {
-    let bad = || DeliveryError::Ours("the webhook is no URL".to_owned());
+    let bad = || DeliveryError::Ours("the webhook is not a URL".to_owned());
     let uri: Uri = url.split('#').next().unwrap_or(url).parse().map_err(|_| bad())?;
     let host = uri.host().ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);

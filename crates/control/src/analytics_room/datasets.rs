@@ -35,7 +35,7 @@ pub enum NotKept {
     #[error(transparent)]
     Refused(#[from] KeepError),
     /// It is kept, and will not be after the next start.
-    #[error("it is kept until the server restarts only")]
+    #[error("it is retained until the server restarts only")]
     Unwritten(#[source] StateError),
 }
 
@@ -44,7 +44,7 @@ impl Datasets {
     pub fn open(engine: Arc<Engine>, state: &FilePath, clock: Arc<dyn Clock>) -> Arc<Self> {
         let file = state.join(FILE);
         if let Err(why) = read(&engine, &file) {
-            base::tell!("analytics", "{} is left out: {why}", file.display());
+            base::tell!("analytics", "{} is omitted: {why}", file.display());
         }
         Arc::new(Self { engine, clock, file: Mutex::new(file) })
     }
@@ -119,7 +119,11 @@ impl Datasets {
         let (name, kept) = (path.name().unwrap_or_default(), self.engine.kept());
         let done = if forget { kept.forget(name) } else { kept.stop(name, self.now()) };
         if !done {
-            return Err(Problem::conflict(path, "it has ended already", "destroy forgets it"));
+            return Err(Problem::conflict(
+                path,
+                "it has ended already",
+                "use destroy to delete it",
+            ));
         }
         self.write().map_err(|e| Problem::server(path, &e.to_string()))?;
         Ok(Json::Null)

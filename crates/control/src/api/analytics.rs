@@ -87,8 +87,8 @@ pub(super) fn question(query: DataQuery, now: u64) -> Result<(String, Question),
     };
     if span / question.step > most {
         return wrong(
-            format!("{} points are more than {most}", span / question.step),
-            format!("ask for a step of at least {} s, or a shorter interval", span / most + 1),
+            format!("{} points exceed the maximum of {most}", span / question.step),
+            format!("use a step of at least {} s, or a shorter interval", span / most + 1),
         );
     }
     Ok((query.stat, question))
@@ -105,7 +105,7 @@ pub(super) fn parse(stat: &str) -> Result<StatId, AskError> {
 /// Whose fault it is that there is no answer.
 pub(super) fn refusal(error: &QueryError) -> AskError {
     let hint = match error {
-        QueryError::Stat(_) => "GET /api/v1/analytics/statistics lists what there is",
+        QueryError::Stat(_) => "GET /api/v1/analytics/statistics lists the statistics",
         QueryError::Interval(_) => EMPTY,
         QueryError::Busy | QueryError::Store(_) => return AskError::Failed(chain(error)),
     };

@@ -37,15 +37,15 @@ pub async fn release(
     let ended =
         blocking(&control, tried, move |appliance| appliance.dav().release(&id, &identity.user));
     let ended = ended.await?.map_err(|failed| {
-        let hint = "the lock stays; plimsoll doctor tells how the state directory is";
+        let hint = "the lock stays in place; check the state directory with plimsoll doctor";
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, tried, &failed, hint)
     })?;
     answer(tried, &ended.ok_or_else(|| no_lock(tried))?)
 }
 
 fn no_lock(tried: &str) -> ApiError {
-    let failed = "there is no such lock";
-    let hint = "GET /api/v1/services/http/locks lists those there are; one that ended may have \
-                been taken again under another id";
+    let failed = "this lock does not exist";
+    let hint = "GET /api/v1/services/http/locks lists the current locks; a lock that was released \
+        and taken again has a new id";
     ApiError::new(StatusCode::NOT_FOUND, tried, failed, hint)
 }

@@ -58,7 +58,7 @@ impl ApiError {
 
     /// 500: we are at fault.
     pub fn failed(tried: &str, error: &dyn std::fmt::Display) -> Self {
-        let hint = "this is a fault of the server; its log says more";
+        let hint = "this is a server defect; see its log";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, tried, &error.to_string(), hint)
     }
 
@@ -81,36 +81,36 @@ impl ApiError {
     /// 403: signed in, but without this permission.
     pub fn forbidden(user: &str, scope: &str, level: Level) -> Self {
         let level = level.name();
-        let failed = format!("{user} has no role that may {level} {scope}");
-        let hint = format!("ask an administrator for a role with {scope}:{level}");
+        let failed = format!("{user} has no role with {scope}:{level}");
+        let hint = format!("ask an administrator for a role with this permission");
         Self::new(StatusCode::FORBIDDEN, "answer the request", &failed, &hint)
     }
 
     /// 404 below `/api`.
     pub fn unknown_path() -> Self {
-        let hint = "docs/protocols/api.md lists what there is";
-        Self::new(StatusCode::NOT_FOUND, "find this path", "the API has no such path", hint)
+        let hint = "docs/protocols/api.md lists the paths";
+        Self::new(StatusCode::NOT_FOUND, "find this path", "unknown API path", hint)
     }
 
     /// 405.
     pub fn wrong_method() -> Self {
-        let failed = "this path does not take that method";
-        let hint = "docs/protocols/api.md lists what there is";
+        let failed = "method not allowed for this path";
+        let hint = "docs/protocols/api.md lists the paths";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "answer the request", failed, hint)
     }
 
     /// 401.
     pub fn not_signed_in() -> Self {
-        let hint = "POST /api/v1/session, or send Authorization: Bearer with a token, as the one \
-                    in STATE/api-token";
-        let failed = "nobody is signed in on this connection";
+        let hint = "POST /api/v1/session, or send Authorization: Bearer with a token, for example \
+            the one in STATE/api-token";
+        let failed = "not signed in";
         Self::new(StatusCode::UNAUTHORIZED, "answer the request", failed, hint)
     }
 
     /// Problems with the tree; the first says who is at fault, where, and what to do.
     pub fn from_problems(tried: &str, problems: &[Problem]) -> Self {
         let Some(first) = problems.first() else {
-            return Self::failed(tried, &"a refusal without a reason");
+            return Self::failed(tried, &"refused");
         };
         let failed = match problems {
             [one] => one.sentence.clone(),

@@ -165,10 +165,10 @@ pub(super) fn refusal(needs: Needs, identity: Option<&Identity>) -> Option<ApiEr
 fn wrong_parameter(known: &[&str], query: &str) -> Option<ApiError> {
     let names = query.split('&').filter_map(|pair| pair.split('=').next());
     let wrong = names.filter(|name| !name.is_empty()).find(|name| !known.contains(name))?;
-    let failed = format!("there is no parameter {wrong:?}");
+    let failed = format!("unknown parameter {wrong:?}");
     let hint = match known {
-        [] => "this path takes none".to_owned(),
-        known => format!("this path takes {}", known.join(", ")),
+        [] => "this path has no parameters".to_owned(),
+        known => format!("parameters of this path: {}", known.join(", ")),
     };
     Some(ApiError::wrong("read the address", &failed, &hint))
 }
@@ -179,7 +179,7 @@ impl Viewer for Identity {
     }
 
     fn why_not(&self, scope: &str) -> Option<String> {
-        let why = format!("{} has no role that may change {scope}", self.user);
+        let why = format!("{} has no role with {scope}:change", self.user);
         (!self.rights.may(scope, Level::Change)).then_some(why)
     }
 
@@ -212,8 +212,8 @@ pub async fn own_host(
     let headers = request.headers();
     let host = headers.get(HOST).map_or(Ok(""), HeaderValue::to_str).unwrap_or("?");
     if is_remote && headers.get(AUTHORIZATION).is_none() && !control.appliance.is_own_host(host) {
-        let failed = format!("{host} is no name of this server");
-        let hint = "use its address, or add the name to names of /configuration/certificates";
+        let failed = format!("{host} is not a name of this server");
+        let hint = "use the address, or add the name to names in /configuration/certificates";
         let status = StatusCode::MISDIRECTED_REQUEST;
         return ApiError::new(status, "answer", &failed, hint).into_response();
     }
@@ -226,7 +226,7 @@ pub async fn own_host(
 pub async fn forgery(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if changes && is_foreign(request.headers()) {
-        let hint = "open the page of this server itself";
+        let hint = "open a page of this server";
         let failed = "the request comes from another site's page";
         return ApiError::new(StatusCode::FORBIDDEN, "make a change", failed, hint).into_response();
     }

@@ -58,7 +58,7 @@ fn level(tried: &str, asked: Option<&str>) -> Result<Level, ApiError> {
     let Some(name) = asked else { return Ok(Level::Debug) };
     Level::named(name).ok_or_else(|| {
         let known = Level::ALL.map(Level::name).join(", ");
-        ApiError::wrong(tried, &format!("there is no level {name:?}"), &format!("one of {known}"))
+        ApiError::wrong(tried, &format!("unknown level {name:?}"), &format!("one of {known}"))
     })
 }
 

@@ -68,15 +68,15 @@ pub async fn expire(
 
 fn whose(tried: &str, query: WhoseQuery) -> Result<Option<String>, ApiError> {
     let Query(whose) = query.map_err(|e| {
-        ApiError::wrong(tried, &e.body_text(), "?client=ID, as the clients have it")
+        ApiError::wrong(tried, &e.body_text(), "?client=ID from the list of clients")
     })?;
     Ok(whose.client)
 }
 
 fn no_client(tried: &str) -> ApiError {
-    let failed = "there is no such client";
-    let hint = "GET /api/v1/services/nfs/clients lists those there are; one that has come again \
-                has another id";
+    let failed = "this client does not exist";
+    let hint = "GET /api/v1/services/nfs/clients lists the current clients; a client that \
+        reconnected has a new id";
     ApiError::new(StatusCode::NOT_FOUND, tried, failed, hint)
 }
 

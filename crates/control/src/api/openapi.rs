@@ -28,8 +28,8 @@ pub fn document(routes: &[Route]) -> Value {
         "info": {
             "title": "Plimsoll",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Everything that the browser and the command line do goes through here. \
-                            docs/protocols/api.md has the fields of each answer.",
+            "description": "The browser and the command line use this API for all operations. \
+             docs/protocols/api.md describes the fields of each response.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/api/v1" }],

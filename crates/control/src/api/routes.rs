@@ -95,10 +95,10 @@ pub fn table() -> Vec<Route> {
 
 fn nodes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/tree", SignedIn, "What can be configured and seen", tree::tree),
+        Route::new(Method::GET, "/tree", SignedIn, "Declarations of all nodes", tree::tree),
         Route::new(Method::GET, "/nodes", Nodes, "The root of the tree", tree::root)
             .query(&["depth"]),
-        Route::new(Method::GET, "/nodes/{*path}", Nodes, "A node as it is now", tree::node)
+        Route::new(Method::GET, "/nodes/{*path}", Nodes, "Current state of a node", tree::node)
             .query(&["depth"]),
         Route::new(
             Method::POST,
@@ -107,13 +107,13 @@ fn nodes() -> Vec<Route> {
             "An action of a node: PATH/actions/NAME",
             tree::act,
         ),
-        Route::new(Method::POST, "/changes", Nodes, "Changes, all or nothing", tree::change)
+        Route::new(Method::POST, "/changes", Nodes, "Apply changes, all or nothing", tree::change)
             .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,
             "/changes/stream",
             May("configuration", Read),
-            "Changes from now on, as server-sent events",
+            "Follow changes, as server-sent events",
             tree::stream,
         ),
         Route::new(Method::GET, "/openapi.json", SignedIn, "This API, as OpenAPI", openapi::get),
@@ -125,14 +125,20 @@ fn configurations() -> Vec<Route> {
     let path = "/configuration";
     vec![
         Route::new(Method::GET, path, look, "The configuration as a file", configuration::export),
-        Route::new(Method::PUT, path, change, "Take a whole configuration", configuration::import)
-            .query(&["dry_run", "revision"])
-            .body_max(CONFIGURATION_BYTES_MAX),
+        Route::new(
+            Method::PUT,
+            path,
+            change,
+            "Import a whole configuration",
+            configuration::import,
+        )
+        .query(&["dry_run", "revision"])
+        .body_max(CONFIGURATION_BYTES_MAX),
         Route::new(
             Method::GET,
             "/configuration/history",
             look,
-            "Revisions that are kept, the newest first",
+            "Retained revisions, newest first",
             configuration::history,
         )
         .query(&["limit"]),
@@ -147,7 +153,7 @@ fn configurations() -> Vec<Route> {
             Method::GET,
             "/configuration/compare",
             look,
-            "What leads from one revision to another",
+            "Differences between two revisions",
             configuration::compare,
         )
         .query(&["from", "to"]),
@@ -155,7 +161,7 @@ fn configurations() -> Vec<Route> {
             Method::POST,
             "/configuration/restore",
             change,
-            "Take an earlier configuration again",
+            "Restore an earlier configuration",
             configuration::restore,
         ),
     ]
@@ -164,13 +170,13 @@ fn configurations() -> Vec<Route> {
 fn records() -> Vec<Route> {
     let look = May("maintenance", Read);
     vec![
-        Route::new(Method::GET, "/audit", look, "Who did what", configuration::audit)
+        Route::new(Method::GET, "/audit", look, "Audit log", configuration::audit)
             .query(&["from", "to", "path", "limit"]),
         Route::new(
             Method::GET,
             "/transfers",
             look,
-            "Who took or put which file, the newest first",
+            "Transfer log, newest first",
             transfers::transfers,
         )
         .query(&[
@@ -184,19 +190,13 @@ fn records() -> Vec<Route> {
             "share",
             "limit",
         ]),
-        Route::new(
-            Method::GET,
-            "/logs",
-            look,
-            "What the server has told since its start",
-            logs::get,
-        )
-        .query(&["service", "level", "from", "limit"]),
+        Route::new(Method::GET, "/logs", look, "Server log since the start", logs::get)
+            .query(&["service", "level", "from", "limit"]),
         Route::new(
             Method::GET,
             "/logs/stream",
             look,
-            "What the server tells from now on, as server-sent events",
+            "Follow the server log, as server-sent events",
             logs::stream,
         )
         .query(&["service", "level"]),
@@ -206,7 +206,7 @@ fn records() -> Vec<Route> {
 fn session() -> Vec<Route> {
     const PATH: &str = "/session";
     vec![
-        Route::new(Method::GET, PATH, SignedIn, "Who is signed in, and what he may", sign_in::who),
+        Route::new(Method::GET, PATH, SignedIn, "Signed-in user and permissions", sign_in::who),
         Route::new(Method::POST, PATH, Nothing, "Sign in with a password", sign_in::sign_in),
         Route::new(Method::DELETE, PATH, Nothing, "Sign out", sign_in::sign_out),
     ]
@@ -215,18 +215,12 @@ fn session() -> Vec<Route> {
 fn observation() -> Vec<Route> {
     let look = May("analytics", Read);
     vec![
-        Route::new(
-            Method::GET,
-            "/status",
-            May("status", Read),
-            "What is served, and whether it is well",
-            status,
-        ),
+        Route::new(Method::GET, "/status", May("status", Read), "Served shares and health", status),
         Route::new(
             Method::GET,
             "/analytics/statistics",
             look,
-            "The statistics that can be asked for",
+            "Available statistics",
             analytics::statistics,
         ),
         Route::new(
@@ -241,7 +235,7 @@ fn observation() -> Vec<Route> {
             Method::GET,
             "/analytics/stream",
             look,
-            "Statistics each second, as server-sent events",
+            "Follow statistics every second, as server-sent events",
             stream::stream,
         )
         .query(&["stat"]),
@@ -249,7 +243,7 @@ fn observation() -> Vec<Route> {
             Method::GET,
             "/analytics/recorder",
             look,
-            "How far back the flight recorder reaches",
+            "Interval covered by the flight recorder",
             analytics::recorder,
         ),
         Route::new(
@@ -276,14 +270,14 @@ fn nfs_clients() -> Vec<Route> {
             Method::DELETE,
             "/services/nfs/clients/{id}",
             May("clients", Change),
-            "End an NFS client with all that it holds",
+            "Expire an NFS client and release its state",
             nfs::expire,
         ),
         Route::new(
             Method::GET,
             "/services/nfs/opens",
             clients,
-            "What NFS clients hold open",
+            "Open files of NFS clients",
             nfs::opens,
         )
         .query(&["client"]),
@@ -330,13 +324,13 @@ fn lab_runs() -> Vec<Route> {
             "The report of a run, a page",
             lab::report,
         ),
-        Route::new(Method::GET, "/lab/compare", look, "Two runs side by side", lab::compare)
+        Route::new(Method::GET, "/lab/compare", look, "Compare two runs", lab::compare)
             .query(&["a", "b"]),
         Route::new(
             Method::GET,
             "/lab/stream",
             look,
-            "Runs as they are and as they change, as server-sent events",
+            "Follow runs, as server-sent events",
             lab::stream,
         ),
     ]

@@ -71,7 +71,7 @@ pub async fn sign_in(
     let rights = match (verdict, control.accounts.rights(&user)) {
         (Verdict::Right, Some(rights)) => rights,
         _ => {
-            note(&control, &user, peer, "sign-in refused", "uses shares only").await;
+            note(&control, &user, peer, "sign-in refused", "file services only").await;
             return Err(data_only(&user));
         }
     };
@@ -99,18 +99,18 @@ async fn note(
     let tree = control.tree.clone();
     let written = tokio::task::spawn_blocking(move || tree.audit().note(&who, action, how)).await;
     if let Ok(Err(e)) = written {
-        base::error!(ADMINISTRATION, "a {action} could not be written into the audit log: {e}");
+        base::error!(ADMINISTRATION, "a {action} could not be recorded in the audit log: {e}");
     }
 }
 
 fn wrong_password() -> ApiError {
-    let hint = "check both; the first start has printed them, and serve --user sets them";
+    let hint = "check both; the first start printed them, and serve --user sets them";
     let failed = "the user name or the password is wrong";
     ApiError::new(StatusCode::UNAUTHORIZED, "sign in", failed, hint)
 }
 
 fn data_only(user: &str) -> ApiError {
-    let failed = format!("{user} uses shares only and does not administer");
+    let failed = format!("{user} has file services only, no administration");
     let hint = "an administrator can change the user's kind";
     ApiError::new(StatusCode::FORBIDDEN, "sign in", &failed, hint)
 }
@@ -182,7 +182,7 @@ fn open_session(control: &Control, user: &str, from: IpAddr) -> String {
 async fn turn(control: &Control) -> Result<OwnedSemaphorePermit, ApiError> {
     // `Semaphore` does not count its waiters; owners of the Arc are the one user of it and them.
     if Arc::strong_count(&control.hashing) > SIGN_IN_WAITING_MAX {
-        return Err(ApiError::busy("sign in", "too many sign-ins wait already"));
+        return Err(ApiError::busy("sign in", "too many sign-ins are queued"));
     }
     let turn = control.hashing.clone().acquire_owned().await;
     turn.map_err(|e| ApiError::failed("sign in", &e))

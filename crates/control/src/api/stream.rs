@@ -35,8 +35,8 @@ pub async fn stream(
 ) -> Result<Response, ApiError> {
     let stats = stats(query.as_deref().unwrap_or(""));
     if stats.is_empty() || stats.len() > API_STREAM_STATS_MAX {
-        let failed = format!("{} statistics are named", stats.len());
-        let hint = format!("name 1 to {API_STREAM_STATS_MAX}: ?stat=ID&stat=ID");
+        let failed = format!("{} statistics were given", stats.len());
+        let hint = format!("give 1 to {API_STREAM_STATS_MAX}: ?stat=ID&stat=ID");
         return Err(ApiError::wrong(TRIED, &failed, &hint));
     }
     let place = place(&control, TRIED)?;

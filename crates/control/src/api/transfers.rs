@@ -35,7 +35,7 @@ const HINT: &str = "?since=SECONDS&until=SECONDS&protocol=NAME&direction=NAME&ou
 fn one_of(what: &str, word: Option<&String>, known: &[&str]) -> Result<(), ApiError> {
     match word {
         Some(word) if !known.contains(&word.as_str()) => {
-            let failed = format!("there is no {what} {word:?}");
+            let failed = format!("unknown {what} {word:?}");
             Err(ApiError::wrong(TRIED, &failed, &format!("one of {}", known.join(", "))))
         }
         _ => Ok(()),

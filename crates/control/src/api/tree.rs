@@ -92,11 +92,11 @@ pub async fn act(
     Path(path): Path<String>,
     body: Result<Json<Act>, JsonRejection>,
 ) -> Result<Response, ApiError> {
-    let tried = "do an action";
+    let tried = "run an action";
     let Some((path, action)) = path.rsplit_once("actions/") else {
-        let hint = "POST /api/v1/nodes/PATH/actions/NAME does an action; POST /api/v1/changes \
-                    changes settings";
-        return Err(ApiError::wrong(tried, "the path names no action", hint));
+        let hint = "POST /api/v1/nodes/PATH/actions/NAME runs an action; POST /api/v1/changes \
+            changes settings";
+        return Err(ApiError::wrong(tried, "the path does not name an action", hint));
     };
     let (path, action) = (format!("/{path}"), action.to_owned());
     let Json(Act { parameters }) =

@@ -66,7 +66,7 @@ pub async fn order(
     let mut order = account
         .new_order(&NewOrder::new(&identifiers))
         .await
-        .map_err(|e| told("the authority takes no order", &e))?;
+        .map_err(|e| told("the CA rejected the order", &e))?;
     let ready = async {
         let _kept = proofs(acme.proof, &mut order, answers).await?;
         wait_until_ready(&mut order).await
@@ -77,18 +77,19 @@ pub async fn order(
             let at = SocketAddr::new(here, port);
             let listening = answers::serve(at, Arc::clone(answers))
                 .await
-                .map_err(|e| format!("cannot listen on {at} for the proof over HTTP: {e}"))?;
+                .map_err(|e| format!("cannot listen on {at} for the http-01 challenge: {e}"))?;
             tokio::select! {
                 ready = ready => ready?,
                 never = listening => match never {},
             }
         }
     }
-    let key = order.finalize().await.map_err(|e| told("the authority signs nothing", &e))?;
+    let key =
+        order.finalize().await.map_err(|e| told("the CA did not issue the certificate", &e))?;
     let chain = order
         .poll_certificate(&patience())
         .await
-        .map_err(|e| told("the certificate does not come", &e))?;
+        .map_err(|e| told("the certificate did not arrive", &e))?;
     Ok(Given { chain, key })
 }
 
@@ -104,7 +105,7 @@ async fn open(
         return builder
             .from_credentials(known)
             .await
-            .map_err(|e| told("the authority cannot be asked", &e));
+            .map_err(|e| told("the CA cannot be reached", &e));
     }
     let contacts: Vec<String> = acme.contacts.iter().map(|one| format!("mailto:{one}")).collect();
     let contacts: Vec<&str> = contacts.iter().map(String::as_str).collect();
@@ -116,9 +117,9 @@ async fn open(
     let (account, credentials) = builder
         .create(&new, acme.directory.clone(), None)
         .await
-        .map_err(|e| told("the authority gives no account", &e))?;
+        .map_err(|e| told("the CA rejected the account", &e))?;
     let credentials = serde_json::to_value(&credentials)
-        .map_err(|e| format!("the account cannot be written down: {e}"))?;
+        .map_err(|e| format!("the account cannot be stored: {e}"))?;
     keep(credentials);
     Ok(account)
 }
@@ -133,7 +134,7 @@ async fn proofs(
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization =
-            authorization.map_err(|e| told("the authority does not say what to prove", &e))?;
+            authorization.map_err(|e| told("the CA sent no authorizations", &e))?;
         if authorization.status == AuthorizationStatus::Valid {
             continue;
         }
@@ -144,7 +145,7 @@ async fn proofs(
         };
         let mut challenge = authorization
             .challenge(kind)
-            .ok_or_else(|| format!("the authority takes no proof of {name} by {called}"))?;
+            .ok_or_else(|| format!("the CA offers no {called} challenge for {name}"))?;
         let answer = challenge.key_authorization();
         kept.push(match proof {
             Proof::Tls => answers.over_tls(&name, answer.digest().as_ref())?,
@@ -153,7 +154,7 @@ async fn proofs(
         challenge
             .set_ready()
             .await
-            .map_err(|e| told("the authority does not look for the proof", &e))?;
+            .map_err(|e| told("the CA did not validate the challenge", &e))?;
     }
     Ok(kept)
 }
@@ -161,8 +162,8 @@ async fn proofs(
 async fn wait_until_ready(order: &mut Order) -> Result<(), String> {
     let otherwise = match order.poll_ready(&patience()).await {
         Ok(OrderStatus::Ready | OrderStatus::Valid) => return Ok(()),
-        Ok(_) => "the authority refuses the order and does not say why".to_owned(),
-        Err(e) => told("the authority refuses the order", &e),
+        Ok(_) => "the CA refused the order without a reason".to_owned(),
+        Err(e) => told("the CA refused the order", &e),
     };
     Err(refusal(order).await.unwrap_or(otherwise))
 }
@@ -176,8 +177,8 @@ async fn refusal(order: &mut Order) -> Option<String> {
         let name = authorization.identifier().to_string();
         let error = authorization.challenges.iter().find_map(|one| one.error.as_ref());
         if let Some(error) = error {
-            let why = error.detail.as_deref().unwrap_or("it does not say why");
-            return Some(format!("the authority could not see that {name} is this host: {why}"));
+            let why = error.detail.as_deref().unwrap_or("no reason given");
+            return Some(format!("the CA could not validate {name}: {why}"));
         }
     }
     None
@@ -197,7 +198,7 @@ fn patience() -> RetryPolicy {
 fn told(what: &str, error: &Error) -> String {
     match error {
         Error::Api(problem) => {
-            let why = problem.detail.as_deref().unwrap_or("it does not say why");
+            let why = problem.detail.as_deref().unwrap_or("no reason given");
             format!("{what}: {why}")
         }
         other => format!("{what}: {other}"),

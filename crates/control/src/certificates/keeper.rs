@@ -66,7 +66,7 @@ impl Drop for Keeper {
 async fn run(room: &Certificates) {
     loop {
         if let Err(e) = room.renew_own(false) {
-            base::tell!("certificates", "the server's own certificate cannot be renewed: {e}");
+            base::tell!("certificates", "the self-signed certificate cannot be renewed: {e}");
         }
         for (name, acme) in room.due() {
             order(room, &name, &acme).await;
@@ -95,7 +95,7 @@ async fn order(room: &Certificates, name: &str, acme: &Acme) {
     let account = room.account(name, acme);
     let order = acme::order(acme, account, room.shown.answers(), room.host.address, keep);
     let given = tokio::time::timeout(ACME_ORDER_TIMEOUT, order).await;
-    let given = given.unwrap_or_else(|_| Err("the authority takes too long".to_owned()));
+    let given = given.unwrap_or_else(|_| Err("the CA timed out".to_owned()));
     match given {
         Ok(given) => {
             room.keep(name, |issued| {

@@ -88,7 +88,7 @@ impl Own {
         write_atomic(&key, key_pem.as_bytes(), 0o600)?;
         write_atomic(&certificate, chain.as_bytes(), 0o600)?;
         Self::good(&chain, &key_pem, &authority, names, now)
-            .ok_or_else(|| damaged(&certificate, "what was just made cannot be used"))
+            .ok_or_else(|| damaged(&certificate, "the new certificate is not valid"))
     }
 
     fn theirs(path: &Path, chain: &str, key: &str) -> Result<Self, StateError> {
@@ -147,7 +147,7 @@ impl Authority {
         });
         let made = params.self_signed(&key)?;
         let facts = Facts::read(made.der())
-            .ok_or_else(|| damaged(&dir.join(AUTHORITY), "what was just made cannot be read"))?;
+            .ok_or_else(|| damaged(&dir.join(AUTHORITY), "the new certificate cannot be read"))?;
         let pem = format!("{MAY_SIGN}{}\n{}", listed.join(" "), made.pem());
         write_atomic(&dir.join(AUTHORITY_KEY), key.serialize_pem().as_bytes(), 0o600)?;
         write_atomic(&dir.join(AUTHORITY), pem.as_bytes(), 0o600)?;

@@ -37,7 +37,7 @@ pub struct Pair {
     pub certified: CertifiedKey,
 }
 
-const ORDER: &str = "put the certificate of the host first, and behind each the one that signed it";
+const ORDER: &str = "put the host's certificate first, followed by each issuer";
 
 impl Chain {
     /// Reads PEM.
@@ -46,18 +46,17 @@ impl Chain {
     /// It holds no certificate, one that cannot be read, or they are not in order.
     pub fn read(pem: &str) -> Result<Self, Wrong> {
         let wrong = |sentence: &str, hint| Wrong { key: false, sentence: sentence.into(), hint };
-        let damaged =
-            |_| wrong("a certificate cannot be read", "it is PEM, as authorities send it");
+        let damaged = |_| wrong("a certificate cannot be read", "supply PEM, as sent by the CA");
         let certificates = CertificateDer::pem_slice_iter(pem.as_bytes())
             .take(CERTIFICATE_CHAIN_LENGTH_MAX + 1)
             .collect::<Result<Vec<_>, _>>()
             .map_err(damaged)?;
         if certificates.len() > CERTIFICATE_CHAIN_LENGTH_MAX {
-            let sentence = format!("{CERTIFICATE_CHAIN_LENGTH_MAX} certificates are the most");
-            return Err(wrong(&sentence, "leave out those that do not belong to the chain"));
+            let sentence = format!("the maximum is {CERTIFICATE_CHAIN_LENGTH_MAX} certificates");
+            return Err(wrong(&sentence, "remove certificates that do not belong to the chain"));
         }
         let facts: Option<Vec<Facts>> = certificates.iter().map(|der| Facts::read(der)).collect();
-        let facts = facts.ok_or_else(|| wrong("a certificate is damaged", "ask for it again"))?;
+        let facts = facts.ok_or_else(|| wrong("a certificate is damaged", "request it again"))?;
         for pair in facts.windows(2) {
             if !pair[0].is_from(&pair[1]) {
                 let sentence = format!(
@@ -67,12 +66,17 @@ impl Chain {
                 return Err(wrong(&sentence, ORDER));
             }
         }
-        let none =
-            || wrong("there is no certificate in it", "it begins with -----BEGIN CERTIFICATE");
+        let none = || {
+            wrong(
+                "it contains no certificate",
+                "supply PEM starting with -----BEGIN \
+                CERTIFICATE",
+            )
+        };
         let facts = facts.into_iter().next().ok_or_else(none)?;
         if facts.names.is_empty() {
-            let sentence = "it is for no host: it has no subject alternative names";
-            return Err(wrong(sentence, "ask for one with the names of this host"));
+            let sentence = "it has no subject alternative names";
+            return Err(wrong(sentence, "request one with the names of this host"));
         }
         Ok(Self { certificates, facts })
     }
@@ -88,18 +92,18 @@ impl Pair {
         let wrong = |sentence: String, hint| Wrong { key: true, sentence, hint };
         let der = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| {
             let sentence = "the private key cannot be read".to_owned();
-            wrong(sentence, "it is PEM without a password: PRIVATE KEY, EC or RSA PRIVATE KEY")
+            wrong(sentence, "supply unencrypted PEM: PRIVATE KEY, EC or RSA PRIVATE KEY")
         })?;
         let provider = rustls::crypto::aws_lc_rs::default_provider();
         let certified =
             CertifiedKey::from_der(certificates, der, &provider).map_err(|e| match e {
                 rustls::Error::InconsistentKeys(_) => wrong(
-                    "the key does not belong to the certificate".to_owned(),
-                    "give the key that the certificate was asked for with",
+                    "the key does not match the certificate".to_owned(),
+                    "supply the key that was used to request the certificate",
                 ),
                 other => wrong(
                     format!("the key cannot be used: {other}"),
-                    "ECDSA with P-256 or P-384, Ed25519, or RSA from 2048 bits are good",
+                    "supported: ECDSA with P-256 or P-384, Ed25519, RSA with 2048 bits or more",
                 ),
             })?;
         let identity = Identity { certificate_pem: chain.to_owned(), key_pem: key.to_owned() };

@@ -190,7 +190,7 @@ impl Certificates {
         inner.shown.1.clone().or_else(|| {
             let ended = inner.in_use().filter(|facts| facts.ends <= self.now())?;
             let ends = utc(ended.ends.cast_signed());
-            Some(format!("the certificate {} has ended at {ends} UTC", inner.shown.0))
+            Some(format!("the certificate {} expired at {ends} UTC", inner.shown.0))
         })
     }
 
@@ -205,17 +205,17 @@ impl Certificates {
             match (inner.have(name), why) {
                 (Have::Pair(facts, _), _) if facts.ends <= now => {
                     let ends = utc(facts.ends.cast_signed());
-                    Some(format!("the certificate {name} has ended at {ends} UTC"))
+                    Some(format!("the certificate {name} expired at {ends} UTC"))
                 }
                 (Have::Pair(..), Some(why)) => {
                     Some(format!("the certificate {name} cannot be renewed: {why}"))
                 }
                 (Have::Nothing(..), Some(why)) => {
-                    Some(format!("the certificate {name} cannot be had: {why}"))
+                    Some(format!("the certificate {name} cannot be issued: {why}"))
                 }
                 (Have::Pair(facts, _), None) if facts.ends - now <= days * DAY => {
                     let ends = utc(facts.ends.cast_signed());
-                    Some(format!("the certificate {name} ends at {ends} UTC"))
+                    Some(format!("the certificate {name} expires at {ends} UTC"))
                 }
                 _ => None,
             }
@@ -250,7 +250,7 @@ impl Certificates {
             match self.folder().read(&name) {
                 Ok(found) => drop(inner.issued.insert(name, found.unwrap_or_default())),
                 // It is asked for again.
-                Err(e) => base::tell!("certificates", "{name} is not known any more: {e}"),
+                Err(e) => base::tell!("certificates", "{name} cannot be loaded: {e}"),
             }
         }
     }
@@ -262,7 +262,7 @@ impl Certificates {
         let (name, identity, why) = match inner.have(&wanted) {
             Have::Pair(_, identity) => (wanted, identity, None),
             Have::Nothing(_, why) => {
-                let why = format!("the certificate {wanted} cannot be shown: {why}");
+                let why = format!("the certificate {wanted} cannot be used: {why}");
                 (OWN.to_owned(), inner.own.identity.clone(), Some(why))
             }
         };
@@ -270,7 +270,7 @@ impl Certificates {
         drop(inner);
         if let Err(wrong) = self.shown.set(&identity) {
             // It was read by the same function before: a fault of ours.
-            base::tell!("certificates", "what was there goes on: {wrong}");
+            base::tell!("certificates", "the previous certificate stays in use: {wrong}");
         }
         if let Some(listener) = self.listener.get() {
             listener();
@@ -313,7 +313,7 @@ impl Certificates {
         let changed = before != inner.own.facts.fingerprint;
         drop(inner);
         if changed {
-            base::tell!("certificates", "the server's own certificate is a new one");
+            base::tell!("certificates", "a new self-signed certificate is in use");
             self.show();
         }
         Ok(())
@@ -353,7 +353,7 @@ impl Certificates {
         let mut issued = inner.issued.get(name).cloned().unwrap_or_default();
         change(&mut issued);
         if let Err(e) = self.folder().write(name, &issued) {
-            base::tell!("certificates", "{name} is not kept for the next start: {e}");
+            base::tell!("certificates", "{name} could not be stored for the next start: {e}");
         }
         inner.issued.insert(name.to_owned(), issued);
     }
@@ -365,7 +365,7 @@ impl Certificates {
         let tried = inner.orders.entry(name.to_owned()).or_default();
         match &why_not {
             None => {
-                base::tell!("certificates", "{name} was given by its authority");
+                base::tell!("certificates", "{name} was issued by the CA");
                 *tried = Tried::default();
             }
             Some(why) => {
@@ -393,8 +393,8 @@ impl Certificates {
         let name = path.name().unwrap_or_default();
         if name == OWN {
             if self.lock().own.authority.is_none() {
-                let sentence = "it is a file that was put in place of the server's own";
-                let hint = "put another one there and start again, or remove it and its key";
+                let sentence = "it is a file that replaces the self-signed certificate";
+                let hint = "replace the file and restart, or remove it and its key";
                 return Err(Problem::conflict(path, sentence, hint));
             }
             self.renew_own(true).map_err(|e| Problem::server(path, &e.to_string()))?;
@@ -403,10 +403,10 @@ impl Certificates {
         let mut inner = self.lock();
         let Some(Item::Acme(acme)) = inner.wanted.items.get(name) else {
             let hint = "set chain and key, together";
-            return Err(Problem::conflict(path, "it is supplied, and not made here", hint));
+            return Err(Problem::conflict(path, "it is a supplied certificate", hint));
         };
         if !acme.agreed {
-            let sentence = "the authority's terms are not agreed to";
+            let sentence = "the terms of the CA are not agreed to";
             return Err(Problem::conflict(path, sentence, "set terms_agreed"));
         }
         let tried = inner.orders.entry(name.to_owned()).or_default();
@@ -445,7 +445,7 @@ impl Certificates {
                 let said = match tried.why.or_else(|| inner.stuck.clone().filter(|_| name == OWN)) {
                     Some(why) => Some(format!("it cannot be renewed: {why}")),
                     None if foreign => Some(format!(
-                        "it is for {}, and this host calls itself {}",
+                        "it is for {}, but this host is named {}",
                         facts.names.join(", "),
                         self.host.names.join(", ")
                     )),
@@ -475,7 +475,7 @@ impl Inner {
             return Have::Pair(Box::new(self.own.facts.clone()), self.own.identity.clone());
         }
         let (chain, key) = match self.wanted.items.get(name) {
-            None => return nothing("incomplete", "there is none of that name"),
+            None => return nothing("incomplete", "no certificate has that name"),
             Some(Item::Supplied { chain, key }) => match (chain, key) {
                 (Some(chain), Some(key)) => (chain, key),
                 (Some(_), None) => return nothing("incomplete", "its key must be set"),
@@ -498,12 +498,12 @@ impl Inner {
 
     fn not_given(&self, name: &str, acme: &Acme) -> Have {
         if !acme.agreed {
-            let why = "the authority's terms must be agreed to: set terms_agreed";
+            let why = "agree to the terms of the CA: set terms_agreed";
             return Have::Nothing("incomplete", why.to_owned());
         }
         match self.orders.get(name).and_then(|tried| tried.why.clone()) {
             Some(why) => Have::Nothing("failed", why),
-            None => Have::Nothing("waiting", "it is being asked for".to_owned()),
+            None => Have::Nothing("waiting", "requested from the CA".to_owned()),
         }
     }
 
@@ -596,7 +596,7 @@ impl Live for Certificates {
     ) -> Result<Json, Problem> {
         match action {
             "renew" => self.renew(path),
-            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+            _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
         }
     }
 }

@@ -65,7 +65,7 @@ fn config(identity: &Identity, answers: &Arc<Answers>) -> Result<Arc<ServerConfi
     let old = |e: rustls::Error| Wrong {
         key: false,
         sentence: format!("TLS is not available: {e}"),
-        hint: "this is a fault of the program",
+        hint: "this is a server defect",
     };
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -86,7 +86,7 @@ pub fn check(transition: &Transition<'_>, now_ns: u64) -> Vec<Problem> {
     let wanted = Wanted::of(new, &|path, property| transition.secret(path, property));
     let mut problems = Vec::new();
     if wanted.in_use != OWN && !wanted.items.contains_key(&wanted.in_use) {
-        let sentence = format!("there is no certificate {:?} to be in use", wanted.in_use);
+        let sentence = format!("unknown certificate {:?}", wanted.in_use);
         let hint = "set in_use to another one, in the same commit if need be";
         problems.push(Problem::conflict(&at, &sentence, hint).property("in_use"));
     }
@@ -94,7 +94,7 @@ pub fn check(transition: &Transition<'_>, now_ns: u64) -> Vec<Problem> {
         let at = at.join(name);
         let problem = match item {
             _ if new.text(&at, "source").as_deref() == Some(OWN) => {
-                let sentence = "there is one certificate of the server's own";
+                let sentence = "there is only one self-signed certificate";
                 Some(Problem::new(&at, sentence, "choose supplied or acme").property("source"))
             }
             Item::Supplied { chain, key } => {
@@ -121,9 +121,8 @@ fn supplied((chain, key): (Option<&str>, Option<&str>), now: u64) -> Result<(), 
         None => Chain::read(chain)?.facts,
     };
     if facts.ends <= now {
-        let sentence =
-            format!("the certificate has ended at {} UTC", utc(facts.ends.cast_signed()));
-        return Err(Wrong { key: false, sentence, hint: "ask for a new one" });
+        let sentence = format!("the certificate expired at {} UTC", utc(facts.ends.cast_signed()));
+        return Err(Wrong { key: false, sentence, hint: "request a new one" });
     }
     Ok(())
 }
@@ -133,17 +132,17 @@ fn order(at: &Path, acme: &Acme) -> Result<(), Problem> {
         Err(Problem::new(at, sentence, hint).property(property))
     };
     if acme.domains.is_empty() {
-        return wrong("domains", "it is for no host", "set the names that it is to be for");
+        return wrong("domains", "it has no names", "set the names to include");
     }
     if !acme.directory.starts_with("https://") {
-        return wrong("directory", "an ACME server speaks https", "begin it with https://");
+        return wrong("directory", "an ACME server uses https", "use https://");
     }
     if let Some(pem) = &acme.authorities {
         let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
         if all.is_ok_and(|all| !all.is_empty()) {
             return Ok(());
         }
-        return wrong("authorities", "there is no certificate in it", "PEM of the authority");
+        return wrong("authorities", "it contains no certificate", "supply the PEM of the CA");
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ impl Shell {
     ) -> Result<Self, CliError> {
         let tree = api.ask(&Request::Get("/tree".to_owned()))?;
         let tree = serde_json::from_value(tree).map_err(|e| CliError::Lost {
-            sentence: format!("the server declares its tree in a way that is not understood: {e}"),
+            sentence: format!("the declaration of the tree cannot be parsed: {e}"),
         })?;
         let (place, pending) = (Place::default(), Pending::default());
         Ok(Self { api, outside, tree, place, pending, json })
@@ -109,7 +109,7 @@ impl Shell {
     /// What is wrong; nothing has then been done.
     pub fn run(&mut self, line: &str) -> Result<Answer, CliError> {
         let words = words::split(line).map_err(|_| {
-            CliError::usage("the line ends within quotes", "close them, or escape with \\")
+            CliError::usage("unterminated quote", "close the quote, or escape it with \\")
         })?;
         let Some(first) = words.first() else { return Ok(Answer::Said(String::new())) };
         if Verb::of(&first.text) == Some(Verb::Exit) {
@@ -169,7 +169,7 @@ impl Shell {
     /// Asks if changes would be lost.
     fn leave(&mut self) -> Result<Answer, CliError> {
         let Some(lost) = self.lost() else { return Ok(Answer::Leave) };
-        match self.outside.confirm(&format!("{lost}. Leave and forget?")) {
+        match self.outside.confirm(&format!("{lost}. Discard and exit?")) {
             Some(true) => {
                 self.pending = Pending::default();
                 Ok(Answer::Leave)
@@ -231,11 +231,11 @@ impl Shell {
             (hint, _) if !hint.is_empty() => hint,
             _ if self.tree.child(name).is_some() => format!("did you mean '/{name}'?"),
             (_, Some(items)) if known.is_empty() => format!("there are no {} yet", items.plural),
-            (_, Some(items)) => format!("`list` shows the {} there are", items.plural),
-            _ => "`help` lists what can be said here".to_owned(),
+            (_, Some(items)) => format!("`list` shows the {}", items.plural),
+            _ => "`help` lists the commands".to_owned(),
         };
         let noun = items.map_or_else(String::new, |items| format!(", and no {}", items.noun));
-        CliError::usage(format!("'{name}' is no command, action or context here{noun}"), hint)
+        CliError::usage(format!("'{name}' is not a command, action or context here{noun}"), hint)
     }
 
     /// The place that a path leads to from `place`; all of it must be there.
@@ -260,7 +260,7 @@ impl Shell {
 
     fn nothing_called(&self, place: &Place, name: &str) -> CliError {
         let Some(Found { context, .. }) = self.tree.find(place) else {
-            return CliError::refused(format!("there is no {}", place.child(name)), "");
+            return CliError::refused(format!("{} does not exist", place.child(name)), "");
         };
         let noun = context.items.as_ref().map_or("context", |items| items.noun.as_str());
         let mut names: Vec<String> = context.children.iter().map(|c| c.name.clone()).collect();
@@ -268,7 +268,7 @@ impl Shell {
             names.extend(self.items(place).unwrap_or_default());
         }
         let hint = match did_you_mean(name, names.iter().map(String::as_str)) {
-            hint if hint.is_empty() => "`list` shows those there are".to_owned(),
+            hint if hint.is_empty() => "`list` shows them".to_owned(),
             hint => hint,
         };
         CliError::refused(format!("{place} has no {noun} '{name}'"), hint)
@@ -276,7 +276,13 @@ impl Shell {
 
     /// What is declared at `place`.
     fn found(&self, place: &Place) -> Result<Found<'_>, CliError> {
-        let gone = || CliError::refused(format!("there is no {place}"), "`cd /` leads to the top");
+        let gone = || {
+            CliError::refused(
+                format!("{place} does not exist"),
+                "`cd /` leads to the \
+            top",
+            )
+        };
         self.tree.find(place).ok_or_else(gone)
     }
 
@@ -302,7 +308,10 @@ impl Shell {
         let node = match self.pending.before(place) {
             Before::New => Node::new(place, declared),
             Before::Gone => {
-                return Err(CliError::refused(format!("{place} is going"), "`abort` keeps it"));
+                return Err(CliError::refused(
+                    format!("{place} is about to be destroyed"),
+                    "`abort` cancels that",
+                ));
             }
             Before::Server(before) => {
                 let depth = if deep { "?depth=1" } else { "" };
@@ -362,7 +371,11 @@ impl Shell {
             Verb::Export => self.export(first),
             Verb::Import => self.import(&arguments),
             Verb::Audit => self.audit(place, first),
-            Verb::Exit => Err(CliError::usage("`exit` stands alone", "say it without a path")),
+            Verb::Exit => Err(CliError::usage(
+                "`exit` takes no arguments",
+                "use it without a \
+                path",
+            )),
         }
     }
 
@@ -373,8 +386,8 @@ impl Shell {
 
     fn select(&mut self, place: &Place, name: &str) -> Said {
         if self.found(place)?.context.items.is_none() {
-            let hint = "`cd` goes to contexts";
-            return Err(CliError::refused(format!("{place} has nothing to select"), hint));
+            let hint = "`cd` takes a context";
+            return Err(CliError::refused(format!("{place} has no items to select"), hint));
         }
         let item = place.child(name);
         if self.found(place)?.context.child(name).is_some() || !self.exists(&item)? {
@@ -404,6 +417,6 @@ impl Shell {
 /// An answer of the API.
 fn read<T: for<'a> serde::Deserialize<'a>>(answer: Json) -> Result<T, CliError> {
     serde_json::from_value(answer).map_err(|e| CliError::Lost {
-        sentence: format!("the server's answer is not understood: {e}"),
+        sentence: format!("the reply of the server cannot be parsed: {e}"),
     })
 }

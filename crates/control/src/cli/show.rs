@@ -33,8 +33,8 @@ pub fn node(
 ) -> String {
     let mut text = format!("{place}: {}\n", context.title);
     if let Some(may) = node.may.as_ref().filter(|may| !may.change) {
-        let why = may.why.as_deref().unwrap_or("your role does not allow it");
-        text += &format!("(you may look, not change: {why})\n");
+        let why = may.why.as_deref().unwrap_or("your role does not permit it");
+        text += &format!("(read-only: {why})\n");
     }
     let mut shown =
         node.properties.iter().filter(|shown| is_of_use(context, node, shown)).peekable();
@@ -178,7 +178,7 @@ fn capital(text: &str) -> String {
 /// What waits for commit, as it would be typed.
 pub fn pending(tree: &Context, changes: &[Change]) -> String {
     if changes.is_empty() {
-        return "nothing waits for commit\n".to_owned();
+        return "no pending changes\n".to_owned();
     }
     changes.iter().map(|change| typed(tree, change) + "\n").collect()
 }
@@ -236,7 +236,7 @@ pub fn kind(kind: &Kind) -> String {
         "bytes" => range("size"),
         "seconds" => range("time"),
         "time" => "point of time".to_owned(),
-        "choice" => "one of a choice".to_owned(),
+        "choice" => "one of the choices".to_owned(),
         "list" => match &kind.of {
             Some(of) => format!("list of: {}", self::kind(of)),
             None => "list".to_owned(),

@@ -78,11 +78,11 @@ impl Answer {
         let mut reader = self.body(stream).take(CLIENT_ANSWER_MAX as u64 + 1);
         reader.read_to_end(&mut body)?;
         if body.len() > CLIENT_ANSWER_MAX {
-            return Err(bad("the answer is too long"));
+            return Err(bad("the reply is too long"));
         }
         match self.length {
             Length::Known(n) if (body.len() as u64) < n => {
-                Err(Error::new(ErrorKind::UnexpectedEof, "the answer is cut off"))
+                Err(Error::new(ErrorKind::UnexpectedEof, "the reply is truncated"))
             }
             _ => Ok(body),
         }
@@ -119,14 +119,14 @@ impl Read for Chunks<'_> {
         let most = out.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let n = self.stream.read(&mut out[..most])?;
         if n == 0 {
-            return Err(Error::new(ErrorKind::UnexpectedEof, "a chunk is cut off"));
+            return Err(Error::new(ErrorKind::UnexpectedEof, "a chunk is truncated"));
         }
         self.left -= n as u64;
         if self.left == 0 {
             let mut end = [0; 2];
             self.stream.read_exact(&mut end)?;
             if end != *b"\r\n" {
-                return Err(bad("a chunk is longer than it says"));
+                return Err(bad("a chunk is longer than its size"));
             }
         }
         Ok(n)
@@ -138,7 +138,7 @@ fn line(stream: &mut impl BufRead) -> Result<String> {
     stream.read_line(&mut line)?;
     match line.strip_suffix('\n') {
         Some(line) => Ok(line.strip_suffix('\r').unwrap_or(line).to_owned()),
-        None => Err(Error::new(ErrorKind::UnexpectedEof, "the answer is cut off")),
+        None => Err(Error::new(ErrorKind::UnexpectedEof, "the reply is truncated")),
     }
 }
 

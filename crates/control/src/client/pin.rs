@@ -15,7 +15,7 @@ pub(super) fn config(pem: &str) -> Result<Arc<ClientConfig>, ClientError> {
     let bad = |e: &dyn std::fmt::Display| ClientError::Tls(e.to_string());
     let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|e| bad(&e))?;
-    let pinned = all.first().ok_or_else(|| bad(&"there is no certificate in the file"))?.clone();
+    let pinned = all.first().ok_or_else(|| bad(&"the file contains no certificate"))?.clone();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = RootCertStore::empty();
     // Behind a certificate may stand who has signed it, and will sign the next one.

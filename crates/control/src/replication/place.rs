@@ -41,11 +41,13 @@ impl Place {
         let mut names = text.split('/');
         let name = names.next().unwrap_or_default();
         if name.is_empty() {
-            return Err("it does not begin with the name of a share".to_owned());
+            return Err("it does not start with the name of a share".to_owned());
         }
         if name.contains(':') {
             // Of another machine, as a shell would take it: one way to write that is enough.
-            return Err(format!("{name:?} is no share; another machine is ssh://HOST/PATH"));
+            return Err(format!(
+                "{name:?} is not a share; for another machine use ssh://HOST/PATH"
+            ));
         }
         let path: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
         if path.iter().any(|name| name == "." || name == "..") {
@@ -78,10 +80,10 @@ fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
         return Err(format!("{scheme:?} is neither dsync nor ssh"));
     }
     let Some((at, path)) = rest.split_once('/') else {
-        return Err("it names no directory".to_owned());
+        return Err("it has no directory".to_owned());
     };
     if scheme == "dsync" && path.trim_matches('/').is_empty() {
-        return Err("it names no share of the other server".to_owned());
+        return Err("it has no share of the other server".to_owned());
     }
     let (host, port) = match at.rsplit_once(':') {
         // An address of IPv6 has its colons in brackets.
@@ -89,7 +91,7 @@ fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
         _ => (at, None),
     };
     if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-        return Err("its port is no number".to_owned());
+        return Err("the port is not a number".to_owned());
     }
     let (user, machine) = host.rsplit_once('@').unwrap_or(("-", host));
     let machine = machine.strip_prefix('[').and_then(|m| m.strip_suffix(']')).unwrap_or(machine);
@@ -99,10 +101,10 @@ fn far(text: &str, scheme: &str, rest: &str) -> Result<Place, Wrong> {
         word.is_empty() || word.starts_with('-') || word.contains(|c: char| c.is_whitespace())
     };
     if bad(machine) || base::node::Shape::Host.check(machine).is_err() {
-        return Err(format!("{machine:?} is no host"));
+        return Err(format!("{machine:?} is not a host"));
     }
     if named && (bad(user) || user.contains(['@', ':'])) {
-        return Err(format!("{user:?} is no user"));
+        return Err(format!("{user:?} is not a user name"));
     }
     Ok(Place::Far { url: text.to_owned(), host: host.to_owned() })
 }
@@ -177,8 +179,8 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
 fn why(e: &io::Error) -> String {
     match e.raw_os_error() {
         Some(libc::ELOOP) => "is a symbolic link, which might lead out of the share".to_owned(),
-        Some(libc::ENOTDIR) => "is no directory, or a symbolic link".to_owned(),
-        _ if e.kind() == ErrorKind::NotFound => "is not there".to_owned(),
+        Some(libc::ENOTDIR) => "is not a directory, or is a symbolic link".to_owned(),
+        _ if e.kind() == ErrorKind::NotFound => "does not exist".to_owned(),
         _ => format!("cannot be opened: {e}"),
     }
 }

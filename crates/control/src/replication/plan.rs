@@ -86,7 +86,7 @@ fn schedule(document: &Document, at: &Path) -> Result<Schedule, Problem> {
         Some("daily") => {
             let text = document.text(at, "at").unwrap_or_default();
             let minute = minutes(&text).ok_or_else(|| {
-                let sentence = format!("{text:?} is no time of day");
+                let sentence = format!("{text:?} is not a time of day");
                 Problem::new(at, &sentence, "from 00:00 to 23:59, as 02:30").property("at")
             })?;
             Ok(Schedule::Daily(minute % DAY))

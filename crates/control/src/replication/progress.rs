@@ -153,17 +153,17 @@ pub fn reason(said: &str, host: Option<&str>) -> String {
     let lines = said.lines().filter(|line| !line.starts_with("  "));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix(HEAD).unwrap_or(line)).collect();
     let said = match one_line(&lines.join("\n")) {
-        said if said.is_empty() => "it ended without a word".to_owned(),
+        said if said.is_empty() => "it exited without a message".to_owned(),
         said => said,
     };
     let Some(host) = host else { return said };
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let fault = match () {
         () if has(&["Host key verification failed", "IDENTIFICATION HAS CHANGED"]) => {
-            format!("{host} shows another host key than the one that is known")
+            format!("{host} presented a host key that differs from the known one")
         }
         () if refused(&said) || has(&["Too many authentication failures"]) => {
-            format!("{host} does not take the user, or the password or key of this action")
+            format!("{host} rejected the user, password or key of this action")
         }
         () if has(&["ssh: connect to host", "ssh: Could not resolve", "Connection timed out"]) => {
             format!("{host} cannot be reached")

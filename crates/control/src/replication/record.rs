@@ -109,7 +109,7 @@ impl Record {
             line += &format!(", {} failed", self.failures);
         }
         if self.skipped > 0 {
-            line += &format!(", {} due times skipped meanwhile", self.skipped);
+            line += &format!(", {} scheduled runs skipped meanwhile", self.skipped);
         }
         if !self.reason.is_empty() {
             line += &format!(": {}", self.reason);

@@ -87,7 +87,7 @@ impl Replication {
         let kit = Kit { program, state };
         // What is left there keeps nobody from being served.
         if let Err(e) = kit.prepare() {
-            base::warning!("replication", "what runs have left cannot be taken away: {e}");
+            base::warning!("replication", "files left by runs cannot be removed: {e}");
         }
         let (shares, inner, changed) = (OnceLock::new(), Mutex::default(), Condvar::new());
         Ok(Arc::new(Self { kit, clock, history, shares, inner, changed }))
@@ -224,7 +224,7 @@ impl Replication {
     /// Notes whether results can be written down.
     fn keep(&self, inner: &mut Inner, kept: io::Result<()>) {
         inner.problem = kept.err().map(|e| {
-            base::warning!("replication", "results cannot be written down: {e}");
+            base::warning!("replication", "results cannot be recorded: {e}");
             e.to_string()
         });
     }
@@ -285,23 +285,23 @@ impl Replication {
         let mut inner = self.inner();
         let action = inner.actions.get(name).ok_or_else(|| gone(path))?;
         if action.run.is_some() {
-            let hint = "wait for its end, or stop it";
-            return Err(Problem::conflict(path, "a run of it is under way", hint));
+            let hint = "wait until it ends, or stop it";
+            return Err(Problem::conflict(path, "a run is in progress", hint));
         }
         if inner.ending || inner.running >= REPLICATION_RUNS_MAX {
-            let sentence = format!("{} runs are under way; no more may be at once", inner.running);
-            return Err(Problem::conflict(path, &sentence, "wait for the end of one"));
+            let sentence = format!("{} runs are in progress, the maximum", inner.running);
+            return Err(Problem::conflict(path, &sentence, "wait until one ends"));
         }
         let begun = self.begin(&mut inner, name, &who.user);
         begun.map_err(|e| Problem::server(path, &e.to_string()))?;
-        Ok(json!({ "note": format!("{name} has begun") }))
+        Ok(json!({ "note": format!("{name} has started") }))
     }
 
     fn stopped(&self, path: &Path, name: &str, who: &Who) -> Result<Json, Problem> {
         let inner = self.inner();
         let action = inner.actions.get(name).ok_or_else(|| gone(path))?;
         let Some(run) = &action.run else {
-            return Err(Problem::conflict(path, "no run of it is under way", ""));
+            return Err(Problem::conflict(path, "no run in progress", ""));
         };
         run.stop(&format!("{} stopped it", who.user));
         Ok(Json::Null)
@@ -309,7 +309,7 @@ impl Replication {
 }
 
 fn gone(path: &Path) -> Problem {
-    Problem::unknown(path, "there is no such action any more", "list the actions")
+    Problem::unknown(path, "this action does not exist any more", "list the actions")
 }
 
 fn record(name: &str, run: &Run, outcome: Outcome, reason: String, now: u64) -> Record {
@@ -380,7 +380,7 @@ impl Live for Room {
     fn facts(&self, path: &Path) -> Vec<String> {
         let inner = self.0.inner();
         let run = named(&inner, path).and_then(|(_, action)| action.run.as_ref());
-        run.map(|_| "its run is under way and ends with it".to_owned()).into_iter().collect()
+        run.map(|_| "its current run will be stopped".to_owned()).into_iter().collect()
     }
 
     fn act(
@@ -401,7 +401,7 @@ impl Live for Room {
                 rows.truncate(limit.unwrap_or(REPLICATION_SHOWN));
                 Ok(json!({ "rows": rows, "columns": COLUMNS }))
             }
-            _ => Err(Problem::unknown(path, &format!("nothing does {action} here"), "")),
+            _ => Err(Problem::unknown(path, &format!("unknown action {action}"), "")),
         }
     }
 }

@@ -248,14 +248,14 @@ impl Run {
         match (status.code(), stopped) {
             (Some(0), _) => (Outcome::Done, String::new()),
             (Some(PARTIAL), _) => {
-                let reason = "entries could not be carried; the first are named";
+                let reason = "entries could not be copied; the first are listed";
                 (Outcome::Partial, reason.to_owned())
             }
             (_, Some(why)) => (Outcome::Stopped, why),
             (Some(_), None) => (Outcome::Failed, progress::reason(said, host)),
             (None, None) => {
                 let signal = status.signal().unwrap_or_default();
-                (Outcome::Failed, format!("somebody has ended it by signal {signal}"))
+                (Outcome::Failed, format!("it was killed by signal {signal}"))
             }
         }
     }
@@ -296,7 +296,7 @@ impl Side {
             Place::Share { name, path } => (name, path),
         };
         let Some(share) = shares.iter().find(|share| share.name == *name) else {
-            return Err(format!("this server serves no share {name:?} now"));
+            return Err(format!("the share {name:?} is not served"));
         };
         if change && share.read_only {
             return Err(format!("the share {name} is read-only, and is the destination"));
@@ -332,10 +332,10 @@ impl Side {
 /// The rule that leaves the state directory out, if it lies in a directory: its keys stay here, and
 /// nothing takes them away.
 fn hides(opened: &Opened, state: &Path) -> Result<Option<OsString>, String> {
-    let failed = |e: io::Error| format!("this machine does not say where a share is: {e}");
+    let failed = |e: io::Error| format!("the directory of the share cannot be resolved: {e}");
     let (real, state) = (opened.real().map_err(failed)?, state.canonicalize().map_err(failed)?);
     if real.starts_with(&state) {
-        return Err("the directory lies in the state directory, with its keys".to_owned());
+        return Err("the directory is inside the state directory".to_owned());
     }
     Ok(state.strip_prefix(&real).ok().map(|below| escaped(below.as_os_str())))
 }
@@ -367,7 +367,7 @@ fn command(
     if plan.host().is_some() {
         command.args(RETRY);
         let rsh = credentials(plan, secrets, folder);
-        command.arg("--rsh").arg(rsh.map_err(|e| format!("this machine cannot keep keys: {e}"))?);
+        command.arg("--rsh").arg(rsh.map_err(|e| format!("the key files cannot be written: {e}"))?);
     }
     command.args(&plan.options).arg("--").args(sides.map(Side::argument));
     // Nothing of the server's own surroundings but what finds ssh and its home.

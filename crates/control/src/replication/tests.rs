@@ -210,7 +210,7 @@ fn a_reason_says_who_is_at_fault() {
     starts("ssh: connect to host nas port 218: Connection refused\n", "ann@nas cannot be reached");
     let said = "plimsoll: cannot synchronise the directories: no space\n  make some\n";
     assert_eq!(reason(said), "no space");
-    assert_eq!(progress::reason("", None), "it ended without a word");
+    assert_eq!(progress::reason("", None), "it exited without a message");
 }
 
 fn result(action: &str, when: u64) -> Record {
@@ -438,7 +438,7 @@ fn a_failure_is_told_until_a_run_is_well() {
     fs::create_dir(scene.scratch.path().join("share/from")).unwrap();
     scene.act("bad", "start").unwrap();
     let results = scene.results("bad", 2);
-    assert_eq!(results[0].reason, "it ended without a word");
+    assert_eq!(results[0].reason, "it exited without a message");
     commit(&scene.tree, json!([set(&format!("{AT}/bad"), "enabled", false)])).unwrap();
     assert_eq!(scene.all.problem(), None);
 }

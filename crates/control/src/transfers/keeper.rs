@@ -162,7 +162,7 @@ impl Transfers {
                     self.drop_some(batch.len() as u64);
                     files.torn = true;
                     if files.problem.is_none() {
-                        base::warning!("server", "transfers cannot be written down: {e}");
+                        base::warning!("server", "transfers cannot be logged: {e}");
                     }
                     files.problem = Some(e.to_string());
                 }

@@ -104,7 +104,7 @@ impl Fields {
         ];
         match given.iter().find(|(name, there)| *there && !may.contains(name)) {
             Some((name, _)) => {
-                Err(format!("{name:?} does not go with {verb:?}, which takes {}", may.join(", ")))
+                Err(format!("{name:?} is not valid with {verb:?}, which takes {}", may.join(", ")))
             }
             None => Ok(()),
         }
@@ -115,7 +115,7 @@ impl TryFrom<Fields> for Change {
     type Error = String;
 
     fn try_from(mut fields: Fields) -> Result<Self, String> {
-        let lacks = |verb: &str, name: &str| format!("{verb:?} lacks {name:?}");
+        let lacks = |verb: &str, name: &str| format!("{verb:?} needs {name:?}");
         let verbs = [
             fields.set.take(),
             fields.unset.take(),
@@ -149,8 +149,8 @@ impl TryFrom<Fields> for Change {
                 let to = fields.to.ok_or_else(|| lacks("rename", "to"))?;
                 Ok(Self::Rename { rename, to })
             }
-            _ => Err("a change has exactly one of set, unset, create, destroy and rename, which \
-                      names the node"
+            _ => Err("a change needs exactly one of set, unset, create, destroy and rename, with \
+                the path of the node"
                 .to_owned()),
         }
     }
@@ -213,10 +213,10 @@ impl<'a> Draft<'a> {
     /// # Errors
     /// The first that cannot be done.
     pub fn run(&mut self, request: &Request) -> Result<(), Problem> {
-        let wrong = |sentence: &str| Problem::new(&Path::root(), sentence, "make it two");
+        let wrong = |sentence: &str| Problem::new(&Path::root(), sentence, "use two changes");
         if request.changes.len() > CONFIGURATION_CHANGES_MAX {
             return Err(wrong(&format!(
-                "{CONFIGURATION_CHANGES_MAX} changes are the most at once"
+                "a commit has at most {CONFIGURATION_CHANGES_MAX} changes"
             )));
         }
         let long = request.comment.chars().count() > COMMENT_MAX;
@@ -242,10 +242,14 @@ impl<'a> Draft<'a> {
         let property = self.settable(path, name)?;
         let there = self.document.set_value(path, name).is_some();
         if property.role == Role::AtCreate && there {
-            let sentence = format!("{name} is decided when it is made, and stays");
-            return Err(
-                Problem::conflict(path, &sentence, "destroy it and make another").property(name)
-            );
+            let sentence = format!("{name} can only be set at creation");
+            return Err(Problem::conflict(
+                path,
+                &sentence,
+                "destroy it and create another \
+                    one",
+            )
+            .property(name));
         }
         self.enter(path, property, value)
     }
@@ -291,20 +295,23 @@ impl<'a> Draft<'a> {
             Err(Problem::conflict(path, sentence, hint).property(name))
         };
         if !property.is_configured() {
-            let sentence = format!("{name} can only be seen");
-            return Err(Problem::new(path, &sentence, "the running server tells it").property(name));
+            let sentence = format!("{name} is read-only");
+            return Err(Problem::new(path, &sentence, "the server sets it").property(name));
         }
         if let Some(source) = self.running.source(path, name) {
             let sentence = decided(name, source);
             let hint = match source {
-                "built in" => "it stays as it is",
-                _ => "start the server without it; then the configuration decides",
+                "built in" => "it cannot be changed",
+                _ => "start the server without that option to use the configuration",
             };
             return refuse(&sentence, hint);
         }
         if let Some(missing) = self.document.missing(path) {
-            let sentence = format!("{missing} is not in the configuration but only in this run");
-            return refuse(&sentence, "it is made and changed where it comes from");
+            let sentence = format!(
+                "{missing} comes from the command line and is not in the \
+                configuration"
+            );
+            return refuse(&sentence, "change it on the command line of the server");
         }
         Ok(property)
     }
@@ -319,15 +326,15 @@ impl<'a> Draft<'a> {
         let path = above.join(name);
         self.free(above, items, name)?;
         if self.document.missing(above).is_some() {
-            let hint = "make it where the configuration has something";
-            return Err(Problem::conflict(above, "it is only in this run", hint));
+            let hint = "create it below a node of the configuration";
+            return Err(Problem::conflict(above, "it comes from the command line", hint));
         }
         self.document.create(&path);
         for (name, value) in properties {
             let property = property(&path, items.context.properties, name)?;
             if !property.is_configured() {
-                let sentence = format!("{name} can only be seen");
-                return Err(Problem::new(&path, &sentence, "leave it out").property(name));
+                let sentence = format!("{name} is read-only");
+                return Err(Problem::new(&path, &sentence, "remove it").property(name));
             }
             self.enter(&path, property, value)?;
         }
@@ -339,12 +346,19 @@ impl<'a> Draft<'a> {
         let below = self.document.nodes().filter(|(at, _)| at.is_in(path)).count() - 1;
         let mut facts = self.running.facts(path);
         if below > 0 {
-            facts.insert(0, format!("{below} more below it"));
+            facts.insert(0, format!("{below} more items below it"));
         }
         if !confirm {
             let what = match facts.is_empty() {
                 true => format!("the {} ends", items.noun),
-                false => format!("the {} ends, and with it: {}", items.noun, facts.join("; ")),
+                false => format!(
+                    "destroying the {} also destroys: {}",
+                    items.noun,
+                    facts.join(
+                        "; \
+                    "
+                    )
+                ),
             };
             let hint = "confirm it: \"confirm\": true";
             return Err(Problem::conflict(path, &what, hint));
@@ -375,13 +389,13 @@ impl<'a> Draft<'a> {
         let place = self.there(path)?;
         let refuse = |sentence: &str| Err(Problem::conflict(path, sentence, ""));
         match place.item {
-            None => refuse("it is a part of the appliance and always there"),
+            None => refuse("it is a fixed part of the appliance"),
             Some(items) if items.origin == Origin::Live => {
-                refuse("it comes and goes by itself; its actions say what can be done")
+                refuse("it is created by the server; use its actions")
             }
-            Some(_) if !self.document.is_made(path) => refuse("it is built in and always there"),
+            Some(_) if !self.document.is_made(path) => refuse("it is built in"),
             Some(_) if self.document.missing(path).is_some() => {
-                refuse("it is not in the configuration but only in this run")
+                refuse("it comes from the command line and is not in the configuration")
             }
             Some(items) => Ok(items),
         }
@@ -392,7 +406,7 @@ impl<'a> Draft<'a> {
         let place = self.there(above)?;
         match place.context.items {
             Some(items) if items.origin == Origin::Configured => Ok(items),
-            _ => Err(Problem::new(above, "nothing can be made here", "")),
+            _ => Err(Problem::new(above, "this node has no items that can be created", "")),
         }
     }
 
@@ -408,7 +422,7 @@ impl<'a> Draft<'a> {
         let place = self.document.place(above);
         let action = place.and_then(|place| place.context.action(name));
         if action.is_some() || RESERVED.contains(&name) {
-            let problem = wrong("it is a word of the command line");
+            let problem = wrong("it is a reserved word of the command line");
             return Err(Problem { hint: "choose another name".to_owned(), ..problem });
         }
         // A slash would make it another path, whatever the form of the key allows.
@@ -416,12 +430,12 @@ impl<'a> Draft<'a> {
             .parse::<Path>()
             .ok()
             .filter(|again| *again == path)
-            .ok_or_else(|| wrong("it cannot be a part of a path"))?;
+            .ok_or_else(|| wrong("it is not valid in a path"))?;
         let context = |place: base::node::Place| {
             place.context.children.iter().any(|child| child.name == name)
         };
         if self.there(&path).is_ok() || place.is_some_and(context) {
-            let sentence = format!("there is a {} {name:?} already", items.noun);
+            let sentence = format!("a {} {name:?} already exists", items.noun);
             return Err(Problem::conflict(&path, &sentence, "choose another name"));
         }
         Ok(())
@@ -432,7 +446,7 @@ impl<'a> Draft<'a> {
 pub(super) fn decided(name: &str, source: &str) -> String {
     match source {
         "built in" => format!("{name} is built in"),
-        source => format!("{name} is decided by the {source} in this run"),
+        source => format!("{name} is overridden by the {source} in this run"),
     }
 }
 
@@ -442,7 +456,7 @@ pub(super) fn decided(name: &str, source: &str) -> String {
 /// It is none.
 pub fn parse(text: &str) -> Result<Path, Problem> {
     text.parse().map_err(|e: base::node::PathError| {
-        Problem::new(&Path::root(), &e.to_string(), "GET /api/v1/tree lists what there is")
+        Problem::new(&Path::root(), &e.to_string(), "GET /api/v1/tree lists the nodes")
     })
 }
 
@@ -460,7 +474,7 @@ pub fn there(
             document.root().find(&e.above).map(|place| names(document, running, &e.above, place));
         let hint = match known {
             Ok(known) if !known.is_empty() => format!("it has {}", known.join(", ")),
-            _ => "nothing is below it".to_owned(),
+            _ => "it has no children".to_owned(),
         };
         Problem::unknown(path, &e.to_string(), &hint)
     })?;
@@ -473,7 +487,7 @@ pub fn there(
                 || document.items(&above).contains(name)
                 || running.items(&above).contains(name);
             if !known {
-                let sentence = format!("there is no {} {name:?}", items.noun);
+                let sentence = format!("there is no {} named {name:?}", items.noun);
                 let known = names(document, running, &above, at);
                 let hint = match known.is_empty() {
                     true => format!("there are no {} yet", items.plural),
@@ -521,7 +535,7 @@ fn property(
             true => "it has no properties".to_owned(),
             false => format!("it has {}", known.join(", ")),
         };
-        Problem::unknown(path, &format!("there is no property {name:?}"), &hint).property(name)
+        Problem::unknown(path, &format!("unknown property {name:?}"), &hint).property(name)
     })
 }
 
@@ -576,8 +590,8 @@ fn too_many(document: &Document) -> impl Iterator<Item = Problem> {
     above.into_iter().filter_map(|above| {
         let items = document.place(&above)?.context.items?;
         (document.items(&above).len() > items.max).then(|| {
-            let sentence = format!("{} {} are the most", items.max, items.plural);
-            Problem::conflict(&above, &sentence, "destroy what is not needed")
+            let sentence = format!("the maximum is {} {}", items.max, items.plural);
+            Problem::conflict(&above, &sentence, "destroy some first")
         })
     })
 }

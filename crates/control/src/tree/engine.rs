@@ -240,13 +240,13 @@ impl Tree {
                 true => "it has no actions".to_owned(),
                 false => format!("it has {}", known.join(", ")),
             };
-            Problem::unknown(path, &format!("there is no action {action:?}"), &hint)
+            Problem::unknown(path, &format!("unknown action {action:?}"), &hint)
         })?;
         let parameters = change::parameters(path, declared.parameters, given)?;
         let live = self
             .branch(path)
             .and_then(|branch| branch.live.clone())
-            .ok_or_else(|| Problem::server(path, "nothing answers for this node"))?;
+            .ok_or_else(|| Problem::server(path, "this node has no handler"))?;
         if let Some(why) = live.why_not(path, action, &viewer.rights()) {
             return Err(Problem::denied(path, &why));
         }
@@ -301,11 +301,11 @@ impl Tree {
     fn load(&self, store: &Store, number: u64) -> Result<(Document, Revision), Problem> {
         if !store.numbers().contains(&number) {
             let kept = match (store.numbers().first(), store.numbers().last()) {
-                (Some(first), Some(last)) if first == last => format!("{first} alone is kept"),
-                (Some(first), Some(last)) => format!("{first} to {last} are kept"),
-                _ => "nothing was set yet".to_owned(),
+                (Some(first), Some(last)) if first == last => format!("only {first} is retained"),
+                (Some(first), Some(last)) => format!("{first} to {last} are retained"),
+                _ => "no changes yet".to_owned(),
             };
-            let sentence = format!("there is no revision {number}");
+            let sentence = format!("revision {number} does not exist");
             return Err(Problem::unknown(&Path::root(), &sentence, &kept));
         }
         store.load(number).map_err(|e| Problem::server(&Path::root(), &chain(&e)))
@@ -315,13 +315,13 @@ impl Tree {
     fn unseen(&self, store: &Store, request: &Request) -> Result<(), Problem> {
         let Some(seen) = request.revision else { return Ok(()) };
         let Current { document, revision } = self.current();
-        let again = "look again and repeat the change";
+        let again = "reload and repeat the change";
         if seen == revision.number {
             return Ok(());
         }
         if seen > 0 && !store.numbers().contains(&seen) {
             let sentence = format!(
-                "revision {seen}, on which it is based, is not kept here; revision {} is in force",
+                "revision {seen}, on which it is based, is not retained; revision {} is current",
                 revision.number
             );
             return Err(Problem::conflict(&Path::root(), &sentence, again));
@@ -404,7 +404,7 @@ impl Tree {
             Current { document: new, revision: next.clone() };
         if let Err(e) = forget_secrets(store, &self.secrets) {
             // They are only more than need be.
-            base::warning!("configuration", "old secrets could not be dropped: {}", chain(&e));
+            base::warning!("configuration", "old secrets could not be deleted: {}", chain(&e));
         }
         done.revision = next.number;
         // Nobody may be listening.
@@ -472,7 +472,7 @@ impl Tree {
             }
             if let Err(problem) = room.apply(&back) {
                 // What was in force a moment ago is refused: people must know.
-                base::error!("configuration", "a change could not be taken back: {problem}");
+                base::error!("configuration", "a change could not be rolled back: {problem}");
             }
         }
     }
@@ -524,7 +524,7 @@ impl Tree {
             let when = match property.effect {
                 Effect::Now => return None,
                 Effect::Service => "when the service restarts",
-                Effect::Restart => "when the server starts again",
+                Effect::Restart => "when the server restarts",
             };
             Some(format!("{} {name} takes effect {when}", one.path))
         };
@@ -575,7 +575,7 @@ fn guarded(transition: &Transition<'_>, one: &Difference) -> Result<(), Problem>
     if transition.rights.are_all() || !property.is_some_and(|property| property.guarded) {
         return Ok(());
     }
-    let sentence = "it lets its owner act as others, so only who may change everything may set it";
+    let sentence = "it lets its owner act as other users; setting it requires the permission *";
     Err(Problem::denied(&one.path, sentence).property(name))
 }
 

@@ -25,7 +25,7 @@ pub fn from_json(kind: &Kind, json: &Json) -> Result<Value, String> {
         }
         (_, Json::String(text)) => kind.parse(text),
         _ => {
-            let wrong = || format!("it should be {}", kind.described());
+            let wrong = || format!("expected {}", kind.described());
             let value = plain(json).ok_or_else(wrong)?;
             kind.check(&value).map(|()| value)
         }

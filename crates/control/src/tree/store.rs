@@ -160,14 +160,14 @@ impl Store {
     /// [`StoreError::Damaged`] also if it is not kept.
     pub fn load(&self, number: u64) -> Result<(Document, Revision), StoreError> {
         let damaged = |reason: String| StoreError::Damaged { number, reason };
-        let text = self.text(number)?.ok_or_else(|| damaged("it is not kept".to_owned()))?;
+        let text = self.text(number)?.ok_or_else(|| damaged("it is not retained".to_owned()))?;
         let (document, revision) = text::read(self.root, &text).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             damaged(all.join("; "))
         })?;
         match revision {
             Some(revision) if revision.number == number => Ok((document, revision)),
-            _ => Err(damaged("its head is not that of this revision".to_owned())),
+            _ => Err(damaged("its header does not match this revision".to_owned())),
         }
     }
 
@@ -177,9 +177,9 @@ impl Store {
     /// As [`Self::load`].
     pub fn head(&self, number: u64) -> Result<Revision, StoreError> {
         let damaged = |reason: &str| StoreError::Damaged { number, reason: reason.to_owned() };
-        let text = self.text(number)?.ok_or_else(|| damaged("it is not kept"))?;
+        let text = self.text(number)?.ok_or_else(|| damaged("it is not retained"))?;
         let head = text::read_head(&text).filter(|head| head.number == number);
-        head.ok_or_else(|| damaged("its head is not that of this revision"))
+        head.ok_or_else(|| damaged("its header does not match this revision"))
     }
 
     /// The file of a revision.

@@ -99,17 +99,17 @@ pub fn read(
     };
     if text.len() > CONFIGURATION_BYTES_MAX {
         return Err(wrong(&format!(
-            "the configuration has {} bytes; {CONFIGURATION_BYTES_MAX} are the most",
+            "the configuration has {} bytes; the maximum is {CONFIGURATION_BYTES_MAX}",
             text.len()
         )));
     }
     let table: Table = text.parse().map_err(|e: toml::de::Error| {
         let at = e.span().map_or_else(String::new, |span| at_line(text, span.start));
         let why = e.message().trim_end().replace('\n', ", ");
-        wrong(&format!("{at}the configuration is no TOML: {why}"))
+        wrong(&format!("{at}the configuration is not valid TOML: {why}"))
     })?;
     if table.get("format").and_then(toml::Value::as_integer) != Some(FORMAT) {
-        return Err(wrong("the file does not begin with format = 1"));
+        return Err(wrong("the file does not start with format = 1"));
     }
     let mut document = Document::new(root);
     let mut problems = Vec::new();
@@ -180,13 +180,14 @@ fn node(
         Problem::new(&root, &e.to_string(), "tables are named after nodes: [\"/shares/default\"]")
     })?;
     let settings = value.as_table().ok_or_else(|| {
-        Problem::new(&path, "it is no table", "write [\"PATH\"] and its settings")
+        Problem::new(&path, "it is not a table", "write [\"PATH\"] and its settings")
     })?;
-    let place = document.root().find(&path).map_err(|e| {
-        Problem::unknown(&path, &e.to_string(), "GET /api/v1/tree lists what there is")
-    })?;
+    let place = document
+        .root()
+        .find(&path)
+        .map_err(|e| Problem::unknown(&path, &e.to_string(), "GET /api/v1/tree lists the nodes"))?;
     if place.item.is_some_and(|items| items.origin == Origin::Live) {
-        return Err(Problem::new(&path, "it is in no configuration", "leave it out"));
+        return Err(Problem::new(&path, "it is not part of the configuration", "remove it"));
     }
     document.create(&path);
     for (property, value) in settings {
@@ -207,7 +208,7 @@ fn setting(
     let declared = context.property(name).ok_or_else(|| {
         let known: Vec<&str> = configured(context).map(|property| property.name).collect();
         let hint = format!("it has {}", known.join(", "));
-        Problem::unknown(path, &format!("there is no property {name:?}"), &hint).property(name)
+        Problem::unknown(path, &format!("unknown property {name:?}"), &hint).property(name)
     })?;
     let wrong =
         |why: &str| Problem::new(path, &format!("{name}: {why}"), declared.help).property(name);
@@ -215,7 +216,7 @@ fn setting(
         return Err(wrong("it can only be seen"));
     }
     let given = from_toml(value)
-        .ok_or_else(|| wrong(&format!("it should be {}", declared.kind.described())))?;
+        .ok_or_else(|| wrong(&format!("expected {}", declared.kind.described())))?;
     if declared.role == Role::Secret {
         let known = given.as_integer().is_some_and(|id| id > 0) || given.as_text() == Some(SECRET);
         return if known { Ok(given) } else { Err(wrong("secrets are set through the API")) };

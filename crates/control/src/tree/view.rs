@@ -148,8 +148,8 @@ impl Viewer for Everything {
     }
 }
 
-/// A node as it is now. Down to `depth`, nodes stand in place of the names of children and items.
-/// May block: rooms are asked.
+/// Current state of a node. Down to `depth`, nodes stand in place of the names of children and
+/// items. May block: rooms are asked.
 ///
 /// # Errors
 /// It is not there, or may not be seen.
@@ -157,8 +157,8 @@ pub fn node(tree: &Tree, path: &Path, depth: usize, viewer: &dyn Viewer) -> Resu
     let current = tree.current();
     let scope = tree.root().find(path).ok().map(|place| place.context.scope);
     if let Some(scope) = scope.filter(|scope| !viewer.may_read(scope)) {
-        let sentence = format!("it takes a role with {scope}:read to see it");
-        let denied = Problem::new(path, &sentence, "ask an administrator for such a role");
+        let sentence = format!("reading it requires a role with {scope}:read");
+        let denied = Problem::new(path, &sentence, "ask an administrator for this permission");
         return Err(denied.fault(Fault::Denied));
     }
     let place = there(&current.document, tree, path)?;

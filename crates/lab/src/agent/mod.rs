@@ -54,7 +54,7 @@ pub enum AgentError {
     #[error("conductor: {0}")]
     Proto(#[from] ProtoError),
     /// No conductor came.
-    #[error("no conductor came within {ONCE_PATIENCE:?}")]
+    #[error("no controller connected within {ONCE_PATIENCE:?}")]
     Alone,
 }
 
@@ -119,7 +119,7 @@ fn converse(stream: TcpStream, token: Option<&str>) -> Result<(), ProtoError> {
         ToAgent::Hello { versions, token: given } => {
             let version = proto::agree(versions)?;
             if token.is_some() && given.as_deref() != token {
-                let _ = reply.send(&FromAgent::Failed { what: "the token is not mine".into() });
+                let _ = reply.send(&FromAgent::Failed { what: "wrong token".into() });
                 return Err(ProtoError::Token);
             }
             reply.send(&proto::hello(version))?;
@@ -177,7 +177,7 @@ fn obey(
             ToAgent::Clean => Command::Clean,
         };
         if commands.send(told).is_err() {
-            return Err(ProtoError::Order("a driver that lives"));
+            return Err(ProtoError::Order("a running driver"));
         }
     }
 }

@@ -196,7 +196,7 @@ pub struct StepEnd {
 #[derive(Debug, thiserror::Error)]
 pub enum ProtoError {
     /// The other side left.
-    #[error("the other side left")]
+    #[error("the other side closed the connection")]
     Ended,
     /// The system refused.
     #[error("connection: {0}")]
@@ -205,16 +205,16 @@ pub enum ProtoError {
     #[error("a message of {0} bytes is longer than allowed")]
     TooLong(usize),
     /// Not one of our messages.
-    #[error("a message that is none of ours: {0}")]
+    #[error("invalid message: {0}")]
     Form(#[from] serde_json::Error),
     /// Another message was due.
     #[error("expected {0}")]
     Order(&'static str),
     /// The conductor does not know the token.
-    #[error("the conductor does not know the token")]
+    #[error("the controller sent no valid token")]
     Token,
     /// No common version.
-    #[error("they speak versions {0} to {1}, we {a} to {b}", a = VERSIONS.0, b = VERSIONS.1)]
+    #[error("protocol versions do not match: theirs {0} to {1}, ours {a} to {b}", a = VERSIONS.0, b = VERSIONS.1)]
     Version(u32, u32),
 }
 

@@ -330,7 +330,7 @@ impl PairArgs {
             return Ok(Other::Host { listen, call: None, secret });
         };
         let found = peer.to_socket_addrs().map_err(|e| format!("{peer}: {e}"))?.next();
-        let call = found.ok_or_else(|| format!("{peer} has no address"))?;
+        let call = found.ok_or_else(|| format!("no address found for {peer}"))?;
         let any: IpAddr = match call.is_ipv4() {
             true => [0; 4].into(),
             false => Ipv6Addr::UNSPECIFIED.into(),

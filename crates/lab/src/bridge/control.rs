@@ -37,7 +37,7 @@ pub enum Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// Nobody answers.
-    #[error("no bridge answers at {path}: is it running?")]
+    #[error("no running link at {path}")]
     Nobody {
         /// Its socket.
         path: String,
@@ -46,7 +46,7 @@ pub enum AskError {
         source: io::Error,
     },
     /// It said something else.
-    #[error("the bridge at {0} speaks another language; is it of another version?")]
+    #[error("the link at {0} uses another protocol version")]
     Language(String),
     /// It does not do that.
     #[error("{0}")]
@@ -106,7 +106,7 @@ impl Control {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
         if is_socket {
             if UnixStream::connect(path).is_ok() {
-                let why = "a bridge of this name is running";
+                let why = "a link with this name is already running";
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
             }
             // Left over by one that was killed.
@@ -128,7 +128,7 @@ impl Control {
         let Ok(line) = ready.and_then(|()| read_line(&stream)) else { return };
         let said = match serde_json::from_str(&line) {
             Ok(request) => answer(request),
-            Err(_) => Answer::Refused("the request is none that this version knows".to_owned()),
+            Err(_) => Answer::Refused("unknown request".to_owned()),
         };
         let text = serde_json::to_string(&said).unwrap_or_default() + "\n";
         // Who does not wait for the answer does not need it.

@@ -43,8 +43,8 @@ pub struct End {
 pub enum DeviceError {
     /// Not an end.
     #[error(
-        "{text:?} is no end of a link: {why}; it is PLACE[,DEVICE]@ADDRESS/PREFIX, as in \
-             ns:a@10.9.0.1/24, with PLACE ns:NAME, pid:PID or here"
+        "{text:?} is not a valid end: {why}; expected PLACE[,DEVICE]@ADDRESS/PREFIX, for example \
+         ns:a@10.9.0.1/24, with PLACE ns:NAME, pid:PID or here"
     )]
     End {
         /// What was given.
@@ -53,7 +53,7 @@ pub enum DeviceError {
         why: &'static str,
     },
     /// Not a name.
-    #[error("{0:?} is no name: letters, digits, - and _, {BRIDGE_NAME_MAX} at most")]
+    #[error("{0:?} is not a valid name: use at most {BRIDGE_NAME_MAX} letters, digits, - and _")]
     Name(String),
     /// The machine does not let us.
     #[error("cannot {what}")]
@@ -97,23 +97,23 @@ impl FromStr for End {
             None if place == "here" => Place::Here,
             Some(("ns", name)) => Place::Named(name.to_owned()),
             Some(("pid", pid)) => {
-                Place::Process(pid.parse().map_err(|_| wrong("its process is no number"))?)
+                Place::Process(pid.parse().map_err(|_| wrong("the process id is not a number"))?)
             }
-            _ => return Err(wrong("its place is unknown")),
+            _ => return Err(wrong("unknown PLACE")),
         };
         if let Place::Named(name) = &place {
             // Names of namespaces may be longer than those of devices.
             let known = name.split(['-', '_', '.']).all(|part| part.len() <= BRIDGE_NAME_MAX);
             if name.is_empty() || name.contains('/') || name.starts_with('.') || !known {
-                return Err(wrong("its namespace has no such name"));
+                return Err(wrong("the namespace has no valid name"));
             }
         }
         if let Some(device) = &device {
             check_name(device)?;
         }
         let (address, prefix) = network.split_once('/').ok_or(wrong("it has no /PREFIX"))?;
-        let address: IpAddr = address.parse().map_err(|_| wrong("its address is none"))?;
-        let prefix: u8 = prefix.parse().map_err(|_| wrong("its prefix is no number"))?;
+        let address: IpAddr = address.parse().map_err(|_| wrong("the address is not valid"))?;
+        let prefix: u8 = prefix.parse().map_err(|_| wrong("the prefix is not a number"))?;
         if prefix == 0 || prefix > if address.is_ipv4() { 32 } else { 128 } {
             return Err(wrong("its prefix is out of range"));
         }

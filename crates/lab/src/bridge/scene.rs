@@ -158,7 +158,7 @@ impl Scene {
             let _some = err.read_to_string(&mut text);
         }
         match text.trim() {
-            "" => "it has ended without a word".to_owned(),
+            "" => "it exited without a message".to_owned(),
             text => text.lines().map(str::trim).collect::<Vec<_>>().join("; "),
         }
     }

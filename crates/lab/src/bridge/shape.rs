@@ -81,7 +81,7 @@ impl Shape {
             "rate" => self.rate = rate(value)?,
             "overhead" => match bytes(value)? {
                 n @ 0..=1000 => self.overhead = n as u32,
-                _ => return wrong("an overhead is 0 to 1000 bytes for each packet"),
+                _ => return wrong("the overhead is 0 to 1000 bytes per packet"),
             },
             "queue" if value == "auto" => self.queue = None,
             "queue" => self.queue = Some(bytes(value)?.max(1)),
@@ -96,7 +96,7 @@ impl Shape {
             "reorder-by" => self.reorder_by_ns = delay(value)?,
             "duplicate" => self.duplicate = share(value)?,
             "corrupt" => self.corrupt = share(value)?,
-            _ => return wrong(format!("a link has no {name:?}; it has {NAMES}")),
+            _ => return wrong(format!("unknown link property {name:?}; properties are {NAMES}")),
         }
         Ok(())
     }
@@ -106,10 +106,10 @@ impl Shape {
         // Of the packets after one that arrives, so many begin a burst; more than all cannot.
         let good = 1.0 - self.loss;
         if self.burst > 1.0 && self.loss > 0.0 && self.loss / self.burst > good {
-            return wrong("so much loss does not go in such short bursts: make the burst longer");
+            return wrong("this loss rate needs longer bursts: increase burst");
         }
         if self.spread == Spread::Uniform && self.jitter_ns > self.delay_ns {
-            return wrong("a jitter beyond the delay would let packets arrive before they left");
+            return wrong("the jitter must not exceed the delay");
         }
         Ok(())
     }
@@ -138,7 +138,10 @@ impl Shapes {
         for change in changes {
             let change = change.as_ref();
             let Some((name, value)) = change.split_once('=') else {
-                return wrong(format!("{change:?} is no change: it is NAME=VALUE, as delay=50ms"));
+                return wrong(format!(
+                    "{change:?} is not a change: use NAME=VALUE, for example \
+                    delay=50ms"
+                ));
             };
             let (name, value) = (name.trim(), value.trim());
             let told = |e: ShapeError| ShapeError(format!("{name}: {e}"));
@@ -149,7 +152,7 @@ impl Shapes {
                 }
                 Some(("forth", name)) => new.forth.set(name, value).map_err(told)?,
                 Some(("back", name)) => new.back.set(name, value).map_err(told)?,
-                Some(_) => return wrong(format!("{name:?}: a direction is forth or back")),
+                Some(_) => return wrong(format!("{name:?}: the direction must be forth or back")),
             }
         }
         // Only all of them together need to fit.
@@ -201,14 +204,17 @@ pub fn time(text: &str) -> Result<u64, ShapeError> {
     // Up to a year is exact enough as a float and fits by far.
     match scale {
         Some(ns) if ns < 3.2e16 => Ok(ns.round() as u64),
-        _ => wrong(format!("{text:?} is no time: a number with us, ms or s, as 50ms")),
+        _ => wrong(format!(
+            "{text:?} is not a time: use a number with us, ms or s, for example \
+            50ms"
+        )),
     }
 }
 
 fn delay(text: &str) -> Result<u64, ShapeError> {
     match time(text)? {
         ns if ns <= nanos(BRIDGE_DELAY_MAX) => Ok(ns),
-        _ => wrong(format!("{} s are the most", BRIDGE_DELAY_MAX.as_secs())),
+        _ => wrong(format!("the maximum is {} s", BRIDGE_DELAY_MAX.as_secs())),
     }
 }
 
@@ -217,7 +223,7 @@ fn jitter(text: &str) -> Result<(u64, Spread), ShapeError> {
         None => Ok((delay(text)?, Spread::Uniform)),
         Some((time, "uniform")) => Ok((delay(time)?, Spread::Uniform)),
         Some((time, "normal")) => Ok((delay(time)?, Spread::Normal)),
-        Some(_) => wrong("a jitter is uniform or normal, as 5ms,normal"),
+        Some(_) => wrong("the jitter distribution is uniform or normal, for example 5ms,normal"),
     }
 }
 
@@ -236,11 +242,14 @@ fn rate(text: &str) -> Result<Option<u64>, ShapeError> {
         _ => None,
     };
     let Some(bits) = scaled else {
-        return wrong(format!("{text:?} is no rate: a number with kbit, Mbit or Gbit, or none"));
+        return wrong(format!(
+            "{text:?} is not a rate: use a number with kbit, Mbit or Gbit, or \
+            none"
+        ));
     };
     match bits.round() as u64 {
         bits @ BRIDGE_RATE_MIN..=BRIDGE_RATE_MAX => Ok(Some(bits)),
-        _ => wrong("a rate is 1 kbit to 100 Gbit per second"),
+        _ => wrong("the rate is 1 kbit/s to 100 Gbit/s"),
     }
 }
 
@@ -263,13 +272,13 @@ fn share(text: &str) -> Result<f64, ShapeError> {
     if (0.0..=1.0).contains(&value) {
         return Ok(value);
     }
-    wrong(format!("{text:?} is no share: 0.1%, or 0.001"))
+    wrong(format!("{text:?} is not a fraction: use 0.1% or 0.001"))
 }
 
 fn burst(text: &str) -> Result<f64, ShapeError> {
     match number(text) {
         Some((packets, "")) if (0.0..=10_000.0).contains(&packets) => Ok(packets),
-        _ => wrong(format!("{text:?} is no number of packets in a row")),
+        _ => wrong(format!("{text:?} is not a number of packets")),
     }
 }
 

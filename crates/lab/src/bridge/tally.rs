@@ -236,8 +236,8 @@ impl Snapshot {
         let late = &self.lateness;
         if late.too_late as f64 > late.packets as f64 * BRIDGE_SPOILED_SHARE {
             why.push(format!(
-                "{direction}: lateness of {} of {} packets was more than {} (median {}, p99 {}, \
-                 longest {})",
+                "{direction}: {} of {} packets were late by more than {} (median {}, p99 {}, max \
+                 {})",
                 late.too_late,
                 late.packets,
                 time(tolerance_ns),
@@ -250,8 +250,8 @@ impl Snapshot {
         let too_much = pauses.total_ns as f64 > ran_ns as f64 * BRIDGE_SPOILED_SHARE;
         if too_much || pauses.max_ns > nanos(BRIDGE_PAUSE_MAX) {
             why.push(format!(
-                "{direction}: the bridge was starved, so that lateness of what came meanwhile is \
-                 unknown: {} pauses, {} of {}, the longest {}",
+                "{direction}: the emulator was starved of CPU; lateness is unknown for {} pauses, \
+                 {} of {}, longest {}",
                 pauses.count,
                 time(pauses.total_ns),
                 time(ran_ns),
@@ -260,10 +260,10 @@ impl Snapshot {
         }
         let Dropped { no_room, overrun, .. } = self.dropped;
         if overrun > 0 {
-            why.push(format!("{direction}: {overrun} packets were dropped before they were read"));
+            why.push(format!("{direction}: {overrun} packets were dropped at the receive buffer"));
         }
         if no_room > 0 {
-            why.push(format!("{direction}: {no_room} packets were more than fit on the way"));
+            why.push(format!("{direction}: {no_room} packets exceeded the in-flight limit"));
         }
         why
     }

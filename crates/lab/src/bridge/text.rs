@@ -26,12 +26,12 @@ pub fn shape(shape: &Shape, rtt_ns: u64) -> String {
         add(true, format!("rate {}bit/s", units::count(rate as f64)));
         add(true, format!("queue {}", units::bytes(shape.queue_bytes(rtt_ns) as f64)));
     }
-    add(shape.overhead > 0, format!("{} B beside each packet", shape.overhead));
+    add(shape.overhead > 0, format!("{} B overhead per packet", shape.overhead));
     let burst =
         if shape.burst > 1.0 { format!(" in bursts of {}", shape.burst) } else { "".into() };
     add(shape.loss > 0.0, format!("loss {}{burst}", percent(shape.loss)));
     let by = time(shape.reorder_by_ns);
-    add(shape.reorder > 0.0, format!("{} held back by {by}", percent(shape.reorder)));
+    add(shape.reorder > 0.0, format!("{} reordered by {by}", percent(shape.reorder)));
     add(shape.duplicate > 0.0, format!("{} twice", percent(shape.duplicate)));
     add(shape.corrupt > 0.0, format!("{} damaged", percent(shape.corrupt)));
     parts.join(", ")
@@ -59,10 +59,9 @@ pub fn ready(status: &Status) -> String {
     }
     let name = &status.name;
     text += &format!("  change it:  plimsoll bridge set {name} delay=50ms\n");
-    text += &format!("  look at it: plimsoll bridge show {name}\n");
+    text += &format!("  status:    plimsoll bridge show {name}\n");
     if !status.goes_first {
-        text += "  its threads may not go before others (CAP_SYS_NICE): on a busy machine they \
-                 will be late\n";
+        text += "  no real-time priority (CAP_SYS_NICE): packets may be late on a busy machine\n";
     }
     text
 }
@@ -119,7 +118,7 @@ fn counts(of: &Snapshot) -> String {
     let late = &of.lateness;
     if late.packets > 0 {
         parts.push(format!(
-            "late by {} (median), {} (p99), {} (most)",
+            "late by {} (median), {} (p99), {} (max)",
             time(late.p50_ns),
             time(late.p99_ns),
             time(late.max_ns)
@@ -132,8 +131,8 @@ fn counts(of: &Snapshot) -> String {
 pub fn verdict(status: &Status) -> String {
     if status.is_good() {
         let tolerance = time(status.tolerance_ns);
-        return format!("  good: 99 of 100 packets were late by less than {tolerance}\n");
+        return format!("  valid: 99 of 100 packets were late by less than {tolerance}\n");
     }
     let why: Vec<String> = status.why.iter().map(|why| format!("    {why}\n")).collect();
-    format!("  SPOILED, figures measured over it mean nothing:\n{}", why.concat())
+    format!("  INVALID, discard measurements made over the link:\n{}", why.concat())
 }

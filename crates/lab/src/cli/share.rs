@@ -53,6 +53,9 @@ pub type Find<'a> = &'a dyn Fn(&str, &ShareArgs, &Plan) -> Result<Found, ExitCod
 /// # Errors
 /// Always: wrong usage.
 pub fn nowhere(share: &str, _args: &ShareArgs, _plan: &Plan) -> Result<Found, ExitCode> {
-    eprintln!("plimsoll lab: only `plimsoll lab` finds the share {share}; here give --target URL");
+    eprintln!(
+        "plimsoll lab: --share {share} is only available in `plimsoll lab`; use --target \
+        URL"
+    );
     Err(ExitCode::from(2))
 }

@@ -121,10 +121,10 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Status(number) => write!(f, "the server answered {number}"),
+            Self::Status(number) => write!(f, "the server returned {number}"),
             Self::Corrupt => f.write_str("what was read is not what was written"),
-            Self::Short => f.write_str("fewer bytes came than there are"),
-            Self::VerifierChanged => f.write_str("the server has lost what was not committed"),
+            Self::Short => f.write_str("short read"),
+            Self::VerifierChanged => f.write_str("the server lost uncommitted data"),
         }
     }
 }
@@ -226,8 +226,8 @@ pub enum ClientError {
     },
     /// The port that was asked for the handle of a share has no MOUNT.
     #[error(
-        "nothing on port {port} of {host} serves MOUNT version 3, which gives the handle of \
-         {path}: write ?mountport=PORT behind the target (rpcinfo -p {host} tells the port)"
+        "no MOUNT version 3 service on port {port} of {host} to look up {path}: append \
+         ?mountport=PORT to the target (rpcinfo -p {host} shows the port)"
     )]
     NoMount {
         /// The server.
@@ -238,7 +238,7 @@ pub enum ClientError {
         path: String,
     },
     /// The server answered an operation of preparation with a failure.
-    #[error("{what}: the server answered {status}")]
+    #[error("{what}: the server returned {status}")]
     Refused {
         /// What was tried.
         what: String,
@@ -252,7 +252,7 @@ pub enum ClientError {
     #[error("the server closed the connection")]
     Closed,
     /// Nothing came back within the time allowed.
-    #[error("no answer to {0} within {1:?}")]
+    #[error("no reply to {0} within {1:?}")]
     Silent(&'static str, Duration),
 }
 

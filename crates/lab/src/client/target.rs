@@ -67,8 +67,8 @@ impl Target {
                     .map(Self::Service)
                     .map_err(|why| ClientError::Target(without_password(url), why)),
                 None => Err(wrong(
-                    "is of a kind this program has no client for (nfs3, nfs4, ftp, ftps, sftp, \
-                     http, https, webdav, webdavs, path, null)",
+                    "has an unknown scheme (known: nfs3, nfs4, ftp, ftps, sftp, http, https, \
+                     webdav, webdavs, path, null)",
                 )),
             },
         }
@@ -121,7 +121,8 @@ fn parse_nfs3(rest: &str) -> Result<Nfs3At, &'static str> {
     for pair in query.split('&').filter(|p| !p.is_empty()) {
         match pair.split_once('=') {
             Some(("mountport", value)) => {
-                at.mount_port = value.parse().map_err(|_| "has a mountport that is no number")?;
+                at.mount_port =
+                    value.parse().map_err(|_| "has a mountport that is not a number")?;
             }
             _ => return Err("has an option other than mountport"),
         }

@@ -26,7 +26,7 @@ pub enum AgentsError {
     #[error("cannot start an agent with {0:?}")]
     Start(Vec<String>, #[source] std::io::Error),
     /// It started and did not say where it listens.
-    #[error("the agent that was started did not say where it listens")]
+    #[error("the started agent did not report its address")]
     Mute,
     /// It cannot be reached.
     #[error("cannot reach the agent at {0}")]
@@ -38,7 +38,7 @@ pub enum AgentsError {
     #[error("client {0}: {1}")]
     Failed(u32, String),
     /// It does not answer.
-    #[error("client {0} did not answer within {1:?}")]
+    #[error("client {0} did not reply within {1:?}")]
     Silent(u32, Duration),
     /// It is gone.
     #[error("client {0} is gone")]

@@ -111,7 +111,7 @@ pub fn run(job: &Job, options: &RunOptions, progress: Progress<'_>) -> Result<Ru
 fn leave(target: &Target, name: &str, result: &mut RunResult) {
     if let Err(error) = scratch::clear(target, name, LAB_CLEAN_MAX) {
         let why = crate::agent::with_sources(&error);
-        result.degraded.push(format!("the folder {name} is left behind: {why}"));
+        result.degraded.push(format!("the folder {name} was not removed: {why}"));
     }
 }
 

@@ -57,10 +57,10 @@ pub enum StepError {
     #[error("no client is left")]
     Nobody,
     /// A client was lost and the job says abort.
-    #[error("client {0} was lost ({1}) and the job says abort")]
+    #[error("client {0} was lost ({1}) and the job is set to abort")]
     Aborted(u32, String),
     /// It does not end.
-    #[error("step {0} does not end")]
+    #[error("step {0} did not end")]
     Endless(u32),
 }
 

@@ -80,7 +80,7 @@ impl fmt::Display for Told {
         match self {
             Self::Line { text } => f.write_str(text),
             Self::Generator { job, clients, .. } => {
-                write!(f, "{job}: {clients} clients, what the generator can do against nothing")
+                write!(f, "{job}: {clients} clients, calibrating the load generator")
             }
             Self::Preparing { job, target } => write!(f, "{job}: preparing files on {target}"),
             Self::Running => f.write_str("files are ready"),

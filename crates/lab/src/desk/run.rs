@@ -137,7 +137,7 @@ impl Run {
             ended: None,
             planned: wanted.job.steps(wanted.clients),
             steps: Vec::new(),
-            message: "waits for its turn".to_owned(),
+            message: "queued".to_owned(),
             value: None,
             best: None,
             limiter: None,
@@ -163,7 +163,7 @@ impl Run {
         self.state = State::Preparing;
         self.started = Some(now());
         self.cleaned = false;
-        self.message = "starts its clients".to_owned();
+        self.message = "starting clients".to_owned();
     }
 
     /// Takes what its process tells.
@@ -172,9 +172,9 @@ impl Run {
             Told::Line { text } => self.message.clone_from(text),
             Told::Generator { steps, .. } => {
                 self.planned.clone_from(steps);
-                self.message = "measures what its clients can do against nothing".to_owned();
+                self.message = "calibrating the load generator".to_owned();
             }
-            Told::Preparing { .. } => self.message = "makes its files".to_owned(),
+            Told::Preparing { .. } => self.message = "creating files".to_owned(),
             Told::Running => {
                 self.state = State::Running;
                 self.message = self.next_step();
@@ -188,8 +188,8 @@ impl Run {
 
     fn next_step(&self) -> String {
         match self.planned.get(self.steps.len()) {
-            Some((clients, threads)) => format!("loads with {clients} × {threads}"),
-            None => "looks for what sets the limit".to_owned(),
+            Some((clients, threads)) => format!("running {clients} × {threads}"),
+            None => "determining the limiter".to_owned(),
         }
     }
 
@@ -207,7 +207,7 @@ impl Run {
             let last = last.map(|line| line.trim_start_matches("plimsoll lab: ").trim());
             let why = match (last, code) {
                 (Some(last), _) => last.to_owned(),
-                (None, Some(code)) => format!("its process ended with {code} and said nothing"),
+                (None, Some(code)) => format!("its process exited with {code} without a message"),
                 (None, None) => "its process was killed".to_owned(),
             };
             self.finish(State::Failed, &why);

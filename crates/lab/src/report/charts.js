@@ -145,7 +145,7 @@ function table(node, heads, rows) {
 function pairs(node, list) { for (const [k, v] of list) if (v !== null && v !== undefined && v !== "") node.append(el("dt", {}, k), el("dd", {}, String(v))); }
 const machine = (m) => m ? [["machine", m.name], ["processor", m.cpu && `${m.cpu}, ${m.cores} cores`], ["memory", m.memory_bytes && bytes(m.memory_bytes)], ["kernel", m.kernel]] : [];
 const TITLES = { "server-cpu": "server CPU", "hot-core": "a hot core of the server", "cpu-shared": "CPU shared with the generator", "cpu-quota": "CPU quota of the server",
-  network: "network", disk: "disk", latency: "latency", generator: "the load generator itself", "not-reached": "not a limit: still rising", unknown: "unknown" };
+  network: "network", disk: "disk", latency: "latency", generator: "the load generator itself", "not-reached": "not a limit: throughput still rising", unknown: "unknown" };
 
 function evidence(r, e) {
   const rows = [], add = (what, value, says) => value !== null && value !== undefined && rows.push({ cells: [what, value, { node: says, cls: "wide soft" }] });

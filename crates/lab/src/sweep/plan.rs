@@ -108,28 +108,28 @@ impl Plan {
             return wrong(format!("a sweep has 1 to {SWEEP_POINTS_MAX} points, not {points}"));
         }
         if self.repeats == 0 || self.repeats > LAB_ROUNDS_MAX {
-            return wrong("it needs one to a thousand repetitions".to_owned());
+            return wrong("it needs 1 to 1000 repetitions".to_owned());
         }
         let fits = |n: &u64| (SWEEP_WINDOW_MIN..=SWEEP_WINDOW_MAX).contains(n);
         if let Some(n) = self.windows.iter().find(|n| !fits(n)) {
             let range = format!("{SWEEP_WINDOW_MIN} bytes to {} MiB", SWEEP_WINDOW_MAX >> 20);
-            return wrong(format!("a window of {n} bytes is none: {range}"));
+            return wrong(format!("{n} bytes is not a valid window: {range}"));
         }
         let most = self.carrier.window_max().unwrap_or(SWEEP_WINDOW_MAX);
         if let Some(n) = self.windows.iter().find(|n| **n > most) {
             let (own, at_once) = (self.carrier.title(), most >> 10);
-            return wrong(format!("{n} bytes are more than {own} has under way: {at_once} KiB"));
+            return wrong(format!("{n} bytes exceed what {own} has in flight: {at_once} KiB"));
         }
         let most = SWEEP_CONNECTIONS_MAX;
         if self.instances.iter().any(|n| *n == 0 || *n > most) {
-            return wrong(format!("1 to {most} connections at once"));
+            return wrong(format!("use 1 to {most} parallel connections"));
         }
         let named = |name: &String| {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             !name.is_empty() && name.len() < 16 && name.chars().all(plain)
         };
         if let Some(name) = self.congestion.iter().find(|name| !named(name)) {
-            return wrong(format!("{name:?} is no name of a congestion control"));
+            return wrong(format!("{name:?} is not a congestion control algorithm"));
         }
         for rtt_ms in &self.rtt_ms {
             self.shapes(*rtt_ms)?;

@@ -124,11 +124,11 @@ impl Point {
     fn wrong(&self) -> Option<String> {
         let name = self.at.name();
         if let Some(why) = &self.failed {
-            return Some(format!("{name} was given up: {why}"));
+            return Some(format!("{name} was abandoned: {why}"));
         }
         let Some(figures) = &self.figures else {
-            let last = self.spoiled.last().map_or("it was never measured", String::as_str);
-            return Some(format!("{name} is spoiled, for the link was: {last}"));
+            let last = self.spoiled.last().map_or("not measured", String::as_str);
+            return Some(format!("{name} is invalid because of the link: {last}"));
         };
         (!figures.is_near())
             .then(|| format!("{name} is {:+.1} % off the model", figures.off_percent))

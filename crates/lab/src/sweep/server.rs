@@ -88,7 +88,7 @@ impl Server {
     pub fn why(&self) -> String {
         let text = fs::read_to_string(log(self.folder.path())).unwrap_or_default();
         match text.trim() {
-            "" => "it has said nothing".to_owned(),
+            "" => "no message".to_owned(),
             text => text.lines().map(str::trim).collect::<Vec<_>>().join("; "),
         }
     }

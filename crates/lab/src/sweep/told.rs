@@ -18,7 +18,8 @@ impl Sweep {
             },
         );
         if plan.figure.is_some() {
-            out += "Buffers are the source's; what they are here is as much smaller as the link.\n";
+            out += "Buffer sizes are those of the report; here they are scaled with the link \
+                rate.\n";
         }
         out += &format!(
             "\n{:>7}  {:>9}  {:>9} {:>2}  {:>7} {:>6}  {:>13}  {:>13}  {:>8}  limited by\n",

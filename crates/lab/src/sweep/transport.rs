@@ -43,10 +43,10 @@ pub enum SweepError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The server did not start.
-    #[error("the server beyond the link is not ready: {0}")]
+    #[error("the server behind the link is not ready: {0}")]
     Server(String),
     /// It stood, and carried nothing.
-    #[error("nothing came over the emulated link")]
+    #[error("no data arrived over the emulated link")]
     Nothing,
 }
 

@@ -52,7 +52,10 @@ fn fastest(rows: &[Row<'_>], way: Way) -> Option<String> {
     if near.is_empty() {
         return Some(format!("{sentence}."));
     }
-    Some(format!("{sentence}; {} cannot be told from it, the intervals meet.", list(&near)))
+    Some(format!(
+        "{sentence}; the difference to {} is not significant (the intervals overlap).",
+        list(&near)
+    ))
 }
 
 /// A protected protocol beside the plain one of its family; one that has none beside the fastest of
@@ -73,7 +76,9 @@ fn against_plain(
     let of_all = if family.is_some() { "" } else { ", the fastest of the plain ones" };
     let how = interval(&ratio, &changes(&ratio));
     let speed = match ratio.low <= 1.0 && ratio.high >= 1.0 {
-        true => format!("cannot be told from {}{of_all}: {}", plain.0.protocol, change(&ratio)),
+        true => {
+            format!("no significant difference to {}{of_all}: {}", plain.0.protocol, change(&ratio))
+        }
         false => format!("is {} than {}{of_all}", change(&ratio), plain.0.protocol),
     };
     let cpu = cpu_against(figures, plain.1, &plain.0.protocol);
@@ -117,7 +122,7 @@ fn cost(rows: &[Row<'_>], way: Way) -> Option<String> {
         format!("over {} ({client}{})", row.0.protocol, server.unwrap_or_default())
     };
     let way = begin(way);
-    Some(format!("{way}: a gigabyte takes least CPU {}, most {}.", told(least), told(most)))
+    Some(format!("{way}: CPU time per gigabyte: lowest {}, highest {}.", told(least), told(most)))
 }
 
 fn rate(bytes_s: f64) -> String {

@@ -82,16 +82,16 @@ impl Plan {
         let plan: Self = settled(name, text, settings)?.try_into().map_err(form)?;
         let wrong = |why| Err(JobError::Sense(name.to_owned(), why));
         if plan.files == 0 || plan.streams == 0 || plan.streams > LAB_SLOTS_MAX {
-            return wrong("it needs a file, and a stream");
+            return wrong("it needs at least one file and one stream");
         }
         if plan.streams > plan.files {
-            return wrong("it has more streams than files: a file goes over one connection");
+            return wrong("it has more streams than files: each file uses one connection");
         }
         if plan.rounds == 0 || plan.rounds > LAB_ROUNDS_MAX {
-            return wrong("it needs one to a thousand rounds");
+            return wrong("it needs 1 to 1000 rounds");
         }
         if u64::from(plan.files).checked_mul(plan.file_size).is_none() {
-            return wrong("its files have more bytes than can be counted");
+            return wrong("its files are too large");
         }
         Ok(plan)
     }

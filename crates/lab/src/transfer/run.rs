@@ -97,7 +97,7 @@ impl Files {
             }
             let (key, part) = (self.set.content_key(file), &buffer[..n]);
             if at + n as u64 > self.set.size {
-                return Err(wrong("more came than was sent".into()));
+                return Err(wrong("more data received than sent".into()));
             }
             if !self.checker.is_right(key, 0, self.set.size, at, part) {
                 return Err(wrong(format!("wrong content near byte {at}")));
@@ -105,7 +105,7 @@ impl Files {
             at += n as u64;
         }
         if at < self.set.size {
-            return Err(wrong(format!("{at} bytes of {} came", self.set.size)));
+            return Err(wrong(format!("received {at} bytes of {}", self.set.size)));
         }
         session.close_read()
     }
@@ -144,7 +144,7 @@ pub fn run(wanted: &Wanted<'_>, progress: Progress<'_>) -> Comparison {
     for (at, line) in wanted.targets.iter().zip(&result.lines) {
         if let (Err(error), None) = (clean(at, &files.set), &line.failed) {
             let why = with_sources(&error);
-            result.degraded.push(format!("files are left behind on {at}: {why}"));
+            result.degraded.push(format!("files were not removed on {at}: {why}"));
         }
     }
     conclude(&mut result);
@@ -199,7 +199,7 @@ fn take_over(result: &mut Comparison, earlier: &Comparison) -> u32 {
         && result.lines.iter().zip(&earlier.lines).all(|(a, b)| same(a, b));
     let plan = Plan { rounds: result.plan.rounds, ..earlier.plan.clone() };
     if !lines || plan != result.plan {
-        result.degraded.push("the earlier result is of something else: begun anew".into());
+        result.degraded.push("the earlier result is of another comparison: starting over".into());
         return 0;
     }
     let whole = |line: &Line| line.samples.iter().filter(|s| s.way == Way::Download).count();
@@ -362,7 +362,7 @@ fn one_stream(
 fn conclude(result: &mut Comparison) {
     result.ended = base::clock::wall_ns() as f64 / 1e9;
     let lost = result.lines.iter().filter_map(|line| {
-        Some(format!("{} was given up: {}", line.target, line.failed.as_ref()?))
+        Some(format!("{} was abandoned: {}", line.target, line.failed.as_ref()?))
     });
     let lost: Vec<String> = lost.collect();
     if lost.len() == result.lines.len() {

@@ -71,15 +71,15 @@ impl Comparison {
 impl Line {
     /// Target, cipher, whom one has spoken to.
     fn about(&self) -> String {
-        let without = if self.secure { "nothing agreed on" } else { "no protection" };
+        let without = if self.secure { "no encryption" } else { "no protection" };
         let cipher = self.cipher.as_deref().unwrap_or(without);
         let identity = match self.identity.as_str() {
             "insecure" => ", server not verified",
-            "pin" => ", server known by its pin",
+            "pin" => ", server verified by its pin",
             "authority" => ", server verified",
             _ => "",
         };
-        let failed = self.failed.as_ref().map(|why| format!("; given up: {why}"));
+        let failed = self.failed.as_ref().map(|why| format!("; abandoned: {why}"));
         format!("{cipher}{identity}, {}{}", self.target, failed.unwrap_or_default())
     }
 }

@@ -24,7 +24,7 @@ struct State<T> {
 pub struct Woken {
     /// There are completions.
     pub has_completions: bool,
-    /// The service is ending.
+    /// The service is stopping.
     pub closing: bool,
 }
 

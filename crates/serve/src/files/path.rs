@@ -10,7 +10,7 @@ use vfs::status::Status;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PathError {
     /// There is a NUL in it.
-    #[error("there is a NUL in the path")]
+    #[error("the path contains a NUL byte")]
     Nul,
     /// It, or a part of it, is longer than any can be.
     #[error("the path is too long")]

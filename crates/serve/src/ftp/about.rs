@@ -77,7 +77,7 @@ pub(super) fn set_type(s: &mut Session, to: Type) -> Outcome {
     s.state.data_type = to;
     Ok(match to {
         Type::Ascii => Answer::of(200, "TYPE is ASCII now."),
-        Type::Image => Answer::of(200, "TYPE is binary now."),
+        Type::Image => Answer::of(200, "TYPE set to binary."),
     })
 }
 
@@ -95,7 +95,7 @@ pub(super) fn rest(s: &mut Session, offset: u64) -> Outcome {
         return Err(Answer::of(501, "Resuming transfers not allowed in ASCII mode."));
     }
     s.state.rest = offset;
-    Ok(Answer::with(350, format!("The next transfer begins at {offset}.")))
+    Ok(Answer::with(350, format!("The next transfer starts at {offset}.")))
 }
 
 /// OPTS.
@@ -112,7 +112,7 @@ pub(super) fn opts(s: &mut Session, what: Opts<'_>) -> Outcome {
         Opts::Hash(Some(name)) => {
             let same = |a: &&Algorithm| a.name().as_bytes().eq_ignore_ascii_case(name);
             let Some(algorithm) = Algorithm::ALL.iter().find(same) else {
-                return Err(Answer::of(501, "There is no such algorithm; FEAT lists them."));
+                return Err(Answer::of(501, "Unknown algorithm; see FEAT."));
             };
             s.state.hash = *algorithm;
             Ok(Answer::of(200, algorithm.name()))
@@ -126,8 +126,8 @@ pub(super) fn lang(language: Option<&[u8]>) -> Outcome {
         l.split(|b| *b == b'-').next().is_some_and(|l| l.eq_ignore_ascii_case(b"EN"))
     });
     match known {
-        true => Ok(Answer::of(200, "English it is.")),
-        false => Err(Answer::of(504, "Only English is spoken here.")),
+        true => Ok(Answer::of(200, "Language set to English.")),
+        false => Err(Answer::of(504, "Only English is supported.")),
     }
 }
 
@@ -166,7 +166,7 @@ fn wait(s: &mut Session) -> Result<u16, Answer> {
             s.plan = Plan::Passive(listener, place);
             Ok(port)
         }
-        Err(e) => Err(Answer::with(425, format!("No port can be had: {e}."))),
+        Err(e) => Err(Answer::with(425, format!("No port available: {e}."))),
     }
 }
 
@@ -174,7 +174,7 @@ fn wait(s: &mut Session) -> Result<u16, Answer> {
 pub(super) fn pasv(s: &mut Session) -> Outcome {
     let shown = s.settings.masquerade_address.map_or(s.local.ip(), Into::into);
     if data::v4(shown, 0).is_none() {
-        return Err(Answer::of(425, "Not over IPv6: EPSV, please."));
+        return Err(Answer::of(425, "Not available over IPv6: use EPSV."));
     }
     let port = wait(s)?;
     let at = data::v4(shown, port).map(addr::port_text).unwrap_or_default();
@@ -186,7 +186,7 @@ pub(super) fn epsv(s: &mut Session, what: Epsv) -> Outcome {
     match what {
         Epsv::All => {
             s.state.epsv_all = true;
-            return Ok(Answer::of(200, "EPSV only, from now on."));
+            return Ok(Answer::of(200, "EPSV only."));
         }
         Epsv::Family(family) if (family == 1) != s.local.is_ipv4() => {
             let right = if s.local.is_ipv4() { 1 } else { 2 };

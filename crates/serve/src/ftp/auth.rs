@@ -27,7 +27,7 @@ pub(super) fn user(s: &mut Session, name: &[u8]) -> Outcome {
     s.state.sign_out();
     s.state.user = Some(name.to_vec());
     match wants_anonymous(s, name) {
-        true => Ok(Answer::of(331, "Anonymous: any password will do.")),
+        true => Ok(Answer::of(331, "Anonymous access: any password is accepted.")),
         // The same whether or not there is such a user.
         false => Ok(Answer::of(331, "Password, please.")),
     }
@@ -130,8 +130,8 @@ pub(super) fn auth(s: &mut Session, mechanism: &[u8]) -> Next {
     let known: [&[u8]; 4] = [b"TLS", b"TLS-C", b"TLS-P", b"SSL"];
     let answer = match &s.server.tls {
         _ if s.settings.tls == TlsUse::Off => Answer::of(502, "TLS is not offered."),
-        None => Answer::of(431, "There is no certificate."),
-        Some(_) if s.state.secure => Answer::of(503, "This connection is protected already."),
+        None => Answer::of(431, "No certificate available."),
+        Some(_) if s.state.secure => Answer::of(503, "This connection is already encrypted."),
         Some(_) if !known.contains(&mechanism.as_slice()) => Answer::of(504, "AUTH TLS, please."),
         Some(tls) => {
             s.tls = Some(tls.for_one_client());
@@ -168,14 +168,14 @@ pub(super) fn prot(s: &mut Session, level: u8) -> Outcome {
     match level {
         b'P' => {
             s.state.protect = true;
-            Ok(Answer::of(200, "Data will be protected."))
+            Ok(Answer::of(200, "Data will be encrypted."))
         }
-        b'C' if s.settings.protect_data => Err(Answer::of(534, "Data must be protected.")),
+        b'C' if s.settings.protect_data => Err(Answer::of(534, "Data must be encrypted.")),
         b'C' => {
             s.state.protect = false;
-            Ok(Answer::of(200, "Data will be sent in the clear."))
+            Ok(Answer::of(200, "Data will not be encrypted."))
         }
-        b'S' | b'E' => Err(Answer::of(536, "TLS has no such level.")),
+        b'S' | b'E' => Err(Answer::of(536, "Protection level not supported.")),
         _ => Err(Answer::of(504, "PROT C or PROT P, please.")),
     }
 }
@@ -184,7 +184,10 @@ pub(super) fn prot(s: &mut Session, level: u8) -> Outcome {
 /// the clear could be anybody's.
 pub(super) fn ccc(s: &Session) -> Outcome {
     match s.state.secure {
-        true => Err(Answer::of(534, "Commands stay protected.")),
-        false => Err(Answer::with(533, format!("{} is for protected commands.", Verb::Ccc.name()))),
+        true => Err(Answer::of(534, "Commands stay encrypted.")),
+        false => Err(Answer::with(
+            533,
+            format!("{} requires an encrypted control connection.", Verb::Ccc.name()),
+        )),
     }
 }

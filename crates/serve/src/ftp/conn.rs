@@ -254,7 +254,7 @@ impl Conn {
     /// AUTH: nothing that came in the clear before may count as said under TLS.
     async fn begin_tls(&mut self, answer: &Answer) -> Result<bool, Gone> {
         if self.control.lines.holds() || !self.control.held.is_empty() {
-            let early = Answer::of(421, "Something came between AUTH and TLS.");
+            let early = Answer::of(421, "Unexpected data between AUTH and TLS.");
             self.finish(&early).await?;
             return Ok(false);
         }

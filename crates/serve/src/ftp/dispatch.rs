@@ -107,7 +107,7 @@ impl Flow {
             }
             tokio::task::yield_now().await;
         }
-        Err(Answer::of(426, "The client has gone."))
+        Err(Answer::of(426, "The client closed the connection."))
     }
 
     /// Gives the transfer up; false if it is too late, because a file is taking its name.
@@ -236,7 +236,7 @@ async fn simple(s: &mut Session, request: Request<'_>) -> Result<Answer, Answer>
         Request::Maybe(..) => Ok(Answer::of(200, "Fine.")),
         Request::Number(Verb::Rest, offset) => about::rest(s, offset),
         Request::Number(Verb::Pbsz, size) => auth::pbsz(s, size),
-        Request::Number(..) => Ok(Answer::of(202, "Nothing has to be reserved.")),
+        Request::Number(..) => Ok(Answer::of(202, "No space reservation needed.")),
         Request::Letter(Verb::Prot, level) => auth::prot(s, level),
         Request::Letter(Verb::Stru, letter) => about::only(letter, b'F'),
         Request::Letter(_, letter) => about::only(letter, b'S'),
@@ -248,7 +248,7 @@ async fn simple(s: &mut Session, request: Request<'_>) -> Result<Answer, Answer>
         Request::Mfmt(time, path) => names::mfmt(s, time, path).await,
         Request::Site(what) => names::site(s, what).await,
         Request::Opts(what) => about::opts(s, what),
-        Request::Bare(_) => Err(Answer::of(502, "This command is not offered.")),
+        Request::Bare(_) => Err(Answer::of(502, "Command not supported.")),
     }
 }
 
@@ -267,6 +267,6 @@ async fn text_command(s: &mut Session, verb: Verb, text: &[u8]) -> Result<Answer
         Verb::Host => about::host(s),
         Verb::Acct => Ok(Answer::of(202, "Not needed.")),
         Verb::Clnt => Ok(Answer::of(200, "Noted.")),
-        _ => Err(Answer::of(502, "This command is not offered.")),
+        _ => Err(Answer::of(502, "Command not supported.")),
     }
 }

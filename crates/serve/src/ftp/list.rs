@@ -53,7 +53,7 @@ pub(super) async fn begin(
     path: Option<&[u8]>,
 ) -> Result<Transfer, Answer> {
     let job = job(s, form, path).await?;
-    let opening = Answer::of(150, "Here comes the listing.");
+    let opening = Answer::of(150, "Listing follows.");
     Ok(Transfer { opening, work: Work::List(job), ascii: false })
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn stat(s: &mut Session, path: &[u8]) -> Outcome {
     'all: while let Some(batch) = batches.next(&writer).await? {
         for (name, about) in &batch {
             if lines.len() >= FTP_STAT_NAMES_MAX {
-                lines.push(b"and more: LIST tells all.".to_vec());
+                lines.push(b"and more: use LIST.".to_vec());
                 break 'all;
             }
             let mut line = Vec::new();

@@ -86,7 +86,7 @@ pub(super) async fn size(s: &mut Session, path: &[u8]) -> Outcome {
         return Ok(Answer::with(213, node.attr.size.to_string()));
     }
     if node.attr.size > FTP_ASCII_SIZE_MAX {
-        return Err(Answer::of(550, "SIZE of so large a file only in TYPE I."));
+        return Err(Answer::of(550, "SIZE of large files requires TYPE I."));
     }
     let end = node.attr.size;
     let length = sum(s, node, (0, end), Length::default()).await?;
@@ -206,7 +206,7 @@ pub(super) async fn hash(s: &mut Session, path: &[u8]) -> Outcome {
     let size = node.attr.size;
     let (first, last) = s.state.range.take().unwrap_or((0, size.saturating_sub(1)));
     if first > size {
-        return Err(Answer::of(551, "The file ends before that range."));
+        return Err(Answer::of(551, "The range is beyond the end of the file."));
     }
     let end = last.saturating_add(1).min(size);
     let context = digest::Context::new(match s.state.hash {
@@ -225,16 +225,16 @@ pub(super) async fn hash(s: &mut Session, path: &[u8]) -> Outcome {
 pub(super) fn rang(s: &mut Session, first: u64, last: u64) -> Outcome {
     if last < first {
         s.state.range = None;
-        return Ok(Answer::of(350, "The next HASH is about a whole file."));
+        return Ok(Answer::of(350, "The next HASH covers the whole file."));
     }
     s.state.range = Some((first, last));
-    Ok(Answer::with(350, format!("The next HASH is about bytes {first} to {last}.")))
+    Ok(Answer::with(350, format!("The next HASH covers bytes {first} to {last}.")))
 }
 
 /// AVBL (draft-peterson-streamlined-ftp-command-extensions-10 §4).
 pub(super) async fn avbl(s: &mut Session, path: Option<&[u8]>) -> Outcome {
     match s.found(path.unwrap_or(b".")).await? {
-        Found::Root => Err(Answer::with(504, format!("{} of a share, please.", Verb::Avbl.name()))),
+        Found::Root => Err(Answer::with(504, format!("{} requires a share.", Verb::Avbl.name()))),
         Found::Node(node) if !node.is_dir() => Err(Status::NotDirectory.into()),
         Found::Node(node) => {
             let space = s.core.space(s.who()?, &node.reached).await?;

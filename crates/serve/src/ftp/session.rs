@@ -20,9 +20,9 @@ use crate::transport::link::Ear;
 use crate::transport::tasks::Ending;
 
 /// Who was disabled, or has another password or other rights now, has to sign in again.
-pub(super) const NO_USER: Answer = Answer::of(421, "You are not a user any more.");
+pub(super) const NO_USER: Answer = Answer::of(421, "The account is no longer valid.");
 /// The control connection ends with this.
-pub(super) const ENDING: Answer = Answer::of(421, "The service is ending.");
+pub(super) const ENDING: Answer = Answer::of(421, "The service is stopping.");
 
 /// Everything about a client but his sockets.
 pub(super) struct Session {
@@ -156,7 +156,7 @@ impl Session {
     /// 426 if the client has gone, 421 if its user may not be here any more, or the service ends.
     pub(super) fn may_go_on(&self) -> std::result::Result<(), Answer> {
         if self.ear.as_ref().is_some_and(Ear::hears_end) {
-            return Err(Answer::of(426, "The client has gone."));
+            return Err(Answer::of(426, "The client closed the connection."));
         }
         if *self.ending.borrow() {
             return Err(ENDING);

@@ -95,10 +95,10 @@ impl State {
         }
         let signs_in = matches!(verb, Verb::User | Verb::Pass);
         if signs_in && settings.tls == TlsUse::Required && !self.secure {
-            return Err(Answer::of(530, "Only over TLS: AUTH TLS first."));
+            return Err(Answer::of(530, "TLS required: use AUTH TLS first."));
         }
         if verb.transfers() && settings.protect_data && !self.protect {
-            return Err(Answer::of(521, "Only protected data: PROT P first."));
+            return Err(Answer::of(521, "Encrypted data required: use PROT P first."));
         }
         let opens = matches!(verb, Verb::Port | Verb::Pasv | Verb::Eprt);
         if opens && self.epsv_all {

@@ -15,7 +15,7 @@ const fn reply(status: Status) -> (u16, &'static str) {
         Status::IsDirectory => (550, "Is a directory."),
         Status::NotEmpty => (550, "The directory is not empty."),
         Status::ReadOnly => (550, "Permission denied: read-only."),
-        Status::CrossDevice => (550, "Between shares only copies can be made."),
+        Status::CrossDevice => (550, "Cannot move between shares; copy instead."),
         Status::NotSupported | Status::BadType => (550, "Not supported here."),
         Status::TooManyLinks => (550, "Too many links."),
         Status::Stale | Status::BadHandle | Status::BadCookie => (550, "It is gone."),

@@ -132,7 +132,7 @@ pub(super) async fn stou(s: &mut Session, path: Option<&[u8]>) -> Result<Job, An
     let name = [base, format!(".{:016x}", SystemRandom.next_u64()).as_bytes()].concat();
     let spot = s.spot(&name, Links::Keep).await?;
     if spot.entry.is_some() {
-        return Err(Answer::of(450, "No name that is free was found."));
+        return Err(Answer::of(450, "No unused name found."));
     }
     s.asks_for(Direction::Upload, (name.as_slice(), 0))?;
     s.span.range(0, 0, true);
@@ -170,7 +170,7 @@ pub(super) fn lost(core: &Core, error: &SendError) -> Answer {
         core.engine.budgets.give_up();
     }
     match error {
-        SendError::Shrunk => Answer::of(451, "The file was cut short."),
+        SendError::Shrunk => Answer::of(451, "The file was truncated during the transfer."),
         error => Answer::with(426, format!("The data connection broke: {error}.")),
     }
 }
@@ -350,7 +350,7 @@ async fn receive(
         Ok(Err(e)) => Err(Answer::with(426, format!("The data connection broke: {e}."))),
         Err(_) => {
             core.engine.budgets.give_up();
-            Err(Answer::of(426, "Too little came for too long."))
+            Err(Answer::of(426, "The transfer was too slow."))
         }
     }
 }

@@ -268,7 +268,7 @@ impl Zip {
     fn add(&mut self, member: &Member) -> Result<(), Broken> {
         match self.table.add(&member.central(), &self.cx.core.budget) {
             true => Ok(()),
-            false => Err(Broken("there is no memory for the table of the archive now".to_owned())),
+            false => Err(Broken("not enough memory for the archive directory".to_owned())),
         }
     }
 
@@ -279,7 +279,7 @@ impl Zip {
         let Some((handle, attr)) = listed.entry else {
             let why = match listed.mounted {
                 Some(_) => "on another file system",
-                None => "gone, or not for this user to look at",
+                None => "removed, or access denied",
             };
             self.miss(&name, why);
             return Ok(());
@@ -318,7 +318,7 @@ impl Zip {
                 Err(why) => self.miss(&member.name, &why.to_string()),
             },
             // Where links lead is not said to be in the directory.
-            _ => self.miss(&member.name, "no regular file"),
+            _ => self.miss(&member.name, "not a regular file"),
         }
         Ok(())
     }
@@ -356,7 +356,7 @@ impl Zip {
         self.at += count as u64;
         reading.member.size += count as u64;
         if !reading.large && reading.member.size >= LARGE {
-            return Err(Broken("a file has grown beyond what its header can say".to_owned()));
+            return Err(Broken("a file grew beyond the size in its header".to_owned()));
         }
         if !eof && count > 0 {
             self.reading = Some(reading);

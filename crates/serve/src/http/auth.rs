@@ -69,7 +69,7 @@ async fn person(peer: &Peer, request: &Request<'_>) -> Result<Arc<Person>, Respo
 /// Asks for a name and a password: browsers by a form, programs by the status.
 pub fn challenge(peer: &Peer, request: &Request<'_>) -> Response {
     if !peer.secure && !peer.settings.basic_over_plain {
-        return status::plain(403, "Passwords are taken over HTTPS only.");
+        return status::plain(403, "Passwords are accepted over HTTPS only.");
     }
     let browses = request.method == Method::Get
         && request.headers.members("accept").any(|kind| kind.starts_with(b"text/html"));
@@ -103,7 +103,7 @@ fn from_here(request: &Request<'_>, cookie: bool) -> Result<(), Response> {
         (None, Some(_)) => true,
         (None, None) => !cookie,
     };
-    if good { Ok(()) } else { Err(status::plain(403, "This comes from another site.")) }
+    if good { Ok(()) } else { Err(status::plain(403, "Cross-site request refused.")) }
 }
 
 fn cookie<'a>(peer: &Peer, request: &'a Request<'_>) -> Option<&'a str> {
@@ -187,7 +187,7 @@ pub async fn sign_in(peer: &Peer, mut request: Request<'_>) -> Response {
         return refused;
     }
     if !peer.secure && !peer.settings.basic_over_plain {
-        return status::plain(403, "Passwords are taken over HTTPS only.");
+        return status::plain(403, "Passwords are accepted over HTTPS only.");
     }
     let form = match request.body.whole(HTTP_FORM_MAX).await {
         Ok(form) => String::from_utf8_lossy(&form).into_owned(),

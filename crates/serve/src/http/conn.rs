@@ -50,7 +50,7 @@ pub(super) enum Ended {
     #[error(transparent)]
     Malformed(#[from] HeadError),
     /// An answer broke off.
-    #[error("an answer broke off: {0}")]
+    #[error("a response failed: {0}")]
     Broken(String),
     /// It could not be sent.
     #[error(transparent)]
@@ -83,7 +83,7 @@ pub(super) async fn serve(
     let budgets = Arc::clone(&core.engine.budgets);
     if secure && let Err(why) = handshake(&http, &core, &mut link).await {
         budgets.tls_failures.fetch_add(1, Relaxed);
-        base::debug!("http", "no TLS with {}: {why}", accepted.peer);
+        base::debug!("http", "TLS handshake with {} failed: {why}", accepted.peer);
         link.close((&core.buffers, &*core.budget));
         return;
     }
@@ -112,7 +112,7 @@ pub(super) async fn serve(
         Err(_) => {}
     }
     if let Err(why) = ended {
-        base::debug!("http", "a connection of {} has ended: {why}", accepted.peer);
+        base::debug!("http", "connection of {} closed: {why}", accepted.peer);
     }
 }
 
@@ -149,7 +149,7 @@ impl Conn {
                 Ok(None) => return self.flush(false).await,
                 Err(Ended::Malformed(error)) => return self.refuse(error).await,
                 Err(Ended::TooSlow) if self.wire.holds() => {
-                    let answer = status::plain(TOO_SLOW, "The request did not come in time.");
+                    let answer = status::plain(TOO_SLOW, "Timeout waiting for the request.");
                     return self.last_word(answer).await;
                 }
                 Err(error) => return Err(error),

@@ -224,7 +224,7 @@ async fn judge(peer: &Peer, request: Request<'_>, mut span: Span) -> Answer {
 fn rebound(peer: &Peer, caller: &Caller, request: &Request<'_>) -> Option<Response> {
     let is_change = caller.person.anonymous && !request.method.is_safe();
     (is_change && !peer.http.is_own_host(&request.host))
-        .then(|| status::plain(421, "This server does not go by that name."))
+        .then(|| status::plain(421, "Unknown host name."))
 }
 
 /// Whether only clients of WebDAV ask for this; the other methods are for the page, too.
@@ -254,7 +254,7 @@ fn before(peer: &Peer, request: &Request<'_>) -> Option<Response> {
     }
     match request.method {
         Method::Trace | Method::Connect => Some(status::plain(405, "").with("allow", ALLOW)),
-        Method::Other => Some(status::plain(501, "The method is not known.")),
+        Method::Other => Some(status::plain(501, "Method not supported.")),
         _ => None,
     }
 }

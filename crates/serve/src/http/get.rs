@@ -54,7 +54,7 @@ async fn file(cx: &Rc<Exchange>, request: &Request<'_>, (path, node): (&VPath, N
     let reader = match cx.core.reader_at(&cx.caller, path, node).await {
         Ok(reader) => reader,
         // A device or a socket has no data of ours.
-        Err(vfs::status::Status::Invalid) => return status::plain(403, "This is no file."),
+        Err(vfs::status::Status::Invalid) => return status::plain(403, "Not a file."),
         Err(error) => return cx.refuse(error),
     };
     let attr = &reader.node().attr;

@@ -399,7 +399,7 @@ impl Out {
                 let read = file.reader.read(&cx.core, &cx.caller, (at, count), &mut part).await;
                 let (moved, _) = read.map_err(|e| Ended::Broken(e.to_string()))?;
                 if moved == 0 {
-                    return Err(Ended::Broken("the file was cut short".to_owned()));
+                    return Err(Ended::Broken("the file was truncated".to_owned()));
                 }
                 self.send(room.fill(part.into_vec())).await?;
                 cx.flowed((at, moved), false, since);

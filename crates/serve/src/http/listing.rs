@@ -143,7 +143,7 @@ pub fn sort(rows: &mut [Row], order: Order) {
 /// The shares that the caller may use.
 pub fn shares(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     if !cx.settings.listing {
-        return status::plain(403, "Folders are not listed here.");
+        return status::plain(403, "Directory listing is disabled.");
     }
     let shares = cx.core.shares(&cx.caller);
     let row = |name: &str| Row {
@@ -171,7 +171,7 @@ pub async fn directory(
     (path, node): (&VPath, Node),
 ) -> Response {
     if !cx.settings.listing {
-        return status::plain(403, "Folders are not listed here.");
+        return status::plain(403, "Directory listing is disabled.");
     }
     let want = access::READ | access::EXTEND;
     let granted = match cx.core.access(&cx.caller, &node, want).await {

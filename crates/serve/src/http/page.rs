@@ -130,7 +130,7 @@ pub fn head(out: &mut String, frame: &Frame<'_>) {
 pub fn foot(out: &mut String, empty: bool) {
     out.push_str("</tbody></table>");
     if empty {
-        out.push_str("<p class=\"empty\">Nothing is here.</p>");
+        out.push_str("<p class=\"empty\">This folder is empty.</p>");
     }
     out.push_str("</main><div id=\"drop\" hidden>Drop to upload here</div></body></html>\n");
 }

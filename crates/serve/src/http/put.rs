@@ -35,12 +35,12 @@ pub async fn put(cx: &Rc<Exchange>, mut request: Request<'_>) -> Response {
     }
     if let Some(range) = request.headers.text("content-range") {
         let Some(range) = content_range(range) else {
-            return status::plain(400, "The Content-Range makes no sense.");
+            return status::plain(400, "Invalid Content-Range.");
         };
         return part(cx, &spot, range, &mut request.body).await;
     }
     if request.headers.get("content-encoding").is_some() {
-        return status::plain(415, "Files are taken as they are, without an encoding.");
+        return status::plain(415, "Content-Encoding is not supported.");
     }
     let modified = request.headers.text("x-oc-mtime").and_then(|sec| sec.parse().ok());
     let node = match whole(cx, &spot, &mut request.body, modified).await {
@@ -81,15 +81,15 @@ pub(super) async fn replaced(
 pub(super) async fn place(cx: &Exchange, request: &Request<'_>) -> Result<Spot, Response> {
     let path = VPath::parse(&request.target.path).map_err(|e| cx.refuse(e.into()))?;
     if request.target.slash {
-        return Err(status::plain(409, "A file has no slash at the end of its name."));
+        return Err(status::plain(409, "A file name cannot end with a slash."));
     }
     let spot =
         cx.core.spot(&cx.caller, &path, Links::Follow).await.map_err(|error| match error {
             // RFC 4918 §9.7.1: what is above must be there.
             Status::NotFound | Status::NotDirectory => {
-                status::plain(409, "The folder is not there.")
+                status::plain(409, "The folder does not exist.")
             }
-            Status::NotOwner => status::plain(405, "This is no file."),
+            Status::NotOwner => status::plain(405, "Not a file."),
             error => cx.refuse(error),
         })?;
     cx.on(&spot.reached);
@@ -241,10 +241,15 @@ async fn part(
     let size = spot.entry.map_or(0, |entry| entry.attr.size);
     if start > size {
         let now = format!("bytes */{size}");
-        return status::plain(416, "The part begins after the end.").with("content-range", now);
+        return status::plain(
+            416,
+            "The part starts after the end of the \
+            file.",
+        )
+        .with("content-range", now);
     }
     if body.length().is_some_and(|length| length != end - start) {
-        return status::plain(400, "The body is not as long as the Content-Range says.");
+        return status::plain(400, "The length of the body does not match Content-Range.");
     }
     let how = How::InPlace(fresh(cx));
     let mut upload = match cx.core.upload(&cx.caller, spot, how).await {
@@ -255,7 +260,7 @@ async fn part(
     cx.range(start, end - start, true);
     match stream(cx, &mut upload, body, start).await {
         Ok(at) if at == end => {}
-        Ok(_) => return status::plain(400, "The body is not as long as the Content-Range says."),
+        Ok(_) => return status::plain(400, "The length of the body does not match Content-Range."),
         Err(stopped) => return stopped.answer(cx),
     }
     // The last part says how long the whole is.

@@ -18,7 +18,7 @@ pub enum BodyError {
     #[error("the body is malformed")]
     Malformed,
     /// Idle timeout: no command received.
-    #[error("the body did not come in time")]
+    #[error("timeout waiting for the body")]
     TooSlow,
     /// The peer went away in the middle of it.
     #[error("the connection ended within the body")]

@@ -7,7 +7,7 @@ use crate::files::reader::Reader;
 
 /// The body broke off: what was promised does not come. The connection or the stream is reset.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer broke off: {0}")]
+#[error("the response failed: {0}")]
 pub struct Broken(pub String);
 
 /// A body that is made while it is sent.

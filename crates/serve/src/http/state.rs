@@ -194,7 +194,7 @@ impl Uploads {
         let mut all = lock(&self.all);
         let own = all.values().filter(|one| one.user == user).count();
         if all.len() >= HTTP_UPLOADS_MAX || own >= HTTP_UPLOADS_PER_USER {
-            transfer.ends(Outcome::Refused, "too many uploads are under way");
+            transfer.ends(Outcome::Refused, "too many uploads in progress");
             return Err(UploadError::Full);
         }
         let id = token(16);

@@ -34,7 +34,7 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
     clear(cx).await;
     let field = |name| request.headers.get(name);
     let Some(length) = field("upload-length").and_then(number) else {
-        return status::plain(400, "Upload-Length says how long the file will be.");
+        return status::plain(400, "Upload-Length is required.");
     };
     let modified =
         field("upload-modified").and_then(number).and_then(|sec| i64::try_from(sec).ok());
@@ -69,7 +69,7 @@ pub async fn begin(cx: &Rc<Exchange>, request: &Request<'_>) -> Response {
             .with("upload-offset", "0"),
         Err(_) => {
             discard(cx, &part).await;
-            status::plain(429, "Too many uploads are under way.").with("retry-after", "60")
+            status::plain(429, "Too many uploads in progress.").with("retry-after", "60")
         }
     }
 }
@@ -88,14 +88,14 @@ pub async fn goes_on(cx: &Rc<Exchange>, request: Request<'_>) -> Response {
         }),
         Method::Patch | Method::Delete => match uploads.take(&id, user, monotonic_ns()) {
             Ok(one) if request.method == Method::Delete => {
-                one.ends(Outcome::Cut, "given up by the client", one.offset);
+                one.ends(Outcome::Cut, "aborted by the client", one.offset);
                 uploads.end(&id);
                 discard(cx, &part_of(&one)).await;
                 Some(Response::new(204))
             }
             Ok(one) => Some(append(cx, request, (id, one)).await),
             Err(UploadError::Unknown) => None,
-            Err(_) => Some(status::plain(423, "A part of it is on its way.")),
+            Err(_) => Some(status::plain(423, "Another part is being uploaded.")),
         },
         _ => Some(status::plain(405, "")),
     };
@@ -130,12 +130,16 @@ async fn append(
     let here = |answer: Response, offset: u64| answer.with("upload-offset", offset.to_string());
     let offset = request.headers.get("upload-offset").and_then(number);
     if offset != Some(one.offset) {
-        return here(status::plain(409, "It goes on at another offset."), one.offset);
+        return here(status::plain(409, "The offset does not match the upload."), one.offset);
     }
     let left = one.length - one.offset;
     if request.body.length().is_none_or(|length| length > left) {
         return here(
-            status::plain(413, "A part has a length, of what is left at most."),
+            status::plain(
+                413,
+                "Content-Length is required and must not exceed the remaining \
+                size.",
+            ),
             one.offset,
         );
     }
@@ -245,7 +249,7 @@ async fn discard(cx: &Exchange, part: &Spot) {
 /// Removes what was given up.
 async fn clear(cx: &Exchange) {
     for one in cx.http.uploads.expire(monotonic_ns()) {
-        one.ends(Outcome::Cut, "nothing came for too long", one.offset);
+        one.ends(Outcome::Cut, "idle timeout", one.offset);
         discard(cx, &part_of(&one)).await;
     }
 }

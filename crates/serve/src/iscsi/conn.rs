@@ -44,7 +44,7 @@ pub enum Ended {
     #[error("logged out")]
     LoggedOut,
     /// It answers nothing.
-    #[error("no answer to a ping")]
+    #[error("no reply to a ping")]
     Silent,
     /// Another login has taken its place.
     #[error("replaced by another login")]

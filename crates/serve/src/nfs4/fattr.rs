@@ -216,7 +216,7 @@ impl About<'_> {
             a::ACLSUPPORT => w.u32(aclsupport4::ALLOW | aclsupport4::DENY),
             a::XATTR_SUPPORT => w.bool(self.features.xattrs),
             a::CHANGE_ATTR_TYPE => w.u32(CHANGE_IS_MONOTONIC),
-            _ => debug_assert!(false, "attribute {number} is supported but not told"),
+            _ => debug_assert!(false, "attribute {number} is supported but not returned"),
         }
     }
 }

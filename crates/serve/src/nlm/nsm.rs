@@ -50,7 +50,7 @@ pub(super) fn next_state(records: &dyn ClientRecords, known: &[ClientId], wall_n
     match done.and_then(|()| old.try_for_each(|client| records.forget(client))) {
         Ok(()) => state,
         Err(e) => {
-            base::warning!("nfs", "the state number for NFSv3 hosts is not on record: {e}");
+            base::warning!("nfs", "the NSM state number could not be stored: {e}");
             by_clock.max(state)
         }
     }
@@ -184,7 +184,7 @@ impl Nlm {
         if self.reserved_ports && port >= RESERVED_PORTS_END {
             base::debug!(
                 crate::rpc::node::NODE.name,
-                "{address} is not believed that it has restarted: it says so from port {port}"
+                "restart notification of {address} ignored: sent from unprivileged port {port}"
             );
             return Ok(Nlm4Stat::GRANTED);
         }

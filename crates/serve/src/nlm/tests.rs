@@ -29,7 +29,7 @@ fn one_host_does_not_take_all_places() {
     }
     let more = wanted(&one, 1 << 40);
     assert!(blocks.enter(&more, &one, handle).is_none());
-    assert!(blocks.enter(&wanted(&one, 3), &one, handle).is_some(), "it is there already");
+    assert!(blocks.enter(&wanted(&one, 3), &one, handle).is_some(), "it already exists");
     assert!(blocks.enter(&wanted(&two, 0), &two, handle).is_some());
     assert!(blocks.remove(&wanted(&one, 3)));
     assert!(blocks.enter(&more, &one, handle).is_some());

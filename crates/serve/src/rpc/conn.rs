@@ -173,10 +173,10 @@ pub(super) async fn serve(core: Rc<Core>, accepted: Accepted) {
         timer: None,
         begun_ns: 0,
     };
-    base::debug!(node::NODE.name, "{address} has connected from port {}", accepted.peer.port());
+    base::debug!(node::NODE.name, "{address} connected from port {}", accepted.peer.port());
     let ended = conn.run().await.err();
     if let Some(why) = &ended {
-        base::debug!(node::NODE.name, "a connection of {address} has ended: {why}");
+        base::debug!(node::NODE.name, "connection of {address} closed: {why}");
     }
     conn.count(ended.as_ref());
     conn.settle().await;

@@ -75,7 +75,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The socket is none, or not one that listens.
-    #[error("the listening socket is not good")]
+    #[error("the listening socket is not valid")]
     Socket(#[source] std::io::Error),
     /// The runtimes have ended.
     #[error("the runtimes have ended")]

@@ -33,10 +33,10 @@ pub enum Ended {
     #[error("no SFTP packet: {0}")]
     Packet(#[from] DecodeError),
     /// The first packet must be INIT, and no other may be: the peer is at fault.
-    #[error("packet of type {0} where there can be none")]
+    #[error("unexpected packet of type {0}")]
     Unexpected(u8),
     /// A request panicked: we are at fault.
-    #[error("a request failed to end")]
+    #[error("a request did not complete")]
     Panicked,
 }
 

@@ -179,10 +179,10 @@ impl Session {
         let mut span = self.core.begin_at(self.who.client, op, arrived_ns);
         span.by(&self.who);
         let taken = match decoded {
-            Err(_) => Err(Refusal::bad("The request is not what its type says")),
+            Err(_) => Err(Refusal::bad("Malformed request")),
             Ok(None) => Err(Refusal {
                 code: StatusCode::OP_UNSUPPORTED,
-                message: format!("Packets of type {} are not known", packet.kind.0).into(),
+                message: format!("Unknown packet type {}", packet.kind.0).into(),
             }),
             Ok(Some(request)) => {
                 let job = self.core.engine.attempt(|| self.job(id, span, request));
@@ -382,7 +382,7 @@ impl Session {
             }
             Extended::Unknown(..) => Err(Refusal {
                 code: StatusCode::OP_UNSUPPORTED,
-                message: "This extension is not known".into(),
+                message: "Unknown extension".into(),
             }),
         }
     }

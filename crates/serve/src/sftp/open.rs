@@ -88,7 +88,7 @@ pub(super) async fn open(
     let writes = flags.has(OpenFlags::WRITE) || append;
     let reads = flags.has(OpenFlags::READ);
     if !writes && !reads {
-        return Err(Refusal::bad("Neither for reading nor for writing"));
+        return Err(Refusal::bad("Neither read nor write access requested"));
     }
     let (mut down, mut up) = Default::default();
     let (mut node, upload) = if writes || flags.has(OpenFlags::CREAT) {

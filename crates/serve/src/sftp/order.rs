@@ -158,7 +158,7 @@ impl<J> Order<J> {
         };
         let done = self.entries.remove(at);
         self.moving -= usize::from(done.footprint.moves);
-        debug_assert!(done.before == 0 && done.job.is_none(), "a request that waits is done");
+        debug_assert!(done.before == 0 && done.job.is_none(), "a waiting request is done");
         let mut ready = Vec::new();
         for entry in self.entries.iter_mut().skip(at) {
             if entry.before > 0 && done.footprint.meets(&entry.footprint) {

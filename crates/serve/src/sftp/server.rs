@@ -26,7 +26,7 @@ const SOFTWARE: &str = "Plimsoll";
 const STATUS: [u32; 2] = [0, 1];
 
 /// Why dsync is not answered.
-const SWITCHED_OFF: &str = "dsync is switched off here";
+const SWITCHED_OFF: &str = "dsync is disabled on this server";
 
 /// Algorithms that are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -94,7 +94,7 @@ impl OpenFile {
         }
         match self.read_up.get() {
             true => self.down.completes(),
-            false => self.down.ends(Outcome::Partial, "closed before its end was read"),
+            false => self.down.ends(Outcome::Partial, "closed before the end was read"),
         }
     }
 

@@ -68,10 +68,10 @@ pub enum CredentialsError {
     #[error("the private key cannot be read: {0}")]
     Key(String),
     /// They do not belong together, or the key is of a kind that is not known.
-    #[error("certificate and key cannot be used together")]
+    #[error("the certificate does not match the key")]
     Pair(#[source] rustls::Error),
     /// There is none, or it is no PEM.
-    #[error("the authorities for client certificates cannot be read: {0}")]
+    #[error("the client CA certificates cannot be read: {0}")]
     Authorities(String),
     /// The library lacks what we ask for: our fault.
     #[error("TLS is not available")]
@@ -205,7 +205,7 @@ fn config(from: &Credentials, offer: Offer) -> Result<Arc<ServerConfig>, Credent
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|e| e.to_string())?;
-    if all.is_empty() { Err("there is none in it".to_owned()) } else { Ok(all) }
+    if all.is_empty() { Err("the file contains none".to_owned()) } else { Ok(all) }
 }
 
 /// Why a session could not be set up, or had to end.
@@ -218,13 +218,13 @@ pub enum TlsError {
     #[error(transparent)]
     Protocol(#[from] rustls::Error),
     /// The client does not say that it wants to speak RPC.
-    #[error("the client did not ask for the protocol sunrpc")]
+    #[error("the client did not offer the ALPN protocol sunrpc")]
     Alpn,
     /// The handshake takes too long.
-    #[error("the handshake was not finished in time")]
+    #[error("handshake timeout")]
     TooSlow,
     /// It went away during the handshake.
-    #[error("the peer went away during the handshake")]
+    #[error("the peer closed the connection during the handshake")]
     Gone,
     /// A message of the handshake does not fit the buffer.
     #[error("a message of the handshake is too long")]

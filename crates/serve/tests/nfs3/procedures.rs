@@ -192,7 +192,7 @@ fn setattr_access_and_guard() {
     let granted = client.call(Proc::ACCESS, &access).results::<AccessRes>().into_result().unwrap();
     // SAFETY: takes nothing, touches nothing, cannot fail.
     let privileged = unsafe { libc::geteuid() } == 0;
-    // Without privilege everything acts as the serving user, whoever asks.
+    // Without privilege all access uses the identity of the server, whoever asks.
     let expected = if privileged { 0 } else { 0x05 };
     assert_eq!(granted.access & 0x05, expected, "others do not");
 }

@@ -244,7 +244,7 @@ fn clients_without_a_common_algorithm_are_told_of() {
                 the setting algorithms=compatible permits it";
     assert_eq!(refused(&older, macs), 1);
     let kex = "no key exchange in common with SFTP: it offers diffie-hellman-group14-sha256, \
-               ext-info-c, kex-strict-c-v00@openssh.com; no setting permits any of these";
+               ext-info-c, kex-strict-c-v00@openssh.com; no setting permits any of them";
     assert_eq!(refused(&["KexAlgorithms=diffie-hellman-group14-sha256"], kex), 2);
     assert_eq!(refused(&older, macs), 2, "each once, the newest last");
 }

@@ -76,14 +76,14 @@ fn what_stands_in_the_way_is_told_once_with_the_way_there_and_back() {
     assert_eq!(there, ["sftp", "https", "webdavs"]);
     assert_eq!(
         obstacles.sentence(),
-        "FTP is disabled; HTTP without TLS does not serve; HTTP takes no passwords without TLS"
+        "FTP is disabled; HTTP without TLS is off; HTTP does not accept passwords without TLS"
     );
     assert_eq!(
         obstacles.hint("plimsoll cli", "sftp,https,webdavs"),
-        "change that, which holds for all clients:\n    \
+        "change the settings for all clients:\n    \
          plimsoll cli -c 'configuration services ftp set enabled=on'\n    \
          plimsoll cli -c 'configuration services http set plain=serve basic_over_plain=on'\n  \
-         and back when the comparison is done:\n    \
+         and restore them after the comparison:\n    \
          plimsoll cli -c 'configuration services ftp set enabled=off'\n    \
          plimsoll cli -c 'configuration services http set plain=redirect basic_over_plain=off'\n  \
          or compare the others: --protocols sftp,https,webdavs"
@@ -145,7 +145,7 @@ fn shares_that_cannot_take_the_files_are_refused() {
         usable(&status, name, "x", &plan).err().map(|failure| failure.why().to_owned())
     };
     assert_eq!(why("a b", &json!({})), None);
-    assert!(why("box", &json!({})).unwrap().contains("no share of that name"));
+    assert!(why("box", &json!({})).unwrap().contains("no share has that name"));
     assert!(why("a b", &json!({"read_only": true})).unwrap().contains("read-only"));
     let small = why("a b", &json!({"available_bytes": 1u64 << 20})).unwrap();
     assert!(small.contains("512 MiB") && small.contains("1 MiB left"), "{small}");

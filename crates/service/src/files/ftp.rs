@@ -49,9 +49,9 @@ impl Service for Ftp {
         let ports = || values.check_ports("passive_ports");
         let masquerade = || {
             let text = values.text("masquerade_address")?;
-            let hint = "write an IPv4 address, as 192.0.2.7; over IPv6 clients need none";
+            let hint = "set an IPv4 address, for example 192.0.2.7; IPv6 clients do not need it";
             let wrong = text.parse::<std::net::Ipv4Addr>().is_err();
-            let sentence = format!("{text:?} is no IPv4 address");
+            let sentence = format!("{text:?} is not an IPv4 address");
             wrong.then(|| values.problem("masquerade_address", &sentence, hint))
         };
         values.check_umask().or_else(ports).or_else(masquerade)

@@ -131,10 +131,9 @@ impl Service for Http {
 /// They cannot be read.
 fn locks(state: &Path, opens: &Arc<LockTable>) -> Result<Locks, Failure> {
     let locks = Locks::open(&state.join(LOCKS), opens.clone(), Arc::new(SystemClock));
-    let (locks, unwritten) =
-        locks.map_err(|e| Failure::of("use the file of WebDAV's locks", &e))?;
+    let (locks, unwritten) = locks.map_err(|e| Failure::of("open the file of WebDAV locks", &e))?;
     if let Some(e) = unwritten {
-        base::error!("http", "WebDAV gives no locks until they can be recorded: {e}");
+        base::error!("http", "WebDAV locks are refused until they can be recorded: {e}");
     }
     Ok(locks)
 }

@@ -36,7 +36,7 @@ pub fn start(
     path: &Path,
 ) -> Result<(Arc<dyn Program>, Arc<Stateful>), Failure> {
     let (records, unwritten) =
-        FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv4 state", &e))?;
+        FileRecords::open(path).map_err(|e| Failure::of("read the NFSv4 client records", &e))?;
     if let Some(e) = unwritten {
         base::error!("nfs", "{NOT_RECORDED}: {e}");
     }
@@ -118,13 +118,13 @@ impl Records for OnDisk {
     fn forget(&self, client: &Identity) -> Result<(), NotWritten> {
         let done = self.records.forget(&Self::client(client));
         self.tell(
-            "what a client that is gone held is kept until its record can be struck out",
+            "the state of an expired client is retained until its record can be removed",
             done,
         )
     }
 
     fn end_of_grace(&self) -> Result<(), NotWritten> {
         let done = self.records.end_of_grace();
-        self.tell("the grace period goes on until the records of clients can be written", done)
+        self.tell("the grace period is extended until client records can be written", done)
     }
 }

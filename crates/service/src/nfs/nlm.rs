@@ -32,9 +32,9 @@ pub fn start(
     runtimes: &Runtimes,
 ) -> Result<Arc<Nlm>, Failure> {
     let (records, unwritten) =
-        FileRecords::open(path).map_err(|e| Failure::of("read who held NFSv3 locks", &e))?;
+        FileRecords::open(path).map_err(|e| Failure::of("read the NFSv3 lock records", &e))?;
     if let Some(e) = unwritten {
-        base::error!("nfs", "new NFSv3 hosts get no locks until they can be recorded: {e}");
+        base::error!("nfs", "locks of new NFSv3 hosts are refused until they can be recorded: {e}");
     }
     let clock = Arc::new(SystemClock);
     let nfs4 = nfs4.clone();

@@ -45,16 +45,13 @@ pub fn start(
         }
         Err(e) => base::warning!(
             "nfs",
-            "UDP port {} cannot be had ({e}): a restarted NFSv3 client keeps its locks",
+            "cannot bind UDP port {} ({e}): locks of a restarted NFSv3 client are not released",
             nfs.port()
         ),
     }
     let map = PortMap::new(nfs.ip(), at.port(), programs);
     let started = portmap::start(at, (map, Arc::clone(budgets)), runtimes, tasks);
-    started.map(|()| at.port() == PORTMAP.number).map_err(|e| {
-        format!(
-            "no port mapper at {at} ({e}): NFSv3 clients cannot lock over the network, and mount \
-             with nolock"
-        )
-    })
+    started
+        .map(|()| at.port() == PORTMAP.number)
+        .map_err(|e| format!("no port mapper at {at} ({e}): NFSv3 clients must mount with nolock"))
 }

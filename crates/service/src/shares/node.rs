@@ -177,14 +177,14 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
     let wrong = |property: &str, sentence: &str, hint: &str| {
         Problem::new(path, sentence, hint).property(property)
     };
-    let (project, name) = parts(path).ok_or_else(|| Problem::new(path, "it is no share", ""))?;
+    let (project, name) = parts(path).ok_or_else(|| Problem::new(path, "it is not a share", ""))?;
     if let Err(sentence) = Shape::Name.check(name) {
         return Err(Problem::new(path, &sentence, "choose another name"));
     }
     let directory = document.text(path, "directory").unwrap_or_default();
     let base = |name| {
         let base = document.text(path, name).and_then(|word| Access::parse(&word));
-        base.ok_or_else(|| wrong(name, "it is none of none, ro, rw", ""))
+        base.ok_or_else(|| wrong(name, "it is not one of none, ro, rw", ""))
     };
     let mut rules: [Rules; Service::ALL.len()] = Default::default();
     for service in Service::SHARING {
@@ -198,8 +198,8 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
     let mode = match document.text(path, "root_mode") {
         None => None,
         Some(text) => Some(mode(&text).ok_or_else(|| {
-            let sentence = format!("{text:?} is no mode in octal, 0 to 7777");
-            wrong("root_mode", &sentence, "write 755, or 2775 so that files get the group")
+            let sentence = format!("{text:?} is not an octal mode, 0 to 7777");
+            wrong("root_mode", &sentence, "use 755, or 2775 to inherit the group")
         })?),
     };
     Ok(ShareConfig {
@@ -220,8 +220,11 @@ fn config(document: &Document, path: &Path, names: &dyn Lookup) -> Result<ShareC
 /// How exceptions are written.
 fn how_to_except(service: Service) -> &'static str {
     match service.shares() {
-        Some(ShareMode::SignIn) => "write CLIENT(ro), as 10.0.0.0/24(ro)",
-        Some(ShareMode::Export) | None => "write CLIENT(OPTIONS), as 10.0.0.0/24(rw,root_squash)",
+        Some(ShareMode::SignIn) => "use CLIENT(ro), for example 10.0.0.0/24(ro)",
+        Some(ShareMode::Export) | None => {
+            "use CLIENT(OPTIONS), for example \
+            10.0.0.0/24(rw,root_squash)"
+        }
     }
 }
 
@@ -245,7 +248,8 @@ impl Apply for Room {
         if let Some(path) =
             paths(transition.new).iter().filter(made).find(|path| path.name() == Some(&self.given))
         {
-            let sentence = format!("{} is served already: the server was started so", self.given);
+            let sentence =
+                format!("{} is already served by the command line of the server", self.given);
             return vec![Problem::conflict(path, &sentence, "choose another name")];
         }
         let given = self.served().into_iter().find(|one| one.name == self.given);
@@ -323,9 +327,9 @@ impl Live for Room {
         let fact = |(_, config): (Arc<Share>, ShareConfig)| {
             let holders = self.services.holders(tag(&config.name)).len();
             let clients = match holders {
-                0 => "no client has files of it open".to_owned(),
-                1 => "1 client has files of it open, which become stale".to_owned(),
-                n => format!("{n} clients have files of it open, which become stale"),
+                0 => "no client has open files".to_owned(),
+                1 => "1 client has open files, whose handles become stale".to_owned(),
+                n => format!("{n} clients have open files, whose handles become stale"),
             };
             let dir = config.directory.display();
             format!("{}: {clients}; the files stay in {dir}", config.name)

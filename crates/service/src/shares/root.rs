@@ -47,10 +47,7 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
     let problem = |sentence: &str, hint: &str| share.problem(Some("directory"), sentence, hint);
     let shown = dir.display();
     if !dir.is_absolute() {
-        return Err(problem(
-            &format!("{shown} does not begin with a slash"),
-            "name all of its path",
-        ));
+        return Err(problem(&format!("{shown} is not an absolute path"), "use an absolute path"));
     }
     let found = match dir.canonicalize() {
         Ok(found) => found,
@@ -59,26 +56,26 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
             match (parent, dir.file_name()) {
                 (Some(parent), Some(name)) => parent.join(name),
                 _ => {
-                    let sentence = format!("there is no directory that {shown} could be made in");
-                    return Err(problem(&sentence, "make it first, or name another one"));
+                    let sentence = format!("the parent directory of {shown} does not exist");
+                    return Err(problem(&sentence, "create it first, or choose another one"));
                 }
             }
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let hint = "make it, name another one, or set make_directory";
-            return Err(problem(&format!("there is no directory {shown}"), hint));
+            let hint = "create it, choose another one, or set make_directory";
+            return Err(problem(&format!("the directory {shown} does not exist"), hint));
         }
         Err(e) => return Err(problem(&format!("{shown} cannot be opened: {e}"), "")),
     };
     // Keys must not be served; a state directory below the share is hidden, one around it cannot
     // be.
     if state.canonicalize().is_ok_and(|state| found.starts_with(state)) {
-        let sentence = format!("{shown} lies in the state directory, with its keys");
-        return Err(problem(&sentence, "name another one"));
+        let sentence = format!("{shown} is inside the state directory");
+        return Err(problem(&sentence, "choose another one"));
     }
     match fs::metadata(&found) {
         Ok(meta) if !meta.is_dir() => {
-            return Err(problem(&format!("{shown} is not a directory"), "name one that is"));
+            return Err(problem(&format!("{shown} is not a directory"), "choose a directory"));
         }
         // It is going to be made.
         Err(_) => return Ok(()),
@@ -86,7 +83,13 @@ pub fn check(share: &ShareConfig, state: &Path) -> Result<(), Problem> {
     }
     // Found out now, not by the first client.
     let read = fs::read_dir(&found).map(drop);
-    read.map_err(|e| problem(&format!("{shown} cannot be read: {e}"), "let the server read it"))
+    read.map_err(|e| {
+        problem(
+            &format!("{shown} cannot be read: {e}"),
+            "give the server read \
+        permission",
+        )
+    })
 }
 
 /// Makes the directory and its root what they are to be.

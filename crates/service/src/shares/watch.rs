@@ -50,15 +50,15 @@ fn problem(
     let dir = config.directory.display();
     let sentence = match found {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            format!("there is no directory {dir} any more")
+            format!("the directory {dir} does not exist any more")
         }
         Err(e) => format!("{dir} cannot be opened any more: {e}"),
         Ok(found) if !found.is_beside(lost) => {
-            format!("{dir} is on another file system than the directory that was served")
+            format!("{dir} is on a different file system than the directory that was served")
         }
-        Ok(_) => format!("{dir} is another directory than the one that was served"),
+        Ok(_) => format!("{dir} is not the directory that was served"),
     };
-    let hint = "bring it back, or change the share to serve what is there now";
+    let hint = "restore it, or change the share to serve the new directory";
     config.problem(Some("directory"), &sentence, hint)
 }
 

@@ -88,7 +88,7 @@ impl Reporter {
             };
         }
         for (bytes, how) in [
-            (counts.bytes_cloned, "share their place with another file"),
+            (counts.bytes_cloned, "are hard links or clones"),
             (counts.bytes_copied, "were copied by the kernel"),
         ] {
             if bytes > 0 {
@@ -137,8 +137,8 @@ impl Reporter {
         }
         let way = match left {
             0 => "ssh".to_owned(),
-            1 => "the one that is left".to_owned(),
-            left => format!("the {left} that are left"),
+            1 => "the remaining stream".to_owned(),
+            left => format!("the {left} remaining streams"),
         };
         self.warn(&format!("a stream for data broke; what it carried goes over {way}"));
     }

@@ -48,17 +48,17 @@ impl<T: Tree> Plan<T> {
         }
         let own_is_directory = own.as_ref().is_some_and(|own| own.meta.kind == Kind::DIRECTORY);
         if matches!(meta.kind, Kind::BLOCK | Kind::CHARACTER) && !shared.options.devices {
-            shared.note(About::NOTICE, &path, "a device node, skipped: devices are not wanted");
+            shared.note(About::NOTICE, &path, "device node skipped");
             shared.tracker.count(|counts| counts.devices_skipped += 1);
             return Ok(());
         }
         if !shared.options.set_id && has_set_id(&meta) {
-            let text = "carried without set-user-id, set-group-id and capabilities";
+            let text = "copied without set-user-id, set-group-id and capabilities";
             shared.note(About::NOTICE, &path, text);
             shared.tracker.count(|counts| counts.set_id_dropped += 1);
         }
         if own.is_some() && !shared.rules.carries(&path, own_is_directory) {
-            shared.fail(&path, "what is here is something else, which the rules leave alone");
+            shared.fail(&path, "the destination has an excluded entry of another type");
             if meta.kind == Kind::DIRECTORY {
                 self.child(open, name, meta, Here::Not, false);
             }
@@ -71,12 +71,16 @@ impl<T: Tree> Plan<T> {
         let mut own = own;
         if own_is_directory {
             if !shared.options.delete {
-                shared.fail(&path, "a directory is in the way, which only --delete takes away");
+                shared.fail(
+                    &path,
+                    "the destination has a directory of this name; use --delete to \
+                    remove it",
+                );
                 return Ok(());
             }
             let gone = open.dir.as_ref().is_some_and(|dir| shared.delete(dir, &open.node, &name));
             if !gone {
-                shared.fail(&path, "a directory is in the way");
+                shared.fail(&path, "the destination has a directory of this name");
                 return Ok(());
             }
             own = None;
@@ -265,7 +269,7 @@ impl<T: Tree> Shared<T> {
     pub(super) fn note_others(&self, path: &[u8], own: &Seen, wanted: Option<&Meta>) {
         let others = self.tree.index().and_then(|index| index.others(path, own, wanted));
         let text = match others {
-            Some(Others::Both) => "it was changed at both sides since the last run",
+            Some(Others::Both) => "it was changed on both sides since the last run",
             Some(Others::Destination) => "it was changed at the destination since the last run",
             None => return,
         };

@@ -89,7 +89,7 @@ impl<T: Tree> Plan<T> {
                 let (path, fate) = (case.path.clone(), case.fate.clone());
                 links.firsts.entry(file.clone()).or_insert(First { path, fate, own: own.clone() });
             } else if !std::mem::replace(&mut links.full, true) {
-                let text = "from here on files of several names are carried as files of their own";
+                let text = "too many hard links: further ones are copied as separate files";
                 self.shared.note(About::NOTICE, &case.path, text);
             }
         }
@@ -117,7 +117,7 @@ impl<T: Tree> Plan<T> {
 impl<T: Tree> Shared<T> {
     fn make_link(&self, first: &First, other: &Other) {
         match first.fate.get() {
-            FAILED => return self.fail(&other.path, "the file could not be had by its first name"),
+            FAILED => return self.fail(&other.path, "the first name of the file is not available"),
             KEPT if first.own.is_some() && first.own == other.own => return,
             _ => {}
         }

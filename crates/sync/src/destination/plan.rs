@@ -133,7 +133,7 @@ impl<T: Tree> Plan<T> {
         if !self.shared.options.dry_run
             && let Err(e) = self.shared.tree.flush()
         {
-            self.shared.fail(b"", &format!("bringing it to the disk: {}", why(&e)));
+            self.shared.fail(b"", &format!("flushing it to disk: {}", why(&e)));
         }
         Ok(())
     }

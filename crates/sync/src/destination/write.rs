@@ -172,7 +172,7 @@ fn read_all<T: Tree>(tree: &T, file: &T::File, piece: &mut [u8], from: u64) -> i
     ended?;
     match read == piece.len() {
         true => Ok(()),
-        false => Err(io::Error::other("what is here was changed meanwhile")),
+        false => Err(io::Error::other("the destination file was changed meanwhile")),
     }
 }
 
@@ -349,7 +349,7 @@ impl<T: Tree> Shared<T> {
     pub(super) fn complete(&self, writing: &mut Writing<T>, end: &End) -> Option<String> {
         let in_place = writing.aside.as_ref().is_some_and(|aside| aside.in_place);
         let failed = self.finish(writing, end);
-        let mixed = |text: String| format!("{text}; it is a mixture of old and new now");
+        let mixed = |text: String| format!("{text}; the file is now a mixture of old and new data");
         if in_place { failed.map(mixed) } else { failed }
     }
 
@@ -369,7 +369,7 @@ impl<T: Tree> Shared<T> {
         let (aside, job) = (writing.aside.take()?, writing.job.as_ref()?);
         if writing.digest.finish() != end.hash {
             self.sweep_aside(&aside);
-            return Some("what arrived is not what was sent".to_owned());
+            return Some("the received data does not match its checksum".to_owned());
         }
         if let Err(e) = self.tree.set_open(&aside.file, &writing.wanted, self.keep) {
             self.fail(&job.path, &format!("its metadata: {}", why(&e)));

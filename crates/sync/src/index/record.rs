@@ -28,13 +28,13 @@ pub enum Unfit {
     #[error("it cannot be read")]
     Read(#[from] io::Error),
     /// Something else.
-    #[error("it is no index of dsync")]
+    #[error("it is not a dsync index")]
     Foreign,
     /// Another version has written it.
     #[error("it has version {0}, this is version {VERSION}")]
     Version(u32),
     /// It is of other directories.
-    #[error("it is of other directories")]
+    #[error("it belongs to other directories")]
     Places,
     /// It is not what was written.
     #[error("it is damaged: {0}")]

@@ -62,7 +62,10 @@ pub fn place(text: &[u8]) -> Result<Place, String> {
     let slash = text.iter().position(|b| *b == b'/').unwrap_or(text.len());
     match colon.filter(|colon| *colon < slash && *colon > 0) {
         Some(colon) => {
-            let host = std::str::from_utf8(&text[..colon]).map_err(|_| "its host is no text")?;
+            let host = std::str::from_utf8(&text[..colon]).map_err(|_| {
+                "the host is not valid \
+                UTF-8"
+            })?;
             there(host, None, &text[colon + 1..]).map(Place::There)
         }
         None => here(),
@@ -73,11 +76,11 @@ pub fn place(text: &[u8]) -> Result<Place, String> {
 fn url(rest: &[u8]) -> Result<There, String> {
     let slash = rest.iter().position(|b| *b == b'/').ok_or("it has no path")?;
     let (host, path) = rest.split_at(slash);
-    let host = std::str::from_utf8(host).map_err(|_| "its host is no text")?;
+    let host = std::str::from_utf8(host).map_err(|_| "the host is not valid UTF-8")?;
     let colon = host.rfind(':').filter(|at| !host[*at..].contains(']'));
     let (host, port) = match colon {
         Some(at) => {
-            let port = host[at + 1..].parse().map_err(|_| "its port is no number")?;
+            let port = host[at + 1..].parse().map_err(|_| "the port is not a number")?;
             (&host[..at], Some(port))
         }
         None => (host, None),
@@ -92,7 +95,7 @@ fn there(host: &str, port: Option<u16>, path: &[u8]) -> Result<There, String> {
         .split('@')
         .any(|part| part.is_empty() || part.starts_with('-') || part.contains(char::is_whitespace))
     {
-        return Err(format!("{host:?} is no host"));
+        return Err(format!("{host:?} is not a host"));
     }
     let path = if path.is_empty() { b"." } else { path };
     Ok(There { host: bare, port, path: path.to_vec(), share: false })

@@ -95,7 +95,7 @@ pub(super) fn answer<T: Tree>(shared: &Shared<T>, job: &Job) -> Result<(), Why> 
 fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent, Failed> {
     let need = &job.need;
     if !shared.rules.carries_way(&need.path.0) {
-        return Err(Failed::File("the rules leave it out".to_owned()));
+        return Err(Failed::File("excluded".to_owned()));
     }
     let (dir, name) = split(&need.path.0);
     let file = shared.tree.open(&shared.tree.dir(dir)?, name)?;
@@ -155,7 +155,7 @@ fn send<T: Tree>(shared: &Shared<T>, job: &Job, count: &mut u64) -> Result<Sent,
 }
 
 fn changing() -> Failed {
-    Failed::File("it changes while it is read".to_owned())
+    Failed::File("it changed while being read".to_owned())
 }
 
 /// All of a file that fits into one piece and has no holes.

@@ -177,7 +177,7 @@ impl Caller {
                     why = e;
                     continue;
                 }
-                Err(RecvTimeoutError::Timeout) => return Err("nobody answered in time".to_owned()),
+                Err(RecvTimeoutError::Timeout) => return Err("no reply in time".to_owned()),
                 Err(RecvTimeoutError::Disconnected) => return Err(why),
             };
             let (socket, way) = (Arc::new(socket), Arc::new(way));

@@ -256,7 +256,7 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, rustls::Error> {
         match blake3::hash(end_entity) == self.fingerprint {
             true => Ok(ServerCertVerified::assertion()),
-            false => Err(rustls::Error::General("somebody else answers at the port".to_owned())),
+            false => Err(rustls::Error::General("another program answers at the port".to_owned())),
         }
     }
 
@@ -266,7 +266,7 @@ impl ServerCertVerifier for Pinned {
         _cert: &CertificateDer<'_>,
         _dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("TLS 1.2 is not spoken here".to_owned()))
+        Err(rustls::Error::General("TLS 1.2 is not supported".to_owned()))
     }
 
     fn verify_tls13_signature(

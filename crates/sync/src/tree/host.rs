@@ -180,7 +180,7 @@ impl HostTree {
             xattrs.push(Xattr { name: Bytes(name), value: Bytes(value) });
         }
         match xattrs.len() > DSYNC_XATTRS_MAX || bytes > DSYNC_XATTRS_BYTES {
-            true => Err(io::Error::other("it has more extended attributes than are carried")),
+            true => Err(io::Error::other("it has too many extended attributes")),
             false => Ok(xattrs),
         }
     }
@@ -197,7 +197,7 @@ impl HostTree {
     fn give(&self, fd: BorrowedFd<'_>, wanted: &Meta, keep: Keep) -> io::Result<()> {
         let now = self.seen(fd)?.meta;
         if now.kind != wanted.kind {
-            return Err(io::Error::other("it has become something else"));
+            return Err(io::Error::other("its type has changed"));
         }
         // The order matters: a change of owner takes capabilities and set-user-id away, an access
         // control list changes the mode, and everything but times changes the time. What can be
@@ -343,7 +343,7 @@ impl Tree for HostTree {
         // Opening a FIFO or a device would do something: what it is comes first.
         let entry = self.entry(dir, name)?;
         if kind_of(sys::stat(entry.as_fd())?.st_mode) != Kind::FILE {
-            return Err(io::Error::other("it is no regular file any more"));
+            return Err(io::Error::other("it is not a regular file any more"));
         }
         sys::reopen(entry.as_fd(), libc::O_RDONLY)
     }
@@ -389,7 +389,7 @@ impl Tree for HostTree {
         let stat = sys::stat(entry.as_fd())?;
         let private = stat.st_mode & 0o7777 == PRIVATE && stat.st_uid == sys::effective_user();
         if kind_of(stat.st_mode) != Kind::FILE || !private || stat.st_nlink != 1 {
-            return Err(io::Error::other("it is not what a run has left"));
+            return Err(io::Error::other("it is not a leftover of a run"));
         }
         sys::reopen(entry.as_fd(), libc::O_RDWR)
     }
@@ -399,7 +399,7 @@ impl Tree for HostTree {
         let stat = sys::stat(entry.as_fd())?;
         let same = (stat.st_dev, stat.st_ino) == (file.device, file.inode);
         if kind_of(stat.st_mode) != Kind::FILE || !same || stat.st_nlink != 1 {
-            return Err(io::Error::other("it is no longer the file that it was"));
+            return Err(io::Error::other("the file was replaced"));
         }
         sys::reopen(entry.as_fd(), libc::O_RDWR)
     }

@@ -11,8 +11,8 @@
 //!   [`durable`]: their flushes.
 //!
 //! What it can do is found by trying. With privilege the caller's identity decides; without it
-//! everything acts as the serving user ([`HostFs::acting_as`]). Mount points inside the share are
-//! shown, but not entered ([`Status::Access`]): another file system is another share.
+//! all access uses the identity of the server ([`HostFs::acting_as`]). Mount points inside the
+//! share are shown, but not entered ([`Status::Access`]): another file system is another share.
 
 pub mod acting;
 mod attrs;
@@ -323,10 +323,10 @@ impl HostFs {
     /// In whose name files are used, as a sentence for people.
     pub fn acting_as(&self) -> String {
         if self.switches {
-            "each caller acts with its own uid, gid and groups".to_owned()
+            "access is checked with each caller's uid, gid and groups".to_owned()
         } else {
             let own = acting::own();
-            format!("everything acts as the serving user, uid {} gid {}", own.uid, own.gid)
+            format!("all access uses the identity of the server, uid {} gid {}", own.uid, own.gid)
         }
     }
 

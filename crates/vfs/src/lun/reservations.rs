@@ -123,10 +123,10 @@ pub enum Refused {
     #[error("the reservation is of another type")]
     InvalidRelease,
     /// INVALID FIELD IN PARAMETER LIST.
-    #[error("a parameter means nothing here")]
+    #[error("a parameter is not valid")]
     InvalidParameter,
     /// INVALID FIELD IN CDB.
-    #[error("the action means nothing here")]
+    #[error("the action is not valid")]
     InvalidAction,
     /// INSUFFICIENT REGISTRATION RESOURCES.
     #[error("more than {LUN_REGISTRATIONS_MAX} registrations")]

@@ -1,4 +1,4 @@
-//! What can be configured and seen of shares: projects, and the shares in them, which take over
+//! Declarations of all nodes of shares: projects, and the shares in them, which take over
 //! what their project says unless they say something else.
 
 use base::limits::{EXPORT_RULES_MAX, PROJECTS_MAX, SHARE_NAME_MAX, SHARES_MAX};

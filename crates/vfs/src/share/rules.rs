@@ -226,30 +226,28 @@ impl fmt::Display for Rule {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RuleError {
     /// Not CLIENT(OPTIONS).
-    #[error("{0:?} is no rule: write CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)")]
+    #[error("{0:?} is not a rule: use CLIENT(OPTIONS), for example 10.0.0.0/24(rw,root_squash)")]
     Form(String),
     /// Not CLIENT and how far.
-    #[error("{0:?} is no rule: write CLIENT(ro), CLIENT(rw) or CLIENT(none)")]
+    #[error("{0:?} is not a rule: use CLIENT(ro), CLIENT(rw) or CLIENT(none)")]
     Access(String),
     /// An option that does not exist.
-    #[error("{option:?} is no option; there are {}", parse::OPTIONS)]
+    #[error("{option:?} is not an option; options are {}", parse::OPTIONS)]
     Option {
         /// As written.
         option: String,
     },
     /// A transport that does not exist.
-    #[error(
-        "{0:?} names no transport: write xprtsec= and none, tls or mtls, or several with colons"
-    )]
+    #[error("{0:?} is not a transport: use xprtsec=none, tls or mtls, or a colon-separated list")]
     Transport(String),
     /// A flavour that is not taken.
-    #[error("{0:?} names no flavour: write sec= and sys or none, or both with a colon")]
+    #[error("{0:?} is not a flavor: use sec=sys, sec=none or sec=sys:none")]
     Flavor(String),
     /// A number that is none.
-    #[error("{0:?} does not name a user or group by number")]
+    #[error("{0:?} is not a numeric user or group id")]
     Number(String),
     /// A network with too many bits, or none.
-    #[error("{0:?} is no network: write ADDRESS/BITS")]
+    #[error("{0:?} is not a network: use ADDRESS/BITS")]
     Net(String),
     /// A name of a host that has no address.
     #[error("the host {host:?} has no address: {why}")]
@@ -260,7 +258,7 @@ pub enum RuleError {
         why: String,
     },
     /// A group that does not exist.
-    #[error("there is no netgroup {0:?}")]
+    #[error("unknown netgroup {0:?}")]
     Group(String),
     /// A group within a group within …
     #[error("netgroup {0:?} is nested more than {EXPORT_GROUP_DEPTH} deep")]

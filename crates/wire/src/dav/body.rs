@@ -13,10 +13,10 @@ pub enum BodyError {
     #[error(transparent)]
     Xml(#[from] XmlError),
     /// It is XML, but not of this method.
-    #[error("the XML is not what this method takes")]
+    #[error("unexpected XML for this method")]
     Unexpected,
     /// It names more than we take at once.
-    #[error("the request names too much at once")]
+    #[error("the request has too many items")]
     TooMany,
 }
 

@@ -37,7 +37,7 @@ pub enum XmlError {
     #[error("the XML has a document type or an entity that is not XML's own")]
     Entity,
     /// More elements, deeper, or longer names than we take.
-    #[error("the XML is larger or deeper than is taken")]
+    #[error("the XML is too large or too deep")]
     TooLarge,
 }
 

@@ -49,16 +49,16 @@ pub enum HeadError {
     #[error("not a request of HTTP/1")]
     Malformed,
     /// Another version.
-    #[error("only HTTP/1.0 and HTTP/1.1 are spoken here")]
+    #[error("only HTTP/1.0 and HTTP/1.1 are supported")]
     Version,
     /// Its target is none.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// It does not say to whom it is, or says it twice.
-    #[error("a request needs one Host")]
+    #[error("a request needs exactly one Host header")]
     Host,
     /// The end of its body cannot be told without doubt.
-    #[error("the length of the body is in doubt")]
+    #[error("the length of the body is ambiguous")]
     Framing,
     /// Its body is encoded in a way that we do not know.
     #[error("the transfer coding is not known")]

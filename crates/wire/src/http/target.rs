@@ -25,7 +25,7 @@ pub enum TargetError {
     #[error("the target is neither a path nor a URL")]
     Form,
     /// A percent sign without two digits, or a name with a NUL or a slash in it.
-    #[error("the target has a name that no file can have")]
+    #[error("the target contains an invalid name")]
     Name,
 }
 

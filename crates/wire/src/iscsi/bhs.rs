@@ -74,10 +74,10 @@ opcodes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PduError {
     /// An opcode that the peer may not send, or that nobody knows.
-    #[error("opcode {0:#04x} means nothing here")]
+    #[error("opcode {0:#04x} is not supported")]
     UnknownOpcode(u8),
     /// A field has a value that leaves the PDU without meaning.
-    #[error("{field} of {pdu} has the value {got}, which means nothing")]
+    #[error("{field} of {pdu} has the invalid value {got}")]
     BadField {
         /// The PDU, by its name in the RFC.
         pdu: &'static str,

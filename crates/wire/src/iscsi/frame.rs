@@ -24,7 +24,7 @@ pub enum CutError {
         want: [u8; DIGEST],
     },
     /// More additional headers than we take.
-    #[error("additional headers of {got} bytes, at most {max} are taken")]
+    #[error("additional headers of {got} bytes exceed the maximum of {max}")]
     AhsTooLong {
         /// Most bytes.
         max: usize,
@@ -32,7 +32,7 @@ pub enum CutError {
         got: usize,
     },
     /// A data segment longer than we have declared to take.
-    #[error("data segment of {got} bytes, at most {max} are taken")]
+    #[error("data segment of {got} bytes exceeds the maximum of {max}")]
     DataTooLong {
         /// Most bytes.
         max: usize,

@@ -10,7 +10,7 @@ use super::keys::Key;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TextError {
     /// More text than we take of one negotiation.
-    #[error("text of {got} bytes, at most {max} are taken")]
+    #[error("text of {got} bytes exceeds the maximum of {max}")]
     TooLong {
         /// Most bytes.
         max: usize,

@@ -57,7 +57,7 @@ pub enum CallError {
         got: u32,
     },
     /// Another version of RPC.
-    #[error("RPC version {got}, only 2 is spoken")]
+    #[error("RPC version {got} is not supported, only 2")]
     RpcVersion {
         /// Transaction to answer.
         xid: u32,

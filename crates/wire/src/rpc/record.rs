@@ -19,7 +19,7 @@ const HEADER: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// The fragments announced so far are longer than a record may be.
-    #[error("record of at least {got} bytes, at most {max} are taken")]
+    #[error("record of at least {got} bytes exceeds the maximum of {max}")]
     TooLong {
         /// Most bytes.
         max: usize,

@@ -124,7 +124,7 @@ impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RpcMismatch { low, high } => {
-                write!(f, "RPC_MISMATCH (versions {low} to {high} of RPC are spoken)")
+                write!(f, "RPC_MISMATCH (supported RPC versions: {low} to {high})")
             }
             Self::AuthError(why) => match why.known_name() {
                 Some(name) => write!(f, "AUTH_ERROR ({name})"),

@@ -10,7 +10,7 @@ pub enum Malformed {
     #[error("{0} is too long")]
     Long(&'static str),
     /// The field has a value that means nothing.
-    #[error("{0} makes no sense")]
+    #[error("{0} is not valid")]
     Value(&'static str),
     /// Something follows where nothing should.
     #[error("bytes after the end of the message")]

@@ -28,7 +28,7 @@ const RSA_MODULUS_MAX: usize = 1024;
 
 /// A signature does not fit, or its algorithm is not one of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the signature does not fit")]
+#[error("invalid signature")]
 pub struct BadSignature;
 
 impl From<Malformed> for BadSignature {

@@ -29,10 +29,10 @@ const TAG: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// Not what was sent, or not under the keys that were agreed on.
-    #[error("a packet was changed on the way")]
+    #[error("packet authentication failed")]
     Tampered,
     /// A length that no packet has.
-    #[error("a packet of an impossible length")]
+    #[error("invalid packet length")]
     Length,
     /// The cryptographic library failed.
     #[error("the cryptographic library failed")]

@@ -27,7 +27,7 @@ use output::Output;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The peer does not speak SSH 2.
-    #[error("the peer does not speak SSH 2")]
+    #[error("the peer does not support SSH 2")]
     Version,
     /// The peer sent a message that cannot be read.
     #[error("the peer sent a message that cannot be read: {0}")]
@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the peer sent {0}")]
     Protocol(&'static str),
     /// The peer can do nothing that we can.
-    #[error("the peer and we have {0}")]
+    #[error("algorithm negotiation: {0}")]
     Negotiation(#[from] NothingInCommon),
     /// A packet cannot be opened or sealed.
     #[error("{0}")]
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("the key exchange with the peer has failed")]
     KeyExchange,
     /// The server's key is not the one that was expected.
-    #[error("the server's key is not the known one: {0}")]
+    #[error("the server's host key does not match: {0}")]
     HostKey(String),
     /// The peer has ended the connection.
     #[error("the peer has ended the connection ({reason}): {description}")]
@@ -254,13 +254,13 @@ impl Transport {
             // What may be changed or left out unseen, before there are keys, must not be there
             // (OpenSSH, PROTOCOL, section 1.9).
             _ if self.strict && self.initial => {
-                return Err(Error::Protocol("a message that has no place in a key exchange"));
+                return Err(Error::Protocol("unexpected message during the key exchange"));
             }
             number::IGNORE | number::UNIMPLEMENTED | number::DEBUG => {
                 Message::decode(payload)?;
             }
             _ if self.session.is_none() || self.awaits_exchange() => {
-                return Err(Error::Protocol("a message that has no place in a key exchange"));
+                return Err(Error::Protocol("unexpected message during the key exchange"));
             }
             number::EXT_INFO if !self.is_server() => return Ok(false),
             number::EXT_INFO => {

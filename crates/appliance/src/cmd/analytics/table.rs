@@ -130,7 +130,7 @@ fn notes(data: &Data) -> String {
     if !data.exact {
         let bound = figure(data, data.error_bound);
         text +=
-            &format!("\nthe busiest only: a row may be up to {bound} too low, never too high\n");
+            &format!("\ntop entries only: a row may be up to {bound} too low, never too high\n");
     }
     if let Some(note) = &data.note {
         text += &format!("\n{note}\n");

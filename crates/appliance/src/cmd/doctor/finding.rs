@@ -130,12 +130,12 @@ pub struct Finding {
 /// The reason in words.
 pub fn why_not(error: &Error) -> String {
     match error.kind() {
-        ErrorKind::PermissionDenied => "not allowed for this user".into(),
+        ErrorKind::PermissionDenied => "not permitted for this user".into(),
         // A protocol or module that the kernel would have to load is not found.
         ErrorKind::Unsupported | ErrorKind::NotFound => {
-            "this kernel or file system does not have it".into()
+            "not supported by this kernel or file system".into()
         }
-        _ if error.raw_os_error() == Some(libc::ENOSYS) => "this kernel does not have it".into(),
+        _ if error.raw_os_error() == Some(libc::ENOSYS) => "not supported by this kernel".into(),
         _ => error.to_string(),
     }
 }

@@ -29,7 +29,7 @@ const ACL_MAX: usize = 65_536;
 /// Bytes that every file system can share: its block.
 const BLOCK: usize = 65_536;
 /// What cannot be tried because no file can be made in the directory.
-const NO_FILE: &str = "no file can be made in this directory to try";
+const NO_FILE: &str = "no test file can be created in this directory";
 /// Names of the rights that acting as others takes, by bit (capabilities(7)).
 const RIGHTS: [(u32, &str); 7] = [
     (0, "CHOWN"),
@@ -90,8 +90,8 @@ pub fn descriptors(_: &Place<'_>) -> Outcome {
 
 pub fn clock(_: &Place<'_>) -> Outcome {
     match sys::clock_is_kept() {
-        Ok(true) => Outcome::is(true, "the clock is kept right"),
-        Ok(false) => Outcome::is(false, "nobody keeps the clock right"),
+        Ok(true) => Outcome::is(true, "the clock is synchronised"),
+        Ok(false) => Outcome::is(false, "the clock is not synchronised"),
         Err(e) => Outcome::unknown(e.to_string()),
     }
 }
@@ -99,13 +99,13 @@ pub fn clock(_: &Place<'_>) -> Outcome {
 pub fn callers(_: &Place<'_>) -> Outcome {
     let own = acting::own();
     if acting::can_switch() {
-        return Outcome::is(true, format!("uid {} may act as others", own.uid));
+        return Outcome::is(true, format!("uid {} can impersonate callers", own.uid));
     }
     let rights = calls::capabilities().map_or(0, |own| own.effective);
     let lacks = RIGHTS.iter().filter(|(bit, _)| rights >> bit & 1 == 0);
     let lacks: Vec<&str> = lacks.map(|(_, name)| *name).collect();
     let found = match lacks.as_slice() {
-        [] => format!("uid {} may not act as others here", own.uid),
+        [] => format!("uid {} cannot impersonate callers", own.uid),
         lacks => format!("uid {}, without {}", own.uid, lacks.join(", ")),
     };
     Outcome::is(false, found)
@@ -122,7 +122,7 @@ pub fn handles(place: &Place<'_>) -> Outcome {
 pub fn nowait(place: &Place<'_>) -> Outcome {
     let dir = calls::statfs(place.dir.as_fd());
     if dir.is_ok_and(|stats| stats.f_type == libc::TMPFS_MAGIC) {
-        return Outcome::is(true, "not needed: these files are in memory");
+        return Outcome::is(true, "not needed: files are in memory");
     }
     let file = unnamed_file(place).ok().filter(|file| file.write_all_at(&[1], 0).is_ok());
     file.map_or(Outcome::unknown(NO_FILE), |file| {
@@ -198,7 +198,7 @@ pub fn offloads(_: &Place<'_>) -> Outcome {
         .filter_map(|nic| Some((nic.name.as_str(), sys::offloads(&nic.name).ok()?)))
         .collect();
     if asked.is_empty() {
-        return Outcome::unknown("no network device that tells");
+        return Outcome::unknown("no network device reports it");
     }
     let all = asked.iter().all(|(_, has)| has.segmentation && has.receive);
     let words = |(name, has): &(&str, sys::Offloads)| {
@@ -213,6 +213,6 @@ pub fn offloads(_: &Place<'_>) -> Outcome {
 pub fn tls(_: &Place<'_>) -> Outcome {
     let aes = fs::read_to_string("/proc/cpuinfo")
         .is_ok_and(|text| text.split_whitespace().any(|word| word == "aes"));
-    let by = if aes { "by the processor" } else { "without help of the processor" };
-    Outcome::is(true, format!("1.3, in the program; AES {by}"))
+    let by = if aes { "in hardware" } else { "in software" };
+    Outcome::is(true, format!("1.3, in user space; AES {by}"))
 }

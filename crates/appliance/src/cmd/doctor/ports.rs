@@ -25,16 +25,16 @@ pub fn port(place: &Place<'_>, port: Port) -> Outcome {
     match e.kind() {
         ErrorKind::AddrInUse => match holder(at) {
             Some(holder) if holder.name == "plimsoll" => {
-                Outcome::is(true, format!("{at}: plimsoll, pid {}, serves there", holder.pid))
+                Outcome::is(true, format!("{at} is in use by plimsoll, pid {}", holder.pid))
             }
             Some(holder) => {
-                Outcome::is(false, format!("{at} is taken by {}, pid {}", holder.name, holder.pid))
+                Outcome::is(false, format!("{at} is in use by {}, pid {}", holder.name, holder.pid))
             }
-            None => Outcome::is(false, format!("{at} is taken by another user's process")),
+            None => Outcome::is(false, format!("{at} is in use by a process of another user")),
         },
         ErrorKind::PermissionDenied => Outcome(
             State::No,
-            format!("{at}: this user may not take ports below 1024"),
+            format!("{at}: this user may not bind ports below 1024"),
             Some("root, CAP_NET_BIND_SERVICE, or --port-offset 10000"),
         ),
         _ => Outcome::is(false, format!("{at}: {e}")),

@@ -59,9 +59,9 @@ fn what_serving_does_not_use_degrades_nothing() {
     assert!(findings[1].degrades);
     let (directory, state) = ("/srv".into(), "/var/lib/plimsoll".into());
     let text = table(&Report { directory, state, degraded: true, findings });
-    for line in ["not allowed for this user", "for: a purpose", "instead: another way"] {
+    for line in ["not permitted for this user", "for: a purpose", "instead: another way"] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     assert!(text.contains("to get it: a package"), "{text}");
-    assert!(text.ends_with("Missing, and serving uses it: one.\n"), "{text}");
+    assert!(text.ends_with("Missing features used by `serve`: one.\n"), "{text}");
 }

@@ -23,7 +23,7 @@ pub(super) fn recognise(name: &str, bytes: &[u8]) -> Option<Found> {
         Err(e) => Found::from(json!({
             "format": "table of handles",
             "damaged": e.to_string(),
-            "hint": "a server that writes to it may have been caught in the middle: try again",
+            "hint": "a server may be writing to it: try again",
         })),
     };
     Some(found)

@@ -45,7 +45,7 @@ impl Announcement<'_> {
         let login = format!("https://{}{}", host(self.admin), self.login);
         if self.json {
             if let Some((user, password)) = self.first {
-                eprintln!("plimsoll: made the user {user} with the password {password}");
+                eprintln!("plimsoll: created the user {user} with the password {password}");
             }
             let line = json!({
                 "pid": std::process::id(),
@@ -58,7 +58,7 @@ impl Announcement<'_> {
         let mut text = String::new();
         for share in &status.shares {
             let how = if share.read_only { ", read only" } else { "" };
-            text += &format!("plimsoll serves {} as \"{}\"{how}\n\n", share.dir, share.name);
+            text += &format!("plimsoll: serving {} as \"{}\"{how}\n\n", share.dir, share.name);
             for access in &share.access {
                 let protocol = Protocol::by_id(&access.protocol);
                 // What needs no sign-in is mounted.
@@ -77,7 +77,7 @@ impl Announcement<'_> {
         text += &field("files", &status.acting_as.note);
         text += &field("state", &self.state.display().to_string());
         if !self.logged {
-            text += &field("end", "Ctrl-C, or SIGTERM to this process");
+            text += &field("end", "press Ctrl-C, or send SIGTERM to this process");
         }
         out::print(&text)
     }
@@ -109,14 +109,14 @@ impl Announcement<'_> {
             None if self.logged => Ok(String::new()),
             None => Ok(link),
             Some(first) if !self.logged => {
-                Ok(link + &password(first, "(printed this once; --user changes it)"))
+                Ok(link + &password(first, "(shown once; change it with --user)"))
             }
             Some(first) => {
                 let path = self.state.join(FIRST_SIGN_IN);
-                let text = link + &password(first, "(--user changes it)");
+                let text = link + &password(first, "(change it with --user)");
                 write_atomic(&path, text.as_bytes(), 0o600)
-                    .map_err(|e| Failure::of("write down the first sign-in", &e))?;
-                let what = format!("as {} says; remove it then", path.display());
+                    .map_err(|e| Failure::of("store the first sign-in", &e))?;
+                let what = format!("see {}; remove it afterwards", path.display());
                 Ok(field("sign in", &what))
             }
         }

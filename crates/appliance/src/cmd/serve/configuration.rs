@@ -23,7 +23,7 @@ use crate::tree::ROOT;
 pub fn open(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure> {
     let disk = Arc::new(Folder::new(state.path()));
     let tree = Tree::open(disk, &ROOT, Arc::new(SystemClock)).map_err(|e| {
-        let hint = "STATE/configuration has the revisions; move the highest away to go back";
+        let hint = "STATE/configuration has the revisions; move the highest away to revert";
         Failure::of("read the configuration", &e).hint(hint)
     })?;
     if let Some(file) = file {
@@ -34,7 +34,7 @@ pub fn open(state: &StateDir, file: Option<&Path>) -> Result<Arc<Tree>, Failure>
 }
 
 fn import(tree: &Tree, file: &Path) -> Result<(), Failure> {
-    let tried = format!("take the configuration in {}", file.display());
+    let tried = format!("import the configuration in {}", file.display());
     let text = read_text(&tried, file, CONFIGURATION_BYTES_MAX as u64, "")?;
     let who = Who::new("serve --config", "command line");
     let done = tree.import(&text, false, &who, &Everything).map_err(|problems| {

@@ -23,4 +23,4 @@ pub fn read(args: &ServeArgs) -> Result<Rules, Failure> {
     Rules::parse(&text, &System).map_err(|e| Failure::new(&tried, &e.to_string(), HINT))
 }
 
-const HINT: &str = "write CLIENT(OPTIONS); docs/howto/export-rules.md has examples";
+const HINT: &str = "use CLIENT(OPTIONS); see docs/howto/export-rules.md";

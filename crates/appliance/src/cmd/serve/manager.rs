@@ -27,7 +27,7 @@ pub fn logged() -> bool {
 pub fn tell(what: &str) {
     let Some(name) = std::env::var_os(SOCKET).filter(|name| !name.is_empty()) else { return };
     if let Err(e) = send(&name, what) {
-        eprintln!("plimsoll: cannot tell the service manager {what}: {e}");
+        eprintln!("plimsoll: cannot notify the service manager ({what}): {e}");
     }
 }
 

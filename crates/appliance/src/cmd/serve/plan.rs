@@ -52,7 +52,7 @@ impl<'a> Plan<'a> {
         let state = match &args.state {
             Some(state) => state.clone(),
             None => state::default_dir(&directory)
-                .map_err(|e| Failure::of("find a place for the state", &e))?,
+                .map_err(|e| Failure::of("find a state directory", &e))?,
         };
         refuse_state(&directory, &state)?;
         let name = directory.file_name();
@@ -82,8 +82,8 @@ fn refuse_state(dir: &Path, state: &Path) -> Result<(), Failure> {
     match state.canonicalize() {
         Ok(state) if dir.starts_with(&state) => Err(Failure::new(
             &format!("serve {}", dir.display()),
-            "it lies in the state directory, with its keys",
-            "choose another one with --state DIR",
+            "it is inside the state directory",
+            "choose another state directory with --state DIR",
         )),
         // It may not exist yet.
         _ => Ok(()),
@@ -94,7 +94,7 @@ fn served(dir: &Path) -> Result<PathBuf, Failure> {
     let tried = format!("serve {}", dir.display());
     let found = dir.canonicalize().map_err(|e| match e.kind() {
         ErrorKind::NotFound => {
-            Failure::new(&tried, "there is no such directory", "make it, or name another one")
+            Failure::new(&tried, "the directory does not exist", "create it, or choose another one")
         }
         ErrorKind::NotADirectory => not_a_directory(&tried),
         _ => Failure::of(&tried, &e),
@@ -109,7 +109,7 @@ fn served(dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn not_a_directory(tried: &str) -> Failure {
-    Failure::new(tried, "it is not a directory", "name the directory that holds it")
+    Failure::new(tried, "it is not a directory", "use the directory that contains it")
 }
 
 /// Takes a password out of the command line that other users of this machine can read.
@@ -125,14 +125,14 @@ fn hide(user: &str) {
 fn user(text: &str) -> Result<(String, String), Failure> {
     // Never repeats `text`: what is wrong with it may be its password.
     let wrong = |failed: &str| {
-        Failure::usage("read --user", failed, "write --user NAME:PASSWORD or --user NAME:@FILE")
+        Failure::usage("read --user", failed, "use --user NAME:PASSWORD or --user NAME:@FILE")
     };
-    let (name, password) = text.split_once(':').ok_or_else(|| wrong("there is no colon in it"))?;
+    let (name, password) = text.split_once(':').ok_or_else(|| wrong("missing ':'"))?;
     if name.len() > USER_NAME_MAX {
         return Err(wrong(&format!("a name has 1 to {USER_NAME_MAX} bytes")));
     }
     // As in the configuration, which shows these users too.
-    Shape::Name.check(name).map_err(|why| wrong(&format!("the name is not good: {why}")))?;
+    Shape::Name.check(name).map_err(|why| wrong(&format!("the name is not valid: {why}")))?;
     let password = match password.strip_prefix('@') {
         None => password.to_owned(),
         Some(file) => {

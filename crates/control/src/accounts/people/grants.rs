@@ -56,7 +56,10 @@ fn refused(path: &Path, name: &str) -> Problem {
 }
 
 fn sentence(name: &str) -> String {
-    format!("{name} may do, or would, what you may not: nobody grants more than they have")
+    format!(
+        "{name} has, or would get, permissions that you do not have; you cannot grant more \
+        than your own"
+    )
 }
 
 /// Items below a node that come, go, or are changed.

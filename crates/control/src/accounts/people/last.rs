@@ -32,7 +32,7 @@ pub(super) fn check(transition: &Transition<'_>) -> Option<Problem> {
         [one] => format!("{one} is the last one"),
         more => format!("{} are the last ones", more.join(", ")),
     };
-    let sentence = format!("nobody could sign in and administer any more: {who} who can");
+    let sentence = format!("no administrator could sign in any more: {who} who can");
     let hint = "give another user a password and the role administrator first";
     let at = users().join(last[0]);
     let problem = Problem::conflict(&at, &sentence, hint);

@@ -30,7 +30,7 @@ async fn a_lock_is_released_by_who_may_and_that_is_written_down() {
     assert_eq!(server.send(foreign, "").await.status(), StatusCode::FORBIDDEN);
     let gone = server.send(delete("0f3c2a11-0000").header(AUTHORIZATION, &token), "").await;
     let (status, failed) = refusal(gone).await;
-    assert_eq!((status, &*failed), (StatusCode::NOT_FOUND, "there is no such lock"));
+    assert_eq!((status, &*failed), (StatusCode::NOT_FOUND, "this lock does not exist"));
     assert_eq!(server.fake.released(), None);
     let ended = server.send(delete(LOCK).header(AUTHORIZATION, &token), "").await;
     assert_eq!(ended.status(), StatusCode::OK);

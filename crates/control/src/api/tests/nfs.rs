@@ -28,7 +28,7 @@ async fn a_client_that_is_not_there_is_said_to_be() {
         let (status, failed) = refusal(answer).await;
         assert_eq!(
             (status, &*failed),
-            (StatusCode::NOT_FOUND, "there is no such client"),
+            (StatusCode::NOT_FOUND, "this client does not exist"),
             "{what}"
         );
     }

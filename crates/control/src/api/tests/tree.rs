@@ -268,7 +268,7 @@ async fn a_parameter_that_a_path_does_not_have_is_not_passed_over() {
     assert_eq!(error["error"]["hint"], "this path takes service, level, from, limit");
     let (status, error) = get(&server, "/status?x=1").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    assert_eq!(error["error"]["hint"], "this path takes none");
+    assert_eq!(error["error"]["hint"], "this path has no parameters");
     assert_eq!(get(&server, "/logs?level=error&&service=").await.0, StatusCode::OK);
 }
 

@@ -23,13 +23,13 @@ const TRUSTED: [&str; 3] =
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
-    #[error("{0} is no https URL")]
+    #[error("{0} is not an https URL")]
     Url(Uri),
-    #[error("{0} does not answer in time")]
+    #[error("{0} timed out")]
     TooSlow(String),
     #[error("{host} cannot be reached: {why}")]
     Unreachable { host: String, why: String },
-    #[error("the answer of {host} is broken: {why}")]
+    #[error("invalid reply from {host}: {why}")]
     Broken { host: String, why: String },
 }
 
@@ -48,8 +48,9 @@ impl Http {
         match authorities {
             Some(pem) => {
                 for one in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                    let one = one.map_err(|e| format!("the authorities cannot be read: {e}"))?;
-                    roots.add(one).map_err(|e| format!("an authority cannot be used: {e}"))?;
+                    let one =
+                        one.map_err(|e| format!("the CA certificates cannot be read: {e}"))?;
+                    roots.add(one).map_err(|e| format!("a CA certificate is not valid: {e}"))?;
                 }
             }
             None => {
@@ -60,8 +61,8 @@ impl Http {
             }
         }
         if roots.is_empty() {
-            let sentence = "this machine has no list of authorities that it trusts: install \
-                            ca-certificates, or set authorities";
+            let sentence = "this machine has no list of trusted CAs: install ca-certificates, or \
+                set authorities";
             return Err(sentence.to_owned());
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

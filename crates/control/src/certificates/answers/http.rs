@@ -62,7 +62,7 @@ async fn one(mut stream: TcpStream, answers: &Answers) -> std::io::Result<()> {
     let token = head.strip_prefix(WHERE).and_then(|rest| rest.split_whitespace().next());
     let (status, text) = match token.and_then(|token| answers.text(token)) {
         Some(text) => ("200 OK", text),
-        None => ("404 Not Found", "there is nothing here\n".to_owned()),
+        None => ("404 Not Found", "not found\n".to_owned()),
     };
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\

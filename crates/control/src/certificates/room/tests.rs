@@ -179,7 +179,7 @@ fn an_alert_hears_of_what_ends_soon_and_of_orders_that_failed() {
         "source": "acme", "domains": ["nas.example"], "terms_agreed": true,
     } });
     scene.change(json!([acme])).unwrap();
-    assert_eq!(scene.room.warning(14), None, "it is being asked for");
+    assert_eq!(scene.room.warning(14), None, "requested from the CA");
     scene.room.ordered("le", Some("nobody answers".to_owned()));
     let failed = scene.room.warning(14).unwrap();
     assert_eq!(failed, "the certificate le cannot be had: nobody answers");
@@ -217,7 +217,7 @@ fn orders_wait_for_the_terms_and_longer_after_each_failure() {
     let path = Path::of(&["configuration", "certificates", "le"]);
     let who = Who::new("anna", "local");
     let renew = || scene.tree.act(&path, "renew", &BTreeMap::new(), &who, &Everything);
-    assert_eq!(renew().unwrap_err().sentence, "the authority's terms are not agreed to");
+    assert_eq!(renew().unwrap_err().sentence, "the terms of the CA are not agreed to");
     let agree = json!({ "set": format!("{AT}/le"), "property": "terms_agreed", "value": true });
     scene.change(json!([agree])).unwrap();
     assert_eq!(scene.room.due().len(), 1);

@@ -17,7 +17,7 @@ impl Shell {
         let Some(action) = context.action(name).cloned() else { return Ok(Output::nothing()) };
         let Before::Server(before) = self.pending.before(place) else {
             let hint = "`commit` first";
-            return Err(CliError::refused(format!("{place} is not there yet"), hint));
+            return Err(CliError::refused(format!("{place} is not committed yet"), hint));
         };
         let (parameters, sure) = self.parameters(&action, words)?;
         if action.destructive && !sure {
@@ -26,7 +26,7 @@ impl Shell {
                 Some(true) => {}
                 Some(false) => return Ok(Output::nothing()),
                 None => {
-                    let hint = format!("`{name} --yes` does it");
+                    let hint = format!("confirm with `{name} --yes`");
                     return Err(CliError::refused(question, hint));
                 }
             }
@@ -59,7 +59,7 @@ impl Shell {
                 None => next().map(|parameter| (parameter, text)),
             };
             let Some((parameter, text)) = found else {
-                let why = format!("'{text}' is too much for {}", action.name);
+                let why = format!("unexpected argument '{text}' for {}", action.name);
                 return Err(CliError::usage(why, usage()));
             };
             let text = self.read_file(parameter, text)?;
@@ -74,7 +74,8 @@ impl Shell {
             Some(parameter) if parameter.is_secret() => {
                 let value = self.outside.secret(&parameter.name).ok_or_else(|| {
                     let hint = format!("say {}=@FILE", parameter.name);
-                    let why = format!("there is nobody to ask for {}", parameter.name);
+                    let why =
+                        format!("{} cannot be prompted for without a terminal", parameter.name);
                     CliError::refused(why, hint)
                 })?;
                 given.insert(parameter.name.clone(), Json::String(value));

@@ -71,7 +71,7 @@ impl Shell {
             }
             _ => {
                 return Err(CliError::usage(
-                    format!("'{word}' sets nothing"),
+                    format!("'{word}' is not an assignment"),
                     "set P=V, P+=V, P-=V",
                 ));
             }
@@ -89,12 +89,12 @@ impl Shell {
         let found = self.found(place)?;
         let property = property(found.context, place, name)?;
         if property.is_state() {
-            let why = format!("{name} is told by the server and cannot be set");
+            let why = format!("{name} is read-only");
             return Err(CliError::refused(why, ""));
         }
         if property.is_at_create() && pending.before(place) != Before::New {
             let noun = found.item_of.map_or("item", |items| items.noun.as_str());
-            let why = format!("{name} is set when the {noun} is made, and stays");
+            let why = format!("{name} can only be set when the {noun} is created");
             return Err(CliError::refused(why, ""));
         }
         Ok(property)
@@ -105,13 +105,19 @@ impl Shell {
         let name = &property.name;
         if !property.is_secret() {
             let hint = format!("say {name}=VALUE");
-            return Err(CliError::usage(format!("'{name}' lacks its value"), hint));
+            return Err(CliError::usage(format!("'{name}' needs a value"), hint));
         }
         match self.outside.secret(name) {
             Some(text) => Ok(Json::String(text)),
             None => {
                 let hint = format!("say {name}=@FILE");
-                Err(CliError::refused(format!("there is nobody to ask for {name}"), hint))
+                Err(CliError::refused(
+                    format!(
+                        "{name} cannot be prompted for without a \
+                    terminal"
+                    ),
+                    hint,
+                ))
             }
         }
     }
@@ -128,7 +134,7 @@ impl Shell {
         match text.strip_prefix('@') {
             Some(literal) if may && literal.starts_with('@') => Ok(literal.to_owned()),
             Some(path) if may => {
-                let wrong = |why| CliError::refused(why, "@@ stands for an @ at the start");
+                let wrong = |why| CliError::refused(why, "write @@ for a value that starts with @");
                 let text = self.outside.read(path).map_err(wrong)?;
                 Ok(text.trim_end_matches(['\r', '\n']).to_owned())
             }
@@ -156,7 +162,7 @@ impl Shell {
         let item = place.child(name);
         if self.found(place)?.context.child(name).is_some() || self.exists(&item)? {
             let hint = "choose another name, or `select` it";
-            return Err(CliError::refused(format!("{item} is there already"), hint));
+            return Err(CliError::refused(format!("{item} already exists"), hint));
         }
         let create = Change::Create {
             parent: place.clone(),
@@ -178,11 +184,17 @@ impl Shell {
     }
 
     fn made_here(&self, place: &Place) -> Result<&Items, CliError> {
-        let nothing = |why: String| CliError::refused(why, "`list` shows what is below");
+        let nothing = |why: String| {
+            CliError::refused(
+                why,
+                "`list` shows the contexts and items \
+            below",
+            )
+        };
         match &self.found(place)?.context.items {
             Some(items) if items.configured() => Ok(items),
-            Some(items) => Err(nothing(format!("{} come and go by themselves", items.plural))),
-            None => Err(nothing(format!("nothing can be made in {place}"))),
+            Some(items) => Err(nothing(format!("{} are created by the server", items.plural))),
+            None => Err(nothing(format!("{place} has no items that can be created"))),
         }
     }
 
@@ -195,8 +207,8 @@ impl Shell {
             }
             None if self.found(place)?.item_of.is_some_and(Items::configured) => place.clone(),
             None => {
-                let hint = "say which item";
-                return Err(CliError::usage(format!("{place} is no item"), hint));
+                let hint = "name an item";
+                return Err(CliError::usage(format!("{place} is not an item"), hint));
             }
         };
         match self.exists(&item)? {
@@ -239,7 +251,7 @@ impl Shell {
                 self.send(&self.pending.clone().with(sure), true, "")?;
                 match self.outside.confirm(&format!("{sentence}. Destroy?")) {
                     Some(answer) => Ok(answer),
-                    None => Err(CliError::refused(sentence, "`destroy --yes` does it")),
+                    None => Err(CliError::refused(sentence, "confirm with `destroy --yes`")),
                 }
             }
             Err(error) => Err(error),
@@ -255,7 +267,7 @@ impl Shell {
         let target = at.parent().child(to);
         if self.exists(&target)? {
             let hint = "choose another name";
-            return Err(CliError::refused(format!("{target} is there already"), hint));
+            return Err(CliError::refused(format!("{target} already exists"), hint));
         }
         let pending =
             self.pending.clone().with(Change::Rename { at: at.clone(), to: to.to_owned() });
@@ -288,7 +300,7 @@ impl Shell {
                 if !missing.is_empty()
                     && property.as_ref().is_none_or(|name| missing.contains(name)) =>
             {
-                let notes = vec![format!("still to be set: {}", missing.join(", "))];
+                let notes = vec![format!("required, not set yet: {}", missing.join(", "))];
                 Answered { revision: 0, changes: Json::Null, notes }
             }
             Err(error) => return Err(error),
@@ -401,7 +413,7 @@ fn after_conflict(error: CliError) -> CliError {
         CliError::Refused { status: CONFLICT, sentence, property, .. } => CliError::Refused {
             status: CONFLICT,
             sentence,
-            hint: "`abort` forgets your changes, `commit --force` does them all the same"
+            hint: "`abort` discards your changes, `commit --force` overwrites the other ones"
                 .to_owned(),
             property,
         },
@@ -419,7 +431,9 @@ pub(super) fn property<'a>(
         let names = || context.properties.iter().map(|property| property.name.as_str());
         let hint = match did_you_mean(name, names()) {
             hint if !hint.is_empty() => hint,
-            _ if context.properties.is_empty() => "it has none; `list` shows what is below".into(),
+            _ if context.properties.is_empty() => "it has none; `list` shows the contexts and \
+                items below"
+                .into(),
             _ => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
         };
         CliError::refused(format!("{place} has no property '{name}'"), hint)
@@ -429,7 +443,7 @@ pub(super) fn property<'a>(
 /// What a value could be.
 pub(super) fn hint(property: &Property) -> String {
     match property.example.as_str() {
-        "" => format!("`help {}` says more", property.name),
+        "" => format!("see `help {}`", property.name),
         example => format!("for example {example}"),
     }
 }
@@ -443,7 +457,7 @@ fn changed_list(
 ) -> Result<Json, CliError> {
     let name = &property.name;
     let Json::Array(given) = value else {
-        return Err(CliError::refused(format!("{name} is no list"), "set P=V"));
+        return Err(CliError::refused(format!("{name} is not a list"), "set P=V"));
     };
     let mut list = now.as_array().cloned().unwrap_or_default();
     for element in given {

@@ -87,8 +87,11 @@ impl Shell {
                     format!("{}: {}\n", line.usage(), line.help)
                 } else {
                     return Err(CliError::refused(
-                        format!("'{word}' is no command, property, action or context of {place}"),
-                        "`help` lists what can be said here",
+                        format!(
+                            "'{word}' is not a command, property, action or context of \
+                            {place}"
+                        ),
+                        "`help` lists the commands",
                     ));
                 }
             }

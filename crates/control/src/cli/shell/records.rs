@@ -1,4 +1,4 @@
-//! Earlier configurations, the whole configuration as a file, and the audit log.
+//! Earlier configurations, write the configuration to a file, and the audit log.
 
 use serde_json::{Value as Json, json};
 
@@ -71,7 +71,7 @@ impl Shell {
         let url = if dry { "/configuration?dry_run=1" } else { "/configuration" };
         let answer = self.api.ask(&Request::Put(url.to_owned(), text))?;
         if dry {
-            return Ok(Output::new(show::would_change(&answer) + "nothing was done\n", answer));
+            return Ok(Output::new(show::would_change(&answer) + "nothing was changed\n", answer));
         }
         self.back_to_what_is_there()?;
         Ok(Output::new(show::changed(&answer), answer))
@@ -84,7 +84,7 @@ impl Shell {
         let answer = self.get(&format!("/audit?limit={AUDIT_SHOWN}{query}"))?;
         let none = answer.get("rows").and_then(Json::as_array).is_some_and(Vec::is_empty);
         let text = match about.filter(|_| none) {
-            Some(about) => format!("nothing is written down of {about}\n"),
+            Some(about) => format!("no entries for {about}\n"),
             None => show::audit(&answer),
         };
         Ok(Output::new(text, answer))
@@ -107,6 +107,6 @@ impl Shell {
 }
 
 fn number(word: &str) -> Result<u64, CliError> {
-    let wrong = |_| CliError::usage(format!("'{word}' is no revision"), "`history` lists them");
+    let wrong = |_| CliError::usage(format!("'{word}' is not a revision"), "`history` lists them");
     word.parse::<u64>().map_err(wrong)
 }

@@ -114,18 +114,18 @@ pub fn help_property(property: &Property) -> String {
         fact("if", &format!("{property} is {}", values.join(" or ")));
     }
     if property.required {
-        fact("needed", "nothing is made without it");
+        fact("needed", "required");
     }
     if property.is_state() {
-        fact("access", "told by the server, cannot be set");
+        fact("access", "read-only");
     } else if property.is_secret() {
-        fact("access", "never shown; `set` alone asks for it, =@FILE reads it from a file");
+        fact("access", "never shown; `set NAME` prompts for it, =@FILE reads it from a file");
     } else if property.is_at_create() {
-        fact("access", "given when the item is made, stays");
+        fact("access", "can only be set when the item is created");
     }
     match property.effect.as_str() {
         "service-restart" => fact("effect", "when the service restarts"),
-        "restart" => fact("effect", "when the server starts again"),
+        "restart" => fact("effect", "when the server restarts"),
         _ => {}
     }
     text

@@ -200,7 +200,7 @@ impl Api for Fake {
             return Err(CliError::Lost { sentence: "cannot reach the server".to_owned() });
         }
         if held.dies && !matches!(request, Request::Get(_)) {
-            return Err(CliError::Unanswered { sentence: "the answer is cut off".to_owned() });
+            return Err(CliError::Unanswered { sentence: "the reply is truncated".to_owned() });
         }
         match request {
             Request::Get(path) if path == "/tree" => Ok(tree()),

@@ -278,7 +278,7 @@ fn secrets_are_asked_for_or_read_and_never_shown() {
     assert_eq!(last_changes(&fake)[0]["value"], "@home");
     assert_eq!(
         wrong(&mut shell, "set password=@none").1,
-        "cannot read none (@@ stands for an @ at the start)"
+        "cannot read none (write @@ for a value that starts with @)"
     );
     assert!(shell.has_secret("configuration users mia set password=x"));
     assert!(shell.has_secret("set password=@@x"));
@@ -453,7 +453,7 @@ fn the_audit_log_is_asked_by_a_path_from_here() {
         ("audit ../users/gone", "/configuration/users/gone"),
         ("audit /shares", "/shares"),
     ] {
-        assert_eq!(say(&mut shell, line), format!("nothing is written down of {about}\n"));
+        assert_eq!(say(&mut shell, line), format!("no entries for {about}\n"));
         let asked = fake.0.lock().unwrap().acted.pop().unwrap().0;
         assert!(asked.ends_with(&about.replace('/', "%2F")), "{line}: {asked}");
     }
@@ -467,7 +467,7 @@ fn what_comes_and_goes_by_itself_has_actions_of_any_name() {
     say(&mut shell, "set nfs=none");
     for name in ["abort", "destroy"] {
         let (code, text) = wrong(&mut shell, &format!("/maintenance/sessions/s1 {name}"));
-        assert!(code == 1 && text.contains(&format!("`{name} --yes` does it")), "{text}");
+        assert!(code == 1 && text.contains(&format!("confirm with `{name} --yes`")), "{text}");
         say(&mut shell, &format!("/maintenance/sessions/s1 {name} --yes"));
         let acted = fake.0.lock().unwrap().acted.pop().expect("it was asked for");
         assert_eq!(acted.0, format!("/nodes/maintenance/sessions/s1/actions/{name}"));

@@ -121,7 +121,7 @@ impl Tree {
         numbers.map(|number| store.head(*number).map_err(failed)).collect()
     }
 
-    /// What leads from one revision to another; 0 is the empty configuration.
+    /// Differences between two revisions; 0 is the empty configuration.
     ///
     /// # Errors
     /// One is not kept.
@@ -139,8 +139,9 @@ impl Tree {
     fn still(&self, seen: Option<u64>) -> Result<(), Problem> {
         let revision = self.current().revision;
         let Some(seen) = seen.filter(|seen| *seen != revision.number) else { return Ok(()) };
-        let sentence = format!("revision {seen} is not in force any more, but {}", made(&revision));
-        let hint = "look again at what it would change";
+        let sentence =
+            format!("revision {seen} is outdated; revision {} is current", made(&revision));
+        let hint = "review the changes again";
         Err(Problem::conflict(&Path::root(), &sentence, hint))
     }
 
@@ -172,7 +173,7 @@ impl Tree {
 
 fn heading(name: &str, revision: &Revision) -> String {
     match revision.number {
-        0 => format!("{name}: nothing was set yet"),
+        0 => format!("{name}: no changes yet"),
         _ => format!("{name}: {}", made(revision)),
     }
 }

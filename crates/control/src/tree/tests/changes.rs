@@ -68,8 +68,8 @@ fn what_cannot_be_is_refused_in_one_sentence() {
         (set("/shares/p/s", "mode", "m2"), Conflict, "is decided when it is made, and stays"),
         (set("/shares/default/given", "read_only", true), Conflict, "only in this run"),
         (json!({ "unset": "/shares/p/s", "property": "directory" }), Value, "must have a value"),
-        (create("/services", "x", json!({})), Value, "nothing can be made here"),
-        (create("/sessions", "x", json!({})), Value, "nothing can be made here"),
+        (create("/services", "x", json!({})), Value, "this node has no items that can be created"),
+        (create("/sessions", "x", json!({})), Value, "this node has no items that can be created"),
         (create("/shares", "p", json!({})), Conflict, "there is a project \"p\" already"),
         (create("/shares", "default", json!({})), Conflict, "there is a project \"default\""),
         (create("/shares/default", "given", json!({})), Conflict, "there is a share \"given\""),
@@ -327,7 +327,7 @@ fn a_whole_configuration_replaces_the_one_in_force() {
     assert_eq!(body(other.export("x")), body(one.export("y")), "only comments differ");
     let bad = "format = 1\n[\"/shares/default/wrong\"]\ndirectory = \"/no\"\n";
     let problem = refused(other.import(bad, false, &who(), &Everything));
-    assert_eq!(problem.sentence, "line 3: there is no such directory", "rooms are asked too");
+    assert_eq!(problem.sentence, "line 3: the directory does not exist", "rooms are asked too");
 }
 
 /// May change users and nothing else.

@@ -137,7 +137,7 @@ fn a_wrong_file_says_all_that_is_wrong() {
         ("format = 2", "does not begin with format = 1"),
         ("format = 1\n[", "no TOML"),
         ("format = 1\nx = 1", "a path begins with /"),
-        ("format = 1\n\"/shares\" = 1", "it is no table"),
+        ("format = 1\n\"/shares\" = 1", "it is not a table"),
         ("format = 1\n[\"/nowhere\"]", "/ has no \"nowhere\""),
         ("format = 1\n[\"/sessions/s\"]", "in no configuration"),
         ("format = 1\n[\"/services/nfs\"]\nlease = 0", "0 is too small; 1 second is the least"),

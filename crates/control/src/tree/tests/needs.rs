@@ -68,8 +68,10 @@ fn what_the_command_line_says_is_no_name() {
     let given = json!({ "when": "event" });
     for name in RESERVED.into_iter().filter(|name| *name != "..").chain(["look"]) {
         let problem = refused(&tree, json!([create("/watches", name, given.clone())]));
-        let sentence =
-            format!("{name:?} cannot be the name of a watch: it is a word of the command line");
+        let sentence = format!(
+            "{name:?} cannot be the name of a watch: it is a reserved word of the command \
+                line"
+        );
         assert_eq!((problem.sentence, problem.hint.as_str()), (sentence, "choose another name"));
     }
     commit(&tree, json!([create("/watches", "creates", given)])).unwrap();

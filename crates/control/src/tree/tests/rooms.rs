@@ -50,7 +50,7 @@ impl Apply for Room {
     fn check(&self, transition: &Transition<'_>) -> Vec<Problem> {
         let at = Path::of(&["shares", "default", "wrong"]);
         let wrong = self.name == "shares" && transition.new.set_value(&at, "directory").is_some();
-        let problem = Problem::new(&at, "there is no such directory", "make it");
+        let problem = Problem::new(&at, "the directory does not exist", "make it");
         wrong.then(|| problem.property("directory")).into_iter().collect()
     }
 

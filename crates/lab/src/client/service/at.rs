@@ -50,7 +50,7 @@ impl Secret {
             Self::Given(password) => Ok(password.clone()),
             Self::Unsaid => Ok(std::env::var(PASSWORD_ENV).unwrap_or_default()),
             Self::Env(name) => std::env::var(name).map_err(|_| {
-                ClientError::Target(name.clone(), "is no environment variable that is set")
+                ClientError::Target(name.clone(), "is not a set environment variable")
             }),
             Self::File(path) => {
                 let fail = ClientError::io(format!("read the password file {}", path.display()));
@@ -137,7 +137,7 @@ impl ServiceAt {
         (at.host, at.port) = (host.trim_matches(['[', ']']).to_owned(), port);
         let path = decoded(path)?;
         if path.contains(['\r', '\n', '\0']) || path.split('/').any(|part| part == "..") {
-            return Err("has a path that no folder has");
+            return Err("has an invalid path");
         }
         at.path = format!("/{}", path.trim_matches('/')).trim_end_matches('/').to_owned();
         if at.host.is_empty() { Err("has no host") } else { at.checked() }
@@ -166,7 +166,7 @@ impl ServiceAt {
     fn checked(self) -> Result<Self, &'static str> {
         let terms = &self.terms;
         if !self.scheme.is_secure() && *terms != Terms::default() {
-            return Err("has an option that only a protected service has");
+            return Err("has an option that requires TLS or SSH");
         }
         if terms.implicit && self.scheme != Scheme::Ftps {
             return Err("is not FTP, which alone can be implicit");
@@ -262,7 +262,7 @@ pub fn encoded(text: &str, path: bool) -> String {
 
 /// What a part of a URL stands for.
 pub fn decoded(text: &str) -> Result<String, &'static str> {
-    let wrong = "has a % without two digits, or what is no UTF-8";
+    let wrong = "has an invalid percent-encoding";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

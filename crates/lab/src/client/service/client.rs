@@ -67,12 +67,11 @@ pub fn refusal(scheme: Scheme, kind: Kind) -> Option<&'static str> {
     let ftp = matches!(scheme, Scheme::Ftp | Scheme::Ftps);
     match kind {
         Kind::RandRead if ftp => {
-            Some("FTP sends files to their end: it has no randread; seqread is what it has")
+            Some("FTP has no randread, because it sends files to their end; use seqread")
         }
-        Kind::SyncWrite => Some(
-            "this protocol makes files stable whole, not block by block: it has no syncwrite; \
-             seqwrite is what it has",
-        ),
+        Kind::SyncWrite => {
+            Some("this protocol has no syncwrite, because it commits whole files; use seqwrite")
+        }
         _ => None,
     }
 }

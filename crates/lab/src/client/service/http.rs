@@ -192,7 +192,7 @@ impl HttpSession {
         (self.filled, self.taken) = (self.filled - self.taken, 0);
         let Self { stream, held, filled, .. } = self;
         let Some(stream) = stream else { return Ok(0) };
-        let n = stream.read(&mut held[*filled..]).map_err(Failure::io("wait for an answer"))?;
+        let n = stream.read(&mut held[*filled..]).map_err(Failure::io("wait for a reply"))?;
         *filled += n;
         Ok(n)
     }
@@ -407,7 +407,7 @@ impl Session for HttpSession {
             (200, true) | (206, false) => Ok(()),
             (200, false) => {
                 self.drain()?;
-                Err(refused("read a part of a file: the server has no ranges", &head))
+                Err(refused("read a part of a file: the server does not support ranges", &head))
             }
             _ => {
                 self.drain()?;

@@ -35,21 +35,21 @@ impl Tls {
         if let Some(cipher) = &terms.cipher {
             provider.cipher_suites.retain(|suite| is_cipher(*suite, cipher));
             if provider.cipher_suites.is_empty() {
-                return Err(wrong(cipher, "is no cipher: aes128-gcm, aes256-gcm, chacha20"));
+                return Err(wrong(cipher, "is not a cipher: use aes128-gcm, aes256-gcm, chacha20"));
             }
         }
         let versions: &[&SupportedProtocolVersion] = match terms.tls.as_deref() {
             None => &[&version::TLS13, &version::TLS12],
             Some("1.3") => &[&version::TLS13],
             Some("1.2") => &[&version::TLS12],
-            Some(other) => return Err(wrong(other, "is no version of TLS: 1.2, 1.3")),
+            Some(other) => return Err(wrong(other, "is not a TLS version: use 1.2, 1.3")),
         };
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| wrong(host, "is no name that a certificate can have"))?;
+            .map_err(|_| wrong(host, "is not a valid host name"))?;
         let provider = Arc::new(provider);
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(versions)
-            .map_err(|_| wrong(host, "has a cipher that this version of TLS does not have"))?;
+            .map_err(|_| wrong(host, "has a cipher that this TLS version does not support"))?;
         let config = if terms.insecure || terms.pin.is_some() {
             let pin = terms.pin.as_deref().map(normal);
             let verifier = Known { pin, algorithms: provider.signature_verification_algorithms };
@@ -96,7 +96,7 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, ClientError> {
     let Some(file) = file.or_else(system) else {
         return Err(ClientError::Target(
             "this machine".into(),
-            "has no authorities: give ca=FILE, pin=SHA256, or insecure",
+            "has no CA: add ca=FILE, pin=SHA256, or insecure",
         ));
     };
     let wrong = |e: rustls::pki_types::pem::Error| {
@@ -145,7 +145,7 @@ impl ServerCertVerifier for Known {
         let shown = fingerprint(end_entity);
         match &self.pin {
             Some(pin) if *pin != shown => Err(Error::General(format!(
-                "the server's certificate is not the known one; its pin is {shown}"
+                "the server's certificate does not match; its pin is {shown}"
             ))),
             _ => Ok(ServerCertVerified::assertion()),
         }

@@ -138,7 +138,7 @@ impl Maker {
         let (stream, place) = match tokio::time::timeout(FTP_DATA_WAIT, connect).await {
             Ok(Ok(made)) => made,
             Ok(Err(e)) => return Err(Answer::with(425, format!("No data connection: {e}."))),
-            Err(_) => return Err(Answer::of(425, "No data connection came about in time.")),
+            Err(_) => return Err(Answer::of(425, "Timeout waiting for the data connection.")),
         };
         let link = Link::new(stream, core.engine.budgets.limits().pace);
         Ok((secure(core, link, tls).await?, place))
@@ -165,13 +165,13 @@ async fn secure(
         }
         Err(_) => {
             close(link, core);
-            Err(Answer::of(425, "TLS on the data connection was not set up in time."))
+            Err(Answer::of(425, "Timeout during the TLS handshake of the data connection."))
         }
     }
 }
 
 /// Said where there is no place for another connection.
-const CROWDED: &str = "there are too many connections";
+const CROWDED: &str = "too many connections";
 
 /// A place for another connection of a client.
 ///
@@ -190,7 +190,7 @@ async fn accept(listener: &TcpListener, client: IpAddr) -> io::Result<TcpStream>
             return Ok(stream);
         }
     }
-    Err(io::Error::other("others than the client are calling"))
+    Err(io::Error::other("connections from other hosts"))
 }
 
 async fn call(local: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {

@@ -90,7 +90,7 @@ async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Res
     }
     let spot = match job.core.spot(&job.who, &to, Links::Keep).await {
         Err(Status::NotFound | Status::NotDirectory) if to.parts().len() > 1 => {
-            return refuse(409, "there is no collection around the destination");
+            return refuse(409, "the parent collection of the destination does not exist");
         }
         Err(Status::NotFound | Status::NotOwner) => {
             return refuse(403, "shares are made by the administrator");
@@ -111,7 +111,7 @@ async fn way(job: &Job<'_, '_>, source: &Source, whole: bool) -> Result<Way, Res
             return refuse(403, ITSELF);
         }
         if !may_replace {
-            return refuse(412, "there is something at the destination");
+            return refuse(412, "the destination exists");
         }
     }
     Ok(Way { to, spot })
@@ -163,7 +163,7 @@ pub(super) async fn copy(job: &mut Job<'_, '_>) -> Outcome {
     let deep = match job.request.headers.text("depth").map(Depth::parse) {
         None | Some(Some(Depth::Infinity)) => true,
         Some(Some(Depth::Zero)) => false,
-        _ => return refuse(400, "the Depth of a copy is 0 or infinity"),
+        _ => return refuse(400, "the Depth of COPY must be 0 or infinity"),
     };
     let way = way(job, &source, deep && source.node.is_dir()).await?;
     let to = way.to.to_bytes();
@@ -205,7 +205,7 @@ pub(super) async fn rename(job: &mut Job<'_, '_>) -> Outcome {
     };
     let depth = job.request.headers.text("depth").map(Depth::parse);
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
-        return refuse(400, "a collection goes with all its members");
+        return refuse(400, "Depth must be infinity for a collection");
     }
     let way = way(job, &source, true).await?;
     let (path, to) = (job.path.to_bytes(), way.to.to_bytes());

@@ -29,7 +29,7 @@ pub(super) async fn propfind(job: &mut Job<'_, '_>) -> Outcome {
         None => Depth::Infinity,
         Some(value) => match Depth::parse(value) {
             Some(depth) => depth,
-            None => return refuse(400, "the Depth makes no sense"),
+            None => return refuse(400, "invalid Depth"),
         },
     };
     let find = Find::parse(&job.body().await?);

@@ -31,7 +31,7 @@ pub(super) async fn lock(job: &mut Job<'_, '_>) -> Outcome {
     let deep = match job.request.headers.text("depth").map(Depth::parse) {
         None | Some(Some(Depth::Infinity)) => true,
         Some(Some(Depth::Zero)) => false,
-        _ => return refuse(400, "the Depth of a lock is 0 or infinity"),
+        _ => return refuse(400, "the Depth of LOCK must be 0 or infinity"),
     };
     let path = job.path.to_bytes();
     let of = lineage_of(job.core, &job.who, &job.path).await?;
@@ -99,7 +99,9 @@ async fn what(
         Err(Status::NotFound) => {
             job.permit(&[Touched { path, of, name: true, tree: false }]).await?;
             let spot = match job.spot(Links::Follow).await {
-                Err(Status::NotFound) => return refuse(409, "there is no collection around it"),
+                Err(Status::NotFound) => {
+                    return refuse(409, "the parent collection does not exist");
+                }
                 spot => spot?,
             };
             let how = How::InPlace(job.new_file());
@@ -123,7 +125,7 @@ fn given(job: &Job<'_, '_>, lock: &Arc<Lock>, code: u16, new: bool) -> Response 
     if new { response.with("lock-token", format!("<{}>", lock.token)) } else { response }
 }
 
-/// The answer when another lock is in the way: below what was to be locked, 207 (§9.10.9).
+/// The answer when conflicts with another lock: below what was to be locked, 207 (§9.10.9).
 fn in_the_way(path: &[u8], other: &Lock) -> Response {
     let href = multi::href(&other.root, false);
     let below = other.root.len() > path.len() && other.root.starts_with(path);
@@ -136,7 +138,13 @@ fn in_the_way(path: &[u8], other: &Lock) -> Response {
 async fn refresh(job: &mut Job<'_, '_>, seconds: Option<u64>) -> Outcome {
     job.permit(&[]).await?;
     let header = job.request.headers.text("if").and_then(|value| If::parse(value).ok());
-    let Some(header) = header else { return refuse(400, "a refresh names its lock in If") };
+    let Some(header) = header else {
+        return refuse(
+            400,
+            "a lock refresh requires the lock token \
+        in If",
+        );
+    };
     let covering = job.dav.covering(job.core, &job.who, &job.path).await?;
     let mine = |lock: &&Arc<Lock>| {
         lock.user == job.who.person.name && header.tokens().any(|token| token == lock.token)
@@ -156,7 +164,7 @@ async fn refresh(job: &mut Job<'_, '_>, seconds: Option<u64>) -> Outcome {
 pub(super) async fn unlock(job: &mut Job<'_, '_>) -> Outcome {
     let token = job.request.headers.text("lock-token").and_then(lock_token);
     let Some(token) = token.map(str::to_owned) else {
-        return refuse(400, "there is no Lock-Token");
+        return refuse(400, "missing Lock-Token");
     };
     job.permit(&[]).await?;
     let covering = job.dav.covering(job.core, &job.who, &job.path).await?;
@@ -164,7 +172,7 @@ pub(super) async fn unlock(job: &mut Job<'_, '_>) -> Outcome {
         return Err(multi::error(409, "lock-token-matches-request-uri", &[]));
     };
     if lock.user != job.who.person.name {
-        return refuse(403, "the lock is another user's");
+        return refuse(403, "the lock belongs to another user");
     }
     let dav = Arc::clone(job.dav);
     let end = move |_: vfs::fs::Context<'_>| dav.locks.release(&token);

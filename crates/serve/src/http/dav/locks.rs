@@ -46,20 +46,20 @@ pub struct Wanted {
 #[derive(Debug, Error)]
 pub enum LockError {
     /// Another lock is in the way.
-    #[error("another lock is in the way")]
+    #[error("conflicts with another lock")]
     Held(Arc<Lock>),
     /// Somebody has the file open for writing, over whatever protocol.
-    #[error("somebody has the file open for writing")]
+    #[error("the file is open for writing")]
     Open,
     /// Clients of some protocol may still reclaim what they had, or must give something back first:
     /// it is worth trying again.
     #[error("not now")]
     Later,
     /// A limit of ours is reached.
-    #[error("there are too many locks")]
+    #[error("too many locks")]
     Full,
     /// There is no such lock, or it is another user's.
-    #[error("there is no such lock")]
+    #[error("this lock does not exist")]
     Unknown,
     /// It cannot be kept: the machine's fault.
     #[error(transparent)]

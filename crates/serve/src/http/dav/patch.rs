@@ -103,7 +103,7 @@ pub(super) async fn proppatch(job: &mut Job<'_, '_>) -> Outcome {
     };
     job.permit(&[Touched { path: &path, of: &of, name: false, tree: false }]).await?;
     let Ok(node) = job.found().await?.node() else {
-        return refuse(403, "the list of shares has no properties of its own");
+        return refuse(403, "the list of shares has no properties that can be set");
     };
     let mut plan = Plan::of(&patches);
     if plan.refused.is_empty() {

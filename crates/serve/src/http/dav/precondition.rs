@@ -210,9 +210,9 @@ pub async fn permit(
     let mut tokens = Vec::new();
     if asked.headers.get("if").is_some() {
         let header = asked.headers.text("if").and_then(|value| If::parse(value).ok());
-        let Some(header) = header else { return refuse(400, "the If header makes no sense") };
+        let Some(header) = header else { return refuse(400, "invalid If header") };
         if !holds(dav, core, who, asked, &header).await {
-            return refuse(412, "the If header does not hold");
+            return refuse(412, "the If condition is not met");
         }
         tokens = header.tokens().collect();
     }
@@ -263,14 +263,14 @@ impl Job<'_, '_> {
     pub fn destination(&self) -> Result<VPath, Response> {
         let asked = self.asked();
         let header = asked.headers.text("destination").and_then(target);
-        let Some(url) = header else { return refuse(400, "there is no Destination") };
+        let Some(url) = header else { return refuse(400, "missing Destination") };
         if url.authority.is_some_and(|authority| !asked.is_us(authority)) {
             return refuse(502, "the Destination is on another server");
         }
         let path = decode_path(url.path.as_bytes()).ok();
         match path.and_then(|(path, _)| VPath::parse(&path).ok()) {
             Some(path) => Ok(path),
-            None => refuse(400, "the Destination makes no sense"),
+            None => refuse(400, "invalid Destination"),
         }
     }
 }

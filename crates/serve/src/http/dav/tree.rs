@@ -20,23 +20,23 @@ use crate::http::select::{self, Validators, Verdict};
 /// Answers MKCOL.
 pub(super) async fn mkcol(job: &mut Job<'_, '_>) -> Outcome {
     if !job.body().await?.is_empty() {
-        return refuse(415, "MKCOL takes no body");
+        return refuse(415, "MKCOL with a body is not supported");
     }
     let path = job.path.to_bytes();
     let spot = match job.core.spot(&job.who, &job.path, Links::Keep).await {
-        Ok(spot) if spot.entry.is_some() => return refuse(405, "it is there already"),
+        Ok(spot) if spot.entry.is_some() => return refuse(405, "it already exists"),
         Err(Status::NotFound | Status::NotDirectory) if job.path.parts().len() > 1 => {
-            return refuse(409, "there is no collection around it");
+            return refuse(409, "the parent collection does not exist");
         }
         // A share, or the list of them.
-        Err(Status::NotOwner) => return refuse(405, "it is there already"),
+        Err(Status::NotOwner) => return refuse(405, "it already exists"),
         Err(Status::NotFound) => return refuse(403, "shares are made by the administrator"),
         spot => spot?,
     };
     let of = job.dav.lineage(job.core, &job.who, &spot).await?;
     job.permit(&[Touched { path: &path, of: &of, name: true, tree: false }]).await?;
     match job.core.make_dir(&job.who, &spot, job.new_dir()).await {
-        Err(Status::Exists) => refuse(405, "it is there already"),
+        Err(Status::Exists) => refuse(405, "it already exists"),
         made => made.map(|_| Response::new(201)).map_err(Response::from),
     }
 }
@@ -47,7 +47,7 @@ pub(super) async fn delete(job: &mut Job<'_, '_>) -> Outcome {
     let node = spot.node()?;
     let depth = job.request.headers.text("depth").map(Depth::parse);
     if node.is_dir() && !matches!(depth, None | Some(Some(Depth::Infinity))) {
-        return refuse(400, "a collection goes with all its members");
+        return refuse(400, "Depth must be infinity for a collection");
     }
     let now = node.is_file().then(|| Validators::of(&node.attr));
     let has = now.as_ref();

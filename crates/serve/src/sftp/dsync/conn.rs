@@ -30,7 +30,7 @@ pub async fn serve(
     let place = Arc::clone(&dsync.runs).try_acquire_owned().ok();
     let refused = request.refused.or(match place {
         Some(_) => None,
-        None => Some("as many dsync are running here as may; try again later"),
+        None => Some("too many dsync runs on this server; try again later"),
     });
     let at = request.at;
     let asked = Asked {
@@ -72,7 +72,7 @@ fn answer(
     });
     if let Err(why) = &done {
         let why: &SyncError = why.error();
-        base::debug!("dsync", "a run of {name} has ended early: {why}");
+        base::debug!("dsync", "a dsync run of {name} was aborted: {why}");
     }
     done.is_ok()
 }

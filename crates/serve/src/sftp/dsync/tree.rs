@@ -88,7 +88,7 @@ impl Asked {
         let who = self.request.who;
         let path = who.root.below(seen.parts());
         let Some((share, within)) = Within::of(&who, &path).map_err(at)? else {
-            let source = io::Error::other("it is the list of shares; name one: /SHARE/DIRECTORY");
+            let source = io::Error::other("it is the list of shares; use /SHARE/DIRECTORY");
             return Err(SyncError::Place { place: shown, source });
         };
         let reached = self.files.reach(&who, share).map_err(at)?;
@@ -413,7 +413,7 @@ impl Tree for ShareTree {
         let (file, attr) = self.entry(dir, name).map_err(error)?;
         let private = attr.mode == PRIVATE && attr.uid == self.reached.cred.uid;
         if attr.kind != FileType::Regular || !private || attr.nlink != 1 {
-            return Err(io::Error::other("it is not what a run has left"));
+            return Err(io::Error::other("it is not a leftover of a run"));
         }
         Ok(self.file(file, None))
     }
@@ -422,7 +422,7 @@ impl Tree for ShareTree {
         let (file, attr) = self.entry(dir, name).map_err(error)?;
         let same = (attr.fsid, attr.fileid) == (wanted.device, wanted.inode);
         if attr.kind != FileType::Regular || !same || attr.nlink != 1 {
-            return Err(io::Error::other("it is no longer the file that it was"));
+            return Err(io::Error::other("the file was replaced"));
         }
         let open = |_: &dyn FileSystem, _: Context<'_>| self.opened((&file, &attr), true);
         let opened = self.looked(Op::Open, self.id(&file), open).map_err(error)?;

@@ -63,7 +63,7 @@ impl Auth {
             }
             Message::ServiceRequest(_) => Ok(Outcome::Enough(
                 reason::SERVICE_NOT_AVAILABLE,
-                "no such service before signing in",
+                "service not available before authentication",
             )),
             Message::UserauthRequest(request) if self.offered => {
                 self.request(ssh, transport, now_s, &request)
@@ -78,7 +78,7 @@ impl Auth {
                 transport.unimplemented()?;
                 Ok(Outcome::Answered)
             }
-            _ => Err(Error::Protocol("something before signing in")),
+            _ => Err(Error::Protocol("unexpected message before authentication")),
         }
     }
 
@@ -199,7 +199,7 @@ impl Auth {
 }
 
 fn enough() -> Outcome {
-    Outcome::Enough(reason::NO_MORE_AUTH_METHODS, "too many failures to sign in")
+    Outcome::Enough(reason::NO_MORE_AUTH_METHODS, "too many authentication failures")
 }
 
 fn failure(ssh: &Ssh, transport: &mut Transport) -> Result<Outcome, Error> {

@@ -347,7 +347,7 @@ where
     fn finish(&mut self, ended: Result<(u32, u32), tokio::task::JoinError>) -> Result<(), End> {
         self.ssh.budgets.count_panic(&ended);
         let Ok((id, status)) = ended else {
-            return Err(End::Ours(reason::BY_APPLICATION, "something has gone wrong here"));
+            return Err(End::Ours(reason::BY_APPLICATION, "internal error"));
         };
         Ok(self.session.borrow_mut().finish(id, status)?)
     }
@@ -378,7 +378,7 @@ where
         if generation != self.generation {
             self.generation = generation;
             if !self.ssh.identity.stands(person) {
-                return Err(End::Ours(reason::BY_APPLICATION, "the user may not sign in any more"));
+                return Err(End::Ours(reason::BY_APPLICATION, "the account is no longer valid"));
             }
         }
         let silent = u64::from(self.asked + 1) * SSH_KEEPALIVE.as_nanos() as u64;
@@ -444,8 +444,8 @@ where
         self.channels.shutdown().await;
         let told = match &end {
             End::Socket => None,
-            End::Late => Some((reason::BY_APPLICATION, "it took too long".to_owned())),
-            End::Over => Some((reason::BY_APPLICATION, "the service ends".to_owned())),
+            End::Late => Some((reason::BY_APPLICATION, "timeout".to_owned())),
+            End::Over => Some((reason::BY_APPLICATION, "the service is stopping".to_owned())),
             End::Ours(reason, why) => Some((*reason, (*why).to_owned())),
             End::Protocol(error) => {
                 self.note_mismatch(error);

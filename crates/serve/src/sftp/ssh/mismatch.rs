@@ -39,9 +39,12 @@ fn sentence((from, software): (IpAddr, &[u8]), why: &NothingInCommon) -> String 
     let offered = shown(why.offered.as_bytes()).replace(',', ", ");
     let cure = match why.is_compatible() {
         true => "the setting algorithms=compatible permits it",
-        false => "no setting permits any of these",
+        false => "no setting permits any of them",
     };
-    format!("{from} ({software}) has no {what} in common with SFTP: it offers {offered}; {cure}")
+    format!(
+        "{from} ({software}) has no {what} in common with the SFTP service: it offers \
+        {offered}; {cure}"
+    )
 }
 
 impl Mismatches {

@@ -88,7 +88,7 @@ impl Session {
     }
 
     fn open_channel(&mut self, id: u32) -> Result<&mut Channel, Error> {
-        self.channel(id).ok_or(Error::Protocol("something for a channel that is not open"))
+        self.channel(id).ok_or(Error::Protocol("message for a channel that is not open"))
     }
 
     /// Data from the peer: the message that matters for speed.
@@ -96,7 +96,7 @@ impl Session {
         let channel = self.open_channel(id)?;
         channel.flow.received(data.len()).map_err(|_| Error::Protocol("too much data"))?;
         if channel.eof || channel.closed.1 {
-            return Err(Error::Protocol("data after its end"));
+            return Err(Error::Protocol("data after end of file"));
         }
         if channel.closed.0 {
             return Ok(());
@@ -152,7 +152,11 @@ impl Session {
     fn open(&mut self, kind: &str, sender: u32, window: u32, packet_max: u32) -> Result<(), Error> {
         let place = self.channels.iter().position(Option::is_none).unwrap_or(self.channels.len());
         let refused = match kind {
-            _ if packet_max == 0 => Some((open_reason::RESOURCE_SHORTAGE, "packets of no size")),
+            _ if packet_max == 0 => Some((
+                open_reason::RESOURCE_SHORTAGE,
+                "maximum packet size of \
+                zero",
+            )),
             "session" if place < SSH_CHANNELS_MAX => None,
             "session" => Some((open_reason::RESOURCE_SHORTAGE, "too many channels")),
             "direct-tcpip" | "forwarded-tcpip" | "x11" | "direct-streamlocal@openssh.com" => {

@@ -29,8 +29,8 @@ fn refused(old: &Document, new: &Document, given: Option<PathBuf>) -> Vec<Proble
     let problem = |path: &Path| {
         let wanted = directory(new, path)?;
         (!before.contains(&wanted) && !is_below(&wanted)).then(|| {
-            let sentence = "it is in none of the directories that are shared already, and only \
-                            who may change everything may share others";
+            let sentence = "it is not inside a directory that is already shared; sharing other \
+                directories requires the permission *";
             Problem::denied(path, sentence).property("directory")
         })
     };

@@ -89,7 +89,7 @@ impl Transport {
             return Err(Error::Protocol("a second KEXINIT"));
         }
         if self.session.is_some() && self.exchange.is_none() && !self.renewable {
-            return Err(Error::Protocol("another KEXINIT before signing in"));
+            return Err(Error::Protocol("another KEXINIT before authentication"));
         }
         if self.exchange.is_none() {
             self.begin_exchange()?;
@@ -111,7 +111,7 @@ impl Transport {
             self.ext_info = theirs.kex.has(EXT_INFO_CLIENT);
             // It must be the very first packet, or somebody has put something before it.
             if self.strict && self.opener.sequence != 1 {
-                return Err(Error::Protocol("something before the first KEXINIT"));
+                return Err(Error::Protocol("unexpected message before the first KEXINIT"));
             }
         }
         exchange.skip = theirs.follows && chosen.guess_is_wrong;
@@ -139,7 +139,7 @@ impl Transport {
             (Message::KexEcdhReply { host_key, share, signature }, false) => {
                 self.conclude(host_key, share, signature)
             }
-            _ => Err(Error::Protocol("a message that has no place in a key exchange")),
+            _ => Err(Error::Protocol("unexpected message during the key exchange")),
         }
     }
 

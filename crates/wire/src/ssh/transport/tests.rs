@@ -250,7 +250,7 @@ fn nothing_can_be_put_into_the_first_exchange() {
     let line = bytes.iter().position(|b| *b == b'\n').unwrap() + 1;
     let changed = [&bytes[..line], &ignore, &bytes[line..]].concat();
     let error = server.feed(&changed, &mut random).unwrap_err();
-    assert_eq!(error, Error::Protocol("something before the first KEXINIT"));
+    assert_eq!(error, Error::Protocol("unexpected message before the first KEXINIT"));
     // After KEXINIT.
     let (mut server, mut client, mut random) = beginning();
     server.feed(&client.take_output(), &mut random).unwrap();

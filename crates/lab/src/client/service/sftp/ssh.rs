@@ -47,7 +47,7 @@ fn policy(terms: &Terms) -> Result<Policy, ClientError> {
         // The short names of TLS are taken as well: aes128-gcm, chacha20.
         policy.ciphers.retain(|cipher: &Cipher| cipher.name().starts_with(wanted.as_str()));
         if policy.ciphers.is_empty() {
-            let why = "is no cipher of SSH: aes128-gcm, aes256-gcm, chacha20, aes128-ctr";
+            let why = "is not an SSH cipher: use aes128-gcm, aes256-gcm, chacha20, aes128-ctr";
             return Err(ClientError::Target(wanted.clone(), why));
         }
     }
@@ -98,7 +98,7 @@ impl Channel {
             return Ok(());
         }
         Err(wrong(format_args!(
-            "the host key is not the known one; its pin is {shown}, and ?insecure takes any"
+            "the host key does not match; its pin is {shown}, and ?insecure accepts any"
         )))
     }
 
@@ -352,7 +352,7 @@ impl Channel {
 }
 
 fn not_let_in(user: &str, methods: &str) -> ClientError {
-    let status = format!("no (what is left: {methods})");
+    let status = format!("no (remaining methods: {methods})");
     ClientError::Refused { what: format!("sign in as {user}"), status }
 }
 
