@@ -125,7 +125,7 @@ fn the_first_sign_in_leads_through_and_the_search_finds_each() {
     };
     let first = guide(&mut browser, "admin", PASSWORD);
     let text = first["text"].as_str().expect("the first steps");
-    for part in ["What is served", "lab", "How to mount it", "mount -t nfs", "Where to look"] {
+    for part in ["Shares", "lab", "Mount", "mount -t nfs", "Monitoring"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(first["links"].as_array().is_some_and(|links| links.len() >= 3), "{first}");

@@ -174,19 +174,19 @@ const PAGES = {
   },
   unknown: async (page, { url }) => {
     await page.goto(`${url}/nowhere`);
-    await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
   },
   gone: async (page, where) => {
     await node(page, where, '/configuration/services/nfs', 'NFS');
     await page.getByLabel('Lease', { exact: true }).fill('2 min');
     await page.route('**/api/**', (route) => route.abort());
-    await page.getByText('The server does not answer').first().waitFor();
+    await page.getByText('The server does not respond').first().waitFor();
     await page.getByRole('button', { name: 'Commit', exact: true }).click({ timeout: 2000 }).catch(() => undefined);
   },
   'status-gone': async (page, where) => {
     await PAGES.status(page, where);
     await page.route('**/api/**', (route) => route.abort());
-    await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+    await page.getByRole('heading', { name: 'The server does not respond' }).waitFor();
   },
   'start-gone': async (page, { url }) => {
     await page.route('**/api/**', (route) => route.abort());
@@ -201,7 +201,7 @@ const PAGES = {
   'not-permitted': async (page, { url }) => {
     await page.route('**/api/v1/nodes/configuration*', (route) => route.fulfill({ status: 403, json: { error: { tried: 'read /configuration', failed: 'no role has configuration:read', hint: 'Ask an administrator.' } } }));
     await page.goto(`${url}/configuration`);
-    await page.getByRole('heading', { name: 'You may not see this page' }).waitFor();
+    await page.getByRole('heading', { name: 'You do not have access to this page' }).waitFor();
   },
   keys: async (page, { url }) => {
     await page.goto(url);

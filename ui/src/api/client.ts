@@ -34,7 +34,7 @@ function errorOf(status: number, text: string, tried: string): ApiError {
     const { error } = JSON.parse(text) as ApiErrorBody;
     return new ApiError(status, error.tried, error.failed, error.hint, error.path ?? null, error.property ?? null);
   } catch {
-    return new ApiError(status, tried, `the server answered ${status}`, '');
+    return new ApiError(status, tried, `the server returned ${status}`, '');
   }
 }
 
@@ -56,7 +56,7 @@ async function answerOf(method: string, path: string, tried: string, type: strin
     over(true);
   } catch {
     over(false);
-    throw new ApiError(0, tried, 'the server does not answer', 'Check that it is running and that the network is there.');
+    throw new ApiError(0, tried, 'the server does not respond', 'Check that the server is running and that the network is available.');
   }
   if (!response.ok) {
     const error = errorOf(response.status, text, tried);
@@ -95,7 +95,7 @@ export const nfsClients = (): Promise<Listing<NfsClient>> =>
   request('GET', `${NFS}/clients`, 'list the NFS clients');
 
 export const nfsOpens = (client: string): Promise<Listing<NfsOpen>> =>
-  request('GET', `${NFS}/opens${ofClient(client)}`, 'list what it holds open');
+  request('GET', `${NFS}/opens${ofClient(client)}`, 'list its open files');
 
 export const nfsLocks = (client: string): Promise<Listing<NfsLock>> =>
   request('GET', `${NFS}/locks${ofClient(client)}`, 'list its locks');

@@ -151,9 +151,9 @@ class Config {
 
   /** Why nothing can be committed now, or null. */
   get blocked(): string | null {
-    if (Object.keys(this.#unread).length > 0) return 'A field cannot be read: mend what is marked in it first.';
-    if (Object.keys(this.#wrong).length > 0) return 'The server does not take a value: mend what is marked first.';
-    return this.busy ? 'It is being committed.' : null;
+    if (Object.keys(this.#unread).length > 0) return 'A field is not valid: correct it first.';
+    if (Object.keys(this.#wrong).length > 0) return 'The server rejected a value: correct the marked fields first.';
+    return this.busy ? 'Commit in progress.' : null;
   }
 
   /** One sentence about what happened last. */

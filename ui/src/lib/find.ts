@@ -41,18 +41,18 @@ export function topHref(breakdown: string, keys: string[], next: string): string
 /** `more`: pages, items and properties of the tree; pages and items come before statistics. */
 export function everything(catalogue: Statistic[], status: Status | null, clients: { key: string; label: string }[], more: Hit[] = []): Hit[] {
   const hits: Hit[] = [
-    { kind: 'Page', name: 'Status', detail: 'is it well, what it serves', href: '/' },
+    { kind: 'Page', name: 'Status', detail: 'health, shares, clients', href: '/' },
     { kind: 'Page', name: 'Analytics', detail: 'worksheet of graphs', href: '/analytics' },
-    { kind: 'Page', name: 'NFS clients', detail: 'who holds what open and locked; expire one', href: CLIENTS },
-    { kind: 'Page', name: 'WebDAV locks', detail: 'who has locked which file; release one', href: LOCKS },
+    { kind: 'Page', name: 'NFS clients', detail: 'open files and locks; expire a client', href: CLIENTS },
+    { kind: 'Page', name: 'WebDAV locks', detail: 'locked files; release a lock', href: LOCKS },
   ];
   const late = (kind: string): boolean => kind === 'Setting' || kind === 'State';
   hits.push(...more.filter(({ kind }) => !late(kind)));
   for (const share of status?.shares ?? []) {
-    hits.push({ kind: 'Activity', name: share.name, detail: `who does what on the share ${share.name}, ${share.dir}`, href: elementHref('share', share.name) });
+    hits.push({ kind: 'Activity', name: share.name, detail: `activity on the share ${share.name}, ${share.dir}`, href: elementHref('share', share.name) });
   }
   for (const client of clients) {
-    hits.push({ kind: 'Client', name: client.label, detail: 'seen in the last minute', href: elementHref('client', client.key) });
+    hits.push({ kind: 'Client', name: client.label, detail: 'active in the last minute', href: elementHref('client', client.key) });
   }
   hits.push(...more.filter(({ kind }) => late(kind)));
   for (const entry of catalogue) {

@@ -52,8 +52,8 @@ function readSeconds(text: string): number | null {
 
 function within(n: number | null, kind: Kind, what: string, show: (n: number) => string): Read {
   if (n === null || !Number.isFinite(n)) return { wrong: what };
-  if (kind.min !== null && kind.min !== undefined && n < kind.min) return { wrong: `${show(n)} is too small; ${show(kind.min)} is the least.` };
-  if (kind.max !== null && kind.max !== undefined && n > kind.max) return { wrong: `${show(n)} is too large; ${show(kind.max)} is the most.` };
+  if (kind.min !== null && kind.min !== undefined && n < kind.min) return { wrong: `${show(n)} is too small; the minimum is ${show(kind.min)}.` };
+  if (kind.max !== null && kind.max !== undefined && n > kind.max) return { wrong: `${show(n)} is too large; the maximum is ${show(kind.max)}.` };
   return { value: n };
 }
 
@@ -61,15 +61,15 @@ function within(n: number | null, kind: Kind, what: string, show: (n: number) =>
 export function read(kind: Kind, text: string): Read {
   switch (kind.type) {
     case 'integer':
-      return within(/^\s*-?\d+\s*$/.test(text) ? Number(text) : null, kind, 'It should be a whole number.', String);
+      return within(/^\s*-?\d+\s*$/.test(text) ? Number(text) : null, kind, 'Enter a whole number.', String);
     case 'bytes':
-      return within(readBytes(text), kind, 'It should be a number of bytes, such as 64 MiB.', exactBytes);
+      return within(readBytes(text), kind, 'Enter a number of bytes, such as 64 MiB.', exactBytes);
     case 'seconds':
-      return within(readSeconds(text), kind, 'It should be a time, such as 90 s or 5 min.', exactSeconds);
+      return within(readSeconds(text), kind, 'Enter a duration, such as 90 s or 5 min.', exactSeconds);
     case 'text': {
       const length = new TextEncoder().encode(text).length;
       const most = kind.max_length ?? kind.max;
-      return most !== null && most !== undefined && length > most ? { wrong: `It has ${length} bytes; ${most} are the most.` } : { value: text };
+      return most !== null && most !== undefined && length > most ? { wrong: `It has ${length} bytes; the maximum is ${most}.` } : { value: text };
     }
     default:
       return { value: text };
@@ -83,9 +83,9 @@ export const mostOf = (kind: Kind): number => kind.max_length ?? kind.max ?? Inf
 export function wrongWith(kind: Kind, value: Value): string | null {
   if (kind.type === 'list' && Array.isArray(value)) {
     const most = mostOf(kind);
-    if (value.length > most) return `It has ${value.length} entries; ${most} are the most.`;
+    if (value.length > most) return `It has ${value.length} entries; the maximum is ${most}.`;
     const twice = value.findIndex((one, at) => value.indexOf(one) !== at);
-    if (twice >= 0) return `${String(value[twice])} is in it twice.`;
+    if (twice >= 0) return `${String(value[twice])} appears twice.`;
     if (value.some((one) => one === '')) return 'An entry is empty: fill it in, or remove it.';
     for (const one of value) {
       const wrong = kind.of ? wrongWith(kind.of, one) : null;

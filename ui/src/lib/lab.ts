@@ -64,8 +64,8 @@ export const isOver = (run: { state: string }): boolean => !['queued', 'preparin
 /** Why an action of a run is not to be had in this state, or null. */
 export function notNow(state: string, action: string): string | null {
   const over = isOver({ state });
-  if (action === 'abort' && over) return `There is nothing to abort: it has ended (${state}).`;
-  if (action === 'destroy' && !over) return 'It has not ended yet: abort it first.';
+  if (action === 'abort' && over) return `Nothing to abort: the run has ended (${state}).`;
+  if (action === 'destroy' && !over) return 'The run has not ended: abort it first.';
   return null;
 }
 
@@ -93,8 +93,8 @@ const DESCRIBES = ['answers', 'expect', 'title'];
 
 /** What two runs are to each other, in a sentence. */
 export function verdict({ differences, ratio, significant }: Comparison): string {
-  if (differences.some(([name]) => name === 'name')) return 'These are runs of different jobs: each says something else, and neither is faster.';
-  return `The newer one is ${ratio.toFixed(2)} times the older one; that is ${significant ? 'beyond' : 'within'} what their own windows vary by.`;
+  if (differences.some(([name]) => name === 'name')) return 'These are runs of different jobs and cannot be compared.';
+  return `The newer result is ${ratio.toFixed(2)} times the older one; the difference is ${significant ? 'significant' : 'not significant'}.`;
 }
 
 /** Where two runs differ, in words. */

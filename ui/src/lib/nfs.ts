@@ -42,7 +42,7 @@ export function holdings(client: NfsClient): string | null {
 export const silence = (seconds: number | null): string => (seconds === null ? '–' : seconds < 1 ? 'now' : duration(seconds));
 
 /** Whether it has outlived its lease, in words. */
-export const stateOf = (client: NfsClient): string => (client.state === 'courtesy' ? 'lease over' : client.state);
+export const stateOf = (client: NfsClient): string => (client.state === 'courtesy' ? 'lease expired' : client.state);
 
 /** The bytes of a lock, both ends included. */
 export function bytesOf(lock: NfsLock): string {
@@ -58,7 +58,7 @@ export const RIGHTS: Record<string, string> = { both: 'read, write', none: 'noth
 export function accessOf(open: NfsOpen): string {
   const access = RIGHTS[open.access] ?? open.access;
   if (open.kind === 'open') return access;
-  return `${access}: delegation${open.kind === 'recall' ? ', asked back' : ''}`;
+  return `${access}: delegation${open.kind === 'recall' ? ', recalled' : ''}`;
 }
 
 /** How many there are in all, as the list tells it. */

@@ -4,7 +4,7 @@ import type { ChangeRequest, NodeProperty, Value } from '../api/tree.ts';
 import { same } from './kinds.ts';
 
 /** Why a button cannot be used while what it began is under way. */
-export const BUSY = 'Wait until it is done.';
+export const BUSY = 'Wait until the commit is done.';
 
 export interface Pending {
   readonly path: string;

@@ -36,15 +36,15 @@ export const SHOWN = ['state', 'progress', 'began', 'by', 'entries', 'files', 'f
 export function notNow(node: Node, action: string): string | null {
   const state = String(valueOf(node, 'state')?.value ?? '');
   const runs = state === 'running' || state === 'stopping';
-  if (action === 'start' && runs) return 'A run is under way.';
-  if (action === 'stop' && state === 'stopping') return 'It is being ended.';
-  if (action === 'stop' && !runs) return 'No run is under way.';
+  if (action === 'start' && runs) return 'A run is in progress.';
+  if (action === 'stop' && state === 'stopping') return 'The run is being stopped.';
+  if (action === 'stop' && !runs) return 'No run in progress.';
   return null;
 }
 
 /** What stands behind the outcome. */
 export const why = ({ reason = '', failures, skipped = 0 }: Result): string =>
-  [reason, failures > 0 ? `${failures} failed` : '', skipped > 0 ? `${skipped} due meanwhile, skipped` : ''].filter((part) => part !== '').join(', ');
+  [reason, failures > 0 ? `${failures} failed` : '', skipped > 0 ? `${skipped} scheduled runs skipped` : ''].filter((part) => part !== '').join(', ');
 
 /** How much of a run is done, from 0 to 1; null as long as it is not known how much there is. */
 export function share(node: Node): number | null {

@@ -59,7 +59,7 @@ export const valueOf = (node: Node | undefined, name: string): NodeProperty | un
 export function sourceOf(property: NodeProperty | undefined, declared: Property): string {
   if (property === undefined) return '';
   if (declared.role === 'secret') return property.set ? 'set, not shown' : 'not set';
-  if (declared.role === 'at-create') return 'chosen when it was made';
+  if (declared.role === 'at-create') return 'set at creation';
   if (property.source === 'inherited') return property.from ? `inherited from ${property.from}` : 'inherited';
   return property.source;
 }
@@ -70,10 +70,10 @@ export const applies = ({ only_if: only }: Property, value: (name: string) => Va
 
 /** Why a property cannot be changed now, or null if it can. */
 export function fixedBy(node: Node, property: NodeProperty | undefined, declared: Property): string | null {
-  if (declared.role === 'at-create') return 'This is chosen when it is made, and stays.';
-  if (!node.may.change) return node.may.why || 'Your role may only look at this.';
+  if (declared.role === 'at-create') return 'This can only be set at creation.';
+  if (!node.may.change) return node.may.why || 'Your role has read-only access.';
   if (property?.why) return property.why;
-  if (property?.source === 'command line') return 'It was given on the command line, which wins as long as this server runs.';
+  if (property?.source === 'command line') return 'Set on the command line, which overrides the configuration while this server runs.';
   return null;
 }
 

@@ -6,7 +6,7 @@ export const LOCKS = '/webdav';
 export const PAGE = { service: 'http', href: LOCKS, title: 'WebDAV locks' };
 
 /** What a lock of depth infinity covers beside its root. */
-export const below = 'and all below';
+export const below = 'and everything below';
 
 /** Locks that contain every word. */
 export function narrow(locks: DavLock[], text: string): DavLock[] {

@@ -73,7 +73,7 @@ async function worksheets(t, { page, where }) {
     await page.goto(`${where.url}${WORKSHEETS}/mine`);
     await page.getByRole('link', { name: 'Open the worksheet' }).waitFor();
     await page.getByRole('button', { name: 'Destroy' }).click();
-    await page.getByRole('dialog', { name: 'Destroy the worksheet mine?' }).getByRole('button', { name: 'Destroy it' }).click();
+    await page.getByRole('dialog', { name: 'Destroy the worksheet mine?' }).getByRole('button', { name: 'Destroy' }).click();
     await page.getByRole('heading', { level: 1, name: 'Worksheets', exact: true }).waitFor();
     assert.equal(await nodeOf(page, `${WORKSHEETS}/mine`), null);
   });

@@ -16,13 +16,13 @@ export async function connection(t, { page, where, another }) {
   await t.test('a server that is gone is said so on the page, and a commit fails in words', async () => {
     await cut(page);
     await lease.fill('88 s');
-    await said(page).getByText('The server does not answer').waitFor();
+    await said(page).getByText('The server does not respond').waitFor();
     await page.getByRole('button', { name: 'Commit', exact: true }).click();
     await page.getByRole('region', { name: /not committed/ }).getByRole('alert').filter({ hasText: 'does not answer' }).waitFor();
   });
   await t.test('when it is back that goes away, and what was typed is still there', async () => {
     await page.unroute(API);
-    await said(page).getByText('The server does not answer').waitFor({ state: 'detached' });
+    await said(page).getByText('The server does not respond').waitFor({ state: 'detached' });
     assert.equal(await lease.inputValue(), '1 min 28 s');
     await page.getByRole('button', { name: 'Take back the change of Lease' }).click();
   });
@@ -58,7 +58,7 @@ export async function connection(t, { page, where, another }) {
     await page.goto(where.url);
     await page.getByRole('heading', { name: 'Could not see who is signed in' }).waitFor();
     await page.unroute('**/api/v1/session');
-    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });
   await t.test('a password that nobody has seen need not be typed again', async () => {
     const other = await another();

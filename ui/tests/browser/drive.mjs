@@ -27,7 +27,7 @@ const step = (to) => page.evaluate((address) => {
  * is shown is read anew. */
 async function go(to) {
   await step('/nowhere');
-  await page.getByRole('heading', { name: 'There is no page here' }).waitFor();
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor();
   await step(to);
 }
 
@@ -201,12 +201,12 @@ const WAYS = {
     await (await usable(page, 'Rename')).click();
     const form = dialog(/^Rename /);
     await form.getByLabel('New name').fill(to);
-    await closed(form, 'Rename it');
+    await closed(form, 'Rename');
   },
   async destroy({ path }) {
     await node(path);
     await (await usable(page, 'Destroy')).click();
-    await closed(dialog(/^Destroy /), 'Destroy it');
+    await closed(dialog(/^Destroy /), 'Destroy');
   },
   /** Up to its question, or all of it; what it says then. */
   async act({ path, action, invoke }) {
@@ -251,9 +251,9 @@ const WAYS = {
   async import({ text }) {
     await go('/configuration?view=file');
     await page.getByLabel('or its text').fill(text);
-    await button(page, 'See what it changes').click();
-    await page.getByRole('table', { name: 'What the file changes' }).waitFor();
-    await button(page, 'Import it').click();
+    await button(page, 'Preview changes').click();
+    await page.getByRole('table', { name: 'Changes in this file' }).waitFor();
+    await button(page, 'Import').click();
     return page.getByRole('status').filter({ hasText: /^Imported/ }).textContent();
   },
   /** Goes by the search box: types, waits for a hit of this kind and name, presses Enter there. */
@@ -279,7 +279,7 @@ const WAYS = {
     for (const link of links) {
       await go(link);
       await page.getByRole('heading', { level: 1 }).or(page.getByRole('toolbar')).first().waitFor();
-      if ((await page.getByText('There is no page here').count()) > 0) throw new Error(`${link} leads nowhere`);
+      if ((await page.getByText('Page not found').count()) > 0) throw new Error(`${link} leads nowhere`);
     }
     const wide = [];
     for (const [width, colorScheme] of [[390, 'dark'], [390, 'light'], [1280, 'dark'], [1280, 'light']]) {

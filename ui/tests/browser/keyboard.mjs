@@ -43,7 +43,7 @@ export async function keyboard(t, { page, where }) {
   await t.test('a question mark shows the keys, Escape closes them', async () => {
     await page.keyboard.press('?');
     const keys = page.getByRole('dialog', { name: 'Keys' });
-    await keys.getByText('commit what is pending').waitFor();
+    await keys.getByText('commit pending changes').waitFor();
     await page.keyboard.press('Escape');
     await keys.waitFor({ state: 'hidden' });
   });
@@ -84,7 +84,7 @@ async function byKeys(page, where) {
   await page.keyboard.press('Enter');
   await page.getByRole('dialog', { name: 'Destroy the role by-keys?' }).waitFor();
   // The harmless one has the focus.
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Keep it');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Cancel');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Roles', exact: true }).waitFor();

@@ -22,7 +22,7 @@ export async function lab(t, { page, where }) {
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Target', { exact: true }).fill('null:');
     await dialog.getByLabel('Clients', { exact: true }).fill('1');
-    await dialog.getByText('More; each may be left out').click();
+    await dialog.getByText('More options').click();
     await dialog.getByLabel('Step', { exact: true }).fill('1');
     await dialog.getByRole('button', { name: 'Run' }).click();
     await dialog.getByText('it writes nothing').waitFor();

@@ -111,7 +111,7 @@ async function signingIn(t, { page, where }) {
 async function statusPage(t, { page }) {
   await page.getByRole('link', { name: 'Status' }).click();
   await t.test('says first whether it is well', async () => {
-    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });
   await t.test('has the mount command ready to copy', async () => {
     const copy = page.getByRole('button', { name: /Copy the NFSv3 mount command/ }).first();
@@ -133,7 +133,7 @@ async function worksheet(t, { page, where }) {
   const panel = page.getByRole('article', { name: /utilization/i });
   await t.test('a statistic is added from the menu', async () => {
     await page.getByRole('button', { name: 'Add statistic' }).click();
-    await page.getByLabel('Narrow the list of statistics').fill('utilization');
+    await page.getByLabel('Filter statistics').fill('utilization');
     await page.getByRole('button', { name: /CPU.*utilization by CPU mode/ }).click();
     await panel.locator('.row').first().waitFor();
     assert.match(search(page), /w=cpu\.utilization\[mode\]/);
@@ -285,24 +285,24 @@ async function nfsClients(t, { page, where }) {
   const before = await clients.getByRole('row').count();
   const wanted = process.env.EXPECT_CLIENT ?? 'Linux NFSv4.2 anna';
   await t.test('the list is narrowed to a client, by the name that it gives itself', async () => {
-    await page.getByLabel('Narrow the list of clients').fill(wanted);
+    await page.getByLabel('Filter clients').fill(wanted);
     await clients.getByRole('link').nth(1).waitFor({ state: 'detached' });
     await clients.getByRole('link').first().click();
     await waitForSearch(page, /^\?client=nfs4-[0-9a-f]{16}$/);
     await page.getByText(wanted).first().waitFor();
   });
   await t.test('it shows what is open and what is locked', async () => {
-    await page.getByRole('region', { name: 'Held open' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
+    await page.getByRole('region', { name: 'Open files' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
     await page.getByRole('region', { name: 'Locked' }).getByRole('rowheader').first().filter({ hasText: '/export/' }).waitFor();
   });
   await t.test('it is expired only after a question', async () => {
     const question = page.getByRole('dialog', { name: /^Expire / });
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
     await question.getByText('With it goes what it holds').waitFor();
-    await question.getByRole('button', { name: 'Keep it' }).click();
+    await question.getByRole('button', { name: 'Cancel' }).click();
     await question.waitFor({ state: 'hidden' });
     await page.getByRole('button', { name: 'Expire', exact: true }).click();
-    await question.getByRole('button', { name: 'Expire it' }).click();
+    await question.getByRole('button', { name: 'Expire' }).click();
     await page.getByRole('status').filter({ hasText: 'is expired' }).waitFor();
     if (before > 2) await clients.getByRole('row').nth(before - 1).waitFor({ state: 'detached' });
     else await page.getByText('No client holds state').waitFor();
@@ -332,20 +332,20 @@ async function webdavLocks(t, { page, where }) {
   const before = await locks.getByRole('button').count();
   await t.test('the list is narrowed by any word', async () => {
     const file = await locks.getByRole('rowheader').first().getAttribute('title');
-    await page.getByLabel('Narrow the list of locks').fill('no such lock');
+    await page.getByLabel('Filter locks').fill('no such lock');
     await page.getByText('No lock is like that').waitFor();
-    await page.getByLabel('Narrow the list of locks').fill(file);
+    await page.getByLabel('Filter locks').fill(file);
     await locks.getByRole('rowheader').first().filter({ hasText: file }).waitFor();
   });
   await t.test('a lock is released only after a question', async () => {
     const question = page.getByRole('dialog', { name: /^Release/ });
     await locks.getByRole('button', { name: /^Release/ }).first().click();
-    await question.getByRole('button', { name: 'Keep it' }).click();
+    await question.getByRole('button', { name: 'Cancel' }).click();
     await question.waitFor({ state: 'hidden' });
     await locks.getByRole('button', { name: /^Release/ }).first().click();
-    await question.getByRole('button', { name: 'Release it' }).click();
+    await question.getByRole('button', { name: 'Release' }).click();
     await page.getByRole('status').filter({ hasText: 'is released' }).waitFor();
-    await page.getByLabel('Narrow the list of locks').fill('').catch(() => {});
+    await page.getByLabel('Filter locks').fill('').catch(() => {});
     if (before > 1) await locks.getByRole('button').nth(before - 1).waitFor({ state: 'detached' });
     else await page.getByText('No client holds a lock').waitFor();
   });
@@ -357,7 +357,7 @@ async function interruptions(t, { page, where }) {
     await page.goto(`${where.url}/analytics?w=nfs3.ops[client]`);
     await page.locator('article .row').first().waitFor();
     where.mock.interrupt(6);
-    await page.getByText('Interrupted, trying again').waitFor();
+    await page.getByText('Interrupted, reconnecting').waitFor();
     await page.getByText('Live', { exact: false }).first().waitFor();
     await page.getByText('Hatched: no data.').waitFor();
   });
@@ -373,7 +373,7 @@ async function interruptions(t, { page, where }) {
 /** From the first page to who hammers which file, and back. */
 async function hammering(t, { page, where }) {
   await page.goto(where.url);
-  const client = page.getByRole('region', { name: 'On it now' }).getByRole('link', { name: /^[\d.:a-f]+/ }).first();
+  const client = page.getByRole('region', { name: 'Active clients' }).getByRole('link', { name: /^[\d.:a-f]+/ }).first();
   const some = await client.waitFor({ timeout: PATIENCE }).then(() => true, () => false);
   if (!some) {
     assert.ok(!process.env.EXPECT_ACTIVITY, `no client on the status page, though there is load: ${await page.locator('main').textContent()}`);
@@ -400,7 +400,7 @@ async function hammering(t, { page, where }) {
   await t.test('two steps back is the status page', async () => {
     await page.goBack();
     await page.goBack();
-    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
   });
 }
 

@@ -80,7 +80,7 @@ async function settings(t, { page, where }) {
     assert.equal(new URL(page.url()).pathname, NFS);
     await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Status' }).click();
     await question.getByRole('button', { name: 'Discard and leave' }).click();
-    await page.getByRole('heading', { level: 1 }).filter({ hasText: /is well|needs attention/ }).waitFor();
+    await page.getByRole('heading', { level: 1 }).filter({ hasText: /Healthy|Degraded/ }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 77);
   });
   await t.test('a service is disabled after one question that has the facts, and enabled again', async () => {
@@ -90,10 +90,10 @@ async function settings(t, { page, where }) {
     await page.getByRole('button', { name: 'Disable', exact: true }).click();
     const question = page.getByRole('dialog', { name: 'Disable NFS?' });
     await question.getByText(/cut off: \d+ clients? with \d+ connections?/).waitFor();
-    await question.getByRole('button', { name: 'Leave it' }).click();
+    await question.getByRole('button', { name: 'Cancel' }).click();
     assert.equal((await valueOf(page, NFS, 'state')).value, 'online');
     await page.getByRole('button', { name: 'Disable', exact: true }).click();
-    await question.getByRole('button', { name: 'Disable it' }).click();
+    await question.getByRole('button', { name: 'Disable' }).click();
     await condition(/Disabled by .* at .* UTC/).waitFor();
     await page.getByRole('button', { name: 'Enable', exact: true }).click();
     await condition('online').waitFor();
@@ -152,17 +152,17 @@ async function shares(t, { page, where }) {
     await page.getByRole('button', { name: 'Rename' }).click();
     const dialog = page.getByRole('dialog', { name: 'Rename made-here' });
     await dialog.getByLabel('New name').fill('renamed');
-    await dialog.getByRole('button', { name: 'Rename it' }).click();
+    await dialog.getByRole('button', { name: 'Rename' }).click();
     await page.getByRole('heading', { level: 1, name: 'renamed' }).waitFor();
   });
   await t.test('it is destroyed after one question that has the facts', async () => {
     await page.getByRole('button', { name: 'Destroy' }).click();
     const dialog = page.getByRole('dialog', { name: 'Destroy the share renamed?' });
-    await dialog.getByRole('button', { name: 'Keep it' }).click();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
     await dialog.waitFor({ state: 'hidden' });
     await page.getByRole('button', { name: 'Destroy' }).click();
     await dialog.locator('.facts').waitFor();
-    await dialog.getByRole('button', { name: 'Destroy it' }).click();
+    await dialog.getByRole('button', { name: 'Destroy' }).click();
     await page.getByRole('status').filter({ hasText: 'is destroyed' }).waitFor();
     await node(page, where, '/shares', 'Shares');
     await page.getByRole('table').first().waitFor();
@@ -181,7 +181,7 @@ async function versions(t, { page, where }) {
     await row.getByRole('button', { name: 'Restore' }).click();
     const dialog = page.getByRole('dialog', { name: /^Restore revision/ });
     await dialog.getByRole('row', { name: /Lease/ }).waitFor();
-    await dialog.getByRole('button', { name: 'Restore it' }).click();
+    await dialog.getByRole('button', { name: 'Restore' }).click();
     await page.getByRole('status').filter({ hasText: 'is in force again' }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 77);
   });
@@ -193,11 +193,11 @@ async function versions(t, { page, where }) {
     const download = page.waitForEvent('download');
     await page.getByRole('link', { name: /^Download/ }).click();
     assert.match((await download).suggestedFilename(), /\.toml$/);
-    assert.ok(await page.getByRole('button', { name: 'Import it' }).isDisabled());
+    assert.ok(await page.getByRole('button', { name: 'Import' }).isDisabled());
     await page.getByLabel('or its text').fill(toml.replace('lease = 77', 'lease = 99'));
-    await page.getByRole('button', { name: 'See what it changes' }).click();
-    await page.getByRole('table', { name: 'What the file changes' }).getByRole('row', { name: /Lease.*1 min 17 s.*1 min 39 s/ }).waitFor();
-    await page.getByRole('button', { name: 'Import it' }).click();
+    await page.getByRole('button', { name: 'Preview changes' }).click();
+    await page.getByRole('table', { name: 'Changes in this file' }).getByRole('row', { name: /Lease.*1 min 17 s.*1 min 39 s/ }).waitFor();
+    await page.getByRole('button', { name: 'Import' }).click();
     await page.getByRole('status').filter({ hasText: 'Imported' }).waitFor();
     assert.equal((await valueOf(page, NFS, 'lease')).value, 99);
   });
@@ -213,11 +213,11 @@ async function maintenance(t, { page, where }) {
     const log = page.getByRole('log');
     await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
     // A server that has just started may have said nothing.
-    const nothing = log.getByText('Nothing was logged yet.');
+    const nothing = log.getByText('No lines yet.');
     await log.locator('time').first().or(nothing).waitFor();
     if ((await nothing.count()) > 0) return;
-    await page.getByLabel('Narrow the log').fill('no line has this in it');
-    await log.getByText('No line is like that.').waitFor();
+    await page.getByLabel('Filter the log').fill('no line has this in it');
+    await log.getByText('No matching lines.').waitFor();
   });
   await t.test('the audit log knows who changed the lease', async () => {
     await node(page, where, '/maintenance?view=audit', 'Audit');
@@ -254,7 +254,7 @@ async function people(t, { page, where }) {
     await page.getByRole('button', { name: 'Issue' }).click();
     const answer = page.getByRole('dialog', { name: 'Issue: monitor' });
     await answer.getByRole('button', { name: 'Issue' }).click();
-    await answer.getByRole('button', { name: 'Copy the answer' }).click();
+    await answer.getByRole('button', { name: 'Copy the result' }).click();
     const token = await page.evaluate(() => navigator.clipboard.readText());
     assert.ok(token.length > 16 && !token.includes('{'), token);
     await answer.getByRole('button', { name: 'Close' }).click();
@@ -278,7 +278,7 @@ async function withTheMock(t, { page, where }) {
     where.mock.elsewhere([{ set: NFS, property: 'delegations', value: false }]);
     await commit(page).click();
     await pendingBar(page).getByRole('alert').filter({ hasText: 'changed by tomas' }).waitFor();
-    await page.getByRole('button', { name: 'Commit over it' }).click();
+    await page.getByRole('button', { name: 'Commit anyway' }).click();
     await page.getByRole('status').filter({ hasText: 'Committed 1 change' }).waitFor();
     assert.equal((await valueOf(page, NFS, 'delegations')).value, false);
   });
@@ -318,7 +318,7 @@ async function withTheMock(t, { page, where }) {
     await page.getByRole('navigation', { name: 'Places' }).getByRole('link', { name: 'Shares' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Configuration' }).count(), 0);
     await page.goto(`${where.url}/configuration`);
-    await page.getByRole('heading', { name: 'You may not see this page' }).waitFor();
+    await page.getByRole('heading', { name: 'You do not have access to this page' }).waitFor();
     where.mock.role({});
     where.mock.reset();
   });
