@@ -38,7 +38,7 @@ const nfs = context('nfs', 'NFS', 'services', 'The NFS service, versions 3 and 4
 const user = context('', 'User', 'users', 'Somebody who can sign in.', {
   properties: [
     property('full_name', 'Full name', text('line')),
-    property('kind', 'Kind', { type: 'choice', choices: [{ value: 'administrator', meaning: 'may sign in here' }, { value: 'data', meaning: 'only uses shares' }] }, { default: 'data', help: 'What the user is for.' }),
+    property('kind', 'Kind', { type: 'choice', choices: [{ value: 'administrator', meaning: 'may sign in here' }, { value: 'data', meaning: 'only uses shares' }] }, { default: 'data', help: 'Kind of account.' }),
     property('enabled', 'Enabled', { type: 'bool' }, { default: true, help: 'Whether the user can sign in.' }),
     property('roles', 'Roles', { type: 'list', max_length: 16, of: NAME }, { default: [], help: 'What the user may do.', example: 'operator' }),
     property('password', 'Password', text('line'), { role: 'secret', help: 'At least 8 characters. It is kept as a hash.' }),
@@ -105,7 +105,7 @@ export const TREE = context('', 'Appliance', 'status', 'Everything.', {
           properties: [state('version', 'Version', text('line')), state('state_folder', 'State folder', text('path')), state('pid', 'Process', { type: 'integer', min: 1, max: 1e7 }), state('uptime', 'Up for', { type: 'seconds', min: 0, max: 1e9 })],
         }),
         context('logs', 'Log', 'maintenance', 'What the services said.', {
-          children: [context('transfers', 'Transfers', 'maintenance', 'Who took or put which file, and how it ended.', { properties: [property('record', 'Record', { type: 'bool' }, { default: true, help: 'Whether transfers are written down, from now on.' })] })],
+          children: [context('transfers', 'Transfers', 'maintenance', 'Who took or put which file, and how it ended.', { properties: [property('record', 'Record', { type: 'bool' }, { default: true, help: 'Whether to log transfers.' })] })],
         }),
         context('sessions', 'Sessions', 'sessions', 'Who is signed in now.', { items: items('session', session, { origin: 'live' }) }),
       ],

@@ -229,7 +229,7 @@ async function run(page, where, state) {
   await PAGES.lab(page, where);
   const row = page.getByRole('table', { name: 'Runs', exact: true }).getByRole('row').filter({ has: page.getByRole('cell', { name: state, exact: true }) });
   await row.first().getByRole('link', { name: /^r\d+$/ }).click({ timeout: 2000 });
-  await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+  await page.getByRole('table', { name: /^Steps of/ }).waitFor();
 }
 
 /** Every node that the server declares, one item of each kind, and the question that makes another. */

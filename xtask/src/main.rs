@@ -12,9 +12,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tidy [--places] | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
+    "usage: cargo xtask tidy [--places|--vocabulary] | deny | tally LOG[=GOLDEN]… | conformance SUITE RESULTS
   tidy   import table, sizes, headers, forbidden words per room (ARCHITECTURE.md, STYLE.md)
          --places prints the files outside its folders that know each protocol
+         --vocabulary prints the counts of avoided phrases and identifiers
   deny   licences, banned crates and sources against deny.toml, without a network
   tally  adds up the test results in each LOG and compares its SKIP lines with GOLDEN
   conformance
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["tidy"] => tidy::run(root),
         ["tidy", "--places"] => tidy::places(root),
+        ["tidy", "--vocabulary"] => tidy::vocabulary(root),
         ["deny"] => deny::run(root),
         ["conformance", suite, results] => conformance::run(root, suite, results),
         ["tally", logs @ ..] if !logs.is_empty() => tally::run(logs),

@@ -56,7 +56,7 @@ pub static DATASETS: Context = Context::new(
 ])
 .actions(&[Action::new(
     "keep",
-    "Start keeping",
+    "Start recording",
     "Starts recording a statistic at one-second resolution: one with more filters than are always \
      recorded.",
     "Name of the dataset.",
@@ -149,7 +149,7 @@ static WORKSHEET: Context = Context::new(
         Default::Text(""),
         "Title; default: the name.",
     )
-    .example("Who is on it"),
+    .example("Active clients"),
     Property::setting(
         "panels",
         "Panels",

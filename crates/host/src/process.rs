@@ -55,7 +55,7 @@ pub fn switches(text: &str) -> [u64; 2] {
 /// When there is no such process or it may not be seen.
 pub fn read(root: &Root, pid: &str) -> io::Result<Process> {
     let text = root.read(&format!("proc/{pid}/stat"))?;
-    let garbled = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat makes no sense");
+    let garbled = || io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat is not valid");
     let mut process = stat(&text, page_size()).ok_or_else(garbled)?;
     if let Ok(status) = root.read(&format!("proc/{pid}/status")) {
         process.switches = switches(&status);

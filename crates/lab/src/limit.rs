@@ -496,7 +496,7 @@ fn ruled_out(e: &Evidence, limiter: Limiter) -> Vec<String> {
     let link = e.link.as_ref().filter(|l| l.2.is_some_and(|c| l.1 < LINK_FULL * c));
     add(
         Limiter::Network,
-        link.map(|l| format!("network: {} carried {}/s", l.0, base::units::bytes(l.1))),
+        link.map(|l| format!("network: {} transferred {}/s", l.0, base::units::bytes(l.1))),
     );
     let disk = e.disk.as_ref().filter(|d| d.1 < DISK_BUSY);
     add(Limiter::Disk, disk.map(|d| format!("disk: {} busy {}", d.0, percent(d.1))));

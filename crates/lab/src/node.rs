@@ -22,7 +22,7 @@ pub static NODE: Context = Context::new(
     SCOPE,
 )
 .properties(&[
-    Property::state("now", "Under way", LINE, "Current run."),
+    Property::state("now", "Current run", LINE, "Current run."),
     Property::state("waiting", "Waiting", COUNT, "Number of queued runs."),
 ])
 .children(&[&JOBS, &RUNS]);

@@ -68,7 +68,7 @@ gauges! {
     connections = "server.connections", "Connections open now.";
     refused_connections = "server.refused_connections", "Connections closed at accept, ever.";
     slow_peers = "server.slow_peers", "Connections ended because the peer was too slow, ever.";
-    stalls = "server.stalls", "Times a connection was left unread for want of room, ever.";
+    stalls = "server.stalls", "Times a connection was left unread because of a budget, ever.";
     requests = "server.requests", "Requests answered, ever.";
     requests_in_flight = "server.requests_in_flight", "Requests taken and not yet answered.";
     bytes = "server.bytes", "Bytes of requests and replies, ever.";

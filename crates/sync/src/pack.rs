@@ -60,7 +60,7 @@ impl Unpacker {
             return Ok(Cow::Borrowed(came));
         }
         if length > DSYNC_PIECE {
-            return Err(SyncError::Broken("a piece that is longer than any when it is unpacked"));
+            return Err(SyncError::Broken("a block that is too large after decompression"));
         }
         let idle = lock(&self.0).pop();
         let mut decompressor = match idle {
@@ -72,7 +72,7 @@ impl Unpacker {
         lock(&self.0).push(decompressor);
         match bytes {
             Ok(bytes) if bytes.len() == length => Ok(Cow::Owned(bytes)),
-            _ => Err(SyncError::Broken("a piece that is not what it says when it is unpacked")),
+            _ => Err(SyncError::Broken("a block whose size does not match after decompression")),
         }
     }
 }

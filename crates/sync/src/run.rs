@@ -237,7 +237,7 @@ fn answered(
         Message::Refused(Refused { why }) => {
             Err(SyncError::Refused(String::from_utf8_lossy(&why.0).into_owned()))
         }
-        _ => Err(SyncError::Broken("something else than whether it is ready")),
+        _ => Err(SyncError::Broken("an unexpected message instead of ready")),
     }
 }
 
@@ -264,7 +264,7 @@ pub fn answer_with<T: Tree>(
     greet(&mut link.read)?;
     let Some(body) = read_frame(&mut link.read)? else { return Err(SyncError::Gone.into()) };
     let Message::Start(start) = frame::message(&body).map_err(SyncError::from)? else {
-        return Err(SyncError::Broken("something else than what is to be done").into());
+        return Err(SyncError::Broken("an unexpected message instead of the job").into());
     };
     let Start { role, place, options, streams } = start;
     let rules = Rules::new(&options.rules.0);

@@ -257,7 +257,7 @@ impl<T: Tree> Heard<'_, T> {
                     let why = String::from_utf8_lossy(&refused.why.0).into_owned();
                     return Err(SyncError::Refused(why));
                 }
-                _ => return Err(SyncError::Broken("what only a source sends")),
+                _ => return Err(SyncError::Broken("a message that only a source sends")),
             }
         }
         Err(SyncError::Gone)
@@ -281,7 +281,7 @@ impl<T: Tree> Heard<'_, T> {
             return Err(SyncError::Broken("blocks of an impossible size"));
         }
         if need.wish != Wish::SEND && need.hash.is_none() {
-            return Err(SyncError::Broken("a question without the hash that it is about"));
+            return Err(SyncError::Broken("a request without its hash"));
         }
         let asks = need.wish != Wish::SEND && self.shared.rules.carries_way(&need.path.0);
         let index = self.shared.tree.index().filter(|_| asks);
@@ -295,14 +295,14 @@ impl<T: Tree> Heard<'_, T> {
             asked.needs <= DSYNC_NEEDS_MAX && asked.sums <= DSYNC_BLOCKS_MAX
         };
         if !fits {
-            return Err(SyncError::Broken("more questions than may be open"));
+            return Err(SyncError::Broken("too many outstanding requests"));
         }
         let id = job.need.id;
         let is_new = if job.comes().is_some() {
             let (is_new, ended) =
                 self.shared.coming.look(|coming| (coming.expect(id, wanted), coming.ended()));
             if ended > DSYNC_NEEDS_MAX {
-                return Err(SyncError::Broken("more questions than may be open"));
+                return Err(SyncError::Broken("too many outstanding requests"));
             }
             self.jobs.push(job);
             is_new
@@ -312,11 +312,11 @@ impl<T: Tree> Heard<'_, T> {
         } else {
             self.waits.insert(id, job).is_none()
         };
-        if is_new { Ok(()) } else { Err(SyncError::Broken("two questions of one number")) }
+        if is_new { Ok(()) } else { Err(SyncError::Broken("duplicate request number")) }
     }
 
     fn sums(&mut self, sums: Sums) -> Result<(), SyncError> {
-        let unknown = SyncError::Broken("sums that nobody waits for");
+        let unknown = SyncError::Broken("unexpected checksums");
         let Some(job) = self.waits.get_mut(&sums.id) else {
             let Sums { id, sums } = sums;
             return self.shared.coming.change(|all| all.add(id, sums.0)).unwrap_or(Err(unknown));
@@ -324,7 +324,7 @@ impl<T: Tree> Heard<'_, T> {
         job.sums.extend(sums.sums.0);
         let (have, wanted) = (job.sums.len(), job.sums_wanted());
         if have > wanted {
-            return Err(SyncError::Broken("more sums than were announced"));
+            return Err(SyncError::Broken("more checksums than announced"));
         }
         if have == wanted
             && let Some(job) = self.waits.remove(&sums.id)

@@ -132,7 +132,7 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("out of order", vec![top(), entries(&[(b"a", dir), (b"a", dir)])]),
         ("out of order", vec![top(), entries(&[(b"b", dir)]), entries(&[(b"a", dir)])]),
         ("unknown kind", vec![top(), entries(&[(b"a", Kind(77))])]),
-        ("a time that is none", vec![top(), with(|m| m.mtime.nanoseconds = 1_000_000_000)]),
+        ("an invalid time", vec![top(), with(|m| m.mtime.nanoseconds = 1_000_000_000)]),
         ("to nothing", vec![top(), entries(&[(b"a", Kind::SYMLINK)])]),
         ("out of turn", vec![top(), entries(&[(b"a", dir)]), end(), directory(b"b")]),
         ("no directory", vec![top(), end(), directory(b"a"), end()]),
@@ -151,7 +151,7 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("what is no file", vec![top(), whole(7, dir, 1, b"x")]),
         ("of another size", vec![top(), whole(7, file, 10, b"x")]),
         ("of another size", vec![top(), whole(7, file, 0, b"x")]),
-        ("data of no file", vec![top(), piece(7, 0, b"x")]),
+        ("data for an unknown file", vec![top(), piece(7, 0, b"x")]),
         (
             "kept of no file",
             vec![top(), Message::Kept(Kept { id: 7, hole: 0, offset: 0, length: 1 })],

@@ -274,7 +274,7 @@ fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
     let lies: [Lie<'_>; 8] = [
         ("a file unasked", &|id| vec![whole(id)]),
         ("a file unasked", &|id| vec![whole(id + 1)]),
-        ("data of no file", &|id| vec![data(id + 1, 0, b"x")]),
+        ("data for an unknown file", &|id| vec![data(id + 1, 0, b"x")]),
         ("beside its file", &|id| vec![data(id, 9, b"xx")]),
         ("beside its file", &|id| vec![data(id, u64::MAX, b"xx")]),
         ("lies on another", &|id| vec![data(id, 4, b"xx"), data(id, 2, b"xxx")]),
@@ -324,7 +324,7 @@ fn a_piece_does_not_wait_for_a_file_that_ends_without_a_begin() {
         write_now(&mut stream, &Message::Data(data)).expect("said");
         write_now(&mut link.write, &ends(id)).expect("said");
         let why = done.join().expect("no panic").expect_err("refused");
-        assert!(why.to_string().contains("data of no file"), "{why}");
+        assert!(why.to_string().contains("data for an unknown file"), "{why}");
     }
 }
 

@@ -72,7 +72,7 @@ pub enum ShareError {
     #[error("the number of share {0} in statistics is not its own")]
     Number(String),
     /// The file system was opened with another tag than the name's.
-    #[error("the handles of share {0} do not carry its tag")]
+    #[error("the handles of share {0} do not have its tag")]
     WrongTag(String),
 }
 

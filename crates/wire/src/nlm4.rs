@@ -178,7 +178,7 @@ impl Encode for TestReply<'_> {
         self.stat().encode(w);
         match self {
             Self::Denied(holder) => holder.encode(w),
-            Self::Other(stat) => debug_assert!(*stat != Nlm4Stat::DENIED, "by whom"),
+            Self::Other(stat) => debug_assert!(*stat != Nlm4Stat::DENIED, "by host"),
         }
     }
 }

@@ -29,15 +29,15 @@ export async function lab(t, { page, where }) {
     await dialog.getByRole('button', { name: 'Close' }).click();
     await runs.getByRole('row').filter({ hasText: 'iops-4k' }).getByText('done', { exact: true }).first().waitFor({ timeout: RUN });
     await runs.getByRole('link', { name: /^r\d+$/ }).first().click();
-    await page.getByRole('table', { name: /^Staircase/ }).waitFor();
+    await page.getByRole('table', { name: /^Steps of/ }).waitFor();
     assert.ok(await page.getByRole('button', { name: 'Destroy' }).isEnabled());
     const abort = page.getByRole('button', { name: 'Abort' });
     assert.ok(await abort.isDisabled());
-    assert.match(await abort.getAttribute('title'), /it has ended/);
+    assert.match(await abort.getAttribute('title'), /has ended/);
   });
   await t.test('its report draws itself, and is in an origin of its own', async () => {
     const [report] = await Promise.all([page.context().waitForEvent('page'), page.getByRole('link', { name: 'Report' }).click()]);
-    await report.getByRole('heading', { name: 'Staircase' }).waitFor();
+    await report.getByRole('heading', { name: 'Step test' }).waitFor();
     assert.equal(await report.evaluate(() => self.origin), 'null');
     await report.close();
   });

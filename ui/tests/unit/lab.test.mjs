@@ -11,7 +11,7 @@ test('a run is aborted while it lasts, and destroyed afterwards', () => {
   }
   for (const state of ['done', 'failed', 'aborted']) {
     assert.ok(isOver({ state }));
-    assert.match(notNow(state, 'abort'), new RegExp(`it has ended \\(${state}\\)`));
+    assert.match(notNow(state, 'abort'), new RegExp(`the run has ended \\(${state}\\)`));
     assert.equal(notNow(state, 'destroy'), null);
   }
 });
@@ -28,6 +28,6 @@ test('of two jobs the names are told, not what describes them', () => {
 });
 
 test('runs of one job are measured against each other, others are not', () => {
-  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, significant: true }), /1\.50 times the older one; that is beyond/);
+  assert.match(verdict({ differences: [['step_max_ms', '1', '2']], ratio: 1.5, significant: true }), /1\.50 times the older one; the difference is significant/);
   assert.match(verdict({ differences: [['name', '"a"', '"b"']], ratio: 1.5, significant: true }), /different jobs/);
 });

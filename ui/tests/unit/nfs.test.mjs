@@ -39,7 +39,7 @@ test('bytes of a lock have both ends', () => {
 
 test('other words', () => {
   assert.equal(accessOf({ kind: 'open', access: 'both' }), 'read, write');
-  assert.equal(accessOf({ kind: 'recall', access: 'read' }), 'read: delegation, asked back');
+  assert.equal(accessOf({ kind: 'recall', access: 'read' }), 'read: delegation, recalled');
   assert.equal(silence(0.4), 'now');
   assert.equal(silence(75), '1 min 15 s');
   assert.equal(silence(null), '–');

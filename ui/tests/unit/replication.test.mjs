@@ -9,9 +9,9 @@ test('what the state does not offer says why', () => {
   const says = (state, action) => notNow(node({ state }), action);
   assert.equal(says('idle', 'start'), null);
   assert.equal(says('waiting', 'start'), null);
-  assert.match(says('running', 'start'), /under way/);
+  assert.match(says('running', 'start'), /in progress/);
   assert.equal(says('running', 'stop'), null);
-  assert.match(says('stopping', 'stop'), /being ended/);
+  assert.match(says('stopping', 'stop'), /being stopped/);
   assert.match(says('idle', 'stop'), /^No run/);
 });
 
@@ -24,7 +24,7 @@ test('a part is told once it is known how much there is', () => {
 
 test('a result says what was wrong with it', () => {
   assert.equal(why({ failures: 0 }), '');
-  assert.equal(why({ reason: 'nas cannot be reached', failures: 2, skipped: 1 }), 'nas cannot be reached, 2 failed, 1 due meanwhile, skipped');
+  assert.equal(why({ reason: 'nas cannot be reached', failures: 2, skipped: 1 }), 'nas cannot be reached, 2 failed, 1 scheduled runs skipped');
 });
 
 test('actions are below their list', () => {

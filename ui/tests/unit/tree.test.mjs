@@ -27,18 +27,18 @@ test('what was typed is read with its unit', () => {
 test('what cannot be read, or is out of range, is one sentence', () => {
   assert.match(read(BYTES, '64 parsecs').wrong, /such as 64 MiB/);
   assert.match(read(BYTES, '0.3 B').wrong, /number of bytes/);
-  assert.match(read(BYTES, '2G').wrong, /2 GiB is too large; 1 GiB is the most/);
-  assert.match(read(SECONDS, '5 s').wrong, /5 s is too small; 10 s is the least/);
+  assert.match(read(BYTES, '2G').wrong, /2 GiB is too large; the maximum is 1 GiB/);
+  assert.match(read(SECONDS, '5 s').wrong, /5 s is too small; the minimum is 10 s/);
   assert.match(read(SECONDS, '5 s later').wrong, /such as 90 s/);
   assert.match(read({ type: 'integer' }, '3.5').wrong, /whole number/);
   assert.match(read({ type: 'integer' }, '').wrong, /whole number/);
-  assert.match(read({ type: 'text', max_length: 3 }, 'äö').wrong, /4 bytes; 3/);
+  assert.match(read({ type: 'text', max_length: 3 }, 'äö').wrong, /4 bytes; the maximum is 3/);
 });
 
 test('lists are checked as a whole', () => {
   assert.equal(wrongWith(LIST, ['a', 'b']), null);
-  assert.match(wrongWith(LIST, ['a', 'b', 'c']), /3 entries; 2/);
-  assert.match(wrongWith(LIST, ['a', 'a']), /a is in it twice/);
+  assert.match(wrongWith(LIST, ['a', 'b', 'c']), /3 entries; the maximum is 2/);
+  assert.match(wrongWith(LIST, ['a', 'a']), /a appears twice/);
   assert.match(wrongWith(LIST, ['a', '']), /empty/);
   assert.match(wrongWith(LIST, ['abcde']), /5 bytes/);
 });
@@ -123,7 +123,7 @@ test('where a value comes from, and why it cannot be changed', () => {
   assert.equal(fixedBy(node, now({}), declared), null);
   assert.match(fixedBy(node, now({ source: 'command line' }), declared), /command line/);
   assert.equal(fixedBy({ may: { change: false, why: 'No.' } }, now({}), declared), 'No.');
-  assert.match(fixedBy(node, now({}), { role: 'at-create' }), /stays/);
+  assert.match(fixedBy(node, now({}), { role: 'at-create' }), /at creation/);
 });
 
 test('the search finds pages and properties of the places that may be seen', () => {

@@ -8,6 +8,7 @@ mod imports;
 mod protocols;
 mod scan;
 mod sizes;
+mod vocabulary;
 mod words;
 
 use std::fs;
@@ -83,6 +84,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         findings.extend(words::check(source));
     }
     findings.extend(protocols::check(&sources));
+    findings.extend(vocabulary::check(&sources));
     let list = fs::read_to_string(root.join("xtask/tidy-exceptions.toml")).unwrap_or_default();
     findings = exceptions::apply(&list, findings)?;
     findings.sort();
@@ -103,6 +105,17 @@ pub fn places(root: &Path) -> Result<(), String> {
     let mut sources = Vec::new();
     collect(root, root, &mut sources)?;
     print!("{}", protocols::list(&protocols::places(&sources)));
+    Ok(())
+}
+
+/// Prints the counts of phrases and identifiers that are to go.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn vocabulary(root: &Path) -> Result<(), String> {
+    let mut sources = Vec::new();
+    collect(root, root, &mut sources)?;
+    print!("{}", vocabulary::list(&vocabulary::counts(&sources)));
     Ok(())
 }
 

@@ -31,6 +31,33 @@ pub fn blank(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// The string literals of `text` with their lines; escapes stay, continued lines are joined.
+pub fn literals(text: &str) -> Vec<(usize, String)> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let string = match bytes[at] {
+            b'"' => Some(string_end(bytes, at)),
+            b'r' if !after_word(bytes, at) => raw_end(bytes, at),
+            _ => None,
+        };
+        let end = match bytes[at] {
+            b'/' if bytes.get(at + 1) == Some(&b'/') => line_end(bytes, at),
+            b'/' if bytes.get(at + 1) == Some(&b'*') => comment_end(bytes, at),
+            b'\'' => char_end(bytes, at),
+            _ => string.unwrap_or(at + 1),
+        };
+        if string.is_some() {
+            let line = 1 + bytes[..at].iter().filter(|b| **b == b'\n').count();
+            let literal = String::from_utf8_lossy(&bytes[at..end.min(bytes.len())]);
+            let literal = literal.trim_start_matches('r').trim_matches(['"', '#']);
+            found.push((line, literal.replace("\\\n", " ")));
+        }
+        at = end;
+    }
+    found
+}
+
 fn after_word(bytes: &[u8], at: usize) -> bool {
     at > 0 && is_word(bytes[at - 1])
 }

@@ -207,3 +207,47 @@ fn a_protocol_that_many_know_and_a_list_that_is_not_true_are_found() {
     assert!(what[0].contains("11 files know gopher; 10 may"), "{what:?}");
     assert!(what[1].contains("the list is not what"), "{what:?}");
 }
+
+/// What the rule of phrases finds in a file: lines and phrases.
+fn phrases(path: &str, text: &str) -> Vec<(usize, String)> {
+    let source = Source::new(path, text.to_owned());
+    let found = vocabulary::check(&[source]).into_iter().filter(|one| one.rule == "phrase");
+    found.map(|one| (one.line, one.what.split('"').nth(1).unwrap_or("").to_owned())).collect()
+}
+
+#[test]
+fn phrases_that_the_glossary_avoids_are_found_in_texts_for_users() {
+    let told = |line| vec![(line, "told".to_owned())];
+    let message =
+        "//! Told.\nfn f() {\n    let told = \"told\"; g(\"it is \\\n        told so\");\n}\n";
+    assert_eq!(phrases("crates/a/src/f.rs", message), told(3));
+    assert_eq!(phrases("crates/a/src/f.rs", "fn f() { g(\"an error: {told}, untold\"); }"), []);
+    assert_eq!(phrases("crates/a/src/f/tests.rs", message), []);
+    assert_eq!(phrases("README.md", "one\nYou are told.\n"), told(2));
+    assert_eq!(phrases("docs/decisions/one.md", "You are told.\n"), []);
+    assert_eq!(phrases("schema/a.toml", "# told so\nsentence = \"what is told\"\n"), told(2));
+    let page = "<!-- what is\n  told -->\n<p>It is told.</p>\n<script>const told = 1;</script>\n\
+                <p title='As told before'>{told}</p>\n<style>\n  told b {}\n</style>\n";
+    let found = phrases("ui/src/Page.svelte", page);
+    assert_eq!(found, [told(3), told(5)].concat());
+}
+
+#[test]
+fn counts_of_the_vocabulary_may_only_fall() {
+    let source = |path: &str, text: &str| Source::new(path, text.to_owned());
+    let mut sources = vec![
+        source("docs/decisions/one.md", "It is told.\nAnd again told, on its way.\n"),
+        source("crates/a/src/f.rs", "struct Told; // Told\nfn f(_: Told, _: Untold) {}\n"),
+    ];
+    let counts = vocabulary::counts(&sources);
+    assert_eq!((counts["docs/decisions/"], counts["Told"]), (3, 2));
+    sources.push(source("xtask/vocabulary.txt", &vocabulary::list(&counts)));
+    assert_eq!(vocabulary::check(&sources), []);
+    sources[1] = source("crates/a/src/f.rs", "struct Told;\nfn f(_: Told, _: Way) {}\n");
+    let what: Vec<String> = vocabulary::check(&sources).into_iter().map(|f| f.what).collect();
+    assert!(what[0].contains("Way: 1, at most 0"), "{what:?}");
+    assert!(what[1].contains("the list is not what"), "{what:?}");
+    sources[1] = source("crates/a/src/f.rs", "struct Told;\n");
+    let what: Vec<String> = vocabulary::check(&sources).into_iter().map(|f| f.what).collect();
+    assert!(what.len() == 1 && what[0].contains("the list is not what"), "{what:?}");
+}

@@ -243,7 +243,7 @@ static PROPERTIES: [Property; 28] = [
     .example("udp://10.0.0.5:514"),
     Property::setting(
         "keep",
-        "Start keeping",
+        "Start recording",
         LINE_KIND,
         Default::Text(""),
         "Statistic to record at one-second resolution when the alert fires: one with more filters \

@@ -65,7 +65,7 @@ impl Shape {
             Self::Line => "one line of text",
             Self::Lines => "text",
             Self::Name => {
-                "a name: letters, digits, '.', '_' and '-', starting with a letter or digit"
+                "a name (letters, digits, '.', '_' and '-', starting with a letter or digit)"
             }
             Self::Host => "a host name or address",
             Self::Address => "an IP address, for example 10.0.0.7 or fd00::7",

@@ -122,8 +122,9 @@ impl Wire {
             return Err(self.broken("change to TLS", source));
         }
         let config = tls(trusted)?;
-        let name = ServerName::try_from(self.host.clone())
-            .map_err(|_| DeliveryError::Ours(format!("{} is no name for TLS", self.host)))?;
+        let name = ServerName::try_from(self.host.clone()).map_err(|_| {
+            DeliveryError::Ours(format!("{} is not a valid TLS server name", self.host))
+        })?;
         let connection = ClientConnection::new(config, name)
             .map_err(|e| DeliveryError::Ours(format!("TLS: {e}")))?;
         self.way = match self.way.take() {

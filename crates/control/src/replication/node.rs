@@ -24,8 +24,8 @@ const BYTES: Kind = Kind::Bytes { min: 0, max: i64::MAX as u64 };
 pub static REPLICATION: Context = Context::new(
     "replication",
     "Replication",
-    "Keeps a share, or a directory of one, the same as a directory of another machine: runs of \
-     dsync that somebody starts, or a schedule.",
+    "Copies a share, or a directory of a share, to or from another machine with dsync, on demand \
+     or on a schedule.",
     SCOPE,
 )
 .properties(&[
@@ -33,9 +33,9 @@ pub static REPLICATION: Context = Context::new(
         "running",
         "Running",
         Kind::List { of: &LINE, max: REPLICATION_RUNS_MAX },
-        "Runs that are under way, each with how far it is.",
+        "Current runs with their progress.",
     ),
-    Property::state("problem", "Problem", TEXT, "Why results cannot be written down now."),
+    Property::state("problem", "Problem", TEXT, "Why results cannot be recorded."),
 ])
 .items(&Items::configured("action", "actions", &NAME, REPLICATION_ACTIONS_MAX, &ACTION))
 .statistics(&["dsync.ops[op]", "dsync.bytes[op]"]);
@@ -43,23 +43,18 @@ pub static REPLICATION: Context = Context::new(
 static ACTION: Context = Context::new(
     "action",
     "Action",
-    "From where to where, what is carried, and when. One run at once; what a run that broke off \
-     has carried is not carried again.",
+    "Source, destination, options and schedule. One run at a time; an interrupted run is resumed \
+     by the next one.",
     SCOPE,
 )
 .properties(&PROPERTIES)
 .actions(&[
-    Action::new("start", "Start", "Starts a run now.", "That it has begun."),
-    Action::new(
-        "stop",
-        "Stop",
-        "Ends the run that is under way; the next one goes on from where it was.",
-        "Nothing.",
-    ),
+    Action::new("start", "Start", "Starts a run now.", "Confirmation."),
+    Action::new("stop", "Stop", "Stops the current run; the next run resumes it.", "Nothing."),
     Action::new(
         "runs",
         "Results",
-        "Shows what came of the newest runs, the newest first.",
+        "Shows the results of recent runs, newest first.",
         "The results.",
     )
     .reading()
@@ -68,7 +63,7 @@ static ACTION: Context = Context::new(
         "Limit",
         Kind::Integer { min: 1, max: REPLICATION_HISTORY_MAX as i64 },
         Default::Integer(REPLICATION_SHOWN as i64),
-        "At most so many.",
+        "Maximum number of entries.",
     )]),
 ]);
 
@@ -77,10 +72,10 @@ static PROPERTIES: [Property; 38] = [
         "state",
         "State",
         Kind::Choice(&[
-            ("idle", "no run is under way"),
-            ("running", "a run is under way"),
-            ("stopping", "a run is being ended"),
-            ("waiting", "a run is due, and as many as may be are under way"),
+            ("idle", "no run in progress"),
+            ("running", "a run is in progress"),
+            ("stopping", "the run is being stopped"),
+            ("waiting", "a run is due and waits for a free slot"),
         ]),
         "State of the action.",
     ),

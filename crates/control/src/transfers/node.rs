@@ -102,6 +102,6 @@ pub static TRANSFERS: Context = Context::new(
         "Limit",
         Kind::Integer { min: 1, max: base::limits::TRANSFER_LOG_ROWS_MAX as i64 },
         Default::Integer(TRANSFER_LOG_SHOWN as i64),
-        "At most so many.",
+        "Maximum number of entries.",
     ),
 ])]);

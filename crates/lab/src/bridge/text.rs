@@ -68,7 +68,7 @@ pub fn ready(status: &Status) -> String {
 
 fn directions(status: &Status) -> String {
     let rtt_ns = status.set.rtt_ns();
-    let sealed = if status.encrypted { ", sealed with AES-256-GCM" } else { "" };
+    let sealed = if status.encrypted { ", encrypted with AES-256-GCM" } else { "" };
     let (forth, back) = (shape(&status.set.forth, rtt_ns), shape(&status.set.back, rtt_ns));
     if forth == back {
         return format!("  each way: {forth}{sealed}\n");
@@ -90,7 +90,7 @@ pub fn status(status: &Status) -> String {
 
 fn counts(of: &Snapshot) -> String {
     let mut parts = vec![format!(
-        "{} packets in ({}), {} out ({}), {} under way",
+        "{} packets in ({}), {} out ({}), {} in flight",
         of.packets_in,
         units::bytes(of.bytes_in as f64),
         of.packets_out,

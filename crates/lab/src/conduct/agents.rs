@@ -49,7 +49,7 @@ pub enum AgentsError {
 pub struct Event {
     /// Number of the agent.
     pub agent: u32,
-    /// Conductor's monotonic clock, ns.
+    /// Controller's monotonic clock, ns.
     pub at_ns: u64,
     /// The message; `None` when the connection ended.
     pub message: Option<FromAgent>,
@@ -208,7 +208,7 @@ impl Agents {
             let silent = now.saturating_sub(agent.heard_ns);
             if silent > limit.as_nanos() as u64 {
                 let for_ = base::units::time_ns(silent as f64);
-                agent.lost = Some(format!("paused or cut off: silent for {for_}"));
+                agent.lost = Some(format!("paused or disconnected: silent for {for_}"));
                 agent.lost_ns = now;
                 // When it wakes up it must not go on with load that nobody counts.
                 let _ = agent.stream.shutdown(std::net::Shutdown::Both);

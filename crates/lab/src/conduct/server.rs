@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Cumulative counters of the server at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerSample {
-    /// Conductor's monotonic clock, ns.
+    /// Controller's monotonic clock, ns.
     pub at_ns: u64,
     /// The process, if there is one.
     pub process: Option<ProcessCpu>,

@@ -159,7 +159,7 @@ function evidence(r, e) {
   if (e.link) add("network device " + e.link[0], bytes(e.link[1]) + "/s", e.link[2] ? `can ${bytes(e.link[2])}/s` : "its rate is not known");
   if (e.queued_to_send) add("waiting to be sent, per connection", bytes(e.queued_to_send[0]), `at the server; at a client ${bytes(e.queued_to_send[1])}`);
   if (e.queued_to_read) add("waiting to be read, per connection", bytes(e.queued_to_read[0]), `at the server; at a client ${bytes(e.queued_to_read[1])}`);
-  add("TCP segments sent again", percent(e.retransmitted), "");
+  add("TCP retransmissions", percent(e.retransmitted), "");
   if (e.disk) add("disk " + e.disk[0], percent(e.disk[1]) + " busy", `${digits(e.disk[2])} ms per write or flush`);
   if (e.server_latency_ns) add("latency that the server saw", time(e.server_latency_ns), `of ${time(e.point.latency_ns)} that the clients saw`);
   table($("evidence"), ["", "#measured", ""], rows);
@@ -178,9 +178,9 @@ function run(r) {
   } else $("value").textContent = "no result";
   if (r.limit) {
     const sure = ` (${(r.limit.confidence * 100).toFixed(0)} % sure)`;
-    $("limiter").textContent = r.limit.limiter === "unknown" ? "What limits it is not known" : (r.limit.limiter === "not-reached" ? "" : "Limited by: ") + TITLES[r.limit.limiter] + sure;
+    $("limiter").textContent = r.limit.limiter === "unknown" ? "Limiter unknown" : (r.limit.limiter === "not-reached" ? "" : "Limited by: ") + TITLES[r.limit.limiter] + sure;
     $("why").append(...r.limit.why.map((s) => el("li", {}, s)));
-    $("ruled").textContent = r.limit.ruled_out.length ? "Not it: " + r.limit.ruled_out.join("; ") + "." : "";
+    $("ruled").textContent = r.limit.ruled_out.length ? "Excluded: " + r.limit.ruled_out.join("; ") + "." : "";
   }
   for (const s of [r.failed && "Failed: " + r.failed, ...r.degraded.map((d) => "Degraded: " + d)].filter(Boolean)) $("notes").append(el("p", { class: "note" }, s));
   if (!best) return;

@@ -15,7 +15,7 @@ function wanted(s, p) {
 function carried(s, points) {
   const f = frame(380, { wide: true, left: 92, right: 16, top: 12, bottom: 64, label: "Throughput by window and distance, measured and predicted" });
   const window = (p) => wanted(s, p), known = points.filter((p) => p.figures);
-  if (!known.length) return el("p", { class: "soft" }, "No point of this kind has a figure.");
+  if (!known.length) return el("p", { class: "soft" }, "No valid points.");
   const all = known.flatMap((p) => [p.figures.bytes_s.median, p.figures.predicted]), base = (v) => 2 ** Math.floor(Math.log2(v));
   const lo = base(Math.min(...all)), hi = 2 * base(Math.max(...all)), left = Math.min(...points.map(window)) / 1.5, right = Math.max(...points.map(window)) * 1.5;
   const x = (v) => f.left + f.w * Math.log(v / left) / Math.log(right / left), y = (v) => f.top + f.h * (1 - Math.log(v / lo) / Math.log(hi / lo));
@@ -42,16 +42,16 @@ function sweep(s) {
   $("title").textContent = s.plan.title;
   $("subtitle").textContent = `${count(s.plan.rate)}bit/s, ${many(s.points.length, "point")}, each ${s.plan.repeats === 1 ? "once" : s.plan.repeats + " times"} · ${when(s.started)}, ${digits(s.ended - s.started)} s`;
   $("notes").append(...s.degraded.map((what) => el("p", { class: "note" }, "Degraded: " + what)));
-  const kind = (p) => `${many(p.at.instances, "connection")}, ${p.at.congestion}${p.at.encrypt ? ", sealed with AES-256-GCM" : ""}`;
+  const kind = (p) => `${many(p.at.instances, "connection")}, ${p.at.congestion}${p.at.encrypt ? ", encrypted with AES-256-GCM" : ""}`;
   for (const name of new Set(s.points.map(kind))) {
     const points = s.points.filter((p) => kind(p) === name);
-    $("charts").append(el("h2", {}, name), el("figure", {}, el("figcaption", {}, "Points: the median that was measured. Dashed: what the model says."), carried(s, points)));
+    $("charts").append(el("h2", {}, name), el("figure", {}, el("figcaption", {}, "Points: measured median. Dashed: model."), carried(s, points)));
   }
   const seconds = (v) => time(v * 1e9), share = (t, us) => t ? percent(us / Math.max(t.elapsed_us, 1)) : null;
   const source = s.plan.figure ? ["#at the source"] : [];
   table($("points"), ["#distance", "#round trip", "#window", "connections", "#median", ...source, "#model", "#off", "limited by", "#window closed", "#buffer full", "#sent again", "#spoiled"], s.points.map((p) => {
     const g = p.figures, t = p.samples[p.samples.length - 1]?.tcp, off = g && Math.abs(g.off_percent) > 10;
-    const head = [`${digits(p.at.rtt_ms)} ms`, g ? seconds(g.rtt_s) : null, bytes(p.at.window), `${p.at.instances}, ${p.at.congestion}${p.at.encrypt ? ", sealed" : ""}`];
+    const head = [`${digits(p.at.rtt_ms)} ms`, g ? seconds(g.rtt_s) : null, bytes(p.at.window), `${p.at.instances}, ${p.at.congestion}${p.at.encrypt ? ", encrypted" : ""}`];
     if (!g) return { cells: [...head, { node: p.failed ? "given up" : "spoiled", cls: "bad" }, ...source.map(() => null), null, null, null, null, null, null, p.spoiled.length] };
     return { cells: [...head, rate(g.bytes_s.median), ...source.map(() => `${digits(g.source_bytes_s / 1e6)} MB/s`), rate(g.predicted), { node: `${g.off_percent > 0 ? "+" : ""}${g.off_percent.toFixed(1)} %`, cls: off ? "bad" : "" },
       { node: LIMITERS[g.limiter], cls: "wide" }, share(t, t?.rwnd_limited_us), share(t, t?.sndbuf_limited_us), t ? t.retransmits : null, p.spoiled.length] };

@@ -61,7 +61,7 @@ impl Carrier {
     /// Its name for people.
     pub fn title(self) -> &'static str {
         match self {
-            Self::StopAndWait => "stop and wait",
+            Self::StopAndWait => "stop-and-wait",
             Self::Stream => "TCP stream",
             Self::NfsRead => "NFSv3 reads",
             Self::NfsWrite => "NFSv3 writes",

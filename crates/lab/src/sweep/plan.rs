@@ -81,7 +81,7 @@ impl Plan {
         let scale = payload_rate(rate) / model::SOURCE_RATE;
         let scaled = |bytes: &u64| (*bytes as f64 * scale).round() as u64;
         Some(Self {
-            title: format!("Figure {figure}: stop and wait, {instances} at once"),
+            title: format!("Figure {figure}: stop-and-wait, {instances} in parallel"),
             carrier: Carrier::StopAndWait,
             rtt_ms: SOURCE_RTTS_MS.to_vec(),
             windows: SOURCE_BUFFERS.iter().map(scaled).collect(),

@@ -138,7 +138,7 @@ impl Point {
 impl At {
     /// Its name for people.
     pub fn name(&self) -> String {
-        let sealed = if self.encrypt { ", sealed" } else { "" };
+        let sealed = if self.encrypt { ", encrypted" } else { "" };
         let Self { rtt_ms, window, instances, congestion, .. } = self;
         let window = base::units::bytes(*window as f64);
         format!("{rtt_ms} ms, {window} × {instances}, {congestion}{sealed}")

@@ -373,8 +373,9 @@ fn conclude(result: &mut Comparison) {
     let unsure = |line: &Line| line.ways.iter().any(|f| !f.bytes_s.is_sure());
     if result.failed.is_none() && result.lines.iter().any(unsure) {
         let rounds = result.plan.rounds;
-        result
-            .degraded
-            .push(format!("{rounds} rounds are too few for an interval of 95 %; 6 are the least"));
+        result.degraded.push(format!(
+            "{rounds} rounds are too few for a 95 % interval; at least 6 are \
+                needed"
+        ));
     }
 }

@@ -162,7 +162,7 @@ impl<T: Tree> Writing<T> {
     pub fn cover(&mut self, hole: u64, offset: u64, length: u64) -> Result<(), Failed> {
         let (start, end) = self.within(hole, offset, length)?;
         if !self.covered.add(start, end) {
-            return broken("a piece that lies on another");
+            return broken("overlapping blocks");
         }
         if self.covered.count() > DSYNC_GAPS_MAX {
             return broken("a file with more gaps than streams can leave");
@@ -186,15 +186,15 @@ impl<T: Tree> Writing<T> {
     pub fn within(&self, hole: u64, offset: u64, length: u64) -> Result<(u64, u64), Failed> {
         let (start, end) = (offset.checked_sub(hole), offset.checked_add(length));
         let within = start.zip(end).filter(|(_, end)| *end <= self.wanted.size && length > 0);
-        within.map_or_else(|| broken("a piece that lies beside its file"), Ok)
+        within.map_or_else(|| broken("a block outside its file"), Ok)
     }
 
     /// Counts a piece that has come.
     pub fn count(&mut self) -> Result<(), Failed> {
         self.pieces += 1;
         match &self.ended {
-            _ if self.job.is_none() => broken("a piece of a file that has ended"),
-            Some(end) if end.pieces < self.pieces => broken("more pieces than were announced"),
+            _ if self.job.is_none() => broken("a block of a finished file"),
+            Some(end) if end.pieces < self.pieces => broken("more blocks than announced"),
             _ => Ok(()),
         }
     }
@@ -202,7 +202,7 @@ impl<T: Tree> Writing<T> {
     /// Takes the end, if all has come that comes before it.
     pub fn take_end(&mut self) -> Result<Option<End>, Failed> {
         match &self.ended {
-            Some(end) if end.pieces < self.pieces => broken("more pieces than were announced"),
+            Some(end) if end.pieces < self.pieces => broken("more blocks than announced"),
             Some(end) if end.pieces == self.pieces => Ok(self.ended.take()),
             _ => Ok(None),
         }
@@ -236,7 +236,7 @@ impl<T: Tree> Shared<T> {
     pub(super) fn data(&self, data: &Data<'_>) -> Result<(), Failed> {
         match self.files.get_turn(data.id) {
             Some((turn, file)) if data.turn <= turn => self.piece(&file, data),
-            _ => broken("data of no file"),
+            _ => broken("data for an unknown file"),
         }
     }
 
@@ -252,7 +252,7 @@ impl<T: Tree> Shared<T> {
             Some(found) => found,
             None => self.files.state.wait(find)?,
         };
-        let Some(file) = found else { return broken("data of no file") };
+        let Some(file) = found else { return broken("data for an unknown file") };
         self.piece(&file, data)
     }
 
@@ -262,7 +262,7 @@ impl<T: Tree> Shared<T> {
         let wanted = self.wanted_file(meta)?;
         let length = if unpacked > 0 { u64::from(unpacked) } else { bytes.len() as u64 };
         if length != wanted.size {
-            return broken("a whole file that is of another size");
+            return broken("a file of the wrong size");
         }
         self.files.still_open()?;
         let (pieces, why) = (u64::from(length > 0), Bytes(Vec::new()));
@@ -361,7 +361,7 @@ fn take_all<T: Tree>(shared: &Shared<T>, mut stream: Stream) -> Result<(), Faile
         match frame::message(&body).map_err(|e| Failed::Run(e.into()))? {
             Message::Data(data) => shared.early(&data)?,
             Message::Whole(whole) => shared.whole(whole)?,
-            _ => return broken("what is no data over a stream of data"),
+            _ => return broken("an unexpected message on a data stream"),
         }
         shared.took(number, bytes)?;
     }

@@ -47,8 +47,8 @@ impl Intake {
                 new.insert(Stream { socket, ..Stream::default() });
                 Ok(true)
             }
-            Entry::Occupied(_) => Err(SyncError::Broken("two streams of one number")),
-            Entry::Vacant(_) => Err(SyncError::Broken("more streams than there may be")),
+            Entry::Occupied(_) => Err(SyncError::Broken("duplicate stream number")),
+            Entry::Vacant(_) => Err(SyncError::Broken("too many streams")),
         }
     }
 }
@@ -110,7 +110,7 @@ impl<T: Tree> Shared<T> {
                 let stream = never.insert(Stream { ended: true, ..Stream::default() });
                 Ok(stream.tell(number, &self.out)?)
             }
-            Entry::Vacant(_) => broken("more streams than there may be"),
+            Entry::Vacant(_) => broken("too many streams"),
         }
     }
 }

@@ -147,7 +147,7 @@ impl<T: Tree> Plan<T> {
             return broken("a directory before the end of another");
         }
         let Some(child) = above.children.pop_front().filter(|c| c.name == directory.name.0) else {
-            return broken("a directory out of turn");
+            return broken("a directory out of order");
         };
         let path = join(&above.node.path, &child.name);
         let node = Node::new(path, child.here, child.wanted, Some(Arc::clone(&above.node)));
@@ -163,7 +163,7 @@ impl<T: Tree> Plan<T> {
 
     fn top(&mut self, directory: Directory) -> Result<(), Failed> {
         let Some(meta) = directory.meta.filter(|meta| meta.kind == Kind::DIRECTORY) else {
-            return broken("a top that is no directory");
+            return broken("a top that is not a directory");
         };
         if std::mem::replace(&mut self.begun, true) || !directory.name.0.is_empty() {
             return broken("a second top");
@@ -227,7 +227,12 @@ impl<T: Tree> Plan<T> {
     fn entries(&mut self, entries: Entries) -> Result<(), Failed> {
         let count = entries.entries.0.len() as u64;
         self.shared.tracker.count(|counts| counts.entries += count);
-        let Some(mut open) = self.open.pop() else { return broken("entries of no directory") };
+        let Some(mut open) = self.open.pop() else {
+            return broken(
+                "entries for an unknown \
+            directory",
+            );
+        };
         let taken = match open.ended {
             true => broken("entries after their directory's end"),
             false => entries.entries.0.into_iter().try_for_each(|e| {
@@ -251,10 +256,10 @@ impl<T: Tree> Plan<T> {
         open.last = Some(name.clone());
         let path = join(&open.node.path, &name);
         if path.len() >= PATH_MAX && entry.meta.kind != Kind::UNREADABLE {
-            return broken("a way that is longer than any");
+            return broken("a path that is too long");
         }
         if !self.shared.rules.carries(&path, entry.meta.kind == Kind::DIRECTORY) {
-            return broken("what the rules leave out");
+            return broken("excluded entries");
         }
         while let Some(own) = open.own.get(open.at) {
             match own.cmp(&name) {
@@ -344,7 +349,7 @@ impl<T: Tree> Plan<T> {
     fn all_told(&mut self) -> Result<(), Failed> {
         let left = self.open.iter().any(|open| !open.ended || !open.children.is_empty());
         if left || !self.begun {
-            return broken("an end before all was told");
+            return broken("an end before all entries");
         }
         self.open.clear();
         self.shared.tracker.count(|counts| counts.scanned = true);
@@ -370,7 +375,7 @@ fn size(name: &[u8], wanted: &Meta) -> u64 {
 /// Whether an entry is one that a source may send.
 fn check(name: &[u8], meta: &Meta) -> Result<(), Failed> {
     if !is_name(name) {
-        return broken("a name that leads elsewhere");
+        return broken("a name that is not inside the directory");
     }
     if is_aside(name) {
         return broken("a name of dsync's own");
@@ -384,7 +389,7 @@ pub(super) fn check_meta(meta: &Meta) -> Result<(), Failed> {
         return broken("an entry of an unknown kind");
     }
     if meta.mtime.nanoseconds >= 1_000_000_000 {
-        return broken("a time that is none");
+        return broken("an invalid time");
     }
     let target = &meta.target.0;
     if meta.kind == Kind::SYMLINK && (target.is_empty() || target.contains(&0)) {

@@ -119,7 +119,7 @@ impl<T: Tree> Sorter<T> {
                 shared.given_up(broken.stream)?;
                 Taker::Taken
             }
-            _ => return broken("what only a destination sends"),
+            _ => return broken("a message that only a destination sends"),
         })
     }
 
@@ -140,7 +140,7 @@ impl<T: Tree> Sorter<T> {
             return Ok(());
         }
         if self.begun.len() >= DSYNC_THREADS {
-            return broken("more files at once than it has threads");
+            return broken("more parallel files than threads");
         }
         let job = shared.begun(id, &wanted)?;
         self.begun.insert(id);

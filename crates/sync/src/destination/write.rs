@@ -37,7 +37,7 @@ impl<T: Tree> Writer<T> {
             Message::Kept(kept) => self.kept(&kept),
             Message::Lent(lent) => self.shared.borrow(&lent),
             Message::End(end) => self.end(end),
-            _ => broken("what is about no file"),
+            _ => broken("a message about no file"),
         }
     }
 
@@ -53,7 +53,7 @@ impl<T: Tree> Writer<T> {
         let mut writing = lock(&file);
         let block = writing.job.as_ref().map_or(0, |job| job.block);
         if block == 0 {
-            return broken("a copy of what it was told no sums of");
+            return broken("a copy of a block without checksum");
         }
         if copy.turn != writing.turn {
             // It has begun anew since.
@@ -104,7 +104,7 @@ impl<T: Tree> Writer<T> {
     fn kept(&mut self, kept: &Kept) -> Result<(), Failed> {
         let (shared, piece) = (&self.shared, &mut self.piece);
         let Some(file) = shared.files.get(kept.id) else {
-            return broken("what is kept of no file");
+            return broken("a present block of no file");
         };
         let length = kept.length as usize;
         let mut writing = lock(&file);
@@ -116,13 +116,13 @@ impl<T: Tree> Writer<T> {
         writing.cover(kept.hole, kept.offset, u64::from(kept.length))?;
         let had = writing.job.as_ref().map_or(0, |job| job.kept);
         if length > DSYNC_PIECE || kept.offset + u64::from(kept.length) > had {
-            return broken("a piece as kept that it was not told of");
+            return broken("an unannounced block reported as present");
         }
         shared.clear(&mut writing, (kept.offset - kept.hole, kept.offset));
         piece.resize(length, 0);
         shared.try_aside(&mut writing, |aside| {
             let whole = read_all(&shared.tree, &aside.file, piece, kept.offset);
-            whole.map_err(|_| io::Error::other("what was kept of it is gone"))
+            whole.map_err(|_| io::Error::other("the reused block is gone"))
         });
         writing.digest.block(kept.offset, &strong(piece));
         shared.tracker.count(|counts| counts.bytes_done += u64::from(kept.length));
@@ -182,7 +182,7 @@ impl<T: Tree> Shared<T> {
         check_meta(&meta)?;
         match meta.kind {
             Kind::FILE => Ok(self.wanted(meta)),
-            _ => broken("the content of what is no file"),
+            _ => broken("the content of a non-file"),
         }
     }
 

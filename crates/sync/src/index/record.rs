@@ -115,7 +115,7 @@ pub fn body(state: &State, sum: Option<&[u8; 32]>) -> [u8; BODY] {
 
 /// The begin of a record.
 pub fn head(path: &[u8]) -> Vec<u8> {
-    debug_assert!(path.len() < PATH_MAX, "a way that is longer than any");
+    debug_assert!(path.len() < PATH_MAX, "a path that is too long");
     [&(path.len() as u16).to_le_bytes(), path].concat()
 }
 

@@ -244,7 +244,7 @@ impl Bulk {
         let entered = self.state.change(|state| {
             let gone = state.gone.contains(&number);
             if !gone && state.lines.contains_key(&number) {
-                return Err(SyncError::Broken("two streams of one number"));
+                return Err(SyncError::Broken("duplicate stream number"));
             }
             if !gone {
                 state.carrier = Carrier::Streams;
@@ -335,7 +335,7 @@ impl Bulk {
                 state.gone.insert(taken.stream);
                 return match early && state.gone.len() <= DSYNC_STREAMS_EVER {
                     true => Ok(None),
-                    false => Err(SyncError::Broken("news of no stream")),
+                    false => Err(SyncError::Broken("a report about an unknown stream")),
                 };
             };
             state.held -= line.take(taken.bytes, now)?;

@@ -41,7 +41,7 @@ impl Coming {
         let these = self.sums.get_mut(&id)?;
         these.came += sums.len();
         if these.came > these.wanted {
-            return Some(Err(SyncError::Broken("more sums than were announced")));
+            return Some(Err(SyncError::Broken("more checksums than announced")));
         }
         if !these.done {
             these.have.extend(sums);

@@ -106,7 +106,7 @@ impl<T: Tree> Scan<'_, T> {
     ) -> Result<(), Why> {
         let path = join(path, &name);
         let meta = match self.shared.tree.look(dir, &name) {
-            _ if path.len() >= PATH_MAX => unreadable("the way to it is longer than PATH_MAX"),
+            _ if path.len() >= PATH_MAX => unreadable("its path is longer than PATH_MAX"),
             Ok(seen) => sent(self.shared, seen)?,
             // Taken away since the directory was read.
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -83,7 +83,7 @@ impl Caller {
     /// [`SyncError::Broken`] for what cannot be meant.
     pub fn new(offer: &Offer, calling: &Calling, report: &Report) -> Result<Self, SyncError> {
         let port = u16::try_from(offer.port).ok().filter(|port| *port > 0);
-        let Some(port) = port else { return Err(SyncError::Broken("a port that is none")) };
+        let Some(port) = port else { return Err(SyncError::Broken("an invalid port")) };
         let mut hosts = calling.hosts.clone();
         let offered = offer.address.iter().map(|a| String::from_utf8_lossy(&a.0).into_owned());
         // Mostly it is the one by which it was reached.

@@ -48,12 +48,12 @@ impl Answerer {
         let reached = at.address;
         let port = |number| u16::try_from(number).ok();
         let (Some(low), Some(high)) = (port(wanted.low), port(wanted.high)) else {
-            return Err(SyncError::Broken("a port that is none"));
+            return Err(SyncError::Broken("an invalid port"));
         };
         let (low, high) = at.ports.unwrap_or((low, high));
         let most = (wanted.most as usize).min(DSYNC_STREAMS_MAX);
         if low > high || most == 0 {
-            return Err(SyncError::Broken("a wish for no streams"));
+            return Err(SyncError::Broken("a request for zero streams"));
         }
         let addresses = match reached {
             Some(address) => vec![address],

@@ -281,7 +281,7 @@ fn node_type(kind: Kind) -> io::Result<u32> {
         Kind::SOCKET => Ok(libc::S_IFSOCK),
         Kind::BLOCK => Ok(libc::S_IFBLK),
         Kind::CHARACTER => Ok(libc::S_IFCHR),
-        _ => Err(io::Error::other("there is no such kind of file")),
+        _ => Err(io::Error::other("unknown file type")),
     }
 }
 

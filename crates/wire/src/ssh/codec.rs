@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The packet ends before the field does.
-    #[error("{0} is cut off")]
+    #[error("{0} is truncated")]
     Short(&'static str),
     /// The field is longer than it may be.
     #[error("{0} is too long")]

@@ -1,5 +1,5 @@
 //! The reference manual of the tree, `docs/reference.md`: made from the declarations and held
-//! against them. `UPDATE_GOLDEN=1` writes it anew.
+//! against them. `UPDATE_GOLDEN=1` regenerates it.
 
 use std::fmt::Write;
 use std::path::Path as FilePath;
@@ -11,11 +11,11 @@ use super::all;
 const HEAD: &str = "\
 # Reference
 
-Every node of the tree with what can be set, seen and done there, the same in the browser, in `plimsoll cli` and in the API
-([command line](howto/command-line.md), [API](protocols/api.md)). Made from the declarations
-(`UPDATE_GOLDEN=1 cargo test -p plimsoll reference`); do not edit it. `NAME` in a path stands for the name of an item.
+All nodes of the configuration tree with their properties, actions and items. Names are the same in the browser, in
+`plimsoll cli` and in the API ([command line](howto/command-line.md), [API](protocols/api.md)). Generated from the declarations
+(`UPDATE_GOLDEN=1 cargo test -p plimsoll reference`); do not edit. `NAME` in a path is the name of an item.
 
-In angle brackets: what can only be seen. Switches are `on` or `off`, sizes may be written `64M`, times `90s` or `5m`.
+Properties in angle brackets are read-only. Switches are `on` or `off`, sizes may be written `64M`, times `90s` or `5m`.
 ";
 
 /// What may be in a cell of a table.
@@ -26,7 +26,7 @@ fn cell(text: &str) -> String {
 fn values(kind: &Kind) -> String {
     match kind {
         Kind::Bool => "on, off".to_owned(),
-        Kind::Integer { min, max: i64::MAX } => format!("a number from {min} on"),
+        Kind::Integer { min, max: i64::MAX } => format!("a number, at least {min}"),
         Kind::Choice(choices) => {
             let each = choices.iter().map(|(value, meaning)| format!("`{value}`: {meaning}"));
             each.collect::<Vec<_>>().join("; ")
@@ -54,7 +54,7 @@ fn remarks(property: &Property) -> String {
     let role = match property.role {
         Role::Setting | Role::State => "",
         Role::Secret => " Never shown.",
-        Role::AtCreate => " Set when the item is made, not later.",
+        Role::AtCreate => " Can only be set at creation.",
     };
     let required = if property.required { " Required." } else { "" };
     let only_if = property.only_if.map_or_else(String::new, |one| {
@@ -63,7 +63,7 @@ fn remarks(property: &Property) -> String {
     let late = match property.effect {
         Effect::Now => "",
         Effect::Service => " Takes effect when the service restarts.",
-        Effect::Restart => " Takes effect when the server starts again.",
+        Effect::Restart => " Takes effect when the server restarts.",
     };
     let example = match property.example {
         "" => String::new(),
@@ -93,10 +93,10 @@ fn properties(text: &mut String, properties: &[Property]) {
 
 fn actions(text: &mut String, actions: &[Action]) {
     for action in actions {
-        let asks = if action.destructive { " Asks before." } else { "" };
+        let asks = if action.destructive { " Asks for confirmation." } else { "" };
         let result = match action.result {
             "" => String::new(),
-            result => format!(" Answers: {result}"),
+            result => format!(" Returns: {result}"),
         };
         let _ = writeln!(text, "\nAction `{}`: {}{asks}{result}", action.name, action.help);
         properties(text, action.parameters);
@@ -106,16 +106,16 @@ fn actions(text: &mut String, actions: &[Action]) {
 fn items(text: &mut String, items: &Items) {
     let who = match items.origin {
         Origin::Configured => "can be created and destroyed",
-        Origin::Live => "come and go by themselves",
+        Origin::Live => "are created by the server",
     };
     let fixed = match items.fixed {
         [] => String::new(),
-        names => format!("; always there: `{}`", names.join("`, `")),
+        names => format!("; built in: `{}`", names.join("`, `")),
     };
-    let (noun, plural, max) = (items.noun, items.plural, items.max);
+    let (plural, max) = (items.plural, items.max);
     let _ = writeln!(
         text,
-        "\nItems: {plural}, at most {max}, which {who}{fixed}. The name of a {noun}: {}.",
+        "\nItems: {plural}, at most {max}, which {who}{fixed}. Names of {plural}: {}.",
         values(items.key)
     );
 }

@@ -157,7 +157,7 @@ fn wrong_values_are_refused_at_once_and_change_nothing() {
         ("/shares/default/tank set directory=/x", "directory is set when the share is made"),
         ("/shares/default/tank set exceptions-='x'", "exceptions does not have x"),
         ("create x", "nothing can be made in /configuration/services/nfs"),
-        ("/maintenance/sessions create x", "sessions come and go by themselves"),
+        ("/maintenance/sessions create x", "sessions are created by the server"),
         ("/shares/default create tank", "/shares/default/tank is there already"),
     ] {
         let (code, text) = wrong(&mut shell, line);

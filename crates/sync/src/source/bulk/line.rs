@@ -53,7 +53,7 @@ impl Line {
     /// [`SyncError::Broken`]: more than was given, or less than before.
     pub fn take(&mut self, bytes: u64, now_ns: u64) -> Result<u64, SyncError> {
         if bytes < self.taken || bytes > self.given {
-            return Err(SyncError::Broken("that it took what was not sent"));
+            return Err(SyncError::Broken("an acknowledgement of data that was not sent"));
         }
         if bytes > self.taken {
             (self.taken, self.moved_ns) = (bytes, now_ns);
@@ -84,7 +84,7 @@ impl Line {
                 if at >= self.taken {
                     rest.push(frame.to_vec());
                 } else if at + frame.len() as u64 > self.taken {
-                    return Err(SyncError::Broken("that it took a part of a frame"));
+                    return Err(SyncError::Broken("an acknowledgement of a part of a frame"));
                 }
                 (at, bytes) = (at + frame.len() as u64, next);
             }

@@ -33,7 +33,7 @@ impl Head {
     pub fn decode(input: &[u8]) -> Result<Option<(Self, usize)>, &'static str> {
         let Some(end) = input.windows(4).position(|w| w == b"\r\n\r\n") else { return Ok(None) };
         let text = input.get(..end).unwrap_or_default();
-        let text = std::str::from_utf8(text).map_err(|_| "a head that is no text")?;
+        let text = std::str::from_utf8(text).map_err(|_| "a header that is not text")?;
         let mut lines = text.split("\r\n");
         let mut first = lines.next().unwrap_or_default().splitn(3, ' ');
         let version = first.next().unwrap_or_default();
@@ -49,7 +49,8 @@ impl Head {
             let value = value.trim();
             match name.to_ascii_lowercase().as_str() {
                 "content-length" if head.length != Length::Chunked => {
-                    let bytes = value.parse().map_err(|_| "a Content-Length that is no number")?;
+                    let bytes =
+                        value.parse().map_err(|_| "a Content-Length that is not a number")?;
                     head.length = Length::Bytes(bytes);
                 }
                 "transfer-encoding" => head.length = Length::Chunked,

@@ -201,7 +201,7 @@ impl SftpSession {
             let id = r.u32("id").map_err(wrong)?;
             let reply = Reply::decode(kind, r).map_err(wrong)?;
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let told = match reply.ok_or_else(|| wrong("a packet that is no reply"))? {
+            let told = match reply.ok_or_else(|| wrong("a packet that is not a reply"))? {
                 Reply::Status(status) => Told::Status(status.code, text(status.message.0)),
                 Reply::Handle(handle) => Told::Handle(handle.0.to_vec()),
                 Reply::Data(data) => Told::Data(data.0.to_vec()),

@@ -1,0 +1,290 @@
+//! The vocabulary of `docs/glossary.md`: phrases that texts for users avoid, and identifiers that
+//! mean nothing outside their file.
+//!
+//! Phrases are forbidden in README, help texts, messages, how-tos, the reference and the browser.
+//! Other documents, and identifiers, are counted in `xtask/vocabulary.txt`; a count may only fall,
+//! and `cargo xtask tidy --vocabulary` prints the list as it is now.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Source, scan};
+
+/// The list.
+const LIST: &str = "xtask/vocabulary.txt";
+
+/// Phrases that texts for users avoid; the glossary has what to write instead.
+const PHRASES: &[&str] = &[
+    "again and again",
+    "anew",
+    "anybody",
+    "beside",
+    "besides",
+    "by itself",
+    "by themselves",
+    "cannot be had",
+    "cuts off",
+    "everybody",
+    "for want of",
+    "given up",
+    "go on",
+    "goes on",
+    "has come of",
+    "he",
+    "him",
+    "his",
+    "holds good",
+    "in force",
+    "in the clear",
+    "is no name",
+    "is no number",
+    "is no share",
+    "is none of",
+    "is well",
+    "kept anyway",
+    "kept by the second",
+    "lets in",
+    "make no sense",
+    "makes no sense",
+    "makes way",
+    "mean nothing",
+    "means nothing",
+    "mend",
+    "of one's own",
+    "of ours",
+    "of the program's own",
+    "on its way",
+    "one another",
+    "put right",
+    "said",
+    "somebody",
+    "so many",
+    "spoken",
+    "take away",
+    "taken away",
+    "takes away",
+    "tell",
+    "telling",
+    "tells",
+    "that is there",
+    "there and back",
+    "to be had",
+    "told",
+    "under way",
+    "what came of",
+    "what it cannot",
+    "what there is",
+    "who is there",
+    "whoever",
+    "whom",
+    "written down",
+];
+
+/// Types and functions whose names mean nothing without their file.
+const IDENTIFIERS: &[&str] = &[
+    "Acting",
+    "Alone",
+    "Ask",
+    "Asked",
+    "Beside",
+    "Book",
+    "Branch",
+    "Case",
+    "Desk",
+    "Door",
+    "Entered",
+    "Fate",
+    "Found",
+    "Heard",
+    "Held",
+    "Here",
+    "Kept",
+    "Kit",
+    "Known",
+    "Later",
+    "Lends",
+    "Lent",
+    "Letter",
+    "Live",
+    "Opening",
+    "Pace",
+    "Parts",
+    "Patience",
+    "Performed",
+    "Place",
+    "Places",
+    "Room",
+    "Rooms",
+    "Said",
+    "Seats",
+    "Seen",
+    "Settle",
+    "Settled",
+    "Sheet",
+    "Shelf",
+    "Stretch",
+    "Taken",
+    "Teller",
+    "Told",
+    "Turn",
+    "Wanted",
+    "Way",
+    "Whole",
+    "Wish",
+    "lose_patience",
+    "makes_way",
+    "open_letters",
+    "told",
+];
+
+/// Documents in which phrases are forbidden.
+const STRICT: [&str; 4] = ["README.md", "docs/reference.md", "docs/howto/", "tests/golden/help/"];
+/// Documents in which phrases are counted.
+const COUNTED: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "docs/decisions/",
+    "docs/formats/",
+    "docs/protocols/",
+    "docs/security.md",
+    "docs/testing.md",
+];
+
+/// What is counted, and how often it occurs.
+type Counts = BTreeMap<String, usize>;
+
+/// A piece of text and its line.
+type Text = (usize, String);
+
+/// The texts of a file that users read; none for other files.
+fn texts(source: &Source) -> Vec<Text> {
+    let path = &source.path;
+    let numbered = |text: &str| text.lines().map(str::to_owned).zip(1..).map(|(l, n)| (n, l));
+    if STRICT.iter().any(|one| path.starts_with(one)) {
+        return numbered(&source.text).collect();
+    }
+    if path.starts_with("schema/") {
+        return numbered(&source.text).filter(|(_, line)| !line.starts_with('#')).collect();
+    }
+    let is_message = path.starts_with("crates/") && path.contains("/src/") && source.is_rust();
+    if is_message && !source.is_test() && !path.contains("conformance") {
+        return scan::literals(&source.text)
+            .into_iter()
+            .filter(|(_, text)| is_sentence(text))
+            .collect();
+    }
+    match path.starts_with("ui/src/") && source.is_ui() {
+        true => browser_texts(source),
+        false => Vec::new(),
+    }
+}
+
+/// Messages have several words; names of fields, paths and markup do not.
+fn is_sentence(text: &str) -> bool {
+    text.trim().contains(' ') && !text.starts_with('<')
+}
+
+/// Text between tags and in quotes, comments and styles left out.
+fn browser_texts(source: &Source) -> Vec<Text> {
+    let mut found = Vec::new();
+    let mut skipped = false;
+    for (at, line) in source.text.lines().enumerate() {
+        let start = line.trim_start();
+        skipped |=
+            start.starts_with("<!--") || start.starts_with("<style") || start.starts_with("/*");
+        if !skipped && !["//", "*"].iter().any(|mark| start.starts_with(mark)) {
+            let quoted =
+                ['"', '\'', '`'].iter().flat_map(|mark| line.split(*mark).skip(1).step_by(2));
+            let markup = line.split(['>', '}']).filter_map(|part| part.split(['<', '{']).next());
+            let is_text = |text: &&str| is_sentence(text) && !text.contains(['=', ';', '(']);
+            let all = quoted.chain(markup).filter(is_text);
+            found.extend(all.map(|text| (at + 1, text.to_owned())));
+        }
+        skipped &= !["-->", "</style>", "*/"].iter().any(|end| line.contains(end));
+    }
+    found
+}
+
+/// Where a phrase stands in a text, as whole words.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    text.match_indices(phrase).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + phrase.len()..].chars().next();
+        !before.is_some_and(is_name) && !after.is_some_and(is_name)
+    })
+}
+
+/// One line, one space between words, lower case, without the names in braces.
+fn flattened(text: &str) -> String {
+    let words = text.split('{').enumerate().map(|(at, part)| match part.split_once('}') {
+        Some((_, after)) if at > 0 => after,
+        _ => part,
+    });
+    let words = words.collect::<Vec<_>>().join("{}");
+    words.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Counts of documents and identifiers.
+pub fn counts(sources: &[Source]) -> Counts {
+    let mut counts = Counts::new();
+    for source in sources {
+        if let Some(document) = COUNTED.iter().find(|one| source.path.starts_with(**one)) {
+            let text = source.text.lines().map(flattened).collect::<Vec<_>>();
+            let found = |phrase: &&&str| text.iter().filter(|l| has_phrase(l, phrase)).count();
+            let sum: usize = PHRASES.iter().map(|phrase| found(&phrase)).sum();
+            *counts.entry((*document).to_owned()).or_default() += sum;
+        }
+        let is_own = source.path.starts_with("crates/") && source.is_rust() && !source.is_test();
+        for name in IDENTIFIERS.iter().filter(|_| is_own) {
+            let found = source.code.lines().filter(|line| has_phrase(line, name)).count();
+            if found > 0 {
+                *counts.entry((*name).to_owned()).or_default() += found;
+            }
+        }
+    }
+    counts
+}
+
+/// The list as it stands in the repository.
+pub fn list(counts: &Counts) -> String {
+    let mut text = "# Phrases that docs/glossary.md avoids in documents that are not clean yet, and lines\n\
+                    # with identifiers that mean nothing outside their file (xtask/src/tidy/vocabulary.rs).\n\
+                    # Counts may only fall; `cargo xtask tidy --vocabulary` prints this list as it is now.\n\n"
+        .to_owned();
+    counts.iter().for_each(|(what, count)| text += &format!("{what} {count}\n"));
+    text
+}
+
+/// Texts for users are clean; no count has grown, and the list has those of now.
+pub fn check(sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in sources {
+        for (line, text) in texts(source) {
+            let text = flattened(&text);
+            for phrase in PHRASES.iter().filter(|phrase| has_phrase(&text, phrase)) {
+                let what = format!("\"{phrase}\": docs/glossary.md has what to write instead");
+                findings.push(Finding { path: source.path.clone(), line, rule: "phrase", what });
+            }
+        }
+    }
+    let counts = counts(sources);
+    let written = sources.iter().find(|source| source.path == LIST);
+    let allowed = |what: &str| -> usize {
+        let lines = written.into_iter().flat_map(|source| source.text.lines());
+        let mut rows = lines.filter_map(|line| line.rsplit_once(' '));
+        rows.find(|(name, _)| *name == what).and_then(|(_, n)| n.parse().ok()).unwrap_or(0)
+    };
+    let mut add = |what: String| {
+        findings.push(Finding { path: LIST.to_owned(), line: 0, rule: "vocabulary", what });
+    };
+    for (what, count) in &counts {
+        let most = allowed(what);
+        if *count > most {
+            add(format!("{what}: {count}, at most {most} may remain (docs/glossary.md)"));
+        }
+    }
+    if written.is_none_or(|source| source.text != list(&counts)) {
+        add("the list is not what `cargo xtask tidy --vocabulary` prints".to_owned());
+    }
+    findings
+}
