@@ -380,7 +380,7 @@ fn instead_of_it(scene: &Scene, (own, lab): (&str, &str), key: Value) {
     let shown = || scene.property_at(NFS, "certificate_shown");
     scene.change(json!([unset(&format!("{AT}/lab"), "key")]));
     assert!(scene.nfs_shows(own));
-    let why = "NFS cannot show the certificate lab: its key must be set";
+    let why = "NFS cannot use the certificate lab: its key must be set";
     assert_eq!(scene.property_at(NFS, "certificate_problem"), why);
     assert!(scene.api.status()["problems"].to_string().contains(why));
 

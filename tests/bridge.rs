@@ -297,7 +297,7 @@ fn a_run_that_is_starved_is_condemned() {
     assert_eq!(ended.code, 3, "{}", ended.status);
     assert_eq!(ended.status["verdict"], "spoiled");
     assert!(ended.said.contains("starved"), "{}", ended.said);
-    assert!(ended.said.contains("lateness of"), "{}", ended.said);
+    assert!(ended.said.contains("were late by more than"), "{}", ended.said);
     let longest = number(&ended.status, "/forth/pauses/max_ns");
     assert!(longest >= PAUSE.as_nanos() as f64 * 0.9, "{longest}");
 }

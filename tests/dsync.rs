@@ -136,7 +136,7 @@ fn wrong_usage_and_lost_sides_are_told_apart() {
     assert!(said(&unreached).contains("not reached"), "{}", said(&unreached));
     let stranger =
         go(&there(&from), &to, &["--rsh", over[1], "--remote-program", "echo hello from;"]);
-    assert!(said(&stranger).contains("does not speak dsync"), "{}", said(&stranger));
+    assert!(said(&stranger).contains("is not dsync"), "{}", said(&stranger));
 }
 
 #[test]

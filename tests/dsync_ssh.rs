@@ -162,7 +162,8 @@ fn what_ssh_refuses_is_told_in_one_sentence() {
         let text = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(text.contains(why), "{why}: {text}");
         let own: Vec<&str> = text.lines().filter(|line| line.starts_with("plimsoll")).collect();
-        let told = format!("was not reached, or has no plimsoll (exit code {status})");
+        let told =
+            format!("was not reached, or plimsoll is not installed there (exit code {status})");
         assert!(own.len() == 1 && own[0].contains(&told), "{text}");
         assert!(!to.exists());
     }
@@ -214,7 +215,10 @@ fn a_run_whose_sshd_was_killed_says_so_and_the_next_goes_on() {
             let (text, ended, _) = broken_off(&sshd, first.arg(streams));
             assert_eq!(ended, Some(1), "{text}");
             let own: Vec<&str> = text.lines().filter(|line| line.starts_with("plimsoll")).collect();
-            assert!(own.len() == 1 && own[0].contains("is gone before all was done"), "{text}");
+            assert!(
+                own.len() == 1 && own[0].contains("closed the connection before the end"),
+                "{text}"
+            );
             let again = || run(&mut dsync(&sshd, "root", &ssh, (&source, &target)), DEADLINE);
             let mut done = again();
             // The other half may take a moment to see it, and holds the directory.

@@ -104,7 +104,7 @@ fn runs_as_its_own_user(on: &Installed) {
 
     let first = String::from_utf8(on.read("/var/lib/plimsoll/first-sign-in")).expect("text");
     let after = |what: &str| first.split_once(what).expect(what).1.split_whitespace().next();
-    let journal = on.journal_with("plimsoll serves /srv");
+    let journal = on.journal_with("plimsoll: serving /srv");
     for secret in ["?once=", "password "].map(after) {
         assert!(!journal.contains(secret.expect("a secret")), "{journal}");
     }

@@ -238,7 +238,7 @@ fn a_client_paused_for_too_long_is_lost_and_makes_no_more_load() {
     assert_eq!(ended.code, 3, "{}", ended.said);
     assert_eq!(staircase(&ended), [(2, 1), (1, 2), (1, 4)], "{}", ended.said);
     let lost = ended.result["clients"][1]["lost"].as_str().unwrap_or_default();
-    let (_, silent) = lost.split_once("paused or cut off: silent for ").expect(lost);
+    let (_, silent) = lost.split_once("paused or disconnected: silent for ").expect(lost);
     assert!(seconds(silent) >= LOST_AFTER_S, "{lost}");
     assert!(ended.degraded().contains("lost client 1"), "{}", ended.said);
 }

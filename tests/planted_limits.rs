@@ -125,7 +125,11 @@ fn a_link_with_a_limited_rate() {
         "{rate} of {limit}: {}",
         planted.summary()
     );
-    assert!(planted.why().contains("the busiest link, wire0, carried"), "{}", planted.summary());
+    assert!(
+        planted.why().contains("the busiest link, wire0, transferred"),
+        "{}",
+        planted.summary()
+    );
     let control = over(None).expect("a second link");
     assert_ne!(control.limiter(), "network", "{}", control.summary());
 }
@@ -152,11 +156,7 @@ fn a_throttled_generator() {
     };
     let planted = with_agents(&|command| quota.enter(command));
     assert_eq!(planted.limiter(), "generator", "{}", planted.summary());
-    assert!(
-        planted.why().contains("agent's control group was over its CPU quota"),
-        "{}",
-        planted.why()
-    );
+    assert!(planted.why().contains("agent's control group was throttled"), "{}", planted.why());
     let control = with_agents(&|_| ());
     assert!(!control.why().contains("quota"), "{}", control.summary());
 }

@@ -254,17 +254,17 @@ fn a_run_that_fails_says_who_is_at_fault() {
     };
     let good = ("site", "box/site");
     let wrong = json!({"password": "not-the-password"});
-    fails("password", good, wrong, &["anna@127.0.0.1", "does not take the user"]);
+    fails("password", good, wrong, &["anna@127.0.0.1", "rejected the user"]);
     // Another server's key than the one that it must be.
     let key = two.here.scratch.path().join("key");
     succeed(Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&key));
     let public = fs::read_to_string(key.with_extension("pub")).expect("a key");
     let pinned = json!({"host_key": public.trim()});
-    fails("key", good, pinned, &["127.0.0.1", "another host key"]);
+    fails("key", good, pinned, &["127.0.0.1", "presented a host key"]);
     let nobody = json!({"destination": "dsync://anna@127.0.0.1:1/box/site"});
     fails("nobody", good, nobody, &["cannot be reached", "refused"]);
     fails("share", ("site", "none/site"), json!({}), &["No such file"]);
-    fails("source", ("none", "box/site"), json!({}), &["data/none is not there"]);
+    fails("source", ("none", "box/site"), json!({}), &["data/none does not exist"]);
     fails("link", ("out", "box/site"), json!({}), &["data/out", "symbolic link"]);
     let share = json!({"source": "nothing/site"});
     fails("served", good, share, &["serves no share \"nothing\""]);
@@ -342,11 +342,11 @@ fn a_machine_that_has_sshd_alone_takes_a_key() {
         "destination": format!("ssh://root@{SERVER}{}", to.display())});
     actions.create("site", properties);
     let why = actions.fails("site");
-    assert!(why.contains(SERVER) && why.contains("does not take the user"), "{why}");
+    assert!(why.contains(SERVER) && why.contains("rejected the user"), "{why}");
     actions.set("site", "key", json!(right));
     actions.set("site", "host_key", json!(sshd.text("wrong-key.pub").trim()));
     let why = actions.fails("site");
-    assert!(why.contains("another host key"), "{why}");
+    assert!(why.contains("presented a host key"), "{why}");
     actions.set("site", "host_key", json!(sshd.text("host-key.pub").trim()));
     actions.set("site", "remote_program", json!("/nowhere/plimsoll"));
     let why = actions.fails("site");

@@ -387,7 +387,7 @@ fn the_limit_of_connections_is_kept_and_shown() {
     let held: Vec<TcpStream> = (0..limit).map(|n| from(n).expect("a connection")).collect();
     let full = || {
         let status = scene.api.status();
-        let told = status["problems"].to_string().contains("limit of connections");
+        let told = status["problems"].to_string().contains("connection limit");
         assert!(!told || status["healthy"] == false, "{status:#}");
         told.then_some(())
     };

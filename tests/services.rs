@@ -192,15 +192,15 @@ fn settings_take_effect_as_their_notes_say() {
     let note = scene.set("delegations", json!(false));
     assert!(note.contains("takes effect when the service restarts"), "{note}");
     // How much it tells changes at once, too.
-    let connected = || scene.get("log").to_string().contains("has connected");
+    let connected = || scene.get("log").to_string().contains("connected from port");
     scene.listens();
     assert!(!connected());
     assert_eq!(scene.set("log_level", json!("debug")), "[]");
     scene.listens();
     wait_for("a line on the connection", PATIENCE, || connected().then_some(()));
     let of = |query: &str| scene.api.get(&format!("/api/v1/logs?{query}")).1["rows"].to_string();
-    assert!(of("service=nfs&level=debug").contains("has connected"));
-    assert!(!of("service=nfs&level=info").contains("has connected"));
+    assert!(of("service=nfs&level=debug").contains("connected from port"));
+    assert!(!of("service=nfs&level=info").contains("connected from port"));
     assert_eq!(scene.api.get("/api/v1/logs?level=loud").0, 400);
 }
 
@@ -320,7 +320,7 @@ fn a_client_that_takes_no_answers_is_cut_off_in_the_end() {
     let took = begin.elapsed();
     assert!(took >= DRAIN_TIME_MAX, "{took:?}");
     took_at_most("the drain of a service", took, DRAIN_TIME_MAX + PATIENCE / 4);
-    let told = format!("requests were not answered within {} s", DRAIN_TIME_MAX.as_secs());
+    let told = format!("requests were not completed within {} s", DRAIN_TIME_MAX.as_secs());
     assert!(notes.contains(&told), "{notes}");
     assert!(scene.is("disabled") && scene.get("log").to_string().contains(&told));
     let reason = scene.get("reason").to_string();

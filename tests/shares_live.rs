@@ -271,12 +271,12 @@ fn what_is_wrong_is_said_in_one_sentence() {
     let given = "/shares/default/data";
     let wrong = [
         (json!([create("b", &dir)]), 409, "b"),
-        (json!([elsewhere]), 409, "there is a share named b already, in /shares/default/b"),
+        (json!([elsewhere]), 409, "a share named b already exists, in /shares/default/b"),
         (json!([create("data", &dir)]), 409, "data"),
-        (json!([create("x", &none)]), 400, "there is no directory"),
-        (json!([create("x", &scene.state)]), 400, "lies in the state directory"),
+        (json!([create("x", &none)]), 400, "the directory"),
+        (json!([create("x", &scene.state)]), 400, "is inside the state directory"),
         (json!([create("a b", &dir)]), 400, "a name"),
-        (json!([create("x", &dir), create("y", &none)]), 400, "there is no directory"),
+        (json!([create("x", &dir), create("y", &none)]), 400, "the directory"),
         (json!([{"set": given, "property": "read_only", "value": true}]), 409, "command line"),
     ];
     for (changes, code, says) in wrong {

@@ -51,7 +51,7 @@ type Exception = (&'static str, &'static str, &'static str, fn(&World) -> Value)
 
 const EXCEPTIONS: &[Exception] = &[
     ("/shares/", "directory", "a directory of this machine", World::new_folder),
-    ("/shares/", "make_directory", "which is not there yet", |_| json!(true)),
+    ("/shares/", "make_directory", "which does not exist yet", |_| json!(true)),
     ("/shares/", "root_owner", "only root may give to others", |_| json!(own().0)),
     ("/shares/", "root_group", "only root may give to others", |_| json!(own().1)),
     ("/", "tls_certificate", "a file of this machine", |world| world.file("certificate.pem")),
@@ -112,8 +112,8 @@ const NOT_DONE: &[(&str, &str, &str)] = &[("/lab", "run", "a load takes its time
 
 /// Actions that a page has and does not offer in the state that things have here, and what it says.
 const NOT_NOW: &[(&str, &str, &str)] = &[
-    ("/lab/runs/", "destroy", "It has not ended yet"),
-    ("/configuration/replication/", "stop", "No run is under way"),
+    ("/lab/runs/", "destroy", "The run has not ended"),
+    ("/configuration/replication/", "stop", "No run in progress"),
 ];
 
 /// Below which path an action is tried only when a property has a value again, and why.

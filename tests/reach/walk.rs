@@ -406,7 +406,7 @@ fn is_missing(why: &str) -> bool {
         "Timeout",
         "no such command",
         "has no property",
-        "there is no property",
+        "unknown property",
         "is not called",
     ]
     .iter()

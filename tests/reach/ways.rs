@@ -154,7 +154,7 @@ impl Way for OnCommandLine {
         match self.run(&format!("cd {path}/\n{name}\n")) {
             Ok(_) if ask => Err("it was done without a question".to_owned()),
             Err(why) if ask && !why.contains("--yes") && !why.contains("needs") => Err(why),
-            Err(why) if why.contains("is no command, action or context") => Err(why),
+            Err(why) if why.contains("is not a command, action or context") => Err(why),
             _ => Ok(()),
         }
     }

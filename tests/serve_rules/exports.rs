@@ -66,7 +66,7 @@ fn a_wrong_rule_is_refused_before_anything_is_served() {
     };
     let (code, said) = run(&["--export", "10.0.0.0/24(rw,rot_squash)"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("\"rot_squash\" is no option; there are ro, rw"), "{said}");
+    assert!(said.contains("\"rot_squash\" is not an option; options are ro, rw"), "{said}");
     let (code, said) = run(&["--exports", "/nonexistent/exports"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("/nonexistent/exports") && said.contains("No such file"), "{said}");

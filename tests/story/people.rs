@@ -67,7 +67,7 @@ fn who_may_not_is_told_why_each_way() {
     let (server, api, token) = set_up(&scene);
     let bea = "/configuration/users/bea";
     let last = "bea is the last one";
-    let role = "has no role that may change shares";
+    let role = "has no role with shares:change";
 
     let lines = [
         format!("{bea} destroy --yes"),
@@ -107,7 +107,7 @@ fn who_may_not_is_told_why_each_way() {
         let why = browser.ask(&json!({"do": "why", "path": path, "name": name}));
         let why = why.unwrap_or_else(|why| panic!("{path} {name}: {why}"));
         let said = why.as_str().unwrap_or_default();
-        assert!(said.contains("has no role that may change"), "{path} {name} says {why}");
+        assert!(said.contains("has no role with"), "{path} {name} says {why}");
     }
 }
 

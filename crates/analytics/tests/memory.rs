@@ -134,8 +134,8 @@ fn keeping_packing_and_asking_have_bounds() {
     let room = ANSWER_BYTES_MAX + 16 * ANSWER_VALUES_MAX + 24 * MIB;
     assert!(most < room, "asking by file takes {most}");
     let note = files.note.as_deref().unwrap_or_default();
-    assert!(note.contains("more elements than are counted apart"), "{note:?}");
-    assert!(note.contains("ask for longer steps"), "{note:?}");
+    assert!(note.contains("more elements than can be counted separately"), "{note:?}");
+    assert!(note.contains("use longer steps"), "{note:?}");
     // Some times the least busy half has gone, of each second what a file had at most.
     assert!(!files.exact && files.error_bound <= 8.0 * 90.0 * 2.0, "{}", files.error_bound);
     drop(files);

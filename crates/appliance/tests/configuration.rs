@@ -50,7 +50,7 @@ fn what_was_acknowledged_outlives_a_kill() {
     let done = set(&local, "lease", "1m").unwrap();
     assert!(done["notes"][0].as_str().unwrap().contains("when the service restarts"));
     let (status, failed) = set(&local, "lease", "0").unwrap_err();
-    assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; 1 second is the least"));
+    assert_eq!((status, failed.as_str()), (400, "lease: 0 is too small; the minimum is 1 second"));
     let (status, failed) = set(&local, "tls_certificate", "/nowhere.pem").unwrap_err();
     assert_eq!(
         (status, failed.as_str()),
@@ -100,7 +100,7 @@ fn a_configuration_goes_to_another_server_and_options_decide_over_it() {
     let (status, failed) = set(&local, "lease", "20").unwrap_err();
     assert_eq!(
         (status, failed.as_str()),
-        (409, "lease is decided by the command line in this run")
+        (409, "lease is overridden by the command line in this run")
     );
     let history = get(&local, "/configuration/history");
     let newest = history.as_array().unwrap().iter().find(|one| one["who"] == "serve --config");
@@ -117,5 +117,5 @@ fn a_configuration_goes_to_another_server_and_options_decide_over_it() {
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("lease: 0 is too small; 1 second is the least"), "{said}");
+    assert!(said.contains("lease: 0 is too small; the minimum is 1 second"), "{said}");
 }

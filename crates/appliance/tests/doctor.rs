@@ -78,7 +78,7 @@ fn a_port_that_is_taken_is_named_with_its_holder() {
     let text = String::from_utf8(doctor(&scratch, &at.to_string(), &[]).stdout).unwrap();
     assert!(text.contains("--  admin port"), "{text}");
     let last = text.lines().last().unwrap_or_default();
-    assert!(last.starts_with("Missing, and serving uses it:") && last.contains("admin port"));
+    assert!(last.starts_with("Missing features used by `serve`:") && last.contains("admin port"));
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn what_cannot_be_served_is_told() {
     let (missing, file) = (data.join("x"), data.join("file"));
     std::fs::write(&file, "").unwrap();
     let cases: [(&[&str], i32, &str); 6] = [
-        (&["serve", arg(&missing)], 1, "no such directory"),
+        (&["serve", arg(&missing)], 1, "the directory does not exist"),
         (&["serve", arg(&file)], 1, "not a directory"),
         (&["serve", arg(&data), "--user", "nobody"], 2, "colon"),
         (&["serve", arg(&data), "--port-offset", "65000"], 2, "65535"),

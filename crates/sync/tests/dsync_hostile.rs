@@ -121,12 +121,12 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
     };
     let aside = b".plimsoll-dsync-0123456789abcdef";
     let cases: Vec<(&str, Vec<Message<'_>>)> = vec![
-        ("leads elsewhere", vec![top(), entries(&[(b"..", dir)])]),
-        ("leads elsewhere", vec![top(), entries(&[(b".", dir)])]),
-        ("leads elsewhere", vec![top(), entries(&[(b"", file)])]),
-        ("leads elsewhere", vec![top(), entries(&[(b"a/b", file)])]),
-        ("leads elsewhere", vec![top(), entries(&[(b"/etc/passwd", file)])]),
-        ("leads elsewhere", vec![top(), entries(&[(b"a\0", file)])]),
+        ("not inside the directory", vec![top(), entries(&[(b"..", dir)])]),
+        ("not inside the directory", vec![top(), entries(&[(b".", dir)])]),
+        ("not inside the directory", vec![top(), entries(&[(b"", file)])]),
+        ("not inside the directory", vec![top(), entries(&[(b"a/b", file)])]),
+        ("not inside the directory", vec![top(), entries(&[(b"/etc/passwd", file)])]),
+        ("not inside the directory", vec![top(), entries(&[(b"a\0", file)])]),
         ("dsync's own", vec![top(), entries(&[(aside, file)])]),
         ("out of order", vec![top(), entries(&[(b"b", dir), (b"a", dir)])]),
         ("out of order", vec![top(), entries(&[(b"a", dir), (b"a", dir)])]),
@@ -134,7 +134,7 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("unknown kind", vec![top(), entries(&[(b"a", Kind(77))])]),
         ("an invalid time", vec![top(), with(|m| m.mtime.nanoseconds = 1_000_000_000)]),
         ("to nothing", vec![top(), entries(&[(b"a", Kind::SYMLINK)])]),
-        ("out of turn", vec![top(), entries(&[(b"a", dir)]), end(), directory(b"b")]),
+        ("out of order", vec![top(), entries(&[(b"a", dir)]), end(), directory(b"b")]),
         ("no directory", vec![top(), end(), directory(b"a"), end()]),
         ("before the end", vec![top(), entries(&[(b"a", dir)]), directory(b"a")]),
         ("after their directory", vec![top(), end(), entries(&[(b"a", file)])]),
@@ -142,18 +142,18 @@ fn a_source_that_lies_about_its_tree_is_refused_by_name() {
         ("no directory", vec![entries(&[(b"a", file)])]),
         ("no directory", vec![end()]),
         ("no directory", vec![directory(b"")]),
-        ("before all was told", vec![top(), Message::ScanEnd(())]),
-        ("before all was told", vec![Message::ScanEnd(())]),
-        ("before all was told", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
+        ("before all entries", vec![top(), Message::ScanEnd(())]),
+        ("before all entries", vec![Message::ScanEnd(())]),
+        ("before all entries", vec![top(), entries(&[(b"a", dir)]), end(), Message::ScanEnd(())]),
         ("a file unasked", vec![top(), Message::Begin(Begin { id: 7, meta: meta(file, 0) })]),
-        ("what is no file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir, 0) })]),
+        ("non-file", vec![top(), Message::Begin(Begin { id: 7, meta: meta(dir, 0) })]),
         ("a file unasked", vec![top(), whole(7, file, 1, b"x")]),
-        ("what is no file", vec![top(), whole(7, dir, 1, b"x")]),
-        ("of another size", vec![top(), whole(7, file, 10, b"x")]),
-        ("of another size", vec![top(), whole(7, file, 0, b"x")]),
+        ("non-file", vec![top(), whole(7, dir, 1, b"x")]),
+        ("wrong size", vec![top(), whole(7, file, 10, b"x")]),
+        ("wrong size", vec![top(), whole(7, file, 0, b"x")]),
         ("data for an unknown file", vec![top(), piece(7, 0, b"x")]),
         (
-            "kept of no file",
+            "a present block of no file",
             vec![top(), Message::Kept(Kept { id: 7, hole: 0, offset: 0, length: 1 })],
         ),
         ("a copy of no file", vec![top(), copy(7, 1)]),
@@ -187,16 +187,16 @@ fn a_file_that_is_not_what_was_asked_for_is_refused() {
     let again = |id| vec![whole(id, Kind::FILE, 2, b"xx")];
     let lies: [Lie<'_>; 13] = [
         ("a file unasked", &again),
-        ("it was told no sums of", &unsummed),
-        ("kept that it was not told of", &kept),
-        ("beside its file", &beyond),
-        ("lies on another", &twice),
-        ("beside its file", &hollow),
-        ("lies on another", &holes),
-        ("beside its file", &empty),
-        ("more pieces", &more),
+        ("without checksum", &unsummed),
+        ("unannounced block", &kept),
+        ("outside its file", &beyond),
+        ("overlapping", &twice),
+        ("outside its file", &hollow),
+        ("overlapping", &holes),
+        ("outside its file", &empty),
+        ("more blocks", &more),
         ("a second end of a file", &late),
-        ("beside its file", &huge),
+        ("outside its file", &huge),
         ("does not fit", &odd),
         ("longer than a piece", &long),
     ];
@@ -279,7 +279,7 @@ fn what_is_not_what_was_sent_gets_no_name() {
     let to = scratch.join("to");
     for message in [piece(FIRST, 0, b"x"), whole(FIRST, Kind::FILE, 1, b"x")] {
         let said = sent(&to, &meta(Kind::FILE, 1), &[message], [7; 32], || {});
-        assert!(said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+        assert!(said.iter().any(|line| line.contains("does not match its checksum")), "{said:?}");
         assert_eq!(fs::read_dir(&to).expect("it").count(), 0);
     }
 }
@@ -332,7 +332,7 @@ fn a_copy_of_what_is_not_what_its_sums_said_gets_no_name() {
         let change = || fs::write(to.join("a"), &new).expect("a file");
         let pieces = [copy(0, 4096, rest as u32), copy(rest, 0, 4096)];
         let said = sent(&to, &wanted, &pieces, hash, change);
-        let refused = said.iter().any(|line| line.contains("not what was sent"));
+        let refused = said.iter().any(|line| line.contains("does not match its checksum"));
         assert_eq!(refused, changes, "{said:?}");
         let is = if changes { &new } else { &moved };
         assert!(fs::read(to.join("a")).expect("a file") == *is);
@@ -347,7 +347,7 @@ fn what_stays_at_its_place_is_what_its_sums_said_whatever_becomes_of_the_old_fil
     let change = || fs::write(to.join("a"), [7; OLD]).expect("a file");
     let piece = [copy(FIRST, OLD as u32)];
     let said = sent(&to, &wanted, &piece, hash_of_copies(&old), change);
-    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("does not match its checksum")), "{said:?}");
     assert!(fs::read(to.join("a")).expect("a file") == old);
 }
 
@@ -373,7 +373,7 @@ fn what_a_source_leaves_out_is_a_hole_and_nothing_of_the_old_file() {
     fs::create_dir(&to).expect("a directory");
     fs::write(to.join("a"), &old).expect("a file");
     let said = sent(&to, &meta(Kind::FILE, OLD as u64), &pieces, hash, || {});
-    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("does not match its checksum")), "{said:?}");
     assert!(fs::read(to.join("a")).expect("a file") == new);
     let room = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(to.join("a")).expect("it"));
     assert!(room * 512 < OLD as u64, "holes take no room: {room} blocks");
@@ -391,7 +391,7 @@ fn what_comes_late_of_a_file_that_began_anew_is_counted_only() {
     let now = Message::Copy(Copy { id, turn: 1, hole: 0, offset, from: 0, length });
     let messages = [late.clone(), anew, late, kept, now];
     let said = sent(&to, &wanted, &messages, hash_of_copies(&old), || {});
-    assert!(!said.iter().any(|line| line.contains("not what was sent")), "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("does not match its checksum")), "{said:?}");
     assert!(fs::read(to.join("a")).expect("a file") == old);
 }
 
@@ -517,11 +517,11 @@ fn a_destination_that_asks_for_too_much_is_refused_by_name() {
         ("leads nowhere", vec![need(1, b"")]),
         ("leads nowhere", vec![need(1, b"a//b")]),
         ("impossible size", vec![basis(5, 1)]),
-        ("without the hash", vec![without_hash]),
-        ("two questions", vec![basis(4096, 2), basis(4096, 2)]),
-        ("nobody waits", vec![sums(1)]),
-        ("more sums", vec![basis(4096, 2), sums(3)]),
-        ("more questions", vec![basis(4096, 1 << 20), basis(4096, 1 << 20)]),
+        ("without its hash", vec![without_hash]),
+        ("duplicate request", vec![basis(4096, 2), basis(4096, 2)]),
+        ("unexpected checksums", vec![sums(1)]),
+        ("more checksums", vec![basis(4096, 2), sums(3)]),
+        ("outstanding requests", vec![basis(4096, 1 << 20), basis(4096, 1 << 20)]),
         ("more credit", vec![Message::Credit(Credit { bytes: u64::MAX })]),
         ("only a source", vec![Message::ScanEnd(())]),
     ];
@@ -541,7 +541,7 @@ fn questions_are_bounded_even_if_nobody_reads_the_answers() {
     let many: Vec<_> = (0..DSYNC_NEEDS_MAX as u64 + 200).map(|id| need(id, b"a")).collect();
     let (_link, done) = ask(&from, &plain(), &many);
     let why = done.join().expect("no panic").expect_err("refused");
-    assert!(why.to_string().contains("more questions"), "{why}");
+    assert!(why.to_string().contains("outstanding requests"), "{why}");
 }
 
 #[test]

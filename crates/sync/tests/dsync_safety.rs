@@ -202,7 +202,7 @@ fn a_file_that_never_stands_still_is_told() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().expect("its end");
     assert_eq!(counts.failures, 1, "{said:?}");
-    assert!(said.iter().any(|line| line.contains("changes while it is read")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("changed while being read")), "{said:?}");
     assert!(!to.join("busy").exists());
     let (counts, _) = go(&from, &to, &plain());
     assert_eq!(counts.failures, 0);

@@ -275,11 +275,11 @@ fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
         ("a file unasked", &|id| vec![whole(id)]),
         ("a file unasked", &|id| vec![whole(id + 1)]),
         ("data for an unknown file", &|id| vec![data(id + 1, 0, b"x")]),
-        ("beside its file", &|id| vec![data(id, 9, b"xx")]),
-        ("beside its file", &|id| vec![data(id, u64::MAX, b"xx")]),
-        ("lies on another", &|id| vec![data(id, 4, b"xx"), data(id, 2, b"xxx")]),
-        ("no data", &|_| vec![Message::ScanEnd(())]),
-        ("no message", &|_| vec![]),
+        ("outside its file", &|id| vec![data(id, 9, b"xx")]),
+        ("outside its file", &|id| vec![data(id, u64::MAX, b"xx")]),
+        ("overlapping", &|id| vec![data(id, 4, b"xx"), data(id, 2, b"xxx")]),
+        ("unexpected message", &|_| vec![Message::ScanEnd(())]),
+        ("invalid message", &|_| vec![]),
     ];
     for (named, lie) in lies {
         let scratch = Scratch::new("stream-lies");
@@ -293,7 +293,7 @@ fn what_comes_over_a_stream_must_be_data_of_a_file_that_is_asked_for() {
             // It may have had enough already.
             let _refused = write_now(&mut stream, &message);
         }
-        if named == "no message" {
+        if named == "invalid message" {
             stream.write_all(&[0xff; 64]).and_then(|()| stream.flush()).expect("said");
         }
         let why = done.join().expect("no panic").expect_err("refused");

@@ -110,7 +110,7 @@ fn an_alert_reads_as_a_sentence() {
     assert_eq!(
         sentence(&set),
         "When NFSv3 operations per second of type read is above 10\u{a0}000 ops/s for \
-         30 s, write it into the log."
+         30 s, log it."
     );
     set.extend([
         ("from", Value::text("08:00")),
@@ -123,7 +123,7 @@ fn an_alert_reads_as_a_sentence() {
         sentence(&set),
         "When NFSv3 operations per second of type read is above 10\u{a0}000 ops/s for \
          30 s, every day 08:00–18:00, mail to ops@example.org and send syslog to udp://10.0.0.5, \
-         again every 1 h while it lasts."
+         every 1 h while firing."
     );
     let any = [
         ("statistic", Value::text("nfs.ops[client]")),
@@ -134,13 +134,10 @@ fn an_alert_reads_as_a_sentence() {
     assert_eq!(
         sentence(&any),
         "When NFS operations per second of any one client is above 500 ops/s, on \
-         weekends, write it into the log."
+         weekends, log it."
     );
     let event = [("when", Value::text("store")), ("for", Value::Integer(300))];
-    assert_eq!(
-        sentence(&event),
-        "When statistics cannot be kept for 5 min, write it into the log."
-    );
+    assert_eq!(sentence(&event), "When statistics cannot be stored for 5 min, log it.");
 }
 
 #[test]
@@ -207,7 +204,7 @@ fn days_before_a_certificate_ends_are_a_word_of_the_sentence() {
         properties.extend(days.map(|days| ("days_left", Value::Integer(days))));
         rule(&properties).expect("a rule").condition()
     };
-    let sentence = "a certificate ends within 30 days, or cannot be had or renewed";
+    let sentence = "a certificate expires within 30 days, or issue or renewal failed";
     assert_eq!(certificate(Some(30)), sentence);
     assert!(certificate(Some(1)).contains("within a day,"));
     assert!(certificate(None).contains("within 14 days,"));

@@ -15,11 +15,11 @@ fn only_what_is_not_kept_anyway_and_what_can_be() {
     assert_eq!(why("nfs.bytes[client=10.0.0.7][share=tank]"), Ok(()));
     let anyway = ["nfs3.ops", "nfs3.ops[client]", "nfs3.ops[op=read]", "cpu.utilization[mode]"];
     for id in anyway {
-        assert!(why(id).is_err_and(|why| why.ends_with("is kept by the second anyway")), "{id}");
+        assert!(why(id).is_err_and(|why| why.ends_with("is always recorded")), "{id}");
     }
-    assert!(why("nfs3.nothing").is_err_and(|why| why.contains("there is no statistic")));
+    assert!(why("nfs3.nothing").is_err_and(|why| why.contains("unknown statistic")));
     let long = format!("nfs3.ops[share={}][user=1][file]", "x".repeat(ALERT_TEXT_MAX));
-    assert!(why(&long).is_err_and(|why| why.contains("are the most")));
+    assert!(why(&long).is_err_and(|why| why.contains("the maximum is")));
 }
 
 #[test]

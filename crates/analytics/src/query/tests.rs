@@ -75,7 +75,7 @@ fn what_is_kept_by_the_minute_only_is_answered_by_the_minute() {
     let old = ask(&engine, "nfs3.ops", T, T + 180, 1);
     assert_eq!((old.step, old.total.len()), (60, 3));
     assert_eq!(old.total, [Some(30.5), Some(30.5), None]);
-    assert_eq!(old.note.as_deref(), Some("statistics this old are kept by the minute only"));
+    assert_eq!(old.note.as_deref(), Some("statistics this old are only stored per minute"));
     let new = ask(&engine, "nfs3.ops", T + 2 * day, T + 2 * day + 5, 1);
     assert_eq!((new.step, new.total[4]), (1, Some(5.0)));
     std::fs::remove_dir_all(&dir).expect("removed");

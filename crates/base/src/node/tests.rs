@@ -76,14 +76,14 @@ fn texts_become_values() {
     }
     let bad = [
         (Kind::Bool, "maybe", "\"maybe\" is not true or false"),
-        (NUMBER, "100", "100 is too large; 99 is the most"),
-        (seconds, "0", "0 is too small; 1 second is the least"),
+        (NUMBER, "100", "100 is too large; the maximum is 99"),
+        (seconds, "0", "0 is too small; the minimum is 1 second"),
         (bytes, "1.5", "\"1.5\" is not bytes from 0 to 1T, as 64M"),
         (bytes, "12Q", "\"12Q\" is not bytes from 0 to 1T, as 64M"),
         (Kind::Choice(&[("ro", ""), ("rw", "")]), "wo", "\"wo\" is none of ro, rw"),
         (texts, "a,,b", "empty element between two commas"),
-        (texts, "a,a", "\"a\" is in it twice"),
-        (texts, "a,b,c,d", "it has 4 elements; 3 are the most"),
+        (texts, "a,a", "\"a\" appears twice"),
+        (texts, "a,b,c,d", "it has 4 elements; the maximum is 3"),
         (texts, "\"a", "missing quotation mark"),
     ];
     for (kind, text, says) in bad {
@@ -91,7 +91,7 @@ fn texts_become_values() {
     }
     assert_eq!(
         Kind::Bool.check(&Value::text("x")).unwrap_err(),
-        "it is a text, and should be true or false"
+        "it is a text; expected true or false"
     );
 }
 

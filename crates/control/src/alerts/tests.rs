@@ -184,7 +184,7 @@ fn what_it_is_to_keep_is_kept_from_the_second_in_which_it_fires() {
     let mut scene = Scene::new();
     scene.alert("reads", json!({ "keep": READS, "keep_for": 3600 }));
     let sentence = scene.state("reads", "sentence");
-    let says = format!("for 2 s, start keeping {READS} for 1 h.");
+    let says = format!("for 2 s, record {READS} for 1 h.");
     assert!(sentence.as_text().is_some_and(|text| text.ends_with(&says)), "{sentence}");
     let datasets = path("/analytics/datasets");
     let shown = |scene: &Scene| view::node(&scene.tree, &datasets, 1, &Everything).unwrap();
@@ -209,7 +209,7 @@ fn what_it_is_to_keep_is_kept_from_the_second_in_which_it_fires() {
     let anyway = json!([set("/configuration/alerts/reads", "keep", "nfs3.ops[client]")]);
     let problem = commit(&scene.tree, anyway).unwrap_err().remove(0);
     assert_eq!(problem.property.as_deref(), Some("keep"));
-    assert_eq!(problem.sentence, "nfs3.ops[client] is kept by the second anyway");
+    assert_eq!(problem.sentence, "nfs3.ops[client] is always recorded");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn what_cannot_be_kept_any_more_is_told_and_a_user_can_stop_one() {
     scene.alert("reads", json!({ "keep": "nfs3.ops[op=read][user=7][file]", "for": 1 }));
     scene.seconds(&[500]);
     let told = scene.state("reads", "keep_error");
-    assert_eq!(told, Value::text("8 datasets are kept already, which is the most"));
+    assert_eq!(told, Value::text("8 datasets are being recorded, the maximum"));
     act(&scene, "/analytics/datasets/d3", "stop", json!({})).unwrap();
     let again = act(&scene, "/analytics/datasets/d3", "stop", json!({})).unwrap_err();
     assert_eq!(again.sentence, "it has ended already");
@@ -323,7 +323,7 @@ fn a_trial_message_says_what_arrived_and_what_did_not() {
     assert_eq!(scene.test("quiet").unwrap_err().sentence, "it has no recipient except the log");
     scene.alert("mail", json!({ "mail": ["ops@example.org"] }));
     assert_eq!(scene.test("mail").unwrap(), json!({ "delivered": ["mail to ops@example.org"] }));
-    assert!(mailbox.next().data.contains("this is a trial message"));
+    assert!(mailbox.next().data.contains("this is a test message"));
     scene.alert("both", json!({ "mail": ["ops@example.org"], "webhook": web.url("/") }));
     let problem = scene.test("both").unwrap_err();
     assert!(problem.sentence.contains("403"), "{problem:?}");

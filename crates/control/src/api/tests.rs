@@ -161,7 +161,7 @@ async fn data_has_its_interval() {
 async fn wrong_questions_are_told_why() {
     let server = Server::new();
     let cases = [
-        ("stat=no.such", "no statistic"),
+        ("stat=no.such", "unknown statistic"),
         ("stat=nfs3.ops&from=10&to=10", "empty"),
         ("stat=nfs3.ops&step=0", "step"),
         ("stat=nfs3.ops&from=1&step=1", "points"),

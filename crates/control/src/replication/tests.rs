@@ -154,7 +154,7 @@ fn no_way_into_a_share_leads_out_of_it() {
     for out in ["out", "out/ssh", "in", "in/b", "file", "none"] {
         let why = below(out, false).unwrap_err().to_string();
         assert!(why.starts_with("data/"), "{why}");
-        assert!(out != "none" || why == "data/none is not there", "{why}");
+        assert!(out != "none" || why == "data/none does not exist", "{why}");
     }
     // Only the last is made, and a link in its place stays one.
     assert!(below("new/deep", true).is_err() && !top.join("new").exists());
@@ -257,7 +257,7 @@ fn results_are_kept_over_restarts_and_are_not_too_many() {
     assert_eq!(
         result("nightly", MIDNIGHT).sentence(),
         "2027-01-15 00:00:00  nightly failed by anna: 3 entries, 2 changed, 1 files with 2 KiB in \
-         5 s, 1 due times skipped meanwhile: nas cannot be reached"
+         5 s, 1 scheduled runs skipped: nas cannot be reached"
     );
 }
 
@@ -433,8 +433,8 @@ fn a_failure_is_told_until_a_run_is_well() {
     scene.action("bad", json!({})).unwrap();
     scene.act("bad", "start").unwrap();
     let results = scene.results("bad", 1);
-    assert_eq!(results[0].reason, "data/from is not there");
-    assert!(scene.all.problem().is_some_and(|why| why.contains("bad: data/from is not there")));
+    assert_eq!(results[0].reason, "data/from does not exist");
+    assert!(scene.all.problem().is_some_and(|why| why.contains("bad: data/from does not exist")));
     fs::create_dir(scene.scratch.path().join("share/from")).unwrap();
     scene.act("bad", "start").unwrap();
     let results = scene.results("bad", 2);

@@ -32,7 +32,7 @@ static SERVICES: Context =
 
 static NFS: Context = Context::new("nfs", "NFS", "Serves files.", "services")
     .properties(&[
-        Property::state("state", "State", LINE, "Whether it serves."),
+        Property::state("state", "State", LINE, "State of the service."),
         Property::setting(
             "lease",
             "Lease",

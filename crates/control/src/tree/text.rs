@@ -213,7 +213,7 @@ fn setting(
     let wrong =
         |why: &str| Problem::new(path, &format!("{name}: {why}"), declared.help).property(name);
     if !declared.is_configured() {
-        return Err(wrong("it can only be seen"));
+        return Err(wrong("it is read-only"));
     }
     let given = from_toml(value)
         .ok_or_else(|| wrong(&format!("expected {}", declared.kind.described())))?;

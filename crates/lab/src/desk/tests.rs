@@ -63,7 +63,7 @@ fn the_queue_is_bounded_and_what_waits_can_be_taken_back() {
     let run = desk.run(&ids[3]).unwrap();
     assert_eq!(
         (run.state, run.message.as_str()),
-        (State::Aborted, "bert aborted it before it began")
+        (State::Aborted, "aborted by bert before the start")
     );
     assert!(matches!(desk.abort(&ids[3], "bert"), Err(DeskError::State(..))));
     assert!(desk.queue(&wanted()).is_ok(), "there is room again");
@@ -85,7 +85,7 @@ fn a_restart_ends_what_was_under_way_and_keeps_the_rest() {
     assert_eq!((run.state, run.message.as_str()), (State::Aborted, RESTARTED));
     assert!(!run.cleaned && desk.lock().left == [1], "its folder may still be there");
     assert!(matches!(desk.destroy(&first.id), Err(DeskError::State(..))), "it is being removed");
-    assert_eq!(desk.run(&second.id).unwrap().message, "anna aborted it before it began");
+    assert_eq!(desk.run(&second.id).unwrap().message, "aborted by anna before the start");
     assert_eq!(desk.queue(&wanted()).unwrap().id, "r3", "no id comes twice");
 }
 

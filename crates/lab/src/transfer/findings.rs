@@ -77,7 +77,11 @@ fn against_plain(
     let how = interval(&ratio, &changes(&ratio));
     let speed = match ratio.low <= 1.0 && ratio.high >= 1.0 {
         true => {
-            format!("no significant difference to {}{of_all}: {}", plain.0.protocol, change(&ratio))
+            format!(
+                "shows no significant difference to {}{of_all}: {}",
+                plain.0.protocol,
+                change(&ratio)
+            )
         }
         false => format!("is {} than {}{of_all}", change(&ratio), plain.0.protocol),
     };

@@ -47,7 +47,7 @@ fn every_protocol_moves_the_same_files_each_round() {
     assert_eq!(plain, [None, Some(0), None, None, Some(3), None, Some(5)]);
     let known: Vec<&str> = result.lines.iter().map(|l| l.identity.as_str()).collect();
     assert_eq!(known, ["none", "pin", "insecure", "none", "pin", "none", "insecure"]);
-    assert!(store.files().is_empty(), "files are left behind");
+    assert!(store.files().is_empty(), "files were not removed");
     // Each way: the fastest, four protected ones, what a gigabyte costs.
     assert_eq!(result.findings.len(), 12, "{:#?}", result.findings);
     let text = result.text();

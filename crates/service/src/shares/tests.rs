@@ -157,11 +157,11 @@ fn what_is_wrong_changes_nothing() {
     world.shares.apply(&[], &old).expect("one");
     let elsewhere = ShareConfig { project: "p".into(), ..world.share("a", "b") };
     let wrong = [
-        (world.share("x", "none"), "there is no directory"),
+        (world.share("x", "none"), "the directory"),
         (world.share("x", "file"), "is not a directory"),
-        (world.share("x", "state"), "lies in the state directory"),
-        (ShareConfig { directory: "srv".into(), ..world.share("x", "a") }, "with a slash"),
-        (elsewhere, "there is a share named a already, in /shares/default/a"),
+        (world.share("x", "state"), "is inside the state directory"),
+        (ShareConfig { directory: "srv".into(), ..world.share("x", "a") }, "not an absolute path"),
+        (elsewhere, "a share named a already exists, in /shares/default/a"),
     ];
     for (bad, says) in wrong {
         // A good one beside it does not come either.

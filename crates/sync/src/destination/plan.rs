@@ -229,8 +229,7 @@ impl<T: Tree> Plan<T> {
         self.shared.tracker.count(|counts| counts.entries += count);
         let Some(mut open) = self.open.pop() else {
             return broken(
-                "entries for an unknown \
-            directory",
+                "entries for no directory",
             );
         };
         let taken = match open.ended {

@@ -70,7 +70,7 @@ fn says_so() {
         let scratch = Scratch::new(&disk(), "nobody-says");
         let fs = scratch.open(true);
         assert!(!fs.privileged() && !fs.has_kernel_handles());
-        assert!(fs.acting_as().contains("as the serving user"), "{}", fs.acting_as());
+        assert!(fs.acting_as().contains("identity of the server"), "{}", fs.acting_as());
     });
 }
 

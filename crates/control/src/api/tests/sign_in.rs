@@ -170,7 +170,7 @@ async fn a_user_of_shares_does_not_get_in_and_only_he_learns_why() {
     assert!(!response.headers().contains_key(SET_COOKIE));
     let (status, failed) = refusal(response).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    assert!(failed.contains("shares only"), "{failed}");
+    assert!(failed.contains("file services only"), "{failed}");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_token_has_its_role_until_it_ends() {
     let refused = server.send(switch, r#"{"on": false}"#).await;
     let (status, failed) = refusal(refused).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    assert_eq!(failed, "token watch has no role that may change analytics");
+    assert_eq!(failed, "token watch has no role with analytics:change");
     assert!(!server.fake.switched_off());
     server.clock.advance(Duration::from_secs(60));
     assert_eq!(get("/api/v1/session").await.status(), StatusCode::UNAUTHORIZED);

@@ -264,8 +264,8 @@ async fn a_parameter_that_a_path_does_not_have_is_not_passed_over() {
     let (server, _) = server();
     let (status, error) = get(&server, "/logs?limit=1&levle=error").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
-    assert_eq!(error["error"]["failed"], "there is no parameter \"levle\"");
-    assert_eq!(error["error"]["hint"], "this path takes service, level, from, limit");
+    assert_eq!(error["error"]["failed"], "unknown parameter \"levle\"");
+    assert_eq!(error["error"]["hint"], "parameters of this path: service, level, from, limit");
     let (status, error) = get(&server, "/status?x=1").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert_eq!(error["error"]["hint"], "this path has no parameters");

@@ -49,7 +49,7 @@ fn a_key_of_another_certificate_is_told() {
     let ca = authority("CA");
     let (one, two) = (signed(&ca, &["a"], 2100), signed(&ca, &["a"], 2100));
     let wrong = why(&one.certificate_pem, &two.key_pem);
-    assert!(wrong.key && wrong.sentence.contains("does not belong"), "{wrong}");
+    assert!(wrong.key && wrong.sentence.contains("does not match"), "{wrong}");
     let wrong = why(&one.certificate_pem, &one.certificate_pem);
     assert!(wrong.key && wrong.sentence.contains("cannot be read"), "{wrong}");
 }
@@ -62,10 +62,10 @@ fn a_chain_that_is_none_is_told() {
     let cases = [
         (format!("{}{leaf}", ca.pem()), "not in order"),
         (format!("{leaf}{}", other.pem()), "not signed by \"Other\""),
-        (leaf.repeat(9), "are the most"),
+        (leaf.repeat(9), "the maximum is"),
         (String::new(), "no certificate"),
         (good.key_pem.clone(), "no certificate"),
-        (ca.pem(), "for no host"),
+        (ca.pem(), "no subject alternative names"),
         ("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n".into(), "damaged"),
         ("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n".into(), "be read"),
     ];

@@ -110,7 +110,7 @@ fn what_does_not_go_together_is_refused_with_the_property() {
     assert_eq!(problem.property.as_deref(), Some("key"), "{problem}");
     let ended = signed(&ca, &["nas"], 2026);
     let problem = scene.refused(json!([create("a", &ended)]));
-    assert!(problem.sentence.contains("has ended at 2026-01-01"), "{problem}");
+    assert!(problem.sentence.contains("expired at 2026-01-01"), "{problem}");
     let problem = scene.refused(json!([in_use("a")]));
     assert_eq!(problem.property.as_deref(), Some("in_use"), "{problem}");
 
@@ -136,7 +136,7 @@ fn what_is_incomplete_is_told_and_the_servers_own_is_shown() {
     scene.change(json!([create, in_use("a")])).unwrap();
     assert!(scene.room.shown().identity() == own);
     let problem = scene.room.problem().unwrap();
-    assert_eq!(problem, "the certificate a cannot be shown: its key must be set");
+    assert_eq!(problem, "the certificate a cannot be used: its key must be set");
     assert_eq!(scene.state("a", "state"), "incomplete");
     let key = json!({ "set": format!("{AT}/a"), "property": "key", "value": good.key_pem });
     scene.change(json!([key])).unwrap();
@@ -154,7 +154,7 @@ fn it_ends_and_says_so() {
     scene.clock.advance(std::time::Duration::from_secs(370 * 24 * 3600));
     assert_eq!(scene.state("a", "state"), "ended");
     let problem = scene.room.problem().unwrap();
-    assert_eq!(problem, "the certificate a has ended at 2028-01-01 00:00:00 UTC");
+    assert_eq!(problem, "the certificate a expired at 2028-01-01 00:00:00 UTC");
 }
 
 #[test]
@@ -170,10 +170,10 @@ fn an_alert_hears_of_what_ends_soon_and_of_orders_that_failed() {
     scene.room.renew_own(false).unwrap();
     assert_eq!(scene.room.warning(13), None);
     let soon = scene.room.warning(14).unwrap();
-    assert_eq!(soon, "the certificate a ends at 2028-01-01 00:00:00 UTC");
+    assert_eq!(soon, "the certificate a expires at 2028-01-01 00:00:00 UTC");
     scene.clock.advance(days(14));
     let ended = scene.room.warning(1).unwrap();
-    assert_eq!(ended, "the certificate a has ended at 2028-01-01 00:00:00 UTC");
+    assert_eq!(ended, "the certificate a expired at 2028-01-01 00:00:00 UTC");
     scene.change(json!([{ "destroy": format!("{AT}/a"), "confirm": true }])).unwrap();
     let acme = json!({ "create": AT, "name": "le", "properties": {
         "source": "acme", "domains": ["nas.example"], "terms_agreed": true,
@@ -182,7 +182,7 @@ fn an_alert_hears_of_what_ends_soon_and_of_orders_that_failed() {
     assert_eq!(scene.room.warning(14), None, "requested from the CA");
     scene.room.ordered("le", Some("nobody answers".to_owned()));
     let failed = scene.room.warning(14).unwrap();
-    assert_eq!(failed, "the certificate le cannot be had: nobody answers");
+    assert_eq!(failed, "the certificate le cannot be issued: nobody answers");
     scene.room.ordered("le", None);
     assert_eq!(scene.room.warning(14), None);
 }

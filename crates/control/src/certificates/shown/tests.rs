@@ -15,5 +15,5 @@ fn another_certificate_is_for_connections_that_begin_then() {
     assert!(!Arc::ptr_eq(&first, &shown.config()) && shown.identity() == two);
     let mixed = Identity { key_pem: one.key_pem.clone(), ..two.clone() };
     shown.set(&mixed).unwrap_err();
-    assert!(shown.identity() == two, "what was there goes on");
+    assert!(shown.identity() == two, "the previous certificate stays in use");
 }

@@ -152,13 +152,16 @@ fn wrong_values_are_refused_at_once_and_change_nothing() {
         ("set lease=soon", "lease: 'soon' is not a time such as 90, 90s, 15m or 2h"),
         ("set lease=9999", "lease is at most 3600 seconds"),
         ("set enabled=off lease=9999", "lease is at most"),
-        ("set status=online", "status is told by the server and cannot be set"),
+        ("set status=online", "status is read-only"),
         ("unset nothing", "has no property 'nothing'"),
-        ("/shares/default/tank set directory=/x", "directory is set when the share is made"),
+        (
+            "/shares/default/tank set directory=/x",
+            "directory can only be set when the share is created",
+        ),
         ("/shares/default/tank set exceptions-='x'", "exceptions does not have x"),
-        ("create x", "nothing can be made in /configuration/services/nfs"),
+        ("create x", "/configuration/services/nfs has no items that can be created"),
         ("/maintenance/sessions create x", "sessions are created by the server"),
-        ("/shares/default create tank", "/shares/default/tank is there already"),
+        ("/shares/default create tank", "/shares/default/tank already exists"),
     ] {
         let (code, text) = wrong(&mut shell, line);
         assert_eq!(code, 1, "{line}");
@@ -187,7 +190,7 @@ fn items_are_made_step_by_step() {
     say(&mut shell, "cd shares/default");
     assert_eq!(
         say(&mut shell, "create box nfs=read-only"),
-        "nfs = read-only (uncommitted)\nnote: still to be set: directory\n"
+        "nfs = read-only (uncommitted)\nnote: required, not set yet: directory\n"
     );
     assert_eq!(shell.here(), "shares default box");
     let (_, text) = wrong(&mut shell, "commit");
@@ -218,7 +221,7 @@ fn destroying_tells_what_goes_and_asks() {
     let (code, text) = wrong(&mut shell, "destroy");
     assert_eq!(
         (code, text.as_str()),
-        (1, "1 share goes, its files stay (`destroy --yes` does it)")
+        (1, "1 share goes, its files stay (confirm with `destroy --yes`)")
     );
     user.0.lock().unwrap().yes = Some(false);
     say(&mut shell, "destroy");
@@ -291,7 +294,7 @@ fn actions_by_their_name() {
     let (mut shell, fake, user) = shell();
     let (code, text) = wrong(&mut shell, "configuration services nfs expire 10.0.0.1");
     assert_eq!(code, 1);
-    assert!(text.contains("`expire --yes` does it"), "{text}");
+    assert!(text.contains("confirm with `expire --yes`"), "{text}");
     assert_eq!(
         say(&mut shell, "configuration services nfs expire client=a=b --yes"),
         "ended = 3\n"
@@ -355,7 +358,7 @@ fn what_may_have_been_done_is_not_called_undone() {
             assert!(hint.contains("not known") && hint.contains("`history`"), "{hint}");
         } else {
             // Something waits: the line was only tried.
-            assert!(hint.contains("what was not committed is not done"), "{line}: {hint}");
+            assert!(hint.contains("uncommitted changes are lost"), "{line}: {hint}");
         }
         assert_eq!(code, 1);
         assert_eq!(shell.waiting(), 1, "{line}");

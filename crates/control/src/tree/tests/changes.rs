@@ -26,7 +26,7 @@ fn a_transaction_is_whole() {
     ]);
     let done = commit(&tree, changes).unwrap();
     assert_eq!((done.revision, done.changes.len()), (1, 6));
-    assert_eq!(done.notes, ["/services/nfs lease takes effect when the server starts again"]);
+    assert_eq!(done.notes, ["/services/nfs lease takes effect when the server restarts"]);
     assert!(tree.document().bool(&path("/shares/p/s"), "read_only"), "inherited");
     assert!(all.taken("shares").is_some() && all.taken("users").is_none());
     let file = disk.file("configuration/000001.toml").unwrap();
@@ -35,7 +35,7 @@ fn a_transaction_is_whole() {
     let before = tree.document();
     let changes = json!([set("/services/nfs", "lease", 5), set("/services/nfs", "window", 1)]);
     let problem = refused(commit(&tree, changes));
-    assert_eq!(problem.sentence, "window: 1 is too small; 1024 bytes is the least");
+    assert_eq!(problem.sentence, "window: 1 is too small; the minimum is 1024 bytes");
     assert_eq!(problem.property.as_deref(), Some("window"));
     assert_eq!(tree.document(), before);
     assert_eq!(*open(&disk).document(), *before, "and on disk");
@@ -59,27 +59,31 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     let cases = [
         (set("nfs", "a", 1), Value, "a path begins with /"),
         (set("/services/smb", "a", 1), Unknown, "/services has no \"smb\""),
-        (set("/services/nfs", "leese", 1), Unknown, "there is no property \"leese\""),
-        (set("/services/nfs", "state", "x"), Value, "state can only be seen"),
-        (set("/services/nfs", "lease", true), Value, "lease: it is true or false, and should be"),
-        (set("/services/nfs", "lease", json!({})), Value, "lease: it should be seconds"),
-        (set("/services/nfs", "delegations", true), Conflict, "decided by the command line"),
+        (set("/services/nfs", "leese", 1), Unknown, "unknown property \"leese\""),
+        (set("/services/nfs", "state", "x"), Value, "state is read-only"),
+        (set("/services/nfs", "lease", true), Value, "lease: it is true or false; expected"),
+        (set("/services/nfs", "lease", json!({})), Value, "lease: expected seconds"),
+        (set("/services/nfs", "delegations", true), Conflict, "overridden by the command line"),
         (set("/shares/q", "read_only", true), Unknown, "there is no project \"q\""),
-        (set("/shares/p/s", "mode", "m2"), Conflict, "is decided when it is made, and stays"),
-        (set("/shares/default/given", "read_only", true), Conflict, "only in this run"),
+        (set("/shares/p/s", "mode", "m2"), Conflict, "can only be set at creation"),
+        (set("/shares/default/given", "read_only", true), Conflict, "comes from the command line"),
         (json!({ "unset": "/shares/p/s", "property": "directory" }), Value, "must have a value"),
         (create("/services", "x", json!({})), Value, "this node has no items that can be created"),
         (create("/sessions", "x", json!({})), Value, "this node has no items that can be created"),
-        (create("/shares", "p", json!({})), Conflict, "there is a project \"p\" already"),
-        (create("/shares", "default", json!({})), Conflict, "there is a project \"default\""),
-        (create("/shares/default", "given", json!({})), Conflict, "there is a share \"given\""),
+        (create("/shares", "p", json!({})), Conflict, "a project \"p\" already exists"),
+        (create("/shares", "default", json!({})), Conflict, "a project \"default\" already exists"),
+        (
+            create("/shares/default", "given", json!({})),
+            Conflict,
+            "a share \"given\" already exists",
+        ),
         (create("/shares", "a/b", json!({})), Value, "\"a/b\" cannot be the name of a project"),
         (create("/shares/p", "t", json!({})), Value, "directory must be set"),
-        (create("/shares/p", "t", json!({ "colour": 1 })), Unknown, "no property \"colour\""),
-        (dry("/services/nfs"), Conflict, "always there"),
-        (dry("/shares/default"), Conflict, "built in and always there"),
-        (dry("/sessions/s1"), Conflict, "it comes and goes by itself"),
-        (dry("/shares/p"), Conflict, "ends, and with it: 1 more below it; 2 clients use it"),
+        (create("/shares/p", "t", json!({ "colour": 1 })), Unknown, "unknown property \"colour\""),
+        (dry("/services/nfs"), Conflict, "a fixed part"),
+        (dry("/shares/default"), Conflict, "it is built in"),
+        (dry("/sessions/s1"), Conflict, "it is created by the server"),
+        (dry("/shares/p"), Conflict, "also destroys: 1 more items below it; 2 clients use it"),
         (json!({ "rename": "/shares/p", "to": "default" }), Conflict, "already"),
         (json!({ "rename": "/shares/p", "to": "-" }), Value, "cannot be the name"),
         (create("/shares/default", "wrong", json!({ "directory": "/no" })), Value, "no such dir"),
@@ -94,7 +98,7 @@ fn what_cannot_be_is_refused_in_one_sentence() {
     let three = json!([create("/shares", "a", json!({})), create("/shares", "b", json!({}))]);
     let problems = commit(&tree, three).unwrap_err();
     assert_eq!(problems.len(), 1, "said once: {problems:?}");
-    assert!(problems[0].sentence.contains("3 projects are the most"));
+    assert!(problems[0].sentence.contains("the maximum is 3 projects"));
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn a_change_that_is_none_is_told_what_it_lacks() {
         (json!({ "unset": "/a" }), "\"unset\" lacks \"property\""),
         (json!({ "create": "/a" }), "\"create\" lacks \"name\""),
         (json!({ "rename": "/a" }), "\"rename\" lacks \"to\""),
-        (json!({ "destroy": "/a", "to": "b" }), "\"to\" does not go with \"destroy\""),
+        (json!({ "destroy": "/a", "to": "b" }), "\"to\" is not valid with \"destroy\""),
         (json!({ "destory": "/a" }), "unknown field `destory`"),
         (json!({ "destroy": 7 }), "expected a string"),
     ];
@@ -302,7 +306,7 @@ fn earlier_configurations_come_back() {
     assert_eq!((&difference.before, &difference.after), (&json!(2), &json!(1)));
     assert_eq!(tree.compare(0, 1).unwrap().len(), 1);
     let lost = tree.restore(9, &who(), &Everything).unwrap_err().remove(0);
-    assert_eq!((lost.fault, lost.sentence.as_str()), (Fault::Unknown, "there is no revision 9"));
+    assert_eq!((lost.fault, lost.sentence.as_str()), (Fault::Unknown, "revision 9 does not exist"));
     assert_eq!(lost.hint, "1 to 4 are kept");
 }
 

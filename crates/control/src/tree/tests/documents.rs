@@ -133,18 +133,18 @@ fn an_export_has_no_secrets() {
 #[test]
 fn a_wrong_file_says_all_that_is_wrong() {
     let cases = [
-        ("", "does not begin with format = 1"),
-        ("format = 2", "does not begin with format = 1"),
-        ("format = 1\n[", "no TOML"),
+        ("", "does not start with format = 1"),
+        ("format = 2", "does not start with format = 1"),
+        ("format = 1\n[", "not valid TOML"),
         ("format = 1\nx = 1", "a path begins with /"),
         ("format = 1\n\"/shares\" = 1", "it is not a table"),
         ("format = 1\n[\"/nowhere\"]", "/ has no \"nowhere\""),
-        ("format = 1\n[\"/sessions/s\"]", "in no configuration"),
-        ("format = 1\n[\"/services/nfs\"]\nlease = 0", "0 is too small; 1 second is the least"),
+        ("format = 1\n[\"/sessions/s\"]", "not part of the configuration"),
+        ("format = 1\n[\"/services/nfs\"]\nlease = 0", "0 is too small; the minimum is 1 second"),
         ("format = 1\n[\"/services/nfs\"]\nlease = \"2 weeks\"", "is not seconds from 1 to 3600"),
-        ("format = 1\n[\"/services/nfs\"]\nlease = 1.5", "it should be seconds"),
-        ("format = 1\n[\"/services/nfs\"]\nstate = \"online\"", "it can only be seen"),
-        ("format = 1\n[\"/services/nfs\"]\nleese = 1", "there is no property \"leese\""),
+        ("format = 1\n[\"/services/nfs\"]\nlease = 1.5", "expected seconds"),
+        ("format = 1\n[\"/services/nfs\"]\nstate = \"online\"", "it is read-only"),
+        ("format = 1\n[\"/services/nfs\"]\nleese = 1", "unknown property \"leese\""),
         ("format = 1\n[\"/users/a\"]\npassword = \"plain\"", "secrets are set through the API"),
     ];
     for (text, says) in cases {
@@ -162,7 +162,7 @@ fn a_wrong_file_says_all_that_is_wrong() {
     assert!(lease.starts_with("line 5: lease: 0 is too small"), "{lease}");
     let broken = "format = 1\n[\"/services/nfs\"]\nlease = \n";
     let sentence = &text::read(&ROOT, broken).unwrap_err()[0].sentence;
-    assert!(sentence.starts_with("line 3: the configuration is no TOML: "), "{sentence}");
+    assert!(sentence.starts_with("line 3: the configuration is not valid TOML: "), "{sentence}");
     assert!(!sentence.contains('\n'), "{sentence}");
     let friendly = "format = 1\n[\"/services/nfs\"]\nlease = \"5m\"\nwindow = \"64K\"\n";
     let (document, _) = text::read(&ROOT, friendly).unwrap();

@@ -76,5 +76,7 @@ fn what_the_command_line_says_is_no_name() {
     }
     commit(&tree, json!([create("/watches", "creates", given)])).unwrap();
     let to_verb = json!({ "rename": "/watches/creates", "to": "create" });
-    assert!(refused(&tree, json!([to_verb])).sentence.contains("a word of the command line"));
+    assert!(
+        refused(&tree, json!([to_verb])).sentence.contains("a reserved word of the command line")
+    );
 }

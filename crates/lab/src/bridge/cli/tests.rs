@@ -35,7 +35,10 @@ fn what_makes_no_bridge_is_refused() {
     for (line, why) in [
         ("", "--between"),
         ("--between ns:a@10.9.0.1/24", "--and"),
-        ("--between here@10.9.0.1/24 --and here@10.9.0.2/24", "both ends are in one network"),
+        (
+            "--between here@10.9.0.1/24 --and here@10.9.0.2/24",
+            "both ends are in the same network namespace",
+        ),
         ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --name a/b", "no name"),
         ("--between ns:a@10.9.0.1/24 --and ns:b@10.9.0.2/24 --loss 200%", "no share"),
         ("--end here@10.9.0.1/24", "--key"),

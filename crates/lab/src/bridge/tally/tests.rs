@@ -17,7 +17,7 @@ fn one_late_packet_in_a_hundred_is_good_and_two_are_not() {
     assert_eq!(verdict(&tally), Vec::<String>::new());
     tally.arrived(50 * MS, MS);
     let why = verdict(&tally).concat();
-    assert!(why.contains("lateness of 2 of 101 packets was more than 1 ms"), "{why}");
+    assert!(why.contains("2 of 101 packets were late by more than 1 ms"), "{why}");
     assert!(why.contains("longest 50 ms"), "{why}");
     let late = tally.snapshot().lateness;
     assert!(late.p50_ns > 15_000 && late.p50_ns < 25_000, "{late:?}");

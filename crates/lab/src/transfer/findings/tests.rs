@@ -80,8 +80,8 @@ fn the_fastest_is_named_and_what_protection_takes() {
     );
     assert_eq!(
         found[3],
-        "Uploads: a gigabyte takes least CPU over FTP (0.50 s at the client and 0.25 s at the \
-         server), most over SFTP (2.00 s at the client and 1.00 s at the server)."
+        "Uploads: CPU time per gigabyte: lowest over FTP (0.50 s at the client and 0.25 s at the \
+         server), highest over SFTP (2.00 s at the client and 1.00 s at the server)."
     );
     assert!(found[4].starts_with("Downloads: FTP is the fastest"));
 }
@@ -94,9 +94,13 @@ fn what_intervals_do_not_tell_apart_is_not_told_apart() {
         line("WebDAV", None, None, &about(3.0)),
     ];
     let found = comparison(lines).findings;
-    assert!(found[0].contains("cannot be told from it, the intervals meet."), "{}", found[0]);
+    assert!(found[0].contains("is not significant (the intervals overlap)."), "{}", found[0]);
     assert!(!found[0].contains("WebDAV"), "{}", found[0]);
-    assert!(found[1].contains("HTTPS with TLS 1.3 X cannot be told from HTTP: "), "{}", found[1]);
+    assert!(
+        found[1].contains("HTTPS with TLS 1.3 X shows no significant difference to HTTP: "),
+        "{}",
+        found[1]
+    );
     assert!(found[1].contains(" slower to ") && found[1].contains(" faster)"), "{}", found[1]);
 }
 

@@ -61,12 +61,12 @@ fn a_share_takes_over_what_its_project_says() {
 fn what_is_wrong_is_said_at_its_property() {
     let world = World::new();
     let wrong = [
-        ("root_mode", Value::text("89"), "no mode in octal"),
-        ("root_mode", Value::text("+7"), "no mode in octal"),
-        ("nfs_exceptions", Value::texts(["10.0.0.0/8(wr)"]), "is no option"),
-        ("ftp_exceptions", Value::texts(["10.0.0.0/8(root_squash)"]), "write CLIENT(ro)"),
-        ("sftp_exceptions", Value::texts(["10.0.0.0/8"]), "write CLIENT(ro)"),
-        ("http_exceptions", Value::texts(["10.0.0.0/99(ro)"]), "is no network"),
+        ("root_mode", Value::text("89"), "not an octal mode"),
+        ("root_mode", Value::text("+7"), "not an octal mode"),
+        ("nfs_exceptions", Value::texts(["10.0.0.0/8(wr)"]), "is not an option"),
+        ("ftp_exceptions", Value::texts(["10.0.0.0/8(root_squash)"]), "use CLIENT(ro)"),
+        ("sftp_exceptions", Value::texts(["10.0.0.0/8"]), "use CLIENT(ro)"),
+        ("http_exceptions", Value::texts(["10.0.0.0/99(ro)"]), "is not a network"),
     ];
     for (property, value, says) in wrong {
         let mut document = document(&world);
@@ -88,7 +88,7 @@ fn one_whose_directory_is_not_there_keeps_nobody_from_the_others() {
     let offline = start(&world.shares, &document);
     let names: Vec<_> = offline.keys().map(String::as_str).collect();
     assert_eq!(names, ["a"]);
-    assert!(offline["a"].sentence.contains("there is no directory"));
+    assert!(offline["a"].sentence.contains("does not exist"));
     let served: Vec<_> = world.shares.configs().into_iter().map(|one| one.name).collect();
     assert_eq!(served, ["b"]);
 }
