@@ -299,6 +299,7 @@ impl Shares {
         let options = HostOptions {
             state_dir: Some(state.clone()),
             hide: vec![*identity],
+            exclusive: Arc::clone(self.kit.locks.exclusive()),
             ..HostOptions::new(tag(&config.name), self.kit.secret)
         };
         // One of the same name that just went may have its last calls under way.

@@ -17,9 +17,11 @@
 //!
 //! [`kinds`]: words; [`ranges`]: locks of a file; [`leases`]: delegations and what recalls them;
 //! [`names`]: opens that keep the names of files; [`waits`]: blocking locks; [`admin`]: looking at
-//! it and clearing up; [`grace`]: whether there is one that all protocols must keep to.
+//! it and clearing up; [`grace`]: whether there is one that all protocols must keep to;
+//! [`exclusive`]: files that no share shows.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use base::limits::{
 use base::lock_order::{OrderedGuard, OrderedMutex, ranks};
 
 pub mod admin;
+pub mod exclusive;
 mod file;
 pub mod grace;
 pub mod kinds;
@@ -39,6 +42,7 @@ pub mod ranges;
 pub mod waits;
 
 pub use admin::{LockCounts, Row, Tally, What};
+pub use exclusive::ExclusiveFiles;
 pub use kinds::{
     ClientKey, FileKey, Held, Kind, Owner, Protocol, Range, Refused, SHARE_DELETE, SHARE_READ,
     SHARE_WRITE, Share,
@@ -63,6 +67,8 @@ pub struct LockTable {
     grace: AtomicU32,
     /// Within what time a delegation that is called back is given back or taken away.
     recall_limit_ns: AtomicU64,
+    /// Files that no share shows.
+    exclusive: Arc<ExclusiveFiles>,
 }
 
 /// How much there is of each.
@@ -92,6 +98,7 @@ impl Default for LockTable {
             waits: waits::Waits::default(),
             grace: AtomicU32::new(0),
             recall_limit_ns: AtomicU64::new(0),
+            exclusive: Arc::default(),
         }
     }
 }
@@ -107,6 +114,11 @@ impl LockTable {
     fn shard(&self, key: FileKey) -> OrderedGuard<'_, Files> {
         let mixed = (key.fsid ^ key.fileid).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         self.shards[mixed as usize % self.shards.len()].lock()
+    }
+
+    /// Files that no share over this table shows: those of logical units.
+    pub fn exclusive(&self) -> &Arc<ExclusiveFiles> {
+        &self.exclusive
     }
 
     /// Holders of delegations have so long to give one back before it is taken away.

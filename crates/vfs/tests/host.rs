@@ -127,6 +127,8 @@ fn handles_survive_restart_without_kernel_handles() {
     restart(&disk(), "restart-table", false);
 }
 
+#[path = "host/exclusive.rs"]
+mod exclusive;
 #[path = "host/inside.rs"]
 mod inside;
 #[path = "host/lists.rs"]

@@ -3,6 +3,7 @@
 // The contract's own failures, passed on.
 #![allow(clippy::result_large_err)]
 
+mod exclusive;
 mod replaced;
 mod scene;
 mod stretches;

@@ -6,6 +6,7 @@
 mod budgets;
 mod client;
 mod compounds;
+mod exclusive;
 mod exports;
 mod hostile;
 mod panics;

@@ -19,6 +19,7 @@ use serve::transport::{Budgets, Runtimes};
 use vfs::flush::FlushGroup;
 use vfs::fs::FileSystem;
 use vfs::host::{HostFs, HostOptions};
+use vfs::locks::LockTable;
 use vfs::share::rules::{Lookup, Rules};
 use vfs::share::{Service, Share, ShareTable, Shares};
 
@@ -185,12 +186,19 @@ pub fn directory() -> Arc<dyn FileSystem> {
 
 /// The same, and where it is.
 pub fn directory_at() -> (Arc<dyn FileSystem>, PathBuf) {
+    directory_over(&Arc::default())
+}
+
+/// The same, over a table of opens and locks.
+pub fn directory_over(locks: &Arc<LockTable>) -> (Arc<dyn FileSystem>, PathBuf) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("serve-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
     let path = std::path::Path::new("/dev/shm").join(name);
     std::fs::create_dir(&path).unwrap();
     SCRATCH.with_borrow_mut(|all| all.push(Scratch(path.clone())));
-    (HostFs::open(&path, HostOptions::new(vfs::share::tag("t"), [7; 32])).unwrap(), path)
+    let exclusive = Arc::clone(locks.exclusive());
+    let options = HostOptions { exclusive, ..HostOptions::new(vfs::share::tag("t"), [7; 32]) };
+    (HostFs::open(&path, options).unwrap(), path)
 }
 
 fn shares(fs: Arc<dyn FileSystem>) -> Arc<Shares> {

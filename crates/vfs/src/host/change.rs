@@ -347,7 +347,7 @@ impl HostFs {
 
     /// Whether a name leads to what is hidden.
     fn is_hidden(&self, place: &Place, name: &Name) -> bool {
-        !self.hide.is_empty()
+        (!self.hide.is_empty() || !self.exclusive.is_empty())
             && sys::statx_at(place.dir.fd(), name.as_cstr()).is_ok_and(|sx| self.hidden(sx.stx_ino))
     }
 

@@ -41,6 +41,8 @@ impl HostFs {
     #[inline]
     pub(super) fn node(&self, cx: Context<'_>, handle: &Handle) -> Result<Arc<Node>> {
         match self.nodes.get(handle) {
+            // It may have become a logical unit's since it was opened.
+            Some(node) if self.exclusive.contains(self.dev, node.ino) => Err(Status::Stale),
             Some(node) => Ok(node),
             None => self.cold(cx, handle),
         }
@@ -68,6 +70,7 @@ impl HostFs {
         };
         if found.is_err()
             && let Some(node) = self.retained(&parsed.ident)
+            && !self.hidden(node.ino)
         {
             return Ok(node);
         }

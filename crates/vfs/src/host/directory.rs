@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::ids::Ident;
 use super::{HostFs, attrs, sys, usable_kernel_handle};
+use crate::locks::FileKey;
 
 /// A directory, whatever its path. Equal to another only if both are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,26 @@ impl DirectoryIdentity {
     pub fn is_beside(&self, other: &Self) -> bool {
         self.fsid == other.fsid
     }
+}
+
+/// By what opens and locks know the file at a path, over every share that it lies in.
+///
+/// # Errors
+/// There is none, or its directory cannot be opened.
+pub fn key_of(path: &Path) -> io::Result<FileKey> {
+    let path = path.canonicalize()?;
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let top = Top::open(dir, true)?;
+    let name = CString::new(name.as_bytes())?;
+    let fd = sys::open_at(top.mount.as_fd(), &name, libc::O_PATH | libc::O_NOFOLLOW, 0)?;
+    let sx = sys::statx_at(fd.as_fd(), c"")?;
+    let ident = match top.kernel {
+        Some(_) => Ident::Kernel(sys::handle_of(fd.as_fd(), c"")?),
+        None => Ident::Inode { ino: sx.stx_ino, birth: attrs::birth(&sx) },
+    };
+    Ok(FileKey { fsid: top.fsid, fileid: sx.stx_ino, generation: ident.generation() })
 }
 
 impl HostFs {

@@ -48,7 +48,7 @@ use thiserror::Error;
 
 use acting::Acting;
 pub use acting::dedicate_thread;
-pub use directory::DirectoryIdentity;
+pub use directory::{DirectoryIdentity, key_of};
 pub use table::inspect as handle_table;
 
 use crate::acl::{Acl, AclKind};
@@ -71,7 +71,7 @@ use crate::host::recent::Recent;
 use crate::host::sweep::Sweeper;
 use crate::host::table::Table;
 use crate::host::watch::Watcher;
-use crate::locks::FileKey;
+use crate::locks::{ExclusiveFiles, FileKey};
 use crate::paths::Paths;
 use crate::status::Status;
 
@@ -87,6 +87,8 @@ pub struct HostOptions {
     pub state_dir: Option<PathBuf>,
     /// Files and directories that are invisible and refused, by device and inode.
     pub hide: Vec<(u64, u64)>,
+    /// Files that are invisible and refused now, which change while the share is served.
+    pub exclusive: Arc<ExclusiveFiles>,
     /// Descriptors that may be held; by default half of the process's limit.
     pub descriptors: Option<usize>,
     /// Use the kernel's handles where they are to be had. Off only in tests.
@@ -103,6 +105,7 @@ impl HostOptions {
             secret,
             state_dir: None,
             hide: Vec::new(),
+            exclusive: Arc::default(),
             descriptors: None,
             kernel_handles: true,
             credentials: true,
@@ -236,6 +239,7 @@ pub struct HostFs {
     time_delta_ns: u32,
     features: Features,
     hide: Vec<u64>,
+    exclusive: Arc<ExclusiveFiles>,
     keys: Keys,
     nodes: Arc<Nodes>,
     recent: Recent,
@@ -284,6 +288,7 @@ impl HostFs {
             syncs: stats.f_type as u64 != FUSE_SUPER_MAGIC,
             features: xattr::features(&mount, stats.f_type as u64),
             hide: options.hide.iter().filter(|(d, _)| *d == dev).map(|(_, ino)| *ino).collect(),
+            exclusive: options.exclusive,
             keys,
             nodes,
             recent: Recent::default(),
@@ -313,6 +318,11 @@ impl HostFs {
     /// Whether the caller's uid, gid and groups decide.
     pub fn privileged(&self) -> bool {
         self.switches
+    }
+
+    /// Files that are invisible and refused now.
+    pub fn exclusive(&self) -> &Arc<ExclusiveFiles> {
+        &self.exclusive
     }
 
     /// Whether handles hold the kernel's handle (otherwise they are found through our table).
@@ -391,7 +401,7 @@ impl HostFs {
     }
 
     fn hidden(&self, ino: u64) -> bool {
-        self.hide.contains(&ino)
+        self.hide.contains(&ino) || self.exclusive.contains(self.dev, ino)
     }
 
     /// What identifies a name in a directory (or the descriptor itself, for the empty name).

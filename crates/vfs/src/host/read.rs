@@ -152,6 +152,7 @@ impl HostFs {
             _ => {}
         }
         if let Some(node) = self.recent.get(dir, dir_attr.ctime, raw)
+            && !self.hidden(node.ino)
             && let Ok(attr) = self.attr(&node)
         {
             self.paths.note(node.id, dir.id, raw);

@@ -6,6 +6,7 @@
 //! - [`ledger`]: which writes a failed flush has lost, and whom that concerns.
 //! - [`ranges`]: blocks that a command works on, so that COMPARE AND WRITE is atomic.
 //! - [`reservations`]: persistent reservations as pure state; [`reservations::store`] keeps them.
+//! - [`claim`]: while a unit is exported no share shows its file.
 //! - [`mapping`]: which initiator sees which unit under which number.
 //!
 //! A medium never flushes by itself: [`Medium::flush`] gives what the flush group flushes. The one
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use crate::flush::FlushSite;
 use crate::fs::{Durable, Flush, Result};
 
+pub mod claim;
 pub mod conformance;
 pub mod device;
 pub mod file;
@@ -26,6 +28,7 @@ pub mod mem;
 pub mod ranges;
 pub mod reservations;
 
+pub use claim::{Claim, ClaimError};
 pub use ledger::{Ledger, Written};
 pub use ranges::{RangeGuard, RangeLock};
 

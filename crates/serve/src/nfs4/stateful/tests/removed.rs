@@ -163,6 +163,38 @@ fn an_open_file_that_is_removed_goes_on_being_used() {
     }
 }
 
+/// A file that becomes a logical unit is not reached by an open from before, nor by its name; and
+/// one that somebody has open does not become one.
+#[test]
+fn an_open_from_before_does_not_reach_a_logical_unit() {
+    for (base, name) in [(std::env::temp_dir(), "lun-disk"), ("/dev/shm".into(), "lun-memory")] {
+        let mut scene = Scene::new(&base, name, None);
+        let (stateid, putfh) = scene.open(b"f");
+        assert_eq!(scene.run(&[putfh.clone(), write(stateid)]).0, Nfsstat4::OK);
+        let at = scene.dir.join("f");
+        let locks = Arc::clone(&scene.keeper.state.locks);
+        let claim = vfs::lun::Claim::take(&locks, &at, "default/f");
+        assert!(matches!(claim, Err(vfs::lun::ClaimError::Open(_))), "somebody has it open");
+        let meta = std::fs::metadata(&at).expect("there");
+        let file = (std::os::unix::fs::MetadataExt::dev(&meta), {
+            std::os::unix::fs::MetadataExt::ino(&meta)
+        });
+        // Another way to the same: the set of files alone.
+        assert!(scene.fs.exclusive().insert(file));
+        for op in [size(), read(stateid), write(stateid), cut(stateid)] {
+            let (status, results) = scene.run(&[putfh.clone(), op]);
+            assert_eq!(status, Nfsstat4::STALE, "{results:?}");
+        }
+        let lookup = ArgOp::Lookup(LookupArgs4 { objname: Component4(b"f") });
+        assert_eq!(scene.at_root(&[lookup]).0, Nfsstat4::NOENT);
+        let remove = ArgOp::Remove(RemoveArgs4 { target: Component4(b"f") });
+        assert_eq!(scene.at_root(&[remove]).0, Nfsstat4::NOENT);
+        scene.fs.exclusive().remove(file);
+        assert_eq!(scene.run(&[putfh, read(stateid), close(stateid)]).0, Nfsstat4::OK);
+        assert!(vfs::lun::Claim::take(&locks, &at, "default/f").is_ok());
+    }
+}
+
 /// A client that is ended lets go of what it had open.
 #[test]
 fn an_open_that_ends_with_its_client_lets_go_of_its_file() {
