@@ -8,6 +8,8 @@ mod alerts;
 mod browser;
 #[path = "../command_line.rs"]
 mod command_line;
+#[path = "../luns.rs"]
+mod luns;
 #[path = "../memory_limit.rs"]
 mod memory_limit;
 #[path = "../openapi.rs"]

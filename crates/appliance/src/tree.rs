@@ -35,6 +35,7 @@ static CONFIGURATION: Context = Context::new(
 )
 .children(&[
     &SERVICES,
+    &serve::iscsi::node::SAN,
     &node::USERS,
     &node::ROLES,
     &node::TOKENS,

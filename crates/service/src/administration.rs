@@ -17,6 +17,8 @@ use control::tree::{Apply, Branch, Live, Problem, Transition, Tree};
 
 use crate::certificates;
 use crate::lab;
+use crate::luns::config::SAN;
+use crate::luns::live::Beside;
 use crate::node::{ServiceNode, integer, log_of, seconds_since, set_log_levels};
 use crate::reach::machine_name;
 use crate::running::Running;
@@ -37,6 +39,7 @@ pub fn join(
     certificates::follow(&running.certificates, &running.storage);
     let branches = branches(running, state, people, tree);
     tree.join(watch::with(branches, running, state, tree)?);
+    running.storage.services.iscsi.give(tree)?;
     let served = Arc::downgrade(running);
     let shares = move || served.upgrade().map(|on| on.storage.share_statuses()).unwrap_or_default();
     let started = running.replication.start(tree, Box::new(shares));
@@ -48,7 +51,7 @@ fn branches(
     running: &Arc<Running>,
     state: &StateDir,
     people: &Arc<People>,
-    tree: &Tree,
+    tree: &Arc<Tree>,
 ) -> Vec<Branch> {
     let (on, signed_in, socket) = (running.clone(), people.clone(), state.socket());
     let admin = Shown(move || administration(&on, &signed_in, &socket));
@@ -65,12 +68,14 @@ fn branches(
     let services = running.storage.services.all.iter();
     branches.extend(services.map(|one| ServiceNode::branch(one, &running.certificates, tree)));
     let serving = Box::new(running.clone());
+    let luns = running.storage.services.iscsi.join(tree);
     let lab = lab::Room::new(running.lab.0.clone(), serving, &tree.document());
     branches.extend([
         Branch::new(lab::PREFIX, lab),
         Branch::new(&["configuration", "services", ADMINISTRATION], Arc::new(admin)),
         Branch::new(&["maintenance", "logs"], Arc::new(Shown(logs))),
-        Branch::new(PREFIX, shares(running)),
+        Branch::new(PREFIX, Arc::new(Beside { shares: shares(running), luns: luns.clone() })),
+        Branch::new(SAN, luns),
         Branch::live(&["maintenance", "system"], Arc::new(system)),
         Branch::live(&["status"], Arc::new(status)),
     ]);

@@ -4,24 +4,25 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use base::node::Value;
+use base::node::{Path, Value};
 use base::protocol::ports::ISCSI;
 use base::protocol::{self, Port};
 use base::units;
 use control::appliance::Access;
-use control::tree::Document;
+use control::tree::{Document, Tree};
 use serve::iscsi::Iscsi as Server;
 use serve::iscsi::serving;
 use serve::iscsi::settings::Settings;
-use serve::iscsi::targets::{SignIn, Target};
 use serve::transport::Budgets;
 use serve::transport::tls::Tls;
-use vfs::lun::mapping::Initiators;
+use vfs::lun::Medium;
 
 use crate::failure::Failure;
 use crate::files::drain_of;
 use crate::instance::{Drain, Instance, Service};
-use crate::luns::{self, Luns};
+use crate::luns::live::{self, Luns};
+use crate::luns::room::{Entry, Room};
+use crate::luns::{FOLDER, ways};
 use crate::parts::Parts;
 
 const ID: protocol::Service = protocol::Service::Iscsi;
@@ -30,49 +31,63 @@ const ID: protocol::Service = protocol::Service::Iscsi;
 pub struct Iscsi {
     parts: Arc<Parts>,
     server: Arc<Server>,
-    target: Arc<Target>,
-    luns: Luns,
+    room: Arc<Room>,
 }
 
 impl Iscsi {
-    /// The service, with the units of the state directory and those that were asked for. All
-    /// initiators sign in with one secret, also for discovery: nobody gets in by accident.
-    ///
-    /// # Errors
-    /// A unit cannot be opened or made, or the secret not be read or made.
-    pub fn new(parts: &Arc<Parts>) -> Result<Self, Failure> {
-        let luns = Luns::open(&parts.state, &parts.luns)?;
-        let sign_in = SignIn { common: Some(luns.secret().clone()), ..SignIn::default() };
-        let settings = Settings { portals: Vec::new(), discovery: sign_in.clone() };
-        let server = Server::new(parts.engine(ID), settings);
-        let target = Target::new(luns.target(), sign_in);
-        for lun in luns.all() {
-            let initiators = Initiators::Everybody;
-            let added = target.add(Some(lun.number), initiators, lun.unit.clone());
-            let tried = || format!("serve the unit {}", lun.unit.identity.name);
-            added.map_err(|e| Failure::of(&tried(), &e))?;
-        }
-        server.targets.add(target.clone());
-        Ok(Self { parts: parts.clone(), server, target, luns })
+    /// The service, without units: those come with [`Self::join`], before anything answers.
+    pub fn new(parts: &Arc<Parts>) -> Self {
+        let server = Server::new(parts.engine(ID), Settings::default());
+        let room = Room::new(parts.state.join(FOLDER), &parts.locks, &server);
+        Self { parts: parts.clone(), server, room }
     }
 
-    /// How each unit is reached from this machine, for people: its name, and lines to type.
+    /// Serves the units that are configured, and answers for them in the tree from now on.
+    pub fn join(&self, tree: &Arc<Tree>) -> Arc<Luns> {
+        let document = tree.document();
+        let secret = |path: &Path, property: &str| tree.secrets().get(&document, path, property);
+        self.room.start(&document, &secret);
+        Luns::new(&self.room, tree, self.parts.address(ISCSI))
+    }
+
+    /// Makes nodes of the units that the command line asks for, once the tree takes changes.
+    ///
+    /// # Errors
+    /// One cannot be made.
+    pub fn give(&self, tree: &Arc<Tree>) -> Result<(), Failure> {
+        live::follow(&self.room, tree).map_err(|e| Failure::of("follow the configuration", &e))?;
+        live::give(&self.room, tree, &self.parts.luns).map_err(|problem| {
+            let tried = format!("make the LUN {}", problem.path);
+            Failure::new(&tried, &problem.sentence, &problem.hint)
+        })
+    }
+
+    /// How each unit is reached from this machine, for people: its name, and lines to type, with the
+    /// secret.
     pub fn ways(&self) -> Vec<(String, Vec<String>)> {
+        let inner = self.room.inner();
         let at = self.parts.address(ISCSI);
-        self.luns.all().iter().map(|lun| luns::ways(at, &self.luns, lun)).collect()
+        let secret = String::from_utf8_lossy(&inner.secret.secret).into_owned();
+        let sign_in = (inner.secret.name.as_str(), secret.as_str());
+        let one = |entry: &Entry| {
+            let (_, record) = entry.known.as_ref()?;
+            let target = inner.targets_of(&entry.config).into_iter().next()?;
+            let name = entry.config.path.name().unwrap_or_default().to_owned();
+            let is_open = entry.opened.is_some() && entry.config.online;
+            is_open.then(|| (name, ways::lines(at, &target, record.number, Some(sign_in))))
+        };
+        inner.entries.values().filter_map(one).collect()
     }
 
     fn units(&self) -> Vec<String> {
-        let one = |mapped: &vfs::lun::mapping::Mapped<Arc<serve::iscsi::unit::Unit>>| {
-            let (unit, status) = (&mapped.unit, mapped.unit.medium.status());
-            let failed = match status.flush_failures {
-                0 => String::new(),
-                count => format!(", {count} flushes failed"),
-            };
-            let size = units::bytes(unit.medium.size() as f64);
-            format!("{} {} {size}{failed}", mapped.number, unit.identity.name)
+        let inner = self.room.inner();
+        let one = |entry: &Entry| {
+            let (_, record) = entry.known.as_ref()?;
+            let size = entry.opened.as_ref().map(|opened| opened.medium.size() as f64);
+            let size = size.map_or_else(|| "offline".to_owned(), units::bytes);
+            Some(format!("{} {} {size}", record.number, entry.config.name()))
         };
-        self.target.units().iter().map(one).collect()
+        inner.entries.values().filter_map(one).collect()
     }
 }
 
@@ -114,7 +129,7 @@ impl Service for Iscsi {
         let rows = self.server.sessions.rows();
         let sessions = rows.iter().map(|row| format!("{} {}", row.port.name, peer(row.peer)));
         vec![
-            ("target", Value::Text(self.target.name.clone())),
+            ("target", Value::Text(self.room.inner().target.clone())),
             ("luns", Value::texts(self.units())),
             ("sessions", Value::texts(sessions.collect::<Vec<_>>())),
         ]

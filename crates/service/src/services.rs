@@ -51,7 +51,7 @@ impl Services {
         let ftp = Ftp::new(parts, offer(Offer::FTP)?, document);
         let sftp = Sftp::new(parts, document)?;
         let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
-        let iscsi = Arc::new(Iscsi::new(parts)?);
+        let iscsi = Arc::new(Iscsi::new(parts));
         let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] =
             [nfs.clone(), Arc::new(ftp), Arc::new(sftp), http.clone(), iscsi.clone()];
         let instance = |service| Instance::new(service, parts.at, document, certificates);

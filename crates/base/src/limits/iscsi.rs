@@ -58,6 +58,27 @@ pub const ISCSI_LOGIN_REQUESTS_MAX: u32 = 64;
 /// Most logical units of a server: as many as the peripheral addressing of LUNs has, which every
 /// initiator understands.
 pub const LUNS_MAX: usize = 256;
+/// Longest name of a logical unit, in bytes; it is part of the name of a file.
+pub const LUN_NAME_MAX: usize = 64;
+/// Largest logical unit, in bytes: beyond what file systems take for one file.
+pub const LUN_SIZE_MAX: u64 = 1 << 60;
+/// Smallest, in bytes: no file system fits on less.
+pub const LUN_SIZE_MIN: u64 = 1 << 20;
+/// Longest record of the table of units, in bytes: a path, a name and what it had been before.
+pub const LUN_RECORD_MAX: usize = 8 << 10;
+/// How long the storage of a unit may take to answer whoever administers it; then it is said to be
+/// stuck, and nobody else waits for it.
+pub const LUN_ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// The same for what is shown of it every few seconds.
+pub const LUN_LOOK_TIME_MAX: Duration = Duration::from_millis(200);
+/// Most targets of a server beside its own: a handful for networks of their own is usual.
+pub const ISCSI_TARGETS_MAX: usize = 64;
+/// Most initiators that are configured: the machines of a large site.
+pub const ISCSI_INITIATORS_MAX: usize = 1_024;
+/// Most groups of targets, or of initiators: one for each unit, and as many again.
+pub const ISCSI_GROUPS_MAX: usize = 2 * LUNS_MAX;
+/// Most members of a group.
+pub const ISCSI_GROUP_MAX: usize = ISCSI_INITIATORS_MAX;
 /// Most registrations of persistent reservations of one unit: the nodes of a large cluster with two
 /// paths each.
 pub const LUN_REGISTRATIONS_MAX: usize = 256;

@@ -1,7 +1,11 @@
 //! iSCSI in the one tree: settings and state of the service. The crate `service` applies changes.
 
+mod san;
+
 use ::base::limits::{ISCSI_NAME_MAX, ISCSI_SESSIONS_MAX};
 use ::base::node::{Context, Kind, Property, Shape, service};
+
+pub use san::SAN;
 
 static LINE: Kind = Kind::Text { max: 2 * ISCSI_NAME_MAX, shape: Shape::Line };
 

@@ -106,6 +106,21 @@ impl Target {
         self.change(|units| units.remove(number)).map(|mapped| mapped.unit)
     }
 
+    /// Has it serve these units in place of all others. Initiators that have a session learn of it
+    /// if anything is different for anybody.
+    pub fn set_units(&self, new: Mapping<Arc<Unit>>) {
+        let before = self.units();
+        let is_same = before.iter().count() == new.iter().count()
+            && before.iter().zip(new.iter()).all(|(a, b)| {
+                a.number == b.number
+                    && a.initiators == b.initiators
+                    && Arc::ptr_eq(&a.unit, &b.unit)
+            });
+        if !is_same {
+            self.change(|units| *units = new);
+        }
+    }
+
     /// Whether an initiator has anything to find here.
     pub fn is_seen_by(&self, initiator: &str) -> bool {
         self.units().seen_by(initiator).next().is_some()

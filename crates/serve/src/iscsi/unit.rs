@@ -298,6 +298,26 @@ impl Unit {
         Ok(value)
     }
 
+    /// Ends all reservations and registrations, of both kinds, as an administrator says; whoever was
+    /// registered learns of it. It may block.
+    ///
+    /// # Errors
+    /// It cannot be kept, and nothing has changed.
+    pub fn clear_reservations(&self) -> vfs::fs::Result<()> {
+        let before = self.reservations();
+        self.change_reservations(vfs::status::Status::Io, |_| Ok((Reservations::default(), ())))?;
+        self.release_simple(None);
+        for (port, _) in before.registrations() {
+            self.attend(port, Asc::RESERVATIONS_PREEMPTED);
+        }
+        Ok(())
+    }
+
+    /// Initiator ports of the sessions that use it.
+    pub fn users(&self) -> Vec<Port> {
+        lock(&self.nexuses).iter().map(|nexus| nexus.port.clone()).collect()
+    }
+
     /// Whether reservations can outlive a loss of power here.
     pub fn can_persist(&self) -> bool {
         self.store.is_some()
@@ -315,7 +335,7 @@ impl Unit {
     }
 
     /// Who has it by RESERVE(6).
-    pub(super) fn simple_holder(&self) -> Option<Port> {
+    pub fn simple_holder(&self) -> Option<Port> {
         lock(&self.simple).clone()
     }
 

@@ -103,6 +103,18 @@ impl FileMedium {
         })
     }
 
+    /// Reserves space up to this many bytes, for a unit that is about to grow.
+    ///
+    /// # Errors
+    /// What the kernel says, above all that there is not enough.
+    pub fn reserve(&self, size: u64) -> io::Result<()> {
+        let now = self.size.load(Ordering::Acquire);
+        match size.checked_sub(now).filter(|more| *more > 0 && !self.is_device) {
+            Some(more) => extents::allocate(self.file.as_fd(), now, more),
+            None => Ok(()),
+        }
+    }
+
     /// Device and inode of the file: what no file protocol may reach while it is exported.
     ///
     /// # Errors

@@ -15,6 +15,8 @@ pub enum Initiators {
     Everybody,
     /// Those with these names.
     Named(BTreeSet<String>),
+    /// Everybody who has signed in at the target, but for those with these names.
+    Others(BTreeSet<String>),
 }
 
 impl Initiators {
@@ -24,6 +26,7 @@ impl Initiators {
             Self::Nobody => false,
             Self::Everybody => true,
             Self::Named(names) => names.contains(initiator),
+            Self::Others(names) => !names.contains(initiator),
         }
     }
 }

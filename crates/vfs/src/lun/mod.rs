@@ -7,7 +7,8 @@
 //! - [`ranges`]: blocks that a command works on, so that COMPARE AND WRITE is atomic.
 //! - [`reservations`]: persistent reservations as pure state; [`reservations::store`] keeps them.
 //! - [`claim`]: while a unit is exported no share shows its file.
-//! - [`mapping`]: which initiator sees which unit under which number.
+//! - [`mapping`]: which initiator sees which unit under which number. [`node`]: what can be
+//!   configured and seen of units.
 //!
 //! A medium never flushes by itself: [`Medium::flush`] gives what the flush group flushes. The one
 //! exception is [`Medium::write_durable`], which is on disk when it returns: a write with FUA need
@@ -25,6 +26,7 @@ pub mod file;
 pub mod ledger;
 pub mod mapping;
 pub mod mem;
+pub mod node;
 pub mod ranges;
 pub mod reservations;
 

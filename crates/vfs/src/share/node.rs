@@ -32,6 +32,7 @@ static PROJECT: Context = Context::new(
     SCOPE,
 )
 .properties(&PROJECT_PROPERTIES)
+.children(&[&crate::lun::node::NODE])
 .items(&SHARES);
 
 static PROJECT_PROPERTIES: [Property; 1 + ACCESS] = joined([

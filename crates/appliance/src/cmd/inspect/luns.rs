@@ -2,6 +2,7 @@
 //! initiators is described, never shown.
 
 use serde_json::{Value, json};
+use service::luns::table::Record;
 use vfs::journal;
 use vfs::lun::reservations::store;
 
@@ -15,10 +16,21 @@ fn hexadecimal(bytes: &[u8]) -> String {
 pub(super) fn recognise(bytes: &[u8]) -> Option<Found> {
     let value = if bytes.starts_with(&service::luns::MAGIC) {
         let records = journal::read(bytes, service::luns::MAGIC).ok()?;
-        let unit = |(name, record): (&Vec<u8>, &Vec<u8>)| {
+        let unit = |(guid, record): (&Vec<u8>, &Vec<u8>)| {
+            let Some(record) = Record::decode(record) else {
+                // A version before had the name as key.
+                return json!({
+                    "name": String::from_utf8_lossy(guid),
+                    "identifier": hexadecimal(record.get(..16).unwrap_or_default()),
+                });
+            };
             json!({
-                "name": String::from_utf8_lossy(name),
-                "identifier": hexadecimal(record.get(..16).unwrap_or_default()),
+                "name": record.name,
+                "identifier": hexadecimal(guid),
+                "number": record.number,
+                "block": record.block,
+                "file": record.path.display().to_string(),
+                "stage": format!("{:?}", record.stage),
             })
         };
         let units: Vec<Value> = records.iter().map(unit).collect();

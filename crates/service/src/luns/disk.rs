@@ -1,0 +1,395 @@
+//! Units on disk: their files are made, opened, copied and removed here. Everything is on disk when
+//! it returns. What may wait for a unit's own storage is bounded by [`super::bounded`].
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::limits::{LUN_ANSWER_TIME_MAX, LUN_SIZE_MIN};
+use base::random::{Random, SystemRandom};
+use control::state::files::write_atomic;
+use control::tree::Problem;
+use serve::iscsi::unit::{Identity, Unit, UnitSettings};
+use vfs::flush::FlushSite;
+use vfs::locks::LockTable;
+use vfs::lun::file::{FileMedium, Space, sync_name};
+use vfs::lun::reservations::store::Store;
+use vfs::lun::{Claim, Medium};
+use wire::iscsi::login_phase::Credentials;
+
+use super::bounded::{STUCK, within};
+use super::config::{Backing, LunConfig};
+use super::table::{Guid, Record, Stage, Table};
+use crate::failure::chain;
+
+/// The folder in the directory of a project.
+pub const HIDDEN: &str = ".plimsoll-luns";
+/// The journal of units, in the folder of the state directory.
+const TABLE: &str = "table";
+/// The secret of initiators.
+const SECRET: &str = "secret";
+/// What the target of the server proves itself with.
+const TARGET_SECRET: &str = "target-secret";
+/// The name of the target of the server.
+const TARGET: &str = "target";
+/// Persistent reservations.
+const RESERVATIONS: &str = "reservations";
+
+/// Why something cannot be done, in words.
+type Result<T> = std::result::Result<T, String>;
+
+/// The folder of units in the state directory.
+pub struct Disk {
+    folder: PathBuf,
+    /// All units.
+    pub table: Table,
+    store: Arc<Store>,
+    locks: Arc<LockTable>,
+}
+
+/// A unit that is open.
+pub struct Opened {
+    /// The unit.
+    pub unit: Arc<Unit>,
+    /// Its storage.
+    pub medium: Arc<FileMedium>,
+    /// As long as it lives no share shows the file.
+    _claim: Claim,
+}
+
+/// In words, with what is behind it.
+pub fn words(error: &dyn std::error::Error) -> String {
+    chain(error)
+}
+
+fn no_space(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "there is not enough space for it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl Disk {
+    /// Opens or makes the folder.
+    ///
+    /// # Errors
+    /// A file of it cannot be used.
+    pub fn open(folder: &Path, locks: &Arc<LockTable>) -> Result<Self> {
+        make_folder(folder).map_err(|e| words(&e))?;
+        let table = Table::open(&folder.join(TABLE)).map_err(|e| words(&e))?;
+        let (store, _) = Store::open(&folder.join(RESERVATIONS)).map_err(|e| words(&e))?;
+        let (folder, locks) = (folder.to_path_buf(), Arc::clone(locks));
+        Ok(Self { folder, table, store: Arc::new(store), locks })
+    }
+
+    /// The secrets that the server has made for initiators and for its target, and the name of that.
+    /// They are made if they are not there.
+    ///
+    /// # Errors
+    /// A file cannot be used.
+    pub fn own(&self) -> Result<([Vec<u8>; 2], String)> {
+        let made = || String::from_utf8_lossy(&fresh_secret()).into_owned();
+        let secret = kept(&self.folder.join(SECRET), made).map_err(|e| words(&e))?;
+        let own = kept(&self.folder.join(TARGET_SECRET), made).map_err(|e| words(&e))?;
+        let made = || name_of(&SystemRandom.next_u64().to_le_bytes());
+        let target = kept(&self.folder.join(TARGET), made).map_err(|e| words(&e))?;
+        Ok(([secret, own], String::from_utf8_lossy(&target).into_owned()))
+    }
+
+    /// The file of a unit.
+    pub fn file(&self, record: &Record) -> PathBuf {
+        self.folder.join(&record.path)
+    }
+
+    /// Finds the unit of a node, or makes it; `number` is for one that is made.
+    ///
+    /// # Errors
+    /// Why there is none now.
+    pub fn find_or_make(&self, lun: &LunConfig, number: u16) -> Result<(Guid, Record, bool)> {
+        let name = lun.name();
+        if let Some((guid, found)) = self.table.of(&name) {
+            let record =
+                Record { name, before: String::new(), stage: Stage::Used, ..found.clone() };
+            if record != found {
+                self.table.put(&guid, &record).map_err(|e| words(&e))?;
+            }
+            return Ok((guid, record, false));
+        }
+        let (path, is_new) = self.storage(lun)?;
+        let record = Record {
+            number,
+            block: lun.block,
+            stage: Stage::Used,
+            name,
+            before: String::new(),
+            path: path.strip_prefix(&self.folder).map_or(path.clone(), Path::to_path_buf),
+        };
+        let guid = fresh_guid();
+        if let Err(e) = self.table.put(&guid, &record) {
+            if is_new {
+                // The first error says why.
+                let _ = std::fs::remove_file(&path);
+            }
+            return Err(words(&e));
+        }
+        Ok((guid, record, true))
+    }
+
+    /// The storage of a unit that is made, and whether it was made for it.
+    fn storage(&self, lun: &LunConfig) -> Result<(PathBuf, bool)> {
+        let space = if lun.sparse { Space::Sparse } else { Space::Reserved };
+        match &lun.backing {
+            Backing::Device(path) => {
+                let meta =
+                    std::fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+                match meta.file_type().is_block_device() {
+                    true => Ok((path.clone(), false)),
+                    false => Err(format!("{} is no block device", path.display())),
+                }
+            }
+            Backing::File(path) => {
+                let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let state = self.folder.parent().unwrap_or(&self.folder);
+                if real.starts_with(state) {
+                    return Err(format!("{} lies in the state directory", path.display()));
+                }
+                match (std::fs::metadata(path), lun.size) {
+                    (Ok(meta), _) if meta.is_file() => Ok((path.clone(), false)),
+                    (Ok(_), _) => Err(format!("{} is no file", path.display())),
+                    (Err(_), None) => Err(format!("there is no file {}", path.display())),
+                    (Err(_), Some(size)) => {
+                        create(path, size, space).map(|()| (path.clone(), true))
+                    }
+                }
+            }
+            Backing::Project(directory) => {
+                let folder = match directory {
+                    None => self.folder.clone(),
+                    Some(directory) => self.hidden(directory)?,
+                };
+                let path = self.free(&folder, lun.path.name().unwrap_or("lun"))?;
+                create(&path, lun.size.unwrap_or_default(), space)?;
+                Ok((path, true))
+            }
+        }
+    }
+
+    /// The folder of units in a directory, which no share shows from now on.
+    fn hidden(&self, directory: &Path) -> Result<PathBuf> {
+        let folder = directory.join(HIDDEN);
+        make_folder(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        self.hide(&folder);
+        Ok(folder)
+    }
+
+    fn hide(&self, folder: &Path) {
+        if let Ok(meta) = std::fs::metadata(folder) {
+            self.locks.exclusive().insert((meta.dev(), meta.ino()));
+        }
+    }
+
+    /// A path that no unit has.
+    fn free(&self, folder: &Path, name: &str) -> Result<PathBuf> {
+        let taken: Vec<PathBuf> =
+            self.table.records().iter().map(|(_, record)| self.file(record)).collect();
+        let plain = folder.join(format!("{name}.lun"));
+        if !taken.contains(&plain) {
+            remove_unused(&plain).map_err(|e| words(&e))?;
+            return Ok(plain);
+        }
+        // A unit that has another name now keeps its file.
+        let number = SystemRandom.next_u64();
+        Ok(folder.join(format!("{name}-{number:016x}.lun")))
+    }
+
+    /// Opens a unit. It is claimed first: no share shows its file any more.
+    ///
+    /// # Errors
+    /// Why it is offline.
+    pub fn open_unit(&self, lun: &LunConfig, guid: &Guid, record: &Record) -> Result<Opened> {
+        let path = self.file(record);
+        let (locks, name) = (Arc::clone(&self.locks), record.name.clone());
+        if path.parent().and_then(Path::file_name).is_some_and(|folder| folder == HIDDEN) {
+            self.hide(path.parent().unwrap_or(&path));
+        }
+        let opened = within(LUN_ANSWER_TIME_MAX, move || {
+            let claim = Claim::take(&locks, &path, &name)
+                .map_err(|e| format!("{}: {}", path.display(), words(&e)))?;
+            let medium = FileMedium::open(&path, false).or_else(|e| match e.kind() {
+                // What cannot be written can be read.
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                    FileMedium::open(&path, true)
+                }
+                _ => Err(e),
+            });
+            let medium = medium.map_err(|e| format!("{}: {e}", path.display()))?;
+            Ok::<_, String>((claim, medium))
+        });
+        let (claim, medium) = opened.ok_or_else(|| STUCK.to_owned())??;
+        if medium.size() < LUN_SIZE_MIN {
+            return Err(format!("{} is smaller than 1 MiB", self.file(record).display()));
+        }
+        let medium = Arc::new(medium);
+        let identity = Identity { name: record.name.clone(), guid: *guid, block: record.block };
+        let settings = settings(lun);
+        let shared: Arc<dyn Medium> = medium.clone();
+        let unit = Unit::new(identity, shared, settings, Some(Arc::clone(&self.store)));
+        Ok(Opened { unit, medium, _claim: claim })
+    }
+
+    /// Copies a unit for a node that is about to be made: nothing is written meanwhile, and no block
+    /// is copied.
+    ///
+    /// # Errors
+    /// Why not: above all that the file system cannot clone files.
+    pub fn copy(&self, from: &Opened, record: &Record, name: &str, number: u16) -> Result<Guid> {
+        let source = self.file(record);
+        let beside = source.parent().unwrap_or(&self.folder);
+        let is_ours =
+            beside == self.folder || beside.file_name().is_some_and(|name| name == HIDDEN);
+        let folder = if is_ours { beside.to_path_buf() } else { self.hidden(beside)? };
+        let plain = name.rsplit('/').next().unwrap_or(name);
+        let path = self.free(&folder, plain)?;
+        let (unit, medium, to) = (Arc::clone(&from.unit), Arc::clone(&from.medium), path.clone());
+        let done = within(LUN_ANSWER_TIME_MAX * 12, move || {
+            // Most is on disk before writes wait.
+            medium.sync().map_err(|e| io::Error::other(e.to_string()))?;
+            let paused = unit.ranges.take(0, u64::MAX, true);
+            let copied = medium.snapshot(&to);
+            drop(paused);
+            copied.and_then(|()| sync_name(&to))
+        });
+        let done = done.ok_or_else(|| STUCK.to_owned())?;
+        done.map_err(|e| match e.kind() {
+            io::ErrorKind::Unsupported => {
+                "the file system that it lies on cannot clone files (XFS and btrfs can)".to_owned()
+            }
+            _ => no_space(&e),
+        })?;
+        let copy = Record {
+            number,
+            stage: Stage::Copied,
+            name: name.to_owned(),
+            before: String::new(),
+            path: path.strip_prefix(&self.folder).map_or(path.clone(), Path::to_path_buf),
+            ..record.clone()
+        };
+        let guid = fresh_guid();
+        self.table.put(&guid, &copy).map_err(|e| words(&e))?;
+        Ok(guid)
+    }
+
+    /// Removes a unit for good: its record, its reservations, and its file if that was made for it
+    /// in a folder of units.
+    ///
+    /// # Errors
+    /// It cannot be removed; it is tried again.
+    pub fn remove(&self, guid: &Guid, record: &Record) -> Result<()> {
+        let path = self.file(record);
+        if is_own(&self.folder, &path) {
+            match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.to_string()),
+                _ => {}
+            }
+        }
+        self.store.forget(guid).map_err(|e| words(&e))?;
+        self.table.remove(guid).map_err(|e| words(&e))
+    }
+
+    /// Whether the file of a unit goes with it.
+    pub fn is_own(&self, record: &Record) -> bool {
+        is_own(&self.folder, &self.file(record))
+    }
+}
+
+fn is_own(folder: &Path, path: &Path) -> bool {
+    let beside = path.parent().unwrap_or(path);
+    beside == folder || beside.file_name().is_some_and(|name| name == HIDDEN)
+}
+
+/// What initiators find set.
+pub fn settings(lun: &LunConfig) -> UnitSettings {
+    UnitSettings { write_cache: lun.write_cache, read_only: lun.read_only }
+}
+
+/// A problem of a node.
+pub fn problem(lun: &LunConfig, sentence: &str) -> Problem {
+    Problem::conflict(&lun.path, sentence, "")
+}
+
+fn create(path: &Path, size: u64, space: Space) -> Result<()> {
+    let to = path.to_path_buf();
+    // To reserve space may take long; to make a file does not.
+    let made = within(LUN_ANSWER_TIME_MAX * 12, move || {
+        FileMedium::create(&to, size, space)?;
+        if FlushSite::LunName.enabled() { sync_name(&to) } else { Ok(()) }
+    });
+    let made = made.ok_or_else(|| STUCK.to_owned())?;
+    made.map_err(|e| format!("{}: {}", path.display(), no_space(&e)))
+}
+
+/// A folder that only the server may look into.
+fn make_folder(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(e) => Err(e),
+        Ok(()) => sync_name(path),
+    }
+}
+
+/// Removes what a start that was cut off has left: a file without a record and without any data.
+/// One that has data is somebody's unit, whatever became of its record.
+fn remove_unused(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+        Ok(meta) if meta.blocks() == 0 => std::fs::remove_file(path),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!("{} has data and is not in the table; move it away first", path.display()),
+        )),
+    }
+}
+
+/// The name of a target (RFC 7143 §4.2.7.4).
+pub fn name_of(number: &[u8; 8]) -> String {
+    let tail: String = number.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("iqn.2026-01.io.plimsoll:{tail}")
+}
+
+/// Sixteen characters that nobody has to type twice.
+pub fn fresh_secret() -> Vec<u8> {
+    const LETTERS: &[u8] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0; 16];
+    SystemRandom.fill(&mut random);
+    let letter = |byte: &u8| LETTERS.get(usize::from(*byte) % LETTERS.len()).copied();
+    random.iter().filter_map(letter).collect()
+}
+
+fn fresh_guid() -> Guid {
+    let mut guid = [0; 16];
+    SystemRandom.fill(&mut guid);
+    // NAA type 6; what follows is ours alone by its length.
+    guid[0] = 0x60 | guid[0] & 0x0f;
+    guid
+}
+
+/// What a file says, which is made if it is not there.
+fn kept(path: &Path, made: impl FnOnce() -> String) -> io::Result<Vec<u8>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(bytes.trim_ascii().to_vec()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let fresh = made().into_bytes();
+            write_atomic(path, &fresh, 0o600).map_err(io::Error::other)?;
+            Ok(fresh)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// The credentials with this name and secret.
+pub fn credentials(user: &str, secret: Vec<u8>) -> Credentials {
+    Credentials { name: user.to_owned(), secret }
+}

@@ -1,0 +1,28 @@
+//! Lines to type to use a unit.
+
+use std::net::SocketAddr;
+
+/// The lines for a unit at a target; with the name and the secret that initiators sign in with, or
+/// with words in their places.
+pub fn lines(
+    at: SocketAddr,
+    target: &str,
+    number: u16,
+    sign_in: Option<(&str, &str)>,
+) -> Vec<String> {
+    let (user, secret) = sign_in.unwrap_or(("USER", "SECRET"));
+    let url = format!("iscsi://{user}%{secret}@{at}/{target}/{number}");
+    let set = |what: &str, value: &str| {
+        format!(
+            "iscsiadm -m node -T {target} -p {at} -o update -n node.session.auth.{what} -v {value}"
+        )
+    };
+    vec![
+        format!("qemu-img info '{url}'"),
+        format!("iscsiadm -m node -T {target} -p {at} -o new"),
+        set("authmethod", "CHAP"),
+        set("username", user),
+        set("password", secret),
+        format!("iscsiadm -m node -T {target} -p {at} --login"),
+    ]
+}

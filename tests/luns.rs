@@ -1,0 +1,59 @@
+//! Logical units as nodes of the tree: made by `--lun`, grown, renamed, exported and destroyed by the
+//! API, the same over a restart; and no share that holds the state directory shows their files.
+
+use e2e::api::Api;
+use e2e::scene::Scene;
+use serde_json::{Value, json};
+
+const DISK: &str = "/api/v1/tree/shares/default/luns/disk";
+
+/// The value of a property of a node.
+fn told(api: &Api, path: &str, property: &str) -> Value {
+    let (code, node) = api.get(path);
+    assert_eq!(code, 200, "{path}: {node}");
+    let properties = node["properties"].as_array().cloned().unwrap_or_default();
+    let found = properties.into_iter().find(|one| one["name"] == property);
+    found.map_or(Value::Null, |one| one["value"].clone())
+}
+
+fn change(api: &Api, changes: Value) {
+    let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": changes }));
+    assert_eq!(code, 200, "{changes}: {answer}");
+}
+
+#[test]
+fn units_are_nodes_of_the_tree() {
+    let scene = Scene::new("luns");
+    let server = scene.start(&["--lun", "disk=16M"]);
+    let api = Api::new(&scene.state);
+    let guid = told(&api, DISK, "lunguid");
+    assert_eq!(told(&api, DISK, "state"), "online");
+    assert_eq!(told(&api, DISK, "size"), json!(16 << 20));
+    let secret = std::fs::read_to_string(scene.state.join("luns/secret")).expect("it is made");
+    let (_, node) = api.get(DISK);
+    assert!(!node.to_string().contains(secret.trim()), "the secret is in no answer");
+    let set = |value: &str| json!([{ "set": "/shares/default/luns/disk", "property": "volsize", "value": value }]);
+    change(&api, set("32M"));
+    assert_eq!(told(&api, DISK, "size"), json!(32 << 20));
+    let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": set("8M") }));
+    assert_eq!(code, 409, "{answer}");
+    let destroy = json!([{ "destroy": "/shares/default/luns/disk" }]);
+    let (code, answer) = api.post("/api/v1/changes", &json!({ "changes": destroy }));
+    assert!(code == 409 && answer.to_string().contains("are removed"), "{answer}");
+    let (_, text) = api.text("/api/v1/configuration");
+    assert!(text.contains("luns/disk") || text.contains("disk"), "{text}");
+    drop(server);
+
+    let _again = scene.start(&["--lun", "disk=1G", "--lun", "more=1M"]);
+    let api = Api::new(&scene.state);
+    assert_eq!(told(&api, DISK, "lunguid"), guid);
+    assert_eq!(told(&api, DISK, "size"), json!(32 << 20), "it is as it was");
+    change(&api, json!([{ "rename": "/shares/default/luns/disk", "to": "other" }]));
+    let other = "/api/v1/tree/shares/default/luns/other";
+    assert_eq!(told(&api, other, "lunguid"), guid);
+    change(&api, json!([{ "destroy": "/shares/default/luns/other", "confirm": true }]));
+    let gone = e2e::api::wait_for("its file is removed", e2e::patience(10), || {
+        (!scene.state.join("luns/disk.lun").exists()).then_some(true)
+    });
+    assert!(gone && scene.state.join("luns/more.lun").exists());
+}
