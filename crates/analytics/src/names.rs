@@ -52,6 +52,12 @@ pub enum Dimension {
     File,
     /// Status.
     Status,
+    /// Logical unit of iSCSI, by the number of its share.
+    Lun,
+    /// Initiator of iSCSI, by the number of its nexus.
+    Initiator,
+    /// Target of iSCSI, by the number of the nexus.
+    Target,
 }
 
 /// Names by number, remembered, because the same few come up each second.
@@ -119,6 +125,14 @@ impl Names {
                     name.or_else(|| self.hub.shares().name_of(n as u16)).unwrap_or(n.to_string()),
                     None,
                 )
+            }
+            Dimension::Lun if n as u16 == NO_SHARE => ("none".into(), Some("no LUN".into())),
+            Dimension::Lun => (self.hub.shares().name_of(n as u16).unwrap_or(n.to_string()), None),
+            Dimension::Initiator | Dimension::Target => {
+                let Some((initiator, target)) = self.hub.nexuses().names_of(n as u32) else {
+                    return ("none".into(), None);
+                };
+                (if dimension == Dimension::Initiator { initiator } else { target }, None)
             }
             Dimension::File if n == 0 => ("none".into(), Some("no file".into())),
             Dimension::File => {

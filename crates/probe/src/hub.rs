@@ -9,7 +9,7 @@ use base::limits::{PAUSES_MAX, SECOND_GRACE_NS, SECONDS_PENDING_MAX};
 
 use crate::core::CoreProbe;
 use crate::gauge::Gauges;
-use crate::names::{Clients, Shares};
+use crate::names::{Clients, Nexuses, Shares};
 use crate::op::OpRecord;
 use crate::ring::CoreRing;
 use crate::second::CoreSecond;
@@ -82,6 +82,7 @@ pub struct Hub {
     pub(crate) cores: Vec<CoreShared>,
     clients: Clients,
     shares: Shares,
+    nexuses: Nexuses,
     gauges: Gauges,
     collect: AtomicBool,
     /// When collection was off, from and to in ns.
@@ -104,6 +105,7 @@ impl Hub {
             cores: (0..cores).map(core).collect(),
             clients: Clients::default(),
             shares: Shares::default(),
+            nexuses: Nexuses::default(),
             gauges: Gauges::default(),
             collect: AtomicBool::new(true),
             pauses: Mutex::default(),
@@ -141,6 +143,11 @@ impl Hub {
     /// Share names and their numbers.
     pub fn shares(&self) -> &Shares {
         &self.shares
+    }
+
+    /// I_T nexuses of iSCSI and their numbers.
+    pub fn nexuses(&self) -> &Nexuses {
+        &self.nexuses
     }
 
     /// The server's own levels and counters.

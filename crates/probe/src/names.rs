@@ -148,5 +148,31 @@ impl Shares {
     }
 }
 
+/// I_T nexuses of iSCSI by their names: an initiator at a target.
+pub struct Nexuses(RwLock<Table<(String, String)>>);
+
+impl Default for Nexuses {
+    fn default() -> Self {
+        Self(Table::new())
+    }
+}
+
+impl Nexuses {
+    /// The number of an initiator at a target; [`NO_USER`] when as many are known as may be. Called
+    /// at login, not for each operation.
+    pub fn intern(&self, initiator: &str, target: &str) -> u32 {
+        let names = (initiator.to_owned(), target.to_owned());
+        match intern(&self.0, names, CLIENT_NAMES_MAX) {
+            0 => NO_USER,
+            number => number,
+        }
+    }
+
+    /// Initiator and target; `None` for unknown numbers.
+    pub fn names_of(&self, number: u32) -> Option<(String, String)> {
+        name_of(&self.0, number)
+    }
+}
+
 #[cfg(test)]
 mod tests;

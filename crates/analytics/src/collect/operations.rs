@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use probe::names::OTHER_CLIENT;
+use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::Protocol;
 use probe::second::{Cell, Combination, CoreSecond};
 
@@ -85,7 +85,24 @@ struct Counts<'a> {
     share: Rows,
     status: Rows,
     replays: Rows,
+    blocks: Blocks,
     lacks: Lacks,
+}
+
+/// What operations on blocks have in the place of shares and users.
+#[derive(Default)]
+struct Blocks {
+    lun: Rows,
+    initiator: Rows,
+    target: Rows,
+}
+
+/// The share and the user of an operation, if it can have them.
+fn files_of(who: &Combination, protocol: Protocol) -> (Option<u16>, Option<u32>) {
+    match protocol {
+        Protocol::Iscsi => (Some(NO_SHARE), Some(NO_USER)),
+        _ => (who.share, who.user),
+    }
 }
 
 impl<'a> Counts<'a> {
@@ -98,6 +115,7 @@ impl<'a> Counts<'a> {
             share: Rows::default(),
             status: Rows::default(),
             replays: Rows::default(),
+            blocks: Blocks::default(),
             lacks: Lacks::default(),
         };
         let all = cores.iter().flat_map(|c| &c.combinations);
@@ -114,13 +132,22 @@ impl<'a> Counts<'a> {
                 continue;
             }
             counts.lacks.add(who, cell);
-            let user = key(Dimension::User, who.user.map(u64::from));
-            let share = key(Dimension::Share, who.share.map(u64::from));
+            let (share, user) = files_of(who, protocol);
+            let user = key(Dimension::User, user.map(u64::from));
+            let share = key(Dimension::Share, share.map(u64::from));
             let status = key(Dimension::Status, who.status.map(u64::from));
             plus(counts.ops.entry(op.clone()).or_default(), cell);
             counts.client.add(client, op.clone(), cell);
             counts.user.add(user, op.clone(), cell);
             counts.share.add(share, op.clone(), cell);
+            if protocol == Protocol::Iscsi {
+                let blocks = &mut counts.blocks;
+                let nexus = |dimension| key(dimension, who.user.map(u64::from));
+                let lun = key(Dimension::Lun, who.share.map(u64::from));
+                blocks.lun.add(lun, op.clone(), cell);
+                blocks.initiator.add(nexus(Dimension::Initiator), op.clone(), cell);
+                blocks.target.add(nexus(Dimension::Target), op.clone(), cell);
+            }
             counts.status.add(status, op, cell);
         }
         counts
@@ -142,7 +169,15 @@ impl<'a> Counts<'a> {
         let [op, client, share] = self.latencies(cores, protocol);
         tables.push(table("op", "latency", op.0, op.1));
         tables.push(table("client", "latency", client.0, client.1));
-        tables.push(table("share", "latency", share.0, share.1));
+        if protocol == Protocol::Iscsi {
+            let blocks = &self.blocks;
+            tables.push(table("lun", "op", copy(&blocks.lun), lacks.share));
+            tables.push(table("initiator", "op", copy(&blocks.initiator), lacks.user));
+            tables.push(table("target", "op", copy(&blocks.target), lacks.user));
+            tables.push(table("lun", "latency", share.0, share.1));
+        } else {
+            tables.push(table("share", "latency", share.0, share.1));
+        }
         if protocol.has_files() {
             let [size, offset] = self.ranges(cores, protocol);
             tables.push(table("op", "size", size, lacks.op));
@@ -167,7 +202,11 @@ impl<'a> Counts<'a> {
             let key = |dimension, number| self.names.key(protocol, dimension, number);
             let op = key(Dimension::Op, Some(u64::from(group.op)));
             let client = key(Dimension::Client, group.client.map(u64::from));
-            let share = key(Dimension::Share, group.share.map(u64::from));
+            let named = match protocol {
+                Protocol::Iscsi => Dimension::Lun,
+                _ => Dimension::Share,
+            };
+            let share = key(named, group.share.map(u64::from));
             for (bucket, cell) in &group.buckets {
                 let (bucket, cell) = (Key::Bucket(*bucket), figures(*cell));
                 ops.0.add(op.clone(), bucket.clone(), cell);

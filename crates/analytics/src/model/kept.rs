@@ -7,7 +7,7 @@ use super::Table;
 
 /// The pairs of dimensions that the store keeps of operations; any other chain is answered from the
 /// flight recorder. In this order, so that the first that fits a question is the exact one.
-pub const PAIRS: [[&str; 2]; 10] = [
+pub const PAIRS: [[&str; 2]; 14] = [
     ["share", "op"],
     ["status", "op"],
     ["client", "op"],
@@ -18,13 +18,17 @@ pub const PAIRS: [[&str; 2]; 10] = [
     ["op", "size"],
     ["op", "offset"],
     ["file", "op"],
+    ["lun", "op"],
+    ["initiator", "op"],
+    ["target", "op"],
+    ["lun", "latency"],
 ];
 
 /// How many first keys of a table are stored.
 pub(crate) fn rows_max(table: &Table) -> usize {
     match (&*table.dimensions[0], &*table.dimensions[1]) {
         ("file", _) => STORED_FILES_MAX,
-        ("client" | "share", "latency") => STORED_LATENCY_PEERS_MAX,
+        ("client" | "share" | "lun", "latency") => STORED_LATENCY_PEERS_MAX,
         _ => STORED_PEERS_MAX,
     }
 }

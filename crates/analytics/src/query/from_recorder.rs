@@ -8,7 +8,7 @@ use base::buckets;
 use base::clock::NS_PER_S;
 use base::limits::{NAMES_REMEMBERED_MAX, RECORDER_SPAN_MAX_S};
 use probe::hub::Hub;
-use probe::names::OTHER_CLIENT;
+use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::{OpRecord, Protocol, flag};
 use probe::schema::schema;
 use probe::second::Cell;
@@ -40,6 +40,9 @@ impl Field {
             "share" => Self::Named(Dimension::Share),
             "file" => Self::Named(Dimension::File),
             "status" => Self::Named(Dimension::Status),
+            "lun" => Self::Named(Dimension::Lun),
+            "initiator" => Self::Named(Dimension::Initiator),
+            "target" => Self::Named(Dimension::Target),
             "latency" => Self::Latency,
             "size" => Self::Size,
             "offset" => Self::Offset,
@@ -50,11 +53,19 @@ impl Field {
     /// Its value in a record, if it has one.
     fn value(self, r: &OpRecord) -> Option<u64> {
         let ranged = r.flags & flag::HAS_RANGE != 0;
+        let is_block = r.protocol == Protocol::Iscsi as u8;
         match self {
             Self::Protocol => Some(u64::from(r.protocol)),
             Self::Named(Dimension::Op) => Some(of_protocol(r, r.op.into())),
             Self::Named(Dimension::Client) => {
                 Some(u64::from(r.client)).filter(|_| r.client != OTHER_CLIENT)
+            }
+            // Blocks have no users and shares, but units and nexuses in their places.
+            Self::Named(Dimension::User) if is_block => Some(u64::from(NO_USER)),
+            Self::Named(Dimension::Share) if is_block => Some(u64::from(NO_SHARE)),
+            Self::Named(Dimension::Lun) => is_block.then_some(u64::from(r.share)),
+            Self::Named(Dimension::Initiator | Dimension::Target) => {
+                is_block.then_some(u64::from(r.user))
             }
             Self::Named(Dimension::User) => Some(u64::from(r.user)),
             Self::Named(Dimension::Share) => Some(u64::from(r.share)),

@@ -39,7 +39,7 @@ impl Session {
         about: About,
         meant: Meant,
     ) {
-        let Meant { request, buffer, needs } = meant;
+        let Meant { request, buffer, needs, .. } = meant;
         let goes_on = !command.is_final;
         let needs = match (&request, command.write) {
             (Ok(_), true) => u32::try_from(needs).unwrap_or(u32::MAX),

@@ -1,6 +1,9 @@
 //! What a PDU is, and what is done with it.
 
+use std::sync::atomic::Ordering;
+
 use base::limits::{ISCSI_IMMEDIATE_MAX, ISCSI_TRANSFER_MAX, SCSI_CDB_MAX};
+use probe::names::NO_SHARE;
 use probe::op::{OpRecord, flag};
 use wire::iscsi::command::ScsiCommand;
 use wire::iscsi::frame::Pdu;
@@ -16,6 +19,7 @@ use super::conn::stream::Wire;
 use super::scsi::{self, Done, Fail, target};
 use super::session::{About, Session};
 use super::state::window::Verdict;
+use super::unit::Unit;
 use crate::transport::buffers::ReplyBuf;
 
 /// What a command is to be done, and what it needs for that.
@@ -26,6 +30,8 @@ pub(super) struct Meant {
     pub buffer: ReplyBuf,
     /// Bytes of data that it takes.
     pub needs: u64,
+    /// Number of its unit in statistics.
+    pub statistic: u16,
 }
 
 impl Session {
@@ -164,7 +170,12 @@ impl Session {
     /// What a command is to do: on its unit, or what is answered where there is none.
     fn mean(&mut self, number: Option<u16>, cdb: &[u8], expected: u32) -> Meant {
         let mut buffer = ReplyBuf::default();
-        let none = |request, buffer| Meant { request: Err(request), buffer, needs: 0 };
+        let none = |request, buffer| Meant {
+            request: Err(request),
+            buffer,
+            needs: 0,
+            statistic: NO_SHARE,
+        };
         let Some(joined) = &mut self.joined else {
             return none(Done::failed(Fail::Status(wire::scsi::Status::BUSY)), buffer);
         };
@@ -174,16 +185,17 @@ impl Session {
             return none(done, buffer);
         };
         match scsi::admit(&unit, &nexus, cdb) {
-            Err(fail) => none(Done::failed(fail), buffer),
+            Err(fail) => Meant { statistic: number_of(&unit), ..none(Done::failed(fail), buffer) },
             Ok(cdb) => {
                 let needs = match cdb.data(unit.identity.block) {
                     // What is more is refused before it comes.
                     Data::Out(bytes) if bytes <= 2 * ISCSI_TRANSFER_MAX as u64 => bytes,
                     _ => 0,
                 };
+                let statistic = number_of(&unit);
                 let target = std::sync::Arc::clone(joined.target());
                 let request = scsi::Request { unit, nexus, target, cdb, limit: expected };
-                Meant { request: Ok(request), buffer, needs }
+                Meant { request: Ok(request), buffer, needs, statistic }
             }
         }
     }
@@ -208,8 +220,14 @@ impl Session {
     }
 }
 
+/// The number of a unit in statistics.
+fn number_of(unit: &Unit) -> u16 {
+    unit.statistic.load(Ordering::Relaxed)
+}
+
 /// The record of a command, with what it is about.
 fn described(record: OpRecord, meant: &Meant) -> OpRecord {
+    let record = OpRecord { share: meant.statistic, ..record };
     let Ok(request) = &meant.request else { return record };
     let (blocks, inward) = match request.cdb {
         Cdb::Read(io) => (io.blocks, 0),

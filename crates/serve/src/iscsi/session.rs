@@ -127,6 +127,8 @@ pub(super) struct Session {
     pub wake: Arc<Notify>,
     next_tag: u32,
     pub client: u32,
+    /// Number of initiator and target in statistics.
+    nexus: u32,
     pub addresses: (SocketAddr, SocketAddr),
     /// Name of the initiator.
     pub initiator: String,
@@ -142,6 +144,8 @@ impl Session {
     pub fn new(core: &Rc<Core>, seat: Seat, start: Start) -> Self {
         let Start { port, target, parameters, first, stat_sn, addresses } = start;
         let client = core.engine.hub.clients().intern(addresses.0.ip());
+        let name = target.as_ref().map_or("", |target| target.name.as_str());
+        let nexus = core.engine.hub.nexuses().intern(&port.name, name);
         Self {
             core: Rc::clone(core),
             seat,
@@ -158,6 +162,7 @@ impl Session {
             wake: Arc::default(),
             next_tag: 0,
             client,
+            nexus,
             addresses,
             text: None,
             heard_ns: monotonic_ns(),
@@ -322,7 +327,7 @@ impl Session {
     pub fn record(&self, opcode: u8) -> OpRecord {
         OpRecord {
             client: self.client,
-            user: probe::names::NO_USER,
+            user: self.nexus,
             share: probe::names::NO_SHARE,
             protocol: Protocol::Iscsi as u8,
             op: super::ops::number(opcode),

@@ -2,7 +2,7 @@
 //! told (SAM-5 §5.14: unit attention conditions, a queue for each I_T nexus).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use base::limits::ISCSI_ATTENTIONS_MAX;
@@ -49,6 +49,8 @@ pub struct Unit {
     pub engine: Engine,
     /// Copies that it has made for initiators.
     pub copies: Copies,
+    /// Its number in statistics ([`probe::names::Shares`]).
+    pub statistic: AtomicU16,
     settings: RwLock<UnitSettings>,
     /// SWP and D_SENSE of the control mode page and WCE of the caching one, as initiators set them.
     pub(super) mode: Mode,
@@ -167,6 +169,7 @@ impl Unit {
             ranges: RangeLock::default(),
             engine: Engine::default(),
             copies: Copies::default(),
+            statistic: AtomicU16::new(probe::names::NO_SHARE),
             settings: RwLock::new(settings),
             mode,
             is_reserved: AtomicBool::new(kept.holding().is_some()),

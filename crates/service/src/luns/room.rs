@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::limits::LUN_ANSWER_TIME_MAX;
@@ -177,6 +178,7 @@ impl Room {
             wanted.insert(Some(name.clone()), (iqn, sign_in, target.is_open));
         }
         self.remove_targets(inner, &wanted);
+        inner.count_as(&self.server);
         for (name, (iqn, sign_in, is_open)) in wanted {
             let units = inner.mapping(name.as_deref(), is_open);
             let target = inner.targets.entry(name).or_insert_with(|| {
@@ -443,6 +445,16 @@ impl Inner {
             let _ = mapping.add(Some(record.number), admitted, Arc::clone(&opened.unit));
         }
         mapping
+    }
+
+    /// Gives units the names that statistics have of them.
+    fn count_as(&self, server: &Server) {
+        for (name, entry) in &self.entries {
+            if let Some(opened) = &entry.opened {
+                let number = server.engine.hub.shares().intern(name);
+                opened.unit.statistic.store(number, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Names of the targets at which a unit is found.

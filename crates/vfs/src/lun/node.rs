@@ -65,7 +65,8 @@ static LUN: Context = Context::new(
         "Nothing.",
     )
     .destructive(),
-]);
+])
+.statistics(&["iscsi.ops[lun]", "iscsi.bytes[lun]"]);
 
 const NEW_NAME: Property = Property::setting(
     "name",

@@ -109,7 +109,8 @@ static TARGET: Context = Context::new(
         "What the target proves itself with, at least 12 characters, and not the secret of an \
          initiator. Without it, initiators that ask for it do not get in.",
     ),
-]);
+])
+.statistics(&["iscsi.ops[target]"]);
 
 static TARGET_GROUPS: Context = Context::new(
     "target-groups",
@@ -172,7 +173,8 @@ static INITIATOR: Context = Context::new(
         SECRET,
         "What it signs in with, at least 12 characters. Without it, the secret of the server.",
     ),
-]);
+])
+.statistics(&["iscsi.ops[initiator]"]);
 
 static INITIATOR_GROUPS: Context = Context::new(
     "initiator-groups",
