@@ -1,6 +1,7 @@
 //! Tests of sessions over real sockets, with an initiator of our codec.
 
 mod client;
+mod disks;
 mod login;
 mod tasks;
 mod transfers;
@@ -40,6 +41,15 @@ struct Bench {
 
 impl Bench {
     fn new(units: u8, sign_in: SignIn) -> Self {
+        let media: Vec<_> = (0..units).map(|_| Arc::new(MemMedium::new(32 << 20))).collect();
+        let shared = media.iter().map(|medium| Arc::clone(medium) as Arc<dyn Medium>);
+        let mut bench = Self::over(shared.collect(), sign_in);
+        bench.media = media;
+        bench
+    }
+
+    /// Over these media.
+    fn over(media: Vec<Arc<dyn Medium>>, sign_in: SignIn) -> Self {
         let hub = Hub::new(HubOptions { cores: 2, recorder_bytes: 1 << 20 });
         let budgets = Arc::new(Budgets::new(Limits::default()));
         let pool = Pool::start(PoolLimits::default()).expect("threads");
@@ -47,13 +57,11 @@ impl Bench {
         let engine = Engine::new(pool, flush, budgets, hub);
         let iscsi = Iscsi::new(engine, Settings::default());
         let target = Target::new(TARGET, sign_in);
-        let media: Vec<_> = (0..units).map(|_| Arc::new(MemMedium::new(32 << 20))).collect();
-        for (number, medium) in (0..).zip(&media) {
+        for (number, medium) in (0_u8..).zip(media) {
             let guid = [0x60 | number; 16];
             let name = format!("lun{number}");
             let identity = Identity { name, guid, block: BLOCK as u32 };
             let settings = UnitSettings { write_cache: true, read_only: false };
-            let medium = Arc::clone(medium) as Arc<dyn Medium>;
             let unit = Unit::new(identity, medium, settings, None);
             target.add(None, Initiators::Everybody, unit).expect("room");
         }
@@ -64,7 +72,7 @@ impl Bench {
         let at = socket.local_addr().expect("bound");
         let tasks = serving::serve(&iscsi, &runtimes, vec![socket]);
         let runtimes = Some(runtimes);
-        Self { iscsi, target, media, at, runtimes, tasks }
+        Self { iscsi, target, media: Vec::new(), at, runtimes, tasks }
     }
 
     fn unit(&self, number: u16) -> Arc<Unit> {
