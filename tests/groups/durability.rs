@@ -6,6 +6,8 @@ mod crash;
 mod crash_configuration;
 #[path = "../crash_files.rs"]
 mod crash_files;
+#[path = "../crash_lun.rs"]
+mod crash_lun;
 #[path = "../crash_v4.rs"]
 mod crash_v4;
 #[path = "../faults.rs"]

@@ -1,6 +1,6 @@
 //! Harness for tests that start the real binary: scratch folders, the server, other programs with
-//! a deadline, network namespaces, forgetful disks, and small clients of NFSv3, NFSv4.2, FTP, SFTP
-//! and HTTP.
+//! a deadline, network namespaces, forgetful disks, and small clients of NFSv3, NFSv4.2, FTP, SFTP,
+//! HTTP and iSCSI.
 //!
 //! Everything waits for events with a deadline, ends processes by id, and cleans up after itself.
 //! A check that cannot run on this machine says so with [`skip!`].
@@ -13,6 +13,7 @@ pub mod crash;
 pub mod disk;
 pub mod ftp;
 pub mod http;
+pub mod iscsi;
 pub mod lab;
 pub mod link;
 pub mod netns;

@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use crate::process;
 
@@ -85,6 +86,23 @@ impl Namespace {
         };
         // SAFETY: between fork and exec only setns is called, which allocates nothing.
         unsafe { command.pre_exec(enter) };
+    }
+
+    /// Runs `work` on a thread of its own within this namespace.
+    ///
+    /// # Panics
+    /// The thread does, when it may not enter.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let file = self.file.clone();
+        std::thread::spawn(move || {
+            // SAFETY: an open descriptor of a network namespace; it concerns this thread alone.
+            let entered = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+            assert_eq!(entered, 0, "{}", io::Error::last_os_error());
+            work()
+        })
     }
 }
 

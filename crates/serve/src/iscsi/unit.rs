@@ -425,3 +425,6 @@ impl std::fmt::Debug for Unit {
         f.debug_struct("Unit").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

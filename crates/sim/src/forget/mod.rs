@@ -3,6 +3,7 @@
 //! What makes what durable, as strictly as POSIX reads:
 //! - `fsync(file)`: its data, size and attributes; `fdatasync(file)`: data and size, and of the
 //!   attributes only those that it was made with, since an inode is first written as a whole;
+//! - a write with `O_DSYNC` or `RWF_DSYNC`: the blocks that it is about, and the size;
 //! - `fsync(directory)`: its names, not the content of the files behind them. A name whose file was
 //!   never flushed comes back as an empty file of mode 0600 that belongs to root, as on ext4
 //!   without a journal;

@@ -509,6 +509,24 @@ impl Model {
         Ok(())
     }
 
+    /// Brings a part of a file's data to disk, and the size that the file has at least with it.
+    pub fn flush_range(&mut self, ino: u64, offset: u64, length: usize) -> Result<()> {
+        let inode = self.get_mut(ino)?;
+        let first = State { attr: inode.born, ..inode.lost() };
+        let disk = inode.disk.get_or_insert(first);
+        if let (Body::File(now), Body::File(disk)) = (&inode.now.body, &mut disk.body) {
+            for (index, ..) in pieces(offset, length) {
+                inode.dirty_blocks.remove(&index);
+                match now.blocks.get(&index) {
+                    Some(block) => disk.blocks.insert(index, block.clone()),
+                    None => disk.blocks.remove(&index),
+                };
+            }
+            disk.size = disk.size.max(now.size.min(offset + length as u64));
+        }
+        Ok(())
+    }
+
     /// Brings a directory to disk: its names and attributes, and the links and special files in
     /// it, which nothing else could flush.
     pub fn flush_dir(&mut self, dir: u64) -> Result<()> {

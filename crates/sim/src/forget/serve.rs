@@ -56,6 +56,7 @@ impl Fuse {
         match how {
             Flushing::Dir => model.flush_dir(ino.0),
             Flushing::File { attributes } => model.flush_file(ino.0, attributes),
+            Flushing::Range { offset, length } => model.flush_range(ino.0, offset, length),
         }
     }
 }
@@ -63,6 +64,7 @@ impl Fuse {
 enum Flushing {
     Dir,
     File { attributes: bool },
+    Range { offset: u64, length: usize },
 }
 
 fn sleep(delay_ns: &AtomicU64) {
@@ -304,7 +306,7 @@ impl Filesystem for Fuse {
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -314,6 +316,14 @@ impl Filesystem for Fuse {
             return reply.error(Errno::EIO);
         }
         let result = self.shared.model().write(ino.0, offset, data);
+        // A file opened with O_DSYNC, or a write with RWF_DSYNC.
+        let result = match flags.0 & libc::O_DSYNC {
+            0 => result,
+            _ => result.and_then(|()| {
+                let how = Flushing::Range { offset, length: data.len() };
+                self.flushed(&self.shared.counters.file_flushes, ino, how)
+            }),
+        };
         match result {
             Ok(()) => reply.written(data.len() as u32),
             Err(errno) => reply.error(Errno::from_i32(errno)),

@@ -68,6 +68,25 @@ fn flushed_data_stays_and_the_rest_goes() {
 }
 
 #[test]
+fn a_write_that_is_synchronous_stays_and_those_around_it_go() {
+    let Some(place) = Place::new("dsync") else { return };
+    let file = File::create(place.at("a")).unwrap();
+    file.write_all_at(&[1; 12_288], 0).unwrap();
+    file.sync_all().unwrap();
+    place.sync_dir("");
+    file.write_all_at(&[2; 4096], 0).unwrap();
+    let mut options = OpenOptions::new();
+    let synchronous = options.write(true).custom_flags(libc::O_DSYNC).open(place.at("a")).unwrap();
+    synchronous.write_all_at(&[3; 4096], 4096).unwrap();
+    synchronous.write_all_at(b"more", 12_288).unwrap();
+    file.write_all_at(b"lost", 20_000).unwrap();
+    drop((file, synchronous));
+    place.crash();
+    let left = [[1; 4096], [3; 4096], [1; 4096]].concat();
+    assert!(fs::read(place.at("a")).unwrap() == [&left[..], b"more"].concat());
+}
+
+#[test]
 fn a_name_needs_its_directory_flushed() {
     let Some(place) = Place::new("name") else { return };
     let file = File::create(place.at("unnamed")).unwrap();

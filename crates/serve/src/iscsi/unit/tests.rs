@@ -1,0 +1,67 @@
+//! A size that was told is there after a power cut.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use sim::forget::{self, ForgetFs, Mounted};
+use vfs::flush::{disable_for_test, enable_for_test};
+use vfs::lun::file::{FileMedium, Space, sync_name};
+
+use super::*;
+
+const SIZE: u64 = 1 << 20;
+
+/// A file system that forgets, and a unit on it.
+struct Bench {
+    unit: Arc<Unit>,
+    mounted: Mounted,
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("plimsoll-unit-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let mounted = ForgetFs::mount(&folder).expect("the mount");
+        let path = folder.join("unit");
+        let medium = FileMedium::create(&path, SIZE, Space::Sparse).expect("a medium");
+        sync_name(&path).expect("on disk");
+        File::open(&folder).and_then(|folder| folder.sync_all()).expect("on disk");
+        let identity = Identity { name: "unit".to_owned(), guid: [0x60; 16], block: 512 };
+        let settings = UnitSettings { write_cache: true, read_only: false };
+        let unit = Unit::new(identity, Arc::new(medium), settings, None);
+        Self { unit, mounted, folder }
+    }
+
+    /// Bytes that the unit has after a power cut now.
+    fn left(&self) -> u64 {
+        self.mounted.image().look("unit").map_or(0, |left| left.data.len() as u64)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What is mounted goes with its value.
+        let _left = fs::remove_dir(&self.folder);
+    }
+}
+
+#[test]
+fn a_size_outlives_a_power_cut_and_leaving_out_its_flush_is_noticed() {
+    if let Err(why) = forget::available() {
+        println!("SKIP unit-resize: {why}");
+        return;
+    }
+    let bench = Bench::new();
+    let nexus = bench.unit.join(Port { name: "iqn.2026-01.test:i".to_owned(), isid: [1; 6] });
+    while nexus.take_attention().is_some() {}
+    bench.unit.resize(2 * SIZE).expect("larger");
+    assert_eq!(nexus.take_attention(), Some(Asc::CAPACITY_CHANGED));
+    assert_eq!(bench.left(), 2 * SIZE);
+    disable_for_test(FlushSite::LunResize);
+    bench.unit.resize(3 * SIZE).expect("larger");
+    assert_eq!((bench.unit.medium.size(), bench.left()), (3 * SIZE, 2 * SIZE), "it was noticed");
+    enable_for_test(FlushSite::LunResize);
+    bench.unit.resize(SIZE).expect("smaller");
+    assert_eq!(bench.left(), SIZE);
+}
