@@ -4,6 +4,8 @@
 mod kernel_client;
 #[path = "../kernel_delegations.rs"]
 mod kernel_delegations;
+#[path = "../kernel_iscsi.rs"]
+mod kernel_iscsi;
 #[path = "../kernel_locks.rs"]
 mod kernel_locks;
 #[path = "../kernel_read_plus.rs"]
