@@ -5,13 +5,18 @@
 //! load model is a slot: to the server the two look alike, and slots cost no context switches.
 //!
 //! - [`nfs3`], [`nfs4`]: NFSv3 and NFSv4.1 over TCP with AUTH_SYS.
+//! - [`iscsi`]: a logical unit; [`block`]: a block device of this machine; [`layout`]: where files
+//!   lie on either.
 //! - [`path`]: a directory of this machine.
 //! - [`service`]: FTP, SFTP, HTTP and WebDAV, with and without TLS.
 //! - [`threads`]: one system thread per slot, for clients that block.
 //! - [`null`]: completes at once; measures what the generator itself can do.
 //! - [`scratch`]: a folder of a run's own.
 
+pub mod block;
 pub mod check;
+pub mod iscsi;
+mod layout;
 pub mod nfs3;
 pub mod nfs4;
 pub mod null;
@@ -107,8 +112,8 @@ impl fmt::Display for Op {
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The server answered with this status (NFS, SFTP, HTTP), reply code (FTP) or error number
-    /// (path).
+    /// The server answered with this status (NFS, SFTP, HTTP; of iSCSI with the sense key in the
+    /// upper byte), reply code (FTP) or error number (path, block).
     Status(u32),
     /// What was read is not what was written.
     Corrupt,
@@ -352,6 +357,8 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
     Ok(match target {
         Target::Null => Box::new(null::NullClient::new()),
         Target::Path(dir) => Box::new(path::PathClient::open(dir, checker)?),
+        Target::Block(path) => Box::new(block::BlockClient::open(path, checker)?),
+        Target::Iscsi(at) => Box::new(iscsi::IscsiClient::open(at, checker, options)?),
         Target::Service(at) => {
             Box::new(service::client::ServiceClient::open(at, checker, options.bind)?)
         }

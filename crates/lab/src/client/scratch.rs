@@ -48,7 +48,8 @@ impl Target {
                 Self::Service(at)
             }
             Self::Path(dir) => Self::Path(dir.join(name)),
-            Self::Null => Self::Null,
+            // A disk has no folders, and nothing has none.
+            disk @ (Self::Iscsi(_) | Self::Block(_) | Self::Null) => disk,
         }
     }
 
@@ -61,7 +62,8 @@ impl Target {
             }
             Self::Nfs4(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
-            Self::Path(_) | Self::Null => {}
+            Self::Iscsi(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
+            Self::Block(_) | Self::Path(_) | Self::Null => {}
         }
         self
     }
@@ -105,7 +107,8 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
         Target::Nfs4(at) => Some(Box::new(Nfs4Client::open(at, checker(), &options)?)),
         Target::Service(at) => Some(Box::new(Shelf::open(at)?)),
         Target::Path(dir) => Some(Box::new(Here(dir.display().to_string()))),
-        Target::Null => None,
+        // A disk has no folders.
+        Target::Iscsi(_) | Target::Block(_) | Target::Null => None,
     })
 }
 

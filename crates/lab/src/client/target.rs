@@ -1,8 +1,9 @@
 //! Target URLs: `nfs3://host:port/export/x[?mountport=P]`,
-//! `nfs4://host:port/export/x`, `path:/dir`, `null:`; those of services that transfer files are in
-//! [`super::service::at`].
+//! `nfs4://host:port/export/x`, `path:/dir`, `block:/dev/x`, `null:`; those of services that
+//! transfer files are in [`super::service::at`], those of logical units in [`super::iscsi::at`].
 
 use super::ClientError;
+use super::iscsi::at::IscsiAt;
 use super::service::at::{Scheme, ServiceAt, without_password};
 use base::protocol::Protocol;
 use std::fmt;
@@ -41,6 +42,10 @@ pub enum Target {
     Nfs4(Nfs4At),
     /// A folder of a service that transfers files.
     Service(ServiceAt),
+    /// A logical unit, which loses what is on it.
+    Iscsi(IscsiAt),
+    /// A block device of the machine that the agent runs on, which loses what is on it.
+    Block(PathBuf),
     /// A directory of the machine that the agent runs on.
     Path(PathBuf),
     /// Nothing: every operation is done at once.
@@ -59,6 +64,12 @@ impl Target {
             "null" => Ok(Self::Null),
             "path" if rest.starts_with('/') => Ok(Self::Path(rest.into())),
             "path" => Err(wrong("needs an absolute directory, as in path:/dir")),
+            "block" if rest.starts_with('/') => Ok(Self::Block(rest.into())),
+            "block" => Err(wrong("needs an absolute name, as in block:/dev/sdx")),
+            // The words of an error end up in results, where no secret belongs.
+            "iscsi" => IscsiAt::parse(rest)
+                .map(Self::Iscsi)
+                .map_err(|why| ClientError::Target(without_password(url), why)),
             "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
             "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
             other => match Scheme::by_name(other) {
@@ -68,7 +79,7 @@ impl Target {
                     .map_err(|why| ClientError::Target(without_password(url), why)),
                 None => Err(wrong(
                     "has an unknown scheme (known: nfs3, nfs4, ftp, ftps, sftp, http, https, \
-                     webdav, webdavs, path, null)",
+                     webdav, webdavs, iscsi, block, path, null)",
                 )),
             },
         }
@@ -85,6 +96,7 @@ impl Target {
     pub fn url(&self) -> String {
         match self {
             Self::Service(at) => at.url(),
+            Self::Iscsi(at) => at.url(),
             other => other.to_string(),
         }
     }
@@ -95,7 +107,8 @@ impl Target {
             Self::Nfs3(at) => Some((&at.host, at.port)),
             Self::Nfs4(at) => Some((&at.host, at.port)),
             Self::Service(at) => Some((&at.host, at.port)),
-            Self::Path(_) | Self::Null => None,
+            Self::Iscsi(at) => Some((&at.host, at.port)),
+            Self::Block(_) | Self::Path(_) | Self::Null => None,
         }
     }
 }
@@ -148,7 +161,9 @@ impl fmt::Display for Target {
         match self {
             Self::Null => f.write_str("null:"),
             Self::Path(dir) => write!(f, "path:{}", dir.display()),
+            Self::Block(path) => write!(f, "block:{}", path.display()),
             Self::Service(at) => at.fmt(f),
+            Self::Iscsi(at) => at.fmt(f),
             Self::Nfs4(at) => {
                 write!(f, "nfs4://{}:{}{}", bracketed(&at.host), at.port, at.path)
             }

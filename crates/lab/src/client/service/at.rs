@@ -249,7 +249,9 @@ pub fn without_password(word: &str) -> String {
     let Some((before, rest)) = word.split_once("://") else { return word.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    match authority.rsplit_once('@').map(|(user, server)| (user.split_once(':'), server)) {
+    // What parts them is a colon, or with iSCSI a percent sign.
+    let parts: &[char] = if before == "iscsi" { &[':', '%'] } else { &[':'] };
+    match authority.rsplit_once('@').map(|(user, server)| (user.split_once(parts), server)) {
         Some((Some((user, _)), server)) => format!("{before}://{user}@{server}{path}"),
         _ => word.to_owned(),
     }

@@ -7,6 +7,8 @@ fn every_form_survives_a_round_trip() {
     for url in [
         "null:",
         "path:/srv/data",
+        "block:/dev/sdx",
+        "iscsi://anna@127.0.0.1:3260/iqn.2026-01.test:t/0?digests=header,data",
         "nfs3://127.0.0.1:12049/export/data",
         "nfs3://host:24100/dev/shm/x?mountport=24101",
         "nfs3://[::1]:2049/x",
@@ -24,6 +26,8 @@ fn what_is_wrong_is_said() {
     for (url, why) in [
         ("nfs3", "no scheme"),
         ("path:dir", "absolute"),
+        ("block:sdx", "absolute"),
+        ("iscsi://h/iqn.2026-01.test:t", "number of a unit"),
         ("nfs3://host", "path of a share"),
         ("nfs3://host:x/y", "not a number"),
         ("nfs3://:1/y", "no host"),
