@@ -15,6 +15,8 @@ use e2e::server::{Options, Server, binary};
 use serde_json::Value;
 use wire::nfs3::{CreateHow, DiropArgs, Fh3, Filename3, Proc, RemoveArgs, Sattr3};
 
+#[path = "accounting/iscsi.rs"]
+mod iscsi;
 #[path = "accounting/lab4.rs"]
 mod lab4;
 #[path = "accounting/versions.rs"]

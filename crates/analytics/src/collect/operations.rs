@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use probe::names::{NO_SHARE, NO_USER, OTHER_CLIENT};
 use probe::op::Protocol;
+use probe::schema::schema;
 use probe::second::{Cell, Combination, CoreSecond};
 
 use crate::model::{Figures, Key, Rows, Table};
@@ -178,10 +179,13 @@ impl<'a> Counts<'a> {
         } else {
             tables.push(table("share", "latency", share.0, share.1));
         }
-        if protocol.has_files() {
+        let ops = schema().statistic(protocol.id(), "ops");
+        if ops.is_some_and(|ops| ops.breakdowns.iter().any(|by| by == "size")) {
             let [size, offset] = self.ranges(cores, protocol);
             tables.push(table("op", "size", size, lacks.op));
             tables.push(table("op", "offset", offset, lacks.op));
+        }
+        if protocol.has_files() {
             let mut error = lacks.op;
             cores.iter().for_each(|c| plus(&mut error, figures(c.file_error)));
             tables.push(table("file", "op", self.files(cores, protocol), error));
