@@ -1,4 +1,4 @@
-//! FTP, SFTP, HTTP and WebDAV with the clients of today.
+//! FTP, SFTP, HTTP and WebDAV with the clients of today; units with QEMU's tools.
 
 #[path = "../accounting.rs"]
 mod accounting;
@@ -10,6 +10,8 @@ mod file_services;
 mod ftp_clients;
 #[path = "../interleaved.rs"]
 mod interleaved;
+#[path = "../iscsi_tools.rs"]
+mod iscsi_tools;
 #[path = "../secure_protocols.rs"]
 mod secure_protocols;
 #[path = "../sftp_subsystem.rs"]
