@@ -3,6 +3,7 @@
 //! - `bench peers`: server CPU per operation and per GB, beside nfs-ganesha and the bare loops.
 //! - `bench connections`: server CPU per operation with 1 to 1 024 connections at equal load.
 //! - `bench files`: whole files over FTP, FTPS, SFTP, HTTP and HTTPS, beside today's servers.
+//! - `bench iscsi`: server CPU of a logical unit per command and per GB, beside tgt.
 //! - `bench distance`: dsync, rsync, scp and rclone over an emulated link, by its round trip.
 //! - `bench analytics`: what it costs to keep all breakdowns, switched on and off in turn.
 //! - `bench paired`: ten rows on two builds of this server in turn: what a change costs.
@@ -19,6 +20,7 @@ mod echo;
 mod files;
 mod generator;
 mod group;
+mod iscsi;
 mod load;
 mod many;
 mod paired;
@@ -78,6 +80,21 @@ enum What {
     },
     /// Whole files, beside vsftpd, ProFTPD, OpenSSH, nginx, Apache and rclone.
     Files(files::Wanted),
+    /// Commands to a logical unit, beside tgt.
+    Iscsi {
+        /// Rounds; every round runs every server on every case.
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Seconds of each stretch.
+        #[arg(long, default_value_t = 2.0)]
+        seconds: f64,
+        /// Only cases whose names hold this, as in `READ 4K`.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// Where `bench/unpack-peers` has unpacked tgt, if it is not installed.
+        #[arg(long)]
+        unpacked: Option<PathBuf>,
+    },
     /// Files over a distance: dsync beside rsync, scp and rclone, from one network namespace to
     /// another over `plimsoll bridge`. Needs root and `/dev/net/tun`.
     Distance(distance::Wanted),
@@ -130,6 +147,10 @@ fn main() -> ExitCode {
         }
         What::Connections { rounds, seconds, only } => {
             connections::run(&cli, &peers::Wanted { rounds: *rounds, seconds: *seconds, only })
+        }
+        What::Iscsi { rounds, seconds, only, unpacked } => {
+            let wanted = peers::Wanted { rounds: *rounds, seconds: *seconds, only };
+            iscsi::run(&cli, &wanted, unpacked.as_deref())
         }
         What::Files(wanted) => files::run(&cli, wanted),
         What::Distance(wanted) => distance::run(&cli, wanted),

@@ -54,7 +54,8 @@ pub struct Server {
     pub url4: String,
     /// The process whose CPU time counts.
     pub pid: u32,
-    children: Vec<Child>,
+    /// What ends with it.
+    pub children: Vec<Child>,
 }
 
 impl Server {
@@ -84,6 +85,20 @@ impl Drop for Server {
 /// # Errors
 /// When it does not announce itself.
 pub fn plimsoll(binary: &Path, dir: &Path, state: &Path, offset: u16) -> io::Result<Server> {
+    plimsoll_with(binary, dir, state, offset, &[])
+}
+
+/// As [`plimsoll`], with more arguments.
+///
+/// # Errors
+/// As there.
+pub fn plimsoll_with(
+    binary: &Path,
+    dir: &Path,
+    state: &Path,
+    offset: u16,
+    more: &[&str],
+) -> io::Result<Server> {
     let mut child = Command::new(binary)
         .arg("serve")
         .arg(dir)
@@ -91,6 +106,7 @@ pub fn plimsoll(binary: &Path, dir: &Path, state: &Path, offset: u16) -> io::Res
         .arg(state)
         .args(["--announce", "json", "--user", "bench:bench-password"])
         .args(["--port-offset", &offset.to_string()])
+        .args(more)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
@@ -156,7 +172,11 @@ pub fn ganesha(dir: &Path, scratch: &Path, port: u16) -> io::Result<Option<Serve
     Ok(Some(server))
 }
 
-fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()> {
+/// Waits until something is there.
+///
+/// # Errors
+/// It does not come in time.
+pub fn await_that(what: &str, mut there: impl FnMut() -> bool) -> io::Result<()> {
     let end = Deadline::after(START_TIMEOUT);
     while !there() {
         if end.passed() {
