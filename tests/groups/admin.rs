@@ -8,6 +8,8 @@ mod alerts;
 mod browser;
 #[path = "../command_line.rs"]
 mod command_line;
+#[path = "../echo.rs"]
+mod echo;
 #[path = "../luns.rs"]
 mod luns;
 #[path = "../memory_limit.rs"]

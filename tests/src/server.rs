@@ -44,6 +44,8 @@ pub struct Options<'a> {
     pub group: Option<&'a Group>,
     /// Most descriptors that it may have open.
     pub descriptors: Option<u64>,
+    /// Another program than [`binary`].
+    pub program: Option<&'a Path>,
     /// More arguments.
     pub args: Vec<OsString>,
     /// More environment.
@@ -62,6 +64,7 @@ impl<'a> Options<'a> {
             namespace: None,
             group: None,
             descriptors: None,
+            program: None,
             args: Vec::new(),
             env: Vec::new(),
         }
@@ -200,7 +203,7 @@ impl Drop for Server {
 }
 
 fn command(options: &Options<'_>, offset: u16) -> Command {
-    let mut command = Command::new(binary());
+    let mut command = Command::new(options.program.unwrap_or_else(|| binary()));
     command
         .arg("serve")
         .arg(options.dir)
@@ -240,7 +243,8 @@ pub fn binary() -> &'static Path {
         return path;
     }
     let (_, path) = COPY.get_or_init(|| {
-        let built = std::env::var_os("PLIMSOLL_BIN").map_or_else(in_target, PathBuf::from);
+        let named = std::env::var_os("PLIMSOLL_BIN").map(PathBuf::from);
+        let built = named.unwrap_or_else(|| built("plimsoll"));
         let scratch = Scratch::new("binary");
         let path = scratch.path().join("plimsoll");
         let copied = fs::copy(&built, &path);
@@ -276,10 +280,13 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
     }
 }
 
-/// `target/PROFILE/plimsoll`, from this test's own `target/PROFILE/deps/NAME`.
-fn in_target() -> PathBuf {
+/// `target/PROFILE/PROGRAM`, from this test's own `target/PROFILE/deps/NAME`.
+///
+/// # Panics
+/// When this test is somewhere else.
+pub fn built(program: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program's path");
-    own.ancestors().nth(2).expect("the target folder").join("plimsoll")
+    own.ancestors().nth(2).expect("the target folder").join(program)
 }
 
 fn log_file() -> PathBuf {

@@ -61,6 +61,9 @@ pub mod ports {
     pub const HTTPS: Port = Port { name: "https", number: 443 };
     /// iSCSI (RFC 7143 §9.1).
     pub const ISCSI: Port = Port { name: "iscsi", number: 3260 };
+    /// Echo (RFC 862), the test service.
+    #[cfg(feature = "test-services")]
+    pub const ECHO: Port = Port { name: "echo", number: 7 };
     /// The API and the browser interface, over HTTPS.
     pub const ADMIN: Port = Port { name: "admin", number: 215 };
 }
@@ -154,6 +157,14 @@ table! {
             has_files: false,
             moves_data: true,
             schema: include_str!("../../../schema/iscsi.toml"),
+        },
+        /// Echo (RFC 862) with a sign-in: the test service, in no program that is installed.
+        Echo = 31 if feature = "test-services" => ProtocolRow {
+            id: "echo",
+            service: Service::Echo,
+            has_files: false,
+            moves_data: false,
+            schema: include_str!("../../../schema/test-services/echo.toml"),
         },
     }
 }
@@ -269,6 +280,10 @@ table! {
         ),
         /// iSCSI, which serves logical units.
         Iscsi = 4 => service!("iscsi", "iSCSI", Protocol::Iscsi, None, &[ports::ISCSI]),
+        /// Echo, the test service.
+        Echo = 5 if feature = "test-services" => service!(
+            "echo", "Echo", Protocol::Echo, None, &[ports::ECHO]
+        ),
     }
 }
 

@@ -23,6 +23,8 @@
 // each failed operation.
 #![allow(clippy::result_large_err)]
 
+#[cfg(feature = "test-services")]
+pub mod echo;
 pub mod exec;
 pub mod files;
 pub mod ftp;

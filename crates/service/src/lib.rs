@@ -16,6 +16,8 @@
 pub mod administration;
 pub mod certificates;
 pub mod comparison;
+#[cfg(feature = "test-services")]
+pub mod echo;
 pub mod files;
 pub mod instance;
 pub mod iscsi;

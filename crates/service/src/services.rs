@@ -10,6 +10,8 @@ use probe::sample::{Sample, Sampler};
 use serve::transport::tls::{Offer, Tls};
 use vfs::share::rules::Rules;
 
+#[cfg(feature = "test-services")]
+use crate::echo::Echo;
 use crate::files::ftp::Ftp;
 use crate::files::http::Http;
 use crate::files::sftp::Sftp;
@@ -52,8 +54,15 @@ impl Services {
         let sftp = Sftp::new(parts, document)?;
         let http = Http::new(parts, offer(Offer::HTTP)?, certificates, document)?;
         let iscsi = Arc::new(Iscsi::new(parts));
-        let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] =
-            [nfs.clone(), Arc::new(ftp), Arc::new(sftp), http.clone(), iscsi.clone()];
+        let services: [Arc<dyn Service>; base::protocol::Service::ALL.len()] = [
+            nfs.clone(),
+            Arc::new(ftp),
+            Arc::new(sftp),
+            http.clone(),
+            iscsi.clone(),
+            #[cfg(feature = "test-services")]
+            Arc::new(Echo::new(parts, document)),
+        ];
         let instance = |service| Instance::new(service, parts.at, document, certificates);
         let all = services.into_iter().map(instance).collect::<Result<_, _>>()?;
         Ok(Self { all, nfs, http, iscsi })

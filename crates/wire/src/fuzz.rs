@@ -12,6 +12,8 @@ use crate::xdr::{Decode, Encode, Reader, Writer, decode_all};
 use crate::{dav, dsync, mount3, nfs3, nfs4, nlm4, nsm, portmap, sftp};
 
 mod bridge;
+#[cfg(any(test, feature = "test-services"))]
+mod echo;
 mod ftp;
 mod iscsi;
 mod scsi;
@@ -20,6 +22,8 @@ mod ssh;
 mod tests;
 
 pub use bridge::bridge;
+#[cfg(any(test, feature = "test-services"))]
+pub use echo::echo;
 pub use ftp::any as ftp_any;
 pub use iscsi::{iscsi_login, iscsi_pdu};
 pub use scsi::{scsi_cdb, scsi_data};
@@ -29,7 +33,7 @@ pub use ssh::{ssh_key, ssh_message, ssh_transport};
 pub type Target = (&'static str, fn(&[u8]) -> bool);
 
 /// All targets.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: &[Target] = &[
     ("rpc_record", rpc_record),
     ("rpc_call", rpc_call),
     ("nfs3_args", nfs3_args),
@@ -53,6 +57,8 @@ pub const TARGETS: [Target; 23] = [
     ("iscsi_login", iscsi_login),
     ("scsi_cdb", scsi_cdb),
     ("scsi_data", scsi_data),
+    #[cfg(any(test, feature = "test-services"))]
+    ("echo", echo),
 ];
 
 macro_rules! round_trip {

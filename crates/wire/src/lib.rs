@@ -20,6 +20,7 @@
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
 //! - [`scsi`]: commands, sense data and parameters of SCSI (SPC-5, SBC-4).
 //! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
+//! - `echo`: the test service (RFC 862 with a sign-in), in builds for it.
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,8 @@ pub mod xdr;
 pub mod bridge;
 pub mod dav;
 pub mod dsync;
+#[cfg(any(test, feature = "test-services"))]
+pub mod echo;
 pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;

@@ -54,6 +54,23 @@ const ROOMS: &[Room] = &[
             "sync",
         ],
     },
+    // The same program with services for tests.
+    Room {
+        name: "test-program",
+        may_import: &[
+            "base",
+            "wire",
+            "probe",
+            "vfs",
+            "serve",
+            "service",
+            "host",
+            "analytics",
+            "control",
+            "lab",
+            "sync",
+        ],
+    },
     Room { name: "e2e", may_import: &["base", "wire", "sim"] },
     Room { name: "bench", may_import: &["base", "lab"] },
     Room { name: "xtask", may_import: &[] },

@@ -26,7 +26,9 @@ const ALSO_OWN: [(&str, &[&str]); 6] = [
 ];
 
 /// Where a name of the registry means something else: the protocol, the file, and what it is there.
-const OTHER_MEANINGS: [(&str, &str, &str); 5] = [
+const OTHER_MEANINGS: [(&str, &str, &str); 7] = [
+    ("echo", "crates/appliance/src/cmd/cli/outside.rs", "characters of a terminal"),
+    ("echo", "crates/wire/src/ssh/message.rs", "whether an answer is shown as it is typed"),
     ("http", "crates/control/src/api/openapi.rs", "a scheme of authentication"),
     ("http", "crates/control/src/certificates/acme.rs", "the challenge http-01"),
     ("http", "crates/control/src/certificates/wanted.rs", "the challenge http-01"),

@@ -2,28 +2,29 @@
 //! name or a row cannot be forgotten.
 
 /// An enum whose variants have a row each: `ALL` lists them in the order in which they are written,
-/// `row` gives the row.
+/// `row` gives the row. An entry with `if` is there only in a build for which that holds.
 macro_rules! table {
     (
         $(#[$meta:meta])*
         pub enum $name:ident: $row:ty {
-            $($(#[$doc:meta])* $variant:ident = $number:literal => $value:expr,)*
+            $($(#[$doc:meta])* $variant:ident = $number:literal $(if $cfg:meta)? => $value:expr,)*
         }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum $name {
-            $($(#[$doc])* $variant = $number,)*
+            $($(#[$doc])* $(#[cfg($cfg)])? $variant = $number,)*
         }
 
         impl $name {
             /// All of them, in the order of menus.
-            pub const ALL: [Self; [$($number),*].len()] = [$(Self::$variant),*];
+            pub const ALL: [Self; [$($(#[cfg($cfg)])? $number),*].len()] =
+                [$($(#[cfg($cfg)])? Self::$variant),*];
 
             const fn row(self) -> &'static $row {
                 match self {
-                    $(Self::$variant => {
+                    $($(#[cfg($cfg)])? Self::$variant => {
                         const ROW: $row = $value;
                         &ROW
                     })*

@@ -17,6 +17,8 @@ pub mod block;
 pub mod check;
 pub mod iscsi;
 mod layout;
+#[cfg(feature = "test-services")]
+pub mod echo;
 pub mod nfs3;
 pub mod nfs4;
 pub mod null;
@@ -364,5 +366,7 @@ pub fn open(target: &Target, options: &Options) -> Result<Box<dyn Client>, Clien
         }
         Target::Nfs4(at) => Box::new(nfs4::Nfs4Client::open(at, checker, options)?),
         Target::Nfs3(at) => Box::new(nfs3::Nfs3Client::open(at, checker, options)?),
+        #[cfg(feature = "test-services")]
+        Target::Echo(at) => Box::new(echo::EchoClient::open(at, options.bind)?),
     })
 }

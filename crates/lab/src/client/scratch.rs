@@ -50,6 +50,8 @@ impl Target {
             Self::Path(dir) => Self::Path(dir.join(name)),
             // A disk has no folders, and nothing has none.
             disk @ (Self::Iscsi(_) | Self::Block(_) | Self::Null) => disk,
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => Self::Echo(at),
         }
     }
 
@@ -64,6 +66,8 @@ impl Target {
             Self::Service(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Iscsi(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
             Self::Block(_) | Self::Path(_) | Self::Null => {}
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => (at.host, at.port) = (to.ip().to_string(), to.port()),
         }
         self
     }
@@ -109,6 +113,8 @@ fn open(target: &Target) -> Result<Option<Box<dyn Folder>>, ClientError> {
         Target::Path(dir) => Some(Box::new(Here(dir.display().to_string()))),
         // A disk has no folders.
         Target::Iscsi(_) | Target::Block(_) | Target::Null => None,
+        #[cfg(feature = "test-services")]
+        Target::Echo(_) => None,
     })
 }
 

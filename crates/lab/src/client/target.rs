@@ -4,6 +4,8 @@
 
 use super::ClientError;
 use super::iscsi::at::IscsiAt;
+#[cfg(feature = "test-services")]
+use super::echo::EchoAt;
 use super::service::at::{Scheme, ServiceAt, without_password};
 use base::protocol::Protocol;
 use std::fmt;
@@ -50,6 +52,9 @@ pub enum Target {
     Path(PathBuf),
     /// Nothing: every operation is done at once.
     Null,
+    /// The test service.
+    #[cfg(feature = "test-services")]
+    Echo(EchoAt),
 }
 
 impl Target {
@@ -72,6 +77,10 @@ impl Target {
                 .map_err(|why| ClientError::Target(without_password(url), why)),
             "nfs3" => parse_nfs3(rest).map(Self::Nfs3).map_err(wrong),
             "nfs4" => parse_nfs4(rest).map(Self::Nfs4).map_err(wrong),
+            #[cfg(feature = "test-services")]
+            "echo" => EchoAt::parse(rest)
+                .map(Self::Echo)
+                .map_err(|why| ClientError::Target(without_password(url), why)),
             other => match Scheme::by_name(other) {
                 // The words of an error end up in results, where no password belongs.
                 Some(scheme) => ServiceAt::parse(scheme, rest)
@@ -97,6 +106,8 @@ impl Target {
         match self {
             Self::Service(at) => at.url(),
             Self::Iscsi(at) => at.url(),
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => at.url(),
             other => other.to_string(),
         }
     }
@@ -109,6 +120,8 @@ impl Target {
             Self::Service(at) => Some((&at.host, at.port)),
             Self::Iscsi(at) => Some((&at.host, at.port)),
             Self::Block(_) | Self::Path(_) | Self::Null => None,
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => Some((&at.host, at.port)),
         }
     }
 }
@@ -164,6 +177,8 @@ impl fmt::Display for Target {
             Self::Block(path) => write!(f, "block:{}", path.display()),
             Self::Service(at) => at.fmt(f),
             Self::Iscsi(at) => at.fmt(f),
+            #[cfg(feature = "test-services")]
+            Self::Echo(at) => at.fmt(f),
             Self::Nfs4(at) => {
                 write!(f, "nfs4://{}:{}{}", bracketed(&at.host), at.port, at.path)
             }

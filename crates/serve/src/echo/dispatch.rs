@@ -1,0 +1,41 @@
+//! What a line comes to.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use vfs::identity::Person;
+use wire::echo::{Op, SignIn, Status, answer, text};
+
+use super::Core;
+
+/// What came of a line: who has signed in by it, and how it is recorded.
+pub(super) struct Outcome {
+    pub person: Option<Arc<Person>>,
+    pub op: Op,
+    pub status: Status,
+}
+
+/// The first line: signs somebody in who calls from this address, and puts the answer behind `out`.
+pub(super) async fn sign_in(core: &Core, from: IpAddr, line: &[u8], out: &mut Vec<u8>) -> Outcome {
+    let (person, status) = match SignIn::decode(text(line)) {
+        Err(_) => (None, Status::Malformed),
+        Ok(SignIn { user, password }) => {
+            let server = &core.server;
+            let judged = server.sign_ins.password(&server.identity, from, user, password).await;
+            match judged {
+                Ok(person) => (Some(person), Status::Ok),
+                Err(_) => (None, Status::Refused),
+            }
+        }
+    };
+    out.extend_from_slice(answer(person.is_some()));
+    Outcome { person, op: Op::SignIn, status }
+}
+
+/// A line of somebody who has signed in: puts it behind `out`.
+pub(super) fn echo(core: &Core, line: &[u8], out: &mut Vec<u8>) -> Outcome {
+    // Nothing in it waits, so the attempt is all of it: no operation for the pool is needed.
+    let tried = core.engine.attempt(|| out.extend_from_slice(line));
+    let status = if tried.is_ok() { Status::Ok } else { Status::Fault };
+    Outcome { person: None, op: Op::Echo, status }
+}
