@@ -16,6 +16,7 @@ mod bridge;
 mod echo;
 mod ftp;
 mod iscsi;
+mod rpcrdma;
 mod scsi;
 mod ssh;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use bridge::bridge;
 pub use echo::echo;
 pub use ftp::any as ftp_any;
 pub use iscsi::{iscsi_login, iscsi_pdu};
+pub use rpcrdma::rpcrdma_header;
 pub use scsi::{scsi_cdb, scsi_data};
 pub use ssh::{ssh_key, ssh_message, ssh_transport};
 
@@ -57,6 +59,7 @@ pub const TARGETS: &[Target] = &[
     ("iscsi_login", iscsi_login),
     ("scsi_cdb", scsi_cdb),
     ("scsi_data", scsi_data),
+    ("rpcrdma_header", rpcrdma_header),
     #[cfg(any(test, feature = "test-services"))]
     ("echo", echo),
 ];

@@ -18,6 +18,7 @@
 //! - [`http`]: heads of requests, targets, chunks, dates of HTTP (RFC 9110, RFC 9112).
 //! - [`iscsi`]: iSCSI (RFC 7143): PDUs, digests, text negotiation, login, CHAP.
 //! - [`portmap`]: port mapper version 2 and rpcbind versions 3 and 4 (RFC 1833), types only.
+//! - [`rpcrdma`]: RPC over RDMA version 1 (RFC 8166, RFC 8267, RFC 8797): headers, chunks.
 //! - [`scsi`]: commands, sense data and parameters of SCSI (SPC-5, SBC-4).
 //! - [`sftp`]: the SSH File Transfer Protocol, version 3, with OpenSSH's extensions.
 //! - `echo`: the test service (RFC 862 with a sign-in), in builds for it.
@@ -44,6 +45,7 @@ pub mod nlm4;
 pub mod nsm;
 pub mod portmap;
 pub mod rpc;
+pub mod rpcrdma;
 pub mod scsi;
 pub mod sftp;
 pub mod ssh;

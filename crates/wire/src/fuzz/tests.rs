@@ -73,6 +73,18 @@ fn write_corpus() {
     iscsi_pdus();
     iscsi_logins();
     scsi();
+    rpcrdma();
+}
+
+fn rpcrdma() {
+    use crate::rpcrdma::Header;
+    let mut c = Corpus::of("rpcrdma_header");
+    for seed in 0..24 {
+        let mut bytes = Vec::new();
+        arbitrary::<Header>(seed).encode(&mut Writer::new(&mut bytes));
+        bytes.extend_from_slice(b"message!");
+        c.add(&format!("header-{seed}"), &bytes);
+    }
 }
 
 fn scsi() {
