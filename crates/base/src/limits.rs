@@ -335,8 +335,9 @@ pub const FLUSH_WAITING_MAX: usize = 65_536;
 /// Granularity of times up to which a change time tells changes apart by itself, in nanoseconds: a
 /// tick of the kernel's clock, which is what finer ones are set by.
 pub const TIME_DELTA_FINE_NS: u32 = 10_000_000;
-/// Directories on the way from a file to the root of its share (PATH_MAX allows no more).
-pub const DEPTH_MAX: usize = 2_048;
+/// Directories on the way from a file to the root of its share: a tree as deep as COPY goes, copied
+/// to the deepest directory that a path names.
+pub const DEPTH_MAX: usize = DAV_TREE_DEPTH_MAX + TRANSFER_PATH_MAX / 2;
 /// Directories looked at on the way up from one, to tell what it is within: those of a share, and
 /// as many above its root.
 pub const ANCESTORS_MAX: usize = 2 * DEPTH_MAX;

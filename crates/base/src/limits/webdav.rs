@@ -49,9 +49,9 @@ pub const DAV_LOCKS_FILE_COMPACT: u64 = 1 << 20;
 pub const DAV_FAILURES_MAX: usize = 1_000;
 /// Bytes of the URLs in such an answer: some 80 each, with room for long ones.
 pub const DAV_FAILURES_BYTES_MAX: usize = 256 << 10;
-/// Directories inside one another that COPY, MOVE and DELETE go down: as deep as files are served.
+/// Directories inside one another that COPY, MOVE and DELETE go down.
 /// Each takes some 700 bytes while it is open.
-pub const DAV_TREE_DEPTH_MAX: usize = super::DEPTH_MAX;
+pub const DAV_TREE_DEPTH_MAX: usize = 2_048;
 /// Entries that a walk over a tree keeps, listed and not yet visited, over all directories that it
 /// has open; some 300 bytes each. Beyond it what a directory holds is listed again later.
 pub const DAV_TREE_ENTRIES_MAX: usize = 4 * super::TRANSFER_LIST_BATCH;

@@ -406,7 +406,7 @@ fn keys_sign_in() {
         let mut client = server.client().await;
         client.service().await;
         assert_eq!(offer(&mut client, "alice", &user_key(1), false).await, (false, false));
-        assert_eq!(judged(), []);
+        assert!(judged().is_empty());
     });
 }
 
