@@ -34,16 +34,11 @@ pub struct Obstacle {
     /// What is so, without a full stop.
     sentence: String,
     /// What does away with it.
-    way: Way,
+    change: Change,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Way {
-    /// A property, what it has to be, and what it is.
-    Set(&'static str, &'static str, String),
-    /// A restart, perhaps after other things.
-    Restart,
-}
+/// A property, what it has to be, and what it is; without one, a restart, perhaps after changes.
+type Change = Option<(&'static str, &'static str, String)>;
 
 /// The protocols that are wanted; all if none are named.
 ///
@@ -121,26 +116,25 @@ pub fn of(
     known: &Known,
 ) -> Result<ServiceAt, Vec<Obstacle>> {
     let service = scheme.service();
-    let obstacle = |sentence: &str, way| Obstacle {
-        service: service.id(),
-        sentence: sentence.to_owned(),
-        way,
+    let obstacle = |sentence: &str, change| {
+        let (service, sentence) = (service.id(), sentence.to_owned());
+        Obstacle { service, sentence, change }
     };
     let name = service.title();
     let Some(ServiceNode { node, .. }) = known.get(&service) else {
-        return Err(vec![obstacle(&format!("{name} is unknown"), Way::Restart)]);
+        return Err(vec![obstacle(&format!("{name} is unknown"), None)]);
     };
     let state = text(node, "state").unwrap_or_default();
     match state.as_str() {
         "online" => {}
         "disabled" => {
-            let way = Way::Set("enabled", "on", "off".to_owned());
-            return Err(vec![obstacle(&format!("{name} is disabled"), way)]);
+            let change = Some(("enabled", "on", "off".to_owned()));
+            return Err(vec![obstacle(&format!("{name} is disabled"), change)]);
         }
         other => {
             let why = text(node, "reason").map(|why| format!(": {why}")).unwrap_or_default();
             let sentence = format!("{name} is in the state {other}{why}");
-            return Err(vec![obstacle(&sentence, Way::Restart)]);
+            return Err(vec![obstacle(&sentence, None)]);
         }
     }
     // Where nobody signs in there is no password to be kept from being read.
@@ -150,18 +144,18 @@ pub fn of(
         .filter(|(property, ..)| *property != "basic_over_plain" || !open)
         .filter_map(|(property, good, set, sentence)| {
             let now = text(node, property).unwrap_or_default();
-            let way = || Way::Set(property, set, now.clone());
-            (!good.contains(&now.as_str())).then(|| obstacle(sentence, way()))
+            let fits = good.contains(&now.as_str());
+            (!fits).then(|| obstacle(sentence, Some((*property, *set, now))))
         })
         .collect();
     let at = reached(scheme, share, user, known);
     if found.is_empty() && at.is_none() {
         // What is set is not in force yet.
-        found.push(obstacle(&format!("{} is not served", scheme.title()), Way::Restart));
+        found.push(obstacle(&format!("{} is not served", scheme.title()), None));
     }
     // A port that is not there yet begins with a restart.
     if !scheme.is_secure() && text(node, "plain").as_deref() == Some("off") {
-        found.push(obstacle("a restart opens its port", Way::Restart));
+        found.push(obstacle("a restart opens its port", None));
     }
     at.filter(|_| found.is_empty()).ok_or(found)
 }
@@ -254,21 +248,19 @@ impl Obstacles {
     /// What to do: commands of `cli` (a program and its arguments), how to have it afterwards as it
     /// was, and which protocols could be compared without.
     pub fn hint(&self, cli: &str, others: &str) -> String {
-        let mut services: BTreeMap<&str, Vec<&Way>> = BTreeMap::new();
+        let mut services: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
         for one in &self.0 {
-            services.entry(one.service).or_default().push(&one.way);
+            services.entry(one.service).or_default().push(&one.change);
         }
         let (mut there, mut back) = (String::new(), String::new());
-        for (service, ways) in services {
+        for (service, changes) in services {
             let (mut to, mut from) = (String::new(), String::new());
-            for way in &ways {
-                if let Way::Set(property, value, was) = way {
-                    to += &format!(" {property}={value}");
-                    from += &format!(" {property}={was}");
-                }
+            for (property, value, was) in changes.iter().copied().flatten() {
+                to += &format!(" {property}={value}");
+                from += &format!(" {property}={was}");
             }
             let at = format!("configuration services {service}");
-            let restarts = ways.contains(&&Way::Restart);
+            let restarts = changes.contains(&&None);
             let restart = if restarts { format!(" -c '{at} restart'") } else { String::new() };
             if to.is_empty() {
                 there += &format!("\n    {cli}{restart}");

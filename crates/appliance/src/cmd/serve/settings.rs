@@ -9,32 +9,25 @@ use crate::cli::{ServeArgs, Switch};
 
 /// What the options decide of NFS in this run.
 pub fn given(args: &ServeArgs) -> Vec<Override> {
-    let mut given = Vec::new();
-    let mut add = |property, value| {
-        given.push(Override { property, value, source: "command line" });
+    let file = |file: &Option<PathBuf>| {
+        file.as_ref().map(|file| Value::Text(file.to_string_lossy().into_owned()))
     };
-    let file = |file: &PathBuf| Value::Text(file.to_string_lossy().into_owned());
-    if let Some(lease) = args.nfs_lease {
-        add("lease", Value::Integer(i64::try_from(lease).unwrap_or(i64::MAX)));
-    }
-    if let Some(delegations) = args.nfs_delegations {
-        add("delegations", Value::Bool(delegations == Switch::On));
-    }
-    if let Some(domain) = &args.nfs_domain {
-        add("domain", Value::text(domain));
-    }
-    if args.no_portmap {
-        add("portmap", Value::Bool(false));
-    }
-    // The options come together, or not at all.
-    if let Some((certificate, key)) = args.nfs_tls_cert.as_ref().zip(args.nfs_tls_key.as_ref()) {
-        add("tls_certificate", file(certificate));
-        add("tls_key", file(key));
-        // What the command line says goes before what is configured.
-        add("certificate", Value::text(""));
-    }
-    if let Some(authorities) = &args.nfs_tls_client_ca {
-        add("tls_client_ca", file(authorities));
-    }
-    given
+    let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+    // Certificate and key come together, or not at all; what the command line says goes before what
+    // is configured.
+    let named = args.nfs_tls_cert.as_ref().map(|_| Value::text(""));
+    let given = [
+        ("lease", args.nfs_lease.map(number)),
+        ("delegations", args.nfs_delegations.map(|switch| Value::Bool(switch == Switch::On))),
+        ("domain", args.nfs_domain.as_deref().map(Value::text)),
+        ("portmap", args.no_portmap.then_some(Value::Bool(false))),
+        ("tls_certificate", file(&args.nfs_tls_cert)),
+        ("tls_key", file(&args.nfs_tls_key)),
+        ("certificate", named),
+        ("tls_client_ca", file(&args.nfs_tls_client_ca)),
+    ];
+    let decided = |(property, value): (_, Option<Value>)| {
+        Some(Override { property, value: value?, source: "command line" })
+    };
+    given.into_iter().filter_map(decided).collect()
 }
