@@ -351,13 +351,14 @@ impl Session {
         timeout: Duration,
         done: &mut Vec<Completion>,
     ) -> Result<(), ClientError> {
-        self.stream.link.set_timeout(timeout)?;
         for _ in 0..RECEIVES_PER_WAIT {
+            // What was asked for, answers to pings, and commands for which there is room now.
+            self.push()?;
+            self.stream.link.set_timeout(timeout)?;
             if !self.ready.is_empty() || !self.pull()? {
                 break;
             }
         }
-        // What was asked for, answers to pings, and commands for which there is room now.
         self.push()?;
         done.append(&mut self.ready);
         Ok(())
