@@ -241,7 +241,7 @@ fn survives_flip(stage: &mut Stage, relay: &Relay, digests: &str) -> bool {
             "set_node {at} 'node.conn[0].iscsi.HeaderDigest' {digests}\n\
              set_node {at} 'node.conn[0].iscsi.DataDigest' {digests}\n\
              node {at} --login\ndisk sda\n\
-             dd if=/dev/urandom of=/mnt/host/meant bs=1M count=8 2>/dev/null"
+             head -c 8M /dev/zero | tr '\\0' Z >/mnt/host/meant"
         ),
     );
     let before = relay.flipped();

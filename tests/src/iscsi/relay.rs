@@ -8,13 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use crate::netns::Namespace;
 
+/// Bytes in a row that are the same in data, and in no header.
+const RUN: usize = 512;
+
 /// What the relay's threads share.
 struct Shared {
     server: SocketAddr,
     open: Mutex<Vec<TcpStream>>,
     is_cut: AtomicBool,
     accepted: AtomicU64,
-    /// Bytes of large pieces from clients until a bit is flipped; negative for none.
+    /// Bytes from clients until a bit is flipped; negative for none.
     until_flip: AtomicI64,
     flipped: AtomicU64,
 }
@@ -71,8 +74,8 @@ impl Relay {
         self.0.accepted.load(SeqCst)
     }
 
-    /// Flips a bit once so many more bytes have come from clients in pieces that are larger than
-    /// any header: in the middle of data.
+    /// Flips a bit once so many more bytes have come from clients, in the midst of bytes that are
+    /// all the same: that is data, and no header.
     pub fn flip_after(&self, bytes: u32) {
         self.0.until_flip.store(bytes.into(), SeqCst);
     }
@@ -117,13 +120,16 @@ impl Shared {
     }
 
     fn flip(&self, piece: &mut [u8]) {
-        if piece.len() < 4096 || self.until_flip.load(SeqCst) < 0 {
+        if self.until_flip.load(SeqCst) < 0 {
             return;
         }
-        let count = piece.len() as i64;
-        if self.until_flip.fetch_sub(count, SeqCst) <= count {
+        let left = self.until_flip.load(SeqCst).saturating_sub(piece.len() as i64).max(0);
+        self.until_flip.store(left, SeqCst);
+        let is_data = |bytes: &[u8]| bytes.iter().all(|byte| *byte == bytes[0]);
+        let found = piece.windows(RUN).position(is_data).filter(|_| left == 0);
+        if let Some(start) = found {
             self.until_flip.store(-1, SeqCst);
-            piece[piece.len() / 2] ^= 0x10;
+            piece[start + RUN / 2] ^= 0x10;
             self.flipped.fetch_add(1, SeqCst);
         }
     }

@@ -109,7 +109,8 @@ impl Session {
                     return Ok(());
                 }
                 self.immediate += usize::from(command.immediate);
-                let about = self.about(command, OpRecord::default(), arrived_ns);
+                let record = self.record(command.cdb.first.first().copied().unwrap_or_default());
+                let about = self.about(command, record, arrived_ns);
                 let failed = Done::failed(Fail::Sense(sense));
                 self.respond(wire, &about, &failed, ReplyBuf::default());
                 Ok(())
